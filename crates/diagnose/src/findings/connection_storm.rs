@@ -1,6 +1,7 @@
 //! Were sessions opened again and again during the load?
 
 use super::FindingDefinition;
+use crate::load::server_is_here;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 use kelvin_measure::text;
 use kelvin_observe::metric;
@@ -24,7 +25,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let rate = evidence.mean(point.point, metric::NEW_SESSIONS).filter(|rate| *rate >= RATE)?;
     let window = evidence.window(point.point)?;
     let transactions = point.transactions().good() as f64 / window.seconds();
-    let cpus = crate::load::cpus(evidence);
+    // The CPUs that are known are the client's.
+    let cpus = if server_is_here(evidence) { crate::load::cpus(evidence) } else { None };
     let used = rate * CPU_MS / 1e3;
     let share = cpus.map(|cpus| used / cpus);
     let own = transactions > 0.0 && rate >= transactions / 2.0;
@@ -48,10 +50,10 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::up_to_or(
             share,
             EffectBasis::Throughput,
-            "the number of the host's CPUs is not known",
+            "the number of CPUs of the database's host is not known",
         ),
         below_precision: false,
-        threshold: "5 new sessions per second; red if opening them takes 8 % of the host's CPUs or more at \
+        threshold: "5 new sessions per second; red if opening them takes 8 % of the database's host's CPUs or more at \
             1.5 ms each, the lower end of what a new PostgreSQL session costs"
             .into(),
         next:
@@ -75,6 +77,9 @@ mod tests {
         };
         assert_eq!(severity(200.0), Some(Severity::Red));
         assert_eq!(severity(20.0), Some(Severity::Amber));
+        let elsewhere =
+            Scene::healthy().without("host.process.server.").metric("postgres.connections.new", 200.0);
+        assert_eq!(find(&elsewhere.evidence())[0].severity, Severity::Amber);
         assert_eq!(severity(0.5), None);
         assert!(find(&Staged::new().done()).is_empty());
     }

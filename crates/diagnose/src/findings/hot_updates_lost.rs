@@ -3,6 +3,8 @@
 //! PostgreSQL leaves the indexes alone if an updated row's new version is on the same page and no indexed column has changed
 //! (HOT). A page that is filled to 100 % has no room for it until it is pruned, which a long transaction prevents.
 
+use std::collections::BTreeSet;
+
 use kelvin_measure::observation::{CaptureTime, Relation};
 use kelvin_measure::text;
 
@@ -49,29 +51,47 @@ impl Lost<'_> {
     }
 }
 
-/// Columns that the statements of the load set in a table, in lower case; empty where no statement is known.
-fn sets(evidence: &Evidence, table: &str) -> Vec<String> {
-    let plain = table.rsplit('.').next().unwrap_or(table);
-    let mut columns = Vec::new();
+/// Whether a text has this word.
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|one| one == word)
+}
+
+/// Columns that the statements of the load set in a table, in lower case; none where that is not known: no statement sets any, or
+/// one sets them in a way that is not read here.
+fn sets(evidence: &Evidence, table: &str) -> Option<BTreeSet<String>> {
+    let plain = table.rsplit('.').next().unwrap_or(table).to_lowercase();
+    let mut columns = BTreeSet::new();
     for point in evidence.points() {
         let Some((statements, _)) = evidence.statements(point.point) else { continue };
         for statement in statements {
-            let text = statement.text.to_lowercase();
-            let Some((target, rest)) = text.split_once(" set ") else { continue };
-            let of_it = target.trim_start().starts_with("update")
-                && target.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == plain);
-            if !of_it {
-                continue;
-            }
-            let list = rest.split(" where ").next().unwrap_or(rest);
-            columns.extend(
-                list.split(',')
-                    .filter_map(|part| part.split_once('='))
-                    .map(|(name, _)| name.trim().to_owned()),
-            );
+            columns.extend(set_by(&statement.text, &plain)?);
         }
     }
-    columns
+    (!columns.is_empty()).then_some(columns)
+}
+
+/// Columns that a statement sets in this table; none where it may set others.
+fn set_by(sql: &str, table: &str) -> Option<Vec<String>> {
+    let text = sql.to_lowercase().replace('"', "");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !has_word(&text, table) {
+        return Some(Vec::new());
+    }
+    let Some((target, rest)) = text.strip_prefix("update ").and_then(|rest| rest.split_once(" set ")) else {
+        // A lock of rows is none; ON CONFLICT DO UPDATE, MERGE and an UPDATE within WITH are.
+        let locks = text.replace("for update", "").replace("for no key update", "");
+        return (!has_word(&locks, "update") && !has_word(&locks, "merge")).then(Vec::new);
+    };
+    if !has_word(target, table) {
+        return Some(Vec::new());
+    }
+    let list = rest.split(" where ").next().unwrap_or(rest);
+    // (a, b) = …, and a subquery, whose WHERE is not the statement's.
+    if list.starts_with('(') || list.contains(", (") || list.contains(",(") || has_word(list, "select") {
+        return None;
+    }
+    let names = list.split(',').filter_map(|part| part.split_once('='));
+    Some(names.map(|(name, _)| name.split(['[', '.']).next().unwrap_or(name).trim().to_owned()).collect())
 }
 
 /// Tables whose updates found no room, those with the most updates first.
@@ -92,16 +112,20 @@ pub(crate) fn lost(evidence: &Evidence) -> Vec<Lost<'_>> {
             );
             let rows = table.rows.unwrap_or(0).max(1) as f64;
             // An update of an indexed column has to write the indexes, however much room there is.
-            let indexes =
+            let mut indexes =
                 after.iter().filter(|one| one.kind == "index" && one.table.as_deref() == Some(&table.name));
-            let indexed: String =
-                indexes.filter_map(|one| one.definition.as_deref()).collect::<Vec<_>>().join(" ");
-            let indexed: Vec<&str> = indexed.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
             let set = sets(evidence, &table.name);
-            let of_index = set.is_empty() || set.iter().any(|column| indexed.contains(&column.as_str()));
+            // What is not known is taken for an indexed column.
+            let of_index = indexes.any(|index| match (&index.definition, &set) {
+                (Some(definition), Some(set)) => {
+                    let definition = definition.to_lowercase();
+                    set.iter().any(|column| has_word(&definition, column))
+                }
+                _ => true,
+            });
             let hot = updates >= UPDATES && updates as f64 / rows >= PER_ROW;
             let few = (in_page as f64) < FOUND * updates as f64;
-            (hot && few && !of_index && now.fillfactor > ROOM).then_some(Lost {
+            (hot && few && set.is_some() && !of_index && now.fillfactor > ROOM).then_some(Lost {
                 table,
                 fillfactor: now.fillfactor,
                 updates,
@@ -165,6 +189,14 @@ mod tests {
     #[test]
     fn full_pages_of_a_hot_table_are_amber_and_all_else_is_nothing() {
         const SQL: &str = "UPDATE district SET d_next_o_id = d_next_o_id + $1 WHERE d_w_id = $2";
+        assert_eq!(
+            set_by(
+                "UPDATE \"district\"\n SET d_tax = $1,\n\td_ytd[1] = d_ytd[1] + $2 WHERE d_id = $3",
+                "district"
+            ),
+            Some(vec!["d_tax".into(), "d_ytd".into()])
+        );
+        assert_eq!(set_by("SELECT 1 FROM district FOR UPDATE", "district"), Some(Vec::new()));
         let found = load(1000, 50_000, 10_000, SQL);
         assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
         assert!(found[0].title.contains("20 % of 50"), "{}", found[0].title);
@@ -174,6 +206,15 @@ mod tests {
             (1000, 5000, 0, SQL),
             (1000, 50_000, 0, "UPDATE district SET d_id = $1 WHERE d_w_id = $2"),
             (1000, 50_000, 0, "SELECT $1"),
+            (1000, 50_000, 0, "update\n  \"district\"\n set\n \"d_id\" = $1\nwhere d_w_id = $2"),
+            (1000, 50_000, 0, "UPDATE district SET (d_tax, d_id) = ($1, $2) WHERE d_w_id = $3"),
+            (1000, 50_000, 0, "INSERT INTO district VALUES ($1) ON CONFLICT (d_id) DO UPDATE SET d_id = $2"),
+            (
+                1000,
+                50_000,
+                0,
+                "MERGE INTO district USING s ON d_id = $1 WHEN MATCHED THEN UPDATE SET d_id = $2",
+            ),
         ] {
             assert!(load(rows, updated, in_page, sql).is_empty(), "{rows} {updated} {in_page} {sql}");
         }

@@ -12,9 +12,8 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     find,
 };
 
-/// Share of the statements' time: the verdict's precision below, its margin above.
+/// Share of the statements' time: the verdict's precision.
 const AMBER: f64 = 0.05;
-const RED: f64 = 0.20;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point)).collect()
@@ -42,14 +41,14 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }));
     Some(Finding {
         id: ABOUT.id,
-        severity: if share >= RED { Severity::Red } else { Severity::Amber },
+        severity: Severity::Amber,
         point: Some(point.point),
         title: format!("Compiling statements (JIT) took {} of their time", text::percent(share)),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::StatementTime),
         below_precision: false,
-        threshold: "amber when the top statements spend 5 % of all statements' time compiling, red from 20 %; \
-            the compiled statements may run faster for it, which is not counted"
+        threshold: "amber when the top statements spend 5 % of all statements' time compiling; the compiled \
+            statements may run faster for it, which is not counted"
             .into(),
         next: "Set jit = off, or raise jit_above_cost above the cost of these statements; `kelvin advise --prove` \
             measures what that gains."
@@ -70,7 +69,7 @@ mod tests {
 
     #[test]
     fn compiling_is_measured_against_all_of_the_statements_time() {
-        assert_eq!(severity(Some(600.0)), Some(Severity::Red));
+        assert_eq!(severity(Some(600.0)), Some(Severity::Amber));
         assert_eq!(severity(Some(100.0)), Some(Severity::Amber));
         assert_eq!(severity(Some(10.0)), None);
         assert_eq!(severity(None), None);

@@ -106,7 +106,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         next: format!(
             "Find out why this session does not end its transaction, and repeat the run without it: its \
              statement is above. It can be ended with {}; {}",
-            if crate::load::is_mysql(evidence) {
+            if crate::load::is_mysql(evidence) || crate::load::is_sqlserver(evidence) {
                 format!("KILL {}", one.pid)
             } else {
                 format!("pg_terminate_backend({})", one.pid)

@@ -14,8 +14,6 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// Bytes a second from which it is more than a report beside the load: PostgreSQL's own pages of 8 kB, 128 a second.
 const RATE: f64 = 1_048_576.0;
-/// Share of the statements' time in those that spilled from which it may cost.
-const SHARE: f64 = 0.1;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point)).collect()
@@ -45,10 +43,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             ),
         )
     }));
-    let red = share.is_some_and(|share| share >= SHARE);
     Some(Finding {
         id: ABOUT.id,
-        severity: if red { Severity::Red } else { Severity::Amber },
+        severity: Severity::Amber,
         point: Some(point.point),
         title: format!("Statements spilled {} to temporary files", text::disk_rate(rate)),
         evidence: facts,
@@ -58,8 +55,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "which statements spilled is not known (pg_stat_statements)",
         ),
         below_precision: false,
-        threshold: "1 MB/s of temporary files; red if the statements that spill take 10 % of the statements' \
-            time or more"
+        threshold: "1 MB/s of temporary files; never red, as how much of the statements' time the files take is not \
+            measured"
             .into(),
         next: "Raise work_mem for the statements that spill (it is taken by each sort and hash of each session), \
             or give them an index in the order that they need; `kelvin advise --prove` measures what it gains."
@@ -83,8 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn spills_are_red_where_their_statements_take_the_time() {
-        assert_eq!(severity(11.6e6, 900.0), Some(Severity::Red));
+    fn spills_are_amber_from_a_rate() {
+        assert_eq!(severity(11.6e6, 900.0), Some(Severity::Amber));
         assert_eq!(severity(11.6e6, 1.0), Some(Severity::Amber));
         assert_eq!(severity(0.0, 900.0), None);
         let unknown = find(&Staged::new().metric("postgres.temp.bytes", 5e6).done());

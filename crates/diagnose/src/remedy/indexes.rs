@@ -14,87 +14,149 @@ use crate::{Effect, EffectBasis, Evidence};
 const LARGE: u64 = 10_000;
 
 pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
+    // CREATE INDEX IF NOT EXISTS and DROP INDEX IF EXISTS are not in MySQL's language, and not so in SQL Server's.
+    let of_mysql = crate::load::is_mysql(evidence)
+        && !evidence.setting("version").is_some_and(|version| version.contains("MariaDB"));
+    if of_mysql || crate::load::is_sqlserver(evidence) {
+        return Vec::new();
+    }
     let mut all = missing(evidence);
     all.extend(gone(evidence));
     all.extend(useless(evidence));
     all
 }
 
+/// By table and columns: the share of the statements' time, and the statement that takes most of it.
+type Wanted = BTreeMap<(String, Vec<String>), (f64, StatementTotals)>;
+
 /// Indexes for statements whose plan reads a large table from its beginning to its end.
 fn missing(evidence: &Evidence) -> Vec<Remedy> {
     let Some((relations, _)) = evidence.relations(CaptureTime::Before) else { return Vec::new() };
-    // By table and columns: the share of the statements' time, and the statement that takes most of it.
-    let mut wanted: BTreeMap<(String, Vec<String>), (f64, StatementTotals)> = BTreeMap::new();
+    // The point at which it takes the largest share.
+    let mut wanted = Wanted::new();
     for point in evidence.points() {
-        let Some((statements, total)) = evidence.statements(point.point) else { continue };
-        for statement in statements {
-            let scans =
-                statement.plan.iter().flat_map(|plan| &plan.scans).filter(|scan| scan.index.is_none());
-            for scan in scans {
-                let Some(table) = table(relations, &scan.relation) else { continue };
-                let Some(columns) = of_table(&statement.text, &table.name).map(|found| found.columns())
-                else {
-                    continue;
-                };
-                if columns.is_empty() || table.rows.is_none_or(|rows| rows < LARGE) {
-                    continue;
-                }
-                let share = statement.total_ms / total.max(f64::MIN_POSITIVE);
-                let entry =
-                    wanted.entry((table.name.clone(), columns)).or_insert_with(|| (0.0, statement.clone()));
-                entry.0 += share;
-                if statement.total_ms > entry.1.total_ms {
-                    entry.1 = statement.clone();
-                }
+        for (key, of_point) in wanted_at(evidence, point.point, relations) {
+            let entry = wanted.entry(key).or_insert_with(|| of_point.clone());
+            if of_point.0 > entry.0 {
+                *entry = of_point;
             }
         }
     }
-    let made = wanted.into_iter().map(|((table, columns), (share, statement))| {
-        let name = index_name(&table, &columns);
-        let list: Vec<String> = columns.iter().map(|column| quoted(evidence, column)).collect();
-        let (table_sql, name_sql) = (quoted(evidence, &table), quoted(evidence, &name));
-        // PostgreSQL's DROP INDEX names the schema, MySQL's the table.
-        let drop = if crate::load::is_mysql(evidence) {
-            format!("DROP INDEX IF EXISTS {name_sql} ON {table_sql}")
-        } else {
-            let schema = table.split_once('.').map_or(String::new(), |(schema, _)| {
-                format!("{}.", quoted(evidence, schema))
-            });
-            format!("DROP INDEX IF EXISTS {schema}{name_sql}")
-        };
-        Remedy {
-            finding: "scan-without-index",
-            title: format!("index on {table} ({})", columns.join(", ")),
-            change: Change::Statements {
-                apply: vec![
-                    format!("CREATE INDEX IF NOT EXISTS {name_sql} ON {table_sql} ({})", list.join(", ")),
-                    if crate::load::is_mysql(evidence) {
-                        format!("ANALYZE TABLE {table_sql}")
-                    } else {
-                        format!("ANALYZE {table_sql}")
-                    },
-                ],
-                undo: vec![drop],
-            },
-            reason: format!(
-                "a statement that reads all of {table} takes {} of the statements' time ({} calls, {} ms each): {}",
-                text::percent(share.min(1.0)),
-                text::rounded(statement.calls as f64),
-                text::number(statement.total_ms / statement.calls.max(1) as f64),
-                text::statement(&statement.text)
-            ),
-            effect: Effect::up_to(share, EffectBasis::StatementTime),
-            rules: Rules::Allowed,
-        }
-    });
-    made.collect()
+    wanted.retain(|(table, columns), _| !is_there(evidence, relations, table, columns));
+    wanted.into_iter().map(|(key, (share, statement))| index(evidence, &key, share, &statement)).collect()
 }
 
-/// A name of its own, which says what it is and fits into PostgreSQL's 63 bytes.
+/// Those of a point, whose statements' shares add up.
+fn wanted_at(evidence: &Evidence, point: u32, relations: &[Relation]) -> Wanted {
+    let mut wanted = Wanted::new();
+    let Some((statements, total)) = evidence.statements(point) else { return wanted };
+    for statement in statements {
+        let scans = statement.plan.iter().flat_map(|plan| &plan.scans).filter(|scan| scan.index.is_none());
+        let mut keys: Vec<(String, Vec<String>)> = scans
+            .filter_map(|scan| {
+                let table = table(relations, &scan.relation)?;
+                let columns = of_table(&statement.text, &table.name)?.columns();
+                let large = table.rows.is_some_and(|rows| rows >= LARGE);
+                (large && !columns.is_empty()).then(|| (table.name.clone(), columns))
+            })
+            .collect();
+        keys.sort();
+        // A plan that scans it twice takes its time once.
+        keys.dedup();
+        let share = statement.total_ms / total.max(f64::MIN_POSITIVE);
+        for key in keys {
+            let entry = wanted.entry(key).or_insert_with(|| (0.0, statement.clone()));
+            entry.0 += share;
+            if statement.total_ms > entry.1.total_ms {
+                entry.1 = statement.clone();
+            }
+        }
+    }
+    wanted
+}
+
+/// Whether the table has an index that begins with these columns, one of this name, or one that is not known.
+fn is_there(evidence: &Evidence, relations: &[Relation], table: &str, columns: &[String]) -> bool {
+    let name = index_name(table, columns);
+    let mut indexes =
+        relations.iter().filter(|one| one.kind == "index" && one.table.as_deref() == Some(table));
+    indexes.any(|one| {
+        let same = one.name.rsplit('.').next() == Some(&name);
+        same || match &one.definition {
+            Some(definition) => btree_columns(definition).is_some_and(|its| its.starts_with(columns)),
+            // MariaDB's have none; PostgreSQL's only if they are of a partition or another tablespace, or not valid.
+            None => !crate::load::is_mysql(evidence),
+        }
+    })
+}
+
+/// The columns of a btree index over all rows, without their options.
+fn btree_columns(definition: &str) -> Option<Vec<String>> {
+    let (list, rest) = definition.split_once(" USING btree (")?.1.split_once(')')?;
+    let column = |part: &str| part.trim().split(' ').next().unwrap_or_default().trim_matches('"').to_owned();
+    (!rest.contains(" WHERE ")).then(|| list.split(',').map(column).collect())
+}
+
+/// The index, by the table and the columns.
+fn index(
+    evidence: &Evidence,
+    (table, columns): &(String, Vec<String>),
+    share: f64,
+    statement: &StatementTotals,
+) -> Remedy {
+    let name = index_name(table, columns);
+    let list: Vec<String> = columns.iter().map(|column| quoted(evidence, column)).collect();
+    let (table_sql, name_sql) = (quoted(evidence, table), quoted(evidence, &name));
+    // PostgreSQL's DROP INDEX names the schema, MySQL's the table.
+    let drop = if crate::load::is_mysql(evidence) {
+        format!("DROP INDEX IF EXISTS {name_sql} ON {table_sql}")
+    } else {
+        let schema = table
+            .split_once('.')
+            .map_or(String::new(), |(schema, _)| format!("{}.", quoted(evidence, schema)));
+        format!("DROP INDEX IF EXISTS {schema}{name_sql}")
+    };
+    let analyze = if crate::load::is_mysql(evidence) {
+        format!("ANALYZE TABLE {table_sql}")
+    } else {
+        format!("ANALYZE {table_sql}")
+    };
+    Remedy {
+        finding: "scan-without-index",
+        title: format!("index on {table} ({})", columns.join(", ")),
+        change: Change::Statements {
+            apply: vec![
+                format!("CREATE INDEX IF NOT EXISTS {name_sql} ON {table_sql} ({})", list.join(", ")),
+                analyze.clone(),
+            ],
+            undo: vec![drop],
+            control: vec![analyze],
+        },
+        reason: format!(
+            "a statement that reads all of {table} takes {} of the statements' time ({} calls, {} ms each): {}",
+            text::percent(share.min(1.0)),
+            text::rounded(statement.calls as f64),
+            text::number(statement.total_ms / statement.calls.max(1) as f64),
+            text::statement(&statement.text)
+        ),
+        effect: Effect::up_to(share, EffectBasis::StatementTime),
+        rules: Rules::Allowed,
+    }
+}
+
+/// A name of its own, which says what it is, ends with a hash of table and columns, and fits into PostgreSQL's 63 bytes.
 fn index_name(table: &str, columns: &[String]) -> String {
     let plain = table.rsplit('.').next().unwrap_or(table);
-    let name = format!("kelvin_advice_{plain}_{}", columns.join("_"));
-    name.chars().take(48).collect()
+    let all = columns.join("_");
+    // FNV-1a of 32 bits, over what no two of them have in common.
+    let bytes = format!("{table}\0{}", columns.join("\0"));
+    let hash =
+        bytes.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let mut name = format!("kelvin_advice_{plain}_{all}");
+    while name.len() > 54 {
+        name.pop();
+    }
+    format!("{name}_{hash:08x}")
 }
 
 fn table<'a>(relations: &'a [Relation], name: &str) -> Option<&'a Relation> {
@@ -129,6 +191,7 @@ fn gone(evidence: &Evidence) -> Vec<Remedy> {
             change: Change::Statements {
                 apply: vec![apply],
                 undo: vec![format!("DROP INDEX IF EXISTS {}", quoted(evidence, &one.name))],
+                control: Vec::new(),
             },
             reason: format!("the earlier run had it: {definition}"),
             effect: Effect::unknown("the statements' time with the index was not measured in this run"),
@@ -155,6 +218,7 @@ fn useless(evidence: &Evidence) -> Vec<Remedy> {
             change: Change::Statements {
                 apply: vec![format!("DROP INDEX IF EXISTS {}", quoted(evidence, &one.index.name))],
                 undo: vec![once(definition)?],
+                control: Vec::new(),
             },
             reason: one.reason(),
             effect: Effect::unknown("what a write spends on one index is not measured"),

@@ -49,6 +49,10 @@ pub enum Change {
         apply: Vec<String>,
         /// Undo them.
         undo: Vec<String>,
+        /// Run on the side without the change, so that a comparison shows the change and not what it needs besides, such as
+        /// ANALYZE.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        control: Vec<String>,
     },
 }
 
@@ -67,7 +71,8 @@ pub enum Rules {
 
 impl Remedy {
     /// How much the throughput of a closed loop can gain at most, as a share of it: 1 / (1 − s) − 1; none where the bound is not
-    /// known, or where nothing else would be left.
+    /// known, or where nothing else would be left. It is a bound if the other transactions do not wait for what the statement itself
+    /// uses or holds.
     pub fn gain(&self) -> Option<f64> {
         let Effect::Bounded { high, of, .. } = &self.effect else { return None };
         let of_time = matches!(

@@ -64,15 +64,15 @@ fn jit(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     Some(remedy(finding(found, "jit-cost")?, switched(evidence, "jit", "off")?))
 }
 
-/// Sixteen times the memory: most sorts that spill are a few times too large, and 16 keeps below a sixteenth of the host's
-/// memory for all users together, or is not proposed.
+/// Sixteen times the memory: most sorts that spill are a few times too large. At most a sixteenth of the host's memory for all users
+/// together; where that is not known or not twice the present value, nothing.
 fn spills(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     const TIMES: f64 = 16.0;
     let from = finding(found, "temporary-files")?;
     let now = evidence.setting_number("work_mem")?;
     let users = evidence.points().map(|point| f64::from(point.users)).fold(1.0, f64::max);
-    let most = buffers_too_small::memory(evidence).map(|memory| memory / 16.0 / users);
-    let bytes = (now * TIMES).min(most.unwrap_or(f64::INFINITY));
+    let most = buffers_too_small::memory(evidence)? / 16.0 / users;
+    let bytes = (now * TIMES).min(most);
     (bytes >= 2.0 * now).then_some(())?;
     Some(remedy(from, sized(evidence, "work_mem", bytes)?))
 }

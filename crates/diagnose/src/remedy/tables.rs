@@ -34,6 +34,7 @@ fn statistics(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
         change: Change::Statements {
             apply: tables.iter().map(|table| format!("ANALYZE {}", quoted(evidence, table))).collect(),
             undo: vec!["SELECT 1".into()],
+            control: Vec::new(),
         },
         reason: format!("{} without statistics for the planner", text::count(tables.len(), "table")),
         effect: Effect::unknown("the plans based on statistics were not run"),
@@ -46,18 +47,19 @@ fn fillfactor(evidence: &Evidence) -> Vec<Remedy> {
     let made = hot_updates_lost::lost(evidence).into_iter().take(MOST).map(|one| {
         let (table, now) = (quoted(evidence, &one.table.name), one.fillfactor);
         let wanted = hot_updates_lost::ROOM;
+        let rewritten = format!("VACUUM (FULL, ANALYZE) {table}");
+        let back = match now {
+            // The server's default.
+            100 => format!("ALTER TABLE {table} RESET (fillfactor)"),
+            _ => format!("ALTER TABLE {table} SET (fillfactor = {now})"),
+        };
         Remedy {
             finding: "hot-updates-lost",
             title: format!("fillfactor = {wanted} for {} (now {now})", one.table.name),
             change: Change::Statements {
-                apply: vec![
-                    format!("ALTER TABLE {table} SET (fillfactor = {wanted})"),
-                    format!("VACUUM (FULL, ANALYZE) {table}"),
-                ],
-                undo: vec![
-                    format!("ALTER TABLE {table} SET (fillfactor = {now})"),
-                    format!("VACUUM (FULL, ANALYZE) {table}"),
-                ],
+                apply: vec![format!("ALTER TABLE {table} SET (fillfactor = {wanted})"), rewritten.clone()],
+                undo: vec![back, rewritten.clone()],
+                control: vec![rewritten],
             },
             reason: one.reason(),
             effect: Effect::unknown("what an update spends on the indexes is not measured"),

@@ -26,16 +26,20 @@ fn a_statement_that_reads_a_whole_table_asks_for_an_index_with_its_share_as_boun
     let all = remedies(&evidence, &findings_for(&evidence));
     assert_eq!(all.len(), 1, "{all:#?}");
     assert_eq!(all[0].title, "index on public.customer (c_w_id, c_d_id, c_last)");
-    let Change::Statements { apply, undo } = &all[0].change else { panic!("{:?}", all[0].change) };
+    let Change::Statements { apply, undo, control } = &all[0].change else { panic!("{:?}", all[0].change) };
     assert_eq!(
         apply,
         &[
-            "CREATE INDEX IF NOT EXISTS \"kelvin_advice_customer_c_w_id_c_d_id_c_last\" ON \"public\".\"customer\" \
+            "CREATE INDEX IF NOT EXISTS \"kelvin_advice_customer_c_w_id_c_d_id_c_last_0c5aa80b\" ON \"public\".\"customer\" \
              (\"c_w_id\", \"c_d_id\", \"c_last\")",
             "ANALYZE \"public\".\"customer\"",
         ]
     );
-    assert_eq!(undo, &["DROP INDEX IF EXISTS \"public\".\"kelvin_advice_customer_c_w_id_c_d_id_c_last\""]);
+    assert_eq!(
+        undo,
+        &["DROP INDEX IF EXISTS \"public\".\"kelvin_advice_customer_c_w_id_c_d_id_c_last_0c5aa80b\""]
+    );
+    assert_eq!(control, &apply[1..], "a comparison shows the index, not ANALYZE");
     // Three quarters of the time can make four times the throughput.
     assert!((all[0].gain().unwrap() - 3.0).abs() < 1e-9 && all[0].is_allowed());
 }
@@ -44,6 +48,28 @@ fn a_statement_that_reads_a_whole_table_asks_for_an_index_with_its_share_as_boun
 fn a_small_table_needs_none() {
     let small = vec![table("public.customer", 500, 0)];
     assert!(titles(&scanned().relations(CaptureTime::Before, small, 1).done()).is_empty());
+}
+
+#[test]
+fn an_index_that_is_there_and_is_not_used_is_not_made_again() {
+    let with = |columns: &str| {
+        let definition = Some(format!("CREATE INDEX i ON public.customer USING btree ({columns})"));
+        let there = Relation { definition, ..index("public.i", "public.customer") };
+        let relations = vec![table("public.customer", 120_000, 0), there];
+        titles(&scanned().relations(CaptureTime::Before, relations, 1 << 30).done()).len()
+    };
+    assert_eq!(with("c_w_id, c_d_id DESC, c_last, c_first"), 0);
+    assert_eq!(with("c_w_id, c_d_id"), 1);
+    assert_eq!(with("c_w_id, c_d_id, c_last) WHERE (c_id > 1"), 1);
+}
+
+#[test]
+fn the_bound_of_an_index_is_that_of_the_point_with_the_largest_share() {
+    let mut scan = statement(1, 250.0, 100, "a", &[("Seq Scan", "customer"), ("Seq Scan", "customer")]);
+    scan.text = "SELECT c_id FROM customer WHERE c_w_id = $1".into();
+    let evidence = scanned().statements(vec![scan, statement(2, 750.0, 9000, "b", &[])]).done();
+    let all = remedies(&evidence, &[]);
+    assert!((all[0].effect.high().unwrap() - 0.25).abs() < 1e-9, "{all:#?}");
 }
 
 #[test]
@@ -106,8 +132,9 @@ fn settings_of_findings_are_in_their_unit_and_only_raised() {
         threshold: String::new(),
         next: String::new(),
     };
-    let evidence = Staged::new().setting("work_mem", "65536").setting("jit", "on").done();
-    let all = remedies(&evidence, &[finding("temporary-files"), finding("jit-cost")]);
+    let staged = || Staged::new().setting("work_mem", "65536").setting("jit", "on");
+    let spilled = [finding("temporary-files"), finding("jit-cost")];
+    let all = remedies(&staged().place("data", "vda").metric("host.memory.total", 24e9).done(), &spilled);
     let change = |name: &str| {
         all.iter().find_map(|one| match &one.change {
             Change::Setting { name: of, before, value } if of == name => {
@@ -118,6 +145,8 @@ fn settings_of_findings_are_in_their_unit_and_only_raised() {
     };
     assert_eq!(change("work_mem"), Some(("64kB".into(), "1024kB".into())));
     assert_eq!(change("jit"), Some(("on".into(), "off".into())));
+    // Without the host's memory nothing says how much is too much.
+    assert_eq!(remedies(&staged().done(), &spilled).len(), 1);
     // One that is off already is none.
     let off = Staged::new().setting("jit", "off").done();
     assert!(remedies(&off, &[finding("jit-cost")]).is_empty());

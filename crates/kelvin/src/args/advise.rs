@@ -10,10 +10,12 @@ use super::FormatArgs;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each line is a change that may remove what a finding names, with the most that it can gain: the \
-    throughput times 1 / (1 - s), where s is the share of the time that it can take away. A bound is no forecast. \
+    throughput times 1 / (1 - s), where s is the share of the time that it can take away, if the other transactions \
+    do not wait for what the statement itself uses or holds. A bound is no forecast. \
     --prove tries a change: the data are saved, both sides run in turn from the same data, with and without the \
-    change, and everything is put back, however it ends. Several are tried one after another; what is confirmed \
-    stays on for the next ones, until the end. After a kill, `kelvin server restore --target TARGET` puts the \
+    change, and everything is put back, however it ends. On a server that kelvin does not manage it asks first. \
+    Several are tried one after another; what is confirmed stays on for the next ones, until the end. Each has its \
+    own 95 % interval, which is not corrected for their number. After a kill, `kelvin server restore --target TARGET` puts the \
     settings and statements back, and `kelvin snapshot restore` the data.\n\
     \n\
     Examples:\n\
@@ -63,6 +65,10 @@ pub(crate) struct AdviseArgs {
     /// With --prove: allow changes of settings of a server that kelvin does not manage; they are put back
     #[arg(long, requires = "prove")]
     pub(crate) allow_settings: bool,
+
+    /// With --prove: do not ask before a server that kelvin does not manage is changed and its data are replaced
+    #[arg(long, requires = "prove")]
+    pub(crate) yes: bool,
 
     #[command(flatten)]
     pub(crate) format: FormatArgs,

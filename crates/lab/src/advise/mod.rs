@@ -31,10 +31,14 @@ pub fn factor(name: &str, change: &Change) -> Result<Factor, FactorError> {
             let text = |value: &String| LevelValue::Text(value.clone());
             Factor::new(name, levels(text(before), text(value)), FactorKind::Setting(setting.clone()))
         }
-        Change::Statements { apply, undo } => {
+        Change::Statements { apply, undo, control } => {
             let text = |statements: &[String]| Some(statements.join(";\n"));
             let pair = CommandPair { apply: text(apply), undo: text(undo) };
-            let none = LevelValue::Command(CommandPair::default());
+            let none = LevelValue::Command(match control.as_slice() {
+                [] => CommandPair::default(),
+                // Statistics and packed pages that the control side got do no harm.
+                control => CommandPair { apply: text(control), undo: Some("SELECT 1".into()) },
+            });
             Factor::new(name, levels(none, LevelValue::Command(pair)), FactorKind::Sql)
         }
     }
@@ -98,6 +102,7 @@ mod tests {
         let index = Change::Statements {
             apply: vec!["CREATE INDEX IF NOT EXISTS i ON t (a)".into(), "ANALYZE t".into()],
             undo: vec!["DROP INDEX IF EXISTS i".into()],
+            control: vec!["ANALYZE t".into()],
         };
         let comparison = Comparison::of(&[remedy(setting)], &remedy(index)).unwrap();
         let names = comparison.cells().map(|cell| cell.name());
@@ -106,6 +111,8 @@ mod tests {
             panic!()
         };
         assert_eq!(pair.apply.as_deref(), Some("CREATE INDEX IF NOT EXISTS i ON t (a);\nANALYZE t"));
+        let of_control = CommandPair { apply: Some("ANALYZE t".into()), undo: Some("SELECT 1".into()) };
+        assert_eq!(comparison.factors()[1].level(BEFORE).unwrap().value, LevelValue::Command(of_control));
         // A study's file has it so, too.
         let written = toml::to_string(&comparison.factors()[1]).unwrap();
         assert!(written.contains("sql = true"), "{written}");

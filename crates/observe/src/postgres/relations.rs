@@ -18,9 +18,10 @@ const BTREE_SPECIAL: f64 = 16.0;
 /// the catalogue, sequential and index scans, fillfactor, then for the estimate: columns, columns with
 /// statistics, whether there are NULLs, average bytes of a row's or entry's values, columns whose bytes are known (those of
 /// fixed length and char(n), which is padded, without statistics too); whether the table can be read, whether a B-tree's columns are all plain; block size;
-/// of an index its definition and whether it enforces a constraint; rows inserted, updated, and updated without a change of the indexes.
+/// of an index its definition, if that says all of it (it is valid, no partition's, and in the database's tablespace), and whether
+/// it enforces a constraint; rows inserted, updated, and updated without a change of the indexes.
 const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
-     SELECT c.oid, nspname, relname, relkind, reltuples, reltoastrelid, relnatts, indrelid, indkey, indpred, amname, \
+     SELECT c.oid, nspname, relname, relkind, reltuples, reltoastrelid, relnatts, relispartition, reltablespace, indisvalid, indrelid, indkey, indpred, amname, \
       pg_relation_size(c.oid) AS main, \
       coalesce((SELECT option_value::float8 FROM pg_options_to_table(reloptions) WHERE option_name = 'fillfactor'), \
        CASE WHEN relkind = 'i' THEN 90 ELSE 100 END) AS fillfactor \
@@ -42,7 +43,7 @@ const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
       has_table_privilege(coalesce(indrelid, l.oid), 'SELECT') AND NOT row_security_active(coalesce(indrelid, l.oid)), \
       relkind <> 'i' OR (amname = 'btree' AND NOT (0 = ANY (indkey)) AND indpred IS NULL), \
       current_setting('block_size')::float8, \
-      CASE WHEN relkind = 'i' THEN pg_get_indexdef(l.oid) END, \
+      CASE WHEN indisvalid AND NOT relispartition AND reltablespace = 0 THEN pg_get_indexdef(l.oid) END, \
       CASE WHEN relkind = 'i' THEN (SELECT indisunique OR EXISTS (SELECT FROM pg_constraint WHERE conindid = l.oid) \
        FROM pg_index x WHERE x.indexrelid = l.oid) END, \
       pg_stat_get_tuples_inserted(l.oid), pg_stat_get_tuples_updated(l.oid), pg_stat_get_tuples_hot_updated(l.oid) \

@@ -73,8 +73,8 @@ pub(super) fn row_waiters() -> String {
     )
 }
 
-/// Who holds the locks that sessions wait for, the three for whom most wait, whether at once or behind another one who waits for
-/// them: process, application, age of the transaction in milliseconds, what it does itself, who waits and how many; what is held, the
+/// Who holds the locks that sessions wait for and waits for none, the three for whom most wait, whether at once or behind another one
+/// who waits for them: process, application, age of the transaction in milliseconds, what it does itself, who waits and how many; what is held, the
 /// statement, and of the one that has waited longest the milliseconds (since 14) and the statement. Asked only where somebody waits. Rows
 /// are taken from the lock table as [`row_waiters`] takes them: `pg_blocking_pids` would lock it anew for each who waits, and is asked
 /// only of sixteen who wait for another lock (a table, an advisory lock, a file's extension), where the modes decide.
@@ -96,7 +96,7 @@ pub(super) fn blockers(version: i64) -> String {
          reach AS (SELECT holder, waiter FROM pairs \
           UNION SELECT reach.holder, pairs.waiter FROM reach JOIN pairs ON pairs.holder = reach.waiter), \
          blocking AS (SELECT holder AS pid, string_agg(waiter::text, ' ' ORDER BY waiter) AS waiting, count(*) AS many FROM reach \
-          WHERE holder <> waiter GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 3), \
+          WHERE holder <> waiter AND holder NOT IN (SELECT waiter FROM pairs) GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 3), \
          longest AS (SELECT DISTINCT ON (pairs.holder) pairs.holder, queued.pid, queued.since, locktype, mode, \
           coalesce(queued.relation, (SELECT min(own.relation::int8)::oid FROM held AS own \
            WHERE own.pid = queued.pid AND own.locktype = 'tuple')) AS relation \
@@ -199,13 +199,15 @@ pub(super) fn files(version: i64) -> String {
 
 /// The client's session with the oldest transaction that keeps row versions, if it has lasted five seconds: process, application, what it
 /// does, seconds, and how many transactions have begun since. The load's own are as short as the load's transactions.
+/// A snapshot keeps versions of its own database only; a transaction that has written is in every database's snapshots.
 pub(super) fn horizon() -> String {
+    let here = "datname = current_database()";
     format!(
         "SELECT {MARK} pid::int8, coalesce(application_name, ''), coalesce(state, ''), \
          extract(epoch FROM clock_timestamp() - xact_start)::float8, \
-         greatest(coalesce(age(backend_xmin), 0), coalesce(age(backend_xid), 0))::float8 \
+         greatest(CASE WHEN {here} THEN coalesce(age(backend_xmin), 0) ELSE 0 END, coalesce(age(backend_xid), 0))::float8 \
          FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> '{APPLICATION_NAME}' \
-         AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND xact_start < clock_timestamp() - interval '5 s' \
+         AND (backend_xmin IS NOT NULL AND {here} OR backend_xid IS NOT NULL) AND xact_start < clock_timestamp() - interval '5 s' \
          ORDER BY 5 DESC, 1 LIMIT 1"
     )
 }

@@ -25,8 +25,8 @@ use kelvin_workload::Stop;
 
 use super::{Advice, answer, candidates, evidence, gain};
 use crate::args::{AdviseArgs, Global, Tried};
-use crate::commands::{ab as command_ab, groups, repeat, snapshot};
-use crate::exit::Code;
+use crate::commands::{ab as command_ab, confirm, groups, repeat, snapshot};
+use crate::exit::{Code, describe};
 use crate::measure::{bench, open as open_target, prompt};
 use crate::{live, out, paths, signal};
 
@@ -56,6 +56,7 @@ pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: 
     for change in recover(&journal, &access()?, &mut |text| live.message(text))?.changes {
         live.message(&format!("put back, because an earlier command was killed: {change}"));
     }
+    consent(&spec, args, &mut *live)?;
     let saved = save(&mut spec, args, &mut *live, &stop)?;
     let all: Vec<Remedy> = advice.lines.iter().map(|line| line.remedy.clone()).collect();
     let pending: VecDeque<Remedy> = match tried {
@@ -77,11 +78,41 @@ pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: 
     let (steps, run) = (std::mem::take(&mut session.steps), session.run);
     let put_back = saved.map_or(Ok(()), |saved| saved.put_back(&mut *live));
     out::write(&render(run, &steps, &paths::kelvin_command(&path)))?;
-    // The first error is the one to report.
-    let ended = ended?;
-    put_back?;
-    Ok(ended)
+    match (ended, put_back) {
+        (Err(first), Err(error)) => {
+            live.message(&describe(&error));
+            Err(first)
+        }
+        (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+        // The other changes were tried, but not all that was asked for.
+        (Ok(Code::Success), Ok(())) if steps.iter().any(Step::failed) => Ok(Code::Aborted),
+        (Ok(code), Ok(())) => Ok(code),
+    }
 }
+
+/// Asks before a server that is not Kelvin's is changed.
+fn consent(spec: &Spec, args: &AdviseArgs, live: &mut dyn Live) -> Result<()> {
+    if args.yes {
+        return Ok(());
+    }
+    let opened = opened(spec, live)?;
+    if opened.place.is_managed() {
+        return Ok(());
+    }
+    let data = if args.no_reset { "" } else { " and replace its data before each run and at the end" };
+    confirm(&format!("change {}{data}", opened.engine.describe()))
+}
+
+impl Step {
+    fn failed(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed(_))
+    }
+}
+
+/// A change is still on: nothing more is tried, as it would be on both sides.
+#[derive(Debug, thiserror::Error)]
+#[error("what was changed could not be put back")]
+struct NotPutBack;
 
 struct Session<'a> {
     args: &'a AdviseArgs,
@@ -113,7 +144,7 @@ impl Session<'_> {
                 present_value(&self.spec, &mut next, live).and_then(|()| self.compare(&next, live));
             let (outcome, ended) = match compared {
                 Ok(compared) => compared,
-                Err(error) if self.stop.requested() => return Err(error),
+                Err(error) if self.stop.requested() || error.is::<NotPutBack>() => return Err(error),
                 // What cannot be tried is said, and the others are tried.
                 Err(error) => (Outcome::Failed(format!("{error:#}")), RepeatEnd::Done),
             };
@@ -152,11 +183,17 @@ impl Session<'_> {
         let ran = ab::run(&plan, &specs, group, &mut conditioned, &words);
         let late = conditioned.is_late();
         drop(runs);
-        let restored = applier.take_off().context("what was changed could not be put back");
-        let ended = repeat::ended(ran.map(|ran| ran.ended))?;
+        let restored = applier.take_off().context(NotPutBack);
+        let ended = repeat::ended(ran.map(|ran| ran.ended));
+        match (&restored, &ended) {
+            (Err(_), Err(first)) => live.message(&describe(first)),
+            (Err(_), Ok(RepeatEnd::Failed(first))) => live.message(&first.to_string()),
+            _ => {}
+        }
         for change in restored?.left {
             live.message(&change);
         }
+        let ended = ended?;
         if late {
             live.message("the budget is used up: this comparison ends before its last block");
         }
@@ -259,33 +296,38 @@ fn present_value(spec: &Spec, next: &mut Remedy, live: &mut dyn Live) -> Result<
     Ok(())
 }
 
-/// The data as they were, which every run begins with, and which are put back.
+/// The data as they were, which are put back.
 struct SavedData {
     spec: Spec,
     about: SnapshotInfo,
 }
 
-/// Saves the data as they are, unless the run's own reset or the user says otherwise.
+/// Saves the data as they are, unless the user says otherwise. The runs begin with them, or with what the run's own reset makes.
 fn save(spec: &mut Spec, args: &AdviseArgs, live: &mut dyn Live, stop: &Stop) -> Result<Option<SavedData>> {
-    if args.no_reset || spec.reset.how != ResetMethod::None {
+    if args.no_reset {
+        spec.reset = Reset { how: ResetMethod::None, snapshot: None, rest: None, ..spec.reset.clone() };
         return Ok(None);
     }
     let opened = opened(spec, live)?;
     let name = format!("advice-{}-{}", std::process::id(), jiff::Timestamp::now().as_second());
     let (about, why) = snapshot::save_present(&opened, &name, ResetMethod::Auto, live, stop)
         .context("the data cannot be saved; --no-reset compares without it")?;
+    let own = spec.reset.how != ResetMethod::None;
     live.message(&format!(
-        "saved the data as snapshot {name} by {} ({why}), {:.0} MB: each run begins with them",
+        "saved the data as snapshot {name} by {} ({why}), {:.0} MB: {}",
         about.way,
-        about.bytes as f64 / 1e6
+        about.bytes as f64 / 1e6,
+        if own { "each run begins with its own reset" } else { "each run begins with them" }
     ));
-    spec.build = Build::Never;
-    spec.reset = Reset {
-        how: ResetMethod::Auto,
-        snapshot: Some(name),
-        rest: Some(Span::seconds(REST)),
-        ..spec.reset.clone()
-    };
+    if !own {
+        spec.build = Build::Never;
+        spec.reset = Reset {
+            how: ResetMethod::Auto,
+            snapshot: Some(name),
+            rest: Some(Span::seconds(REST)),
+            ..spec.reset.clone()
+        };
+    }
     Ok(Some(SavedData { spec: spec.clone(), about }))
 }
 

@@ -125,17 +125,20 @@ fn the_tests_on(place: &Place, target: &str) {
         "--profile",
         "hammerdb",
         "--users",
-        "2",
+        "1,2",
         "--query-sets",
         "2",
         "--queries",
         "6,14",
     ];
     let shown = place.expect(0, &words);
-    assert!(shown.contains("geometric mean"), "{shown}");
-    let report = place.report("last");
-    assert_eq!(report["queries"]["executions"].as_array().unwrap().len(), 8);
-    assert_eq!(report["queries"]["user_means"].as_array().unwrap().len(), 2);
+    assert!(shown.contains("geometric mean of the queries with 2 users "), "{shown}");
+    assert!(shown.contains("user 1 of 1: geometric mean "), "{shown}");
+    let queries = &place.report("last")["queries"];
+    assert_eq!(queries["executions"].as_array().unwrap().len(), 12);
+    assert_eq!(queries["geometric_mean"], Value::Null);
+    let users = |point: usize| queries["point_means"][point]["users"].as_array().unwrap().len();
+    assert_eq!([users(0), users(1)], [1, 2]);
     let dropped = place.expect(0, &["drop", "tproc-h", "--target", target, "--yes"]);
     assert!(!dropped.contains("error"), "{dropped}");
     place.expect(2, &["run", "tproc-h", "--target", target, "--no-build"]);

@@ -72,7 +72,7 @@ pub struct QueryExecution {
     pub scale: f64,
     /// When it began, since the window opened, in nanoseconds.
     pub at: Nanos,
-    /// From sending it to having its answer, in nanoseconds.
+    /// From sending it to having its answer, in nanoseconds; with the failed attempts before it if it was repeated.
     pub took: Nanos,
     /// Rows of the answer, or rows that a refresh function changed; none of a failed one.
     pub rows: Option<u64>,
@@ -80,7 +80,7 @@ pub struct QueryExecution {
     pub digest: Option<String>,
     /// What is known of the answer.
     pub state: AnswerState,
-    /// The error, or the difference from the published answer.
+    /// The error, the difference from the published answer, or "repeated after: " and the error of the last failed attempt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
     /// Its substitution parameters.

@@ -1,5 +1,7 @@
 //! Executions of the queries of TPROC-H with their answers, and the figures that follow from them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
@@ -70,7 +72,7 @@ pub struct QueryExecution {
     pub scale: f64,
     /// When it began, since the window opened, in nanoseconds.
     pub at: Nanos,
-    /// From sending it to having its answer, in nanoseconds.
+    /// From sending it to having its answer, in nanoseconds; with the failed attempts before it if it was repeated.
     pub took: Nanos,
     /// Rows of the answer, or rows that a refresh function changed; none of a failed one.
     pub rows: Option<u64>,
@@ -78,7 +80,7 @@ pub struct QueryExecution {
     pub digest: Option<String>,
     /// What is known of the answer.
     pub state: AnswerState,
-    /// The error, or the difference from the published answer.
+    /// The error, the difference from the published answer, or "repeated after: " and the error of the last failed attempt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
     /// Its substitution parameters.
@@ -132,11 +134,11 @@ pub struct QueryFigures {
     pub composite: Option<f64>,
     /// Streams of the throughput test.
     pub streams: Option<u32>,
-    /// Geometric mean of the queries' times, in seconds: of the power test where there is one.
+    /// Geometric mean of the queries' times, in seconds: of the power test, or of the query sets of a run with one point.
     pub geometric_mean: Option<f64>,
-    /// The same of each virtual user's query sets.
+    /// Geometric means of the query sets of each point.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub user_means: Vec<(u32, f64)>,
+    pub point_means: Vec<PointMeans>,
     /// What the figures leave out: "without the refresh functions".
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
@@ -145,10 +147,22 @@ pub struct QueryFigures {
     pub void: Vec<String>,
 }
 
+/// Geometric means of the times of a point's query sets, in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PointMeans {
+    /// Which point of the run.
+    pub point: u32,
+    /// Of all its queries.
+    pub geometric_mean: f64,
+    /// Each virtual user's number, and the mean of its queries.
+    pub users: Vec<(u32, f64)>,
+}
+
 /// Queries of a complete stream.
 const QUERIES: usize = 22;
 
-/// The longest time is at most so many times the shortest in the power figure: shorter ones count as that (clause 5.4.1.4).
+/// A query's longest time is at most so many times the shortest in the power figure: shorter ones count as that
+/// (clause 5.4.1.4, which leaves the refresh functions as they are).
 const LARGEST_RATIO: f64 = 1000.0;
 
 impl QueryFigures {
@@ -163,11 +177,12 @@ impl QueryFigures {
         figures.void = void(executions);
         let good = |list: &[&QueryExecution]| !list.is_empty() && list.iter().all(|one| one.state.counts());
         if good(&power) {
-            let times: Vec<f64> = power.iter().map(|one| one.seconds()).collect();
-            figures.power = geometric_mean(&bounded(times)).map(|mean| 3600.0 * scale / mean);
-            let queries: Vec<f64> =
-                power.iter().filter(|one| one.is_query()).map(|one| one.seconds()).collect();
+            let (queries, refreshes): (Vec<_>, Vec<_>) = power.iter().partition(|one| one.is_query());
+            let queries: Vec<f64> = queries.into_iter().map(QueryExecution::seconds).collect();
             figures.geometric_mean = geometric_mean(&queries);
+            let mut times = bounded(queries);
+            times.extend(refreshes.into_iter().map(QueryExecution::seconds));
+            figures.power = geometric_mean(&times).map(|mean| 3600.0 * scale / mean);
         }
         if good(&throughput) {
             let begin = throughput.iter().map(|one| one.at).min().unwrap_or_default();
@@ -182,25 +197,39 @@ impl QueryFigures {
         }
         figures.composite =
             figures.power.zip(figures.throughput).map(|(power, through)| (power * through).sqrt());
-        let sets: Vec<_> = of(QueryTest::QuerySets).collect();
-        if good(&sets) {
-            let seconds = |list: &[&QueryExecution]| {
-                geometric_mean(&list.iter().map(|one| one.seconds()).collect::<Vec<_>>())
-            };
-            let mut users: Vec<u32> = sets.iter().map(|one| one.stream).collect();
-            users.sort_unstable();
-            users.dedup();
-            figures.geometric_mean = seconds(&sets);
-            figures.user_means = users
-                .into_iter()
-                .filter_map(|user| {
-                    let its: Vec<_> = sets.iter().copied().filter(|one| one.stream == user).collect();
-                    seconds(&its).map(|mean| (user, mean))
-                })
-                .collect();
+        let points = grouped(of(QueryTest::QuerySets), |one| one.point);
+        figures.point_means = points
+            .iter()
+            .filter(|(_, list)| good(list))
+            .filter_map(|(&point, list)| PointMeans::of(point, list))
+            .collect();
+        if let ([only], 1) = (&figures.point_means[..], points.len()) {
+            figures.geometric_mean = Some(only.geometric_mean);
         }
         Some(figures)
     }
+}
+
+impl PointMeans {
+    fn of(point: u32, executions: &[&QueryExecution]) -> Option<Self> {
+        let mean = |list: &[&QueryExecution]| {
+            geometric_mean(&list.iter().map(|one| one.seconds()).collect::<Vec<_>>())
+        };
+        let users = grouped(executions.iter().copied(), |one| one.stream);
+        let users = users.iter().filter_map(|(&user, list)| Some((user, mean(list)?))).collect();
+        Some(Self { point, geometric_mean: mean(executions)?, users })
+    }
+}
+
+fn grouped<'a>(
+    executions: impl Iterator<Item = &'a QueryExecution>,
+    key: impl Fn(&QueryExecution) -> u32,
+) -> BTreeMap<u32, Vec<&'a QueryExecution>> {
+    let mut groups: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+    for one in executions {
+        groups.entry(key(one)).or_default().push(one);
+    }
+    groups
 }
 
 /// What the specification's tests have and these do not.
@@ -315,7 +344,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_said_and_short_times_count_as_a_thousandth() {
-        let all = [
+        let mut all = vec![
             execution(QueryTest::Power, 0, "Q1", 0.0, 10.0),
             execution(QueryTest::Power, 0, "Q6", 10.0, 0.000_1),
         ];
@@ -327,5 +356,30 @@ mod tests {
             ["power test with queries 1, 6 only", "power test without the refresh functions"]
         );
         assert_eq!(QueryFigures::of(&all[..1]).unwrap().throughput, None);
+        // Refresh functions neither are raised nor raise the queries: 10 s, 0.01 s, 0.001 s and 100 s.
+        all.push(execution(QueryTest::Power, 0, "RF1", 11.0, 0.001));
+        all.push(execution(QueryTest::Power, 0, "RF2", 12.0, 100.0));
+        let power = QueryFigures::of(&all).unwrap().power.unwrap();
+        assert!((power / (36_000.0 / 0.01_f64.powf(0.25)) - 1.0).abs() < 1e-9, "{power}");
+    }
+
+    #[test]
+    fn each_point_has_its_geometric_means() {
+        let set = |point, stream, took| QueryExecution {
+            point,
+            ..execution(QueryTest::QuerySets, stream, "Q1", 0.0, took)
+        };
+        let mut all = vec![set(0, 1, 1.0), set(0, 1, 4.0), set(1, 1, 3.0), set(1, 2, 12.0)];
+        let figures = QueryFigures::of(&all).unwrap();
+        let near = |found: f64, wanted: f64| (found / wanted - 1.0).abs() < 1e-9;
+        let [alone, both] = &figures.point_means[..] else { panic!("{figures:?}") };
+        assert!(near(alone.geometric_mean, 2.0) && near(both.geometric_mean, 6.0), "{figures:?}");
+        assert!(near(alone.users[0].1, 2.0) && near(both.users[0].1, 3.0) && near(both.users[1].1, 12.0));
+        // One mean of different loads says nothing.
+        assert_eq!(figures.geometric_mean, None);
+        assert!(near(QueryFigures::of(&all[..2]).unwrap().geometric_mean.unwrap(), 2.0));
+        all[3].state = AnswerState::Failed;
+        let figures = QueryFigures::of(&all).unwrap();
+        assert_eq!((figures.point_means.len(), figures.geometric_mean), (1, None));
     }
 }

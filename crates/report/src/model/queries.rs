@@ -86,6 +86,15 @@ impl QueryReport {
                 .geometric_mean
                 .map(|mean| format!("geometric mean of the queries {} s", significant(mean))),
         );
+        if figures.geometric_mean.is_none() {
+            words.extend(figures.point_means.iter().map(|point| {
+                let (mean, users) = (significant(point.geometric_mean), point.users.len());
+                format!(
+                    "geometric mean of the queries with {users} {} {mean} s",
+                    plural(users, "user", "users")
+                )
+            }));
+        }
         if words.is_empty() {
             words.push("no figure".into());
         }

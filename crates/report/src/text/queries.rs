@@ -14,8 +14,11 @@ impl Page {
         for why in &found.figures.void {
             self.wrapped_in(RED, "  void: ", why);
         }
-        for (user, mean) in &found.figures.user_means {
-            self.line(&format!("  user {user}: geometric mean {} s", significant(*mean)));
+        for point in &found.figures.point_means {
+            let total = point.users.len();
+            for (user, mean) in &point.users {
+                self.line(&format!("  user {user} of {total}: geometric mean {} s", significant(*mean)));
+            }
         }
         self.line("");
         self.line(&format!(

@@ -32,16 +32,14 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins behind the last window of the orders that was refreshed.
+    /// Goes on behind the last window of the orders whose RF1 was committed.
     pub(super) fn begin(&self, window: u32) {
         self.pages().window = window;
     }
 
-    /// The window of the next pair of refresh functions.
+    /// The window of the next pair of refresh functions: the same until [`Ledger::begin`] says that its orders are inserted.
     pub(super) fn next_window(&self) -> u32 {
-        let mut pages = self.pages();
-        pages.window = pages.window.saturating_add(1);
-        pages.window
+        self.pages().window.saturating_add(1)
     }
 
     /// Keeps an execution that has ended.

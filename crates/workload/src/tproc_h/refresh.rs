@@ -55,18 +55,22 @@ pub(crate) fn insert(
     Ok(rows)
 }
 
-/// Deletes the orders that the load put into a window, with their lines; returns the number of orders. One transaction.
+/// Deletes the orders that the load put into a window, with their lines; returns the number of rows that the server deleted.
+/// One transaction.
 pub(crate) fn delete(session: &mut dyn Session, scale: Scale, window: u32) -> Result<u64> {
     let orders = OrderGenerator::new(scale.factor(), window_number(window)?, WINDOWS);
     let keys: Vec<String> = orders.iter().map(|order| order.o_orderkey.to_string()).collect();
+    let mut rows = 0;
     in_transaction(session, |session| {
         keys.chunks(DELETED_AT_ONCE).try_for_each(|keys| {
             let keys = keys.join(", ");
-            session.run(&format!("delete from lineitem where l_orderkey in ({keys})"))?;
-            session.run(&format!("delete from orders where o_orderkey in ({keys})"))
+            for (table, key) in [("lineitem", "l_orderkey"), ("orders", "o_orderkey")] {
+                rows += session.query(&format!("delete from {table} where {key} in ({keys})"))?.affected();
+            }
+            Ok(())
         })
     })?;
-    Ok(keys.len() as u64)
+    Ok(rows)
 }
 
 fn window_number(window: u32) -> Result<i32> {

@@ -79,7 +79,7 @@ pub(super) struct User {
     steps: Vec<Planned>,
     /// The number of steps that were begun; the last of them is at work.
     begun: usize,
-    /// The window of its own last RF1.
+    /// The window of its own last RF1; 0 if that failed.
     window: u32,
     /// Rows of the last answer, for the audit.
     rows: u64,
@@ -127,8 +127,15 @@ impl User {
             }
             Step::Insert => {
                 let window = shared.ledger.next_window();
+                self.window = 0;
+                let rows = refresh::insert(session, shared.dialect, shared.scale, window)?;
+                shared.ledger.begin(window);
                 self.window = window;
-                refresh::insert(session, shared.dialect, shared.scale, window)?
+                rows
+            }
+            // The next RF1 takes the same window: without these orders its RF2 would have nothing to delete.
+            Step::Delete if self.window == 0 => {
+                return Err(Error::usage("RF1 of this pair failed: no orders are deleted"));
             }
             Step::Delete => refresh::delete(session, shared.scale, self.window)?,
         };
@@ -207,10 +214,15 @@ impl VirtualUser for User {
         if self.begun == 0 {
             return Err(Error::usage("a user was asked for a query before it had one"));
         }
-        let begin = self.shared.clock.now();
+        // The time of a repeated step has that of the failed attempts in it.
+        let earlier = self.failed.take();
+        let begin = earlier.as_ref().map_or_else(|| self.shared.clock.now(), |failed| failed.at);
         match self.step(session) {
             Ok((outcome, end)) => {
                 let mut execution = self.execution(begin, end - begin);
+                if let Some(failed) = earlier {
+                    execution.detail = format!("repeated after: {}", failed.detail);
+                }
                 match outcome {
                     Outcome::Changed(rows) => execution.rows = Some(rows),
                     Outcome::Answer(number, answer) => {
@@ -218,16 +230,15 @@ impl VirtualUser for User {
                         execution.digest = Some(answer.digest());
                         if self.shared.has_published {
                             let compared = query::differences(number, &answer.0);
-                            execution.state = match &compared {
-                                Ok(()) => AnswerState::Published,
-                                Err(_) => AnswerState::Differs,
-                            };
-                            execution.detail = compared.err().unwrap_or_default();
+                            execution.state = AnswerState::Published;
+                            if let Err(differences) = compared {
+                                execution.state = AnswerState::Differs;
+                                execution.detail = differences;
+                            }
                         }
                     }
                 }
                 self.rows = execution.rows.unwrap_or_default();
-                self.failed = None;
                 self.shared.ledger.keep(execution);
                 Ok(TransactionOutcome::Committed)
             }
@@ -244,5 +255,59 @@ impl VirtualUser for User {
 
     fn count(&self, counters: &Counters) {
         counters.add(ROWS, self.rows);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_database::Engine as _;
+    use kelvin_database::sqlite::SqliteEngine;
+
+    use super::super::schema::{Name, table};
+    use super::super::{dialect, state};
+    use super::*;
+
+    #[test]
+    fn a_failed_rf1_keeps_its_window_and_a_repeated_step_has_the_time_since_its_first_attempt() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = SqliteEngine::open(directory.path().join("h.db")).unwrap();
+        let (mut session, clock) = (engine.connect().unwrap(), Clock::mock());
+        let shared = Arc::new(Shared {
+            dialect: dialect::of_engine(engine.kind()).unwrap(),
+            scale: Scale::try_from(0.01).unwrap(),
+            seed: 1,
+            validate: false,
+            has_published: false,
+            kinds: vec![Step::Insert, Step::Delete],
+            ledger: Arc::default(),
+            clock: clock.clone(),
+        });
+        let steps = [Step::Insert, Step::Delete, Step::Insert, Step::Delete];
+        let steps = steps.map(|step| PlannedStep { step, stream: 1, draw: 0 });
+        let mut user = User::new(&shared, QueryTest::Throughput, &steps);
+        // There are no tables yet.
+        for _ in 0..3 {
+            user.next();
+            assert!(user.execute(session.as_mut()).is_err());
+            assert_eq!(shared.ledger.next_window(), 1);
+        }
+        clock.advance(Duration::from_secs(3));
+        let tables = [Name::Orders, Name::LineItem].map(|name| shared.dialect.create_table(table(name)));
+        for sql in state::begin(shared.scale).iter().chain(&tables) {
+            session.run(sql).unwrap();
+        }
+        assert!(user.execute(session.as_mut()).is_ok());
+        assert_eq!(shared.ledger.next_window(), 2);
+        user.next();
+        assert!(user.execute(session.as_mut()).is_ok());
+        let ended = shared.ledger.take();
+        let states = ended.iter().map(|one| (&one.query[..], one.state)).collect::<Vec<_>>();
+        let (failed, done) = (AnswerState::Failed, AnswerState::Unchecked);
+        assert_eq!(states, [("RF1", failed), ("RF2", failed), ("RF1", done), ("RF2", done)]);
+        assert!(ended[1].detail.contains("RF1 of this pair failed"), "{}", ended[1].detail);
+        assert!(ended[2].detail.starts_with("repeated after: ") && ended[2].took == 3_000_000_000);
+        // 15 orders with their lines came, and the server had none to delete.
+        assert!(ended[2].rows > Some(15) && ended[3].rows == Some(0), "{ended:?}");
+        assert_eq!((&ended[3].detail[..], ended[3].took), ("", 0));
     }
 }

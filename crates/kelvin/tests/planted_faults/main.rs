@@ -249,7 +249,7 @@ mod machine {
         };
         let before = state();
         let chosen = format!("1,{last}");
-        let words = ["advise", "1", "--prove", &chosen, "--blocks", "4", "--allow-settings"];
+        let words = ["advise", "1", "--prove", &chosen, "--blocks", "4", "--allow-settings", "--yes"];
         let more = ["--duration", "3s", "--ramp-up", "1s"];
         let answer = bench.place.expect(0, &[&words[..], &more].concat());
         eprintln!("{answer}");

@@ -162,7 +162,7 @@ pub(crate) enum Command {
     Gate(GateArgs),
     /// Show the stored runs in a browser, and follow runs in progress
     Serve(ServeArgs),
-    /// Manage kelvin's own PostgreSQL server
+    /// Manage kelvin's own PostgreSQL, MySQL and MariaDB servers
     ///
     /// The server uses the newest installed binaries, does not listen on the network, and keeps its data in
     /// /var/lib/kelvin for root, otherwise in the user's data directory; the environment variable KELVIN_SERVERS

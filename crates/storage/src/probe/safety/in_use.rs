@@ -88,9 +88,14 @@ pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
     // A job may have thousands of files: one search serves all of them in a row.
     static LOOKED: Mutex<Option<(Instant, Writers)>> = Mutex::new(None);
     let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = looked.take().filter(|(at, _)| at.elapsed() < FRESH);
-    let (_, writers) = looked.insert(known.unwrap_or_else(|| (Instant::now(), writers())));
-    writers.get(&(file.dev(), file.ino())).cloned()
+    let key = (file.dev(), file.ino());
+    let recent = looked.as_ref().filter(|(at, _)| at.elapsed() < FRESH);
+    if recent.is_some_and(|(_, writers)| !writers.contains_key(&key)) {
+        return None;
+    }
+    // The inode of a file that another process wrote and deleted since may be this one's now: no old search refuses it.
+    let (_, writers) = looked.insert((Instant::now(), writers()));
+    writers.get(&key).cloned()
 }
 
 fn writers() -> Writers {

@@ -90,7 +90,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
     let words = report.vocabulary();
     let data = serde_json::json!({
         "headline": report.headline, "total": report.total_name(), "per": per.word(), "points": charts,
-        "words": words, "unit": unit.name, "best": points.iter().position(PointView::is_best),
+        "words": words, "unit": unit.name, "scenario": report.is_scenario(), "best": points.iter().position(PointView::is_best),
     });
     let uplot = format!("/* {UPLOT_LICENSE} */\n{UPLOT}");
     let curve = |draw: fn(&RunReport) -> String| if io { String::new() } else { draw(report) };
@@ -106,7 +106,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         unit => unit.name,
         io => io.then(|| point::of_io(report)),
         first_closed => report.points.iter().position(|p| !p.open_loop),
-        best_pace => report.best().map(|p| rate(p.headline(per))),
+        best_pace => report.best().filter(|_| !report.is_scenario()).map(|p| rate(p.headline(per))),
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         has_total => report.has_total(),
         total => report.total_name(),
@@ -123,7 +123,9 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         scalability => curves::scalability(report),
         law => law(report),
         law_words => report.scalability.as_ref().map(|fit| [explained(fit), peak(fit)]),
+        is_scenario => report.is_scenario(),
         scenario => scenario(report),
+        steps => steps(report),
         squeeze => squeeze(report),
         queries => queries(report),
         highest => report.maximum_rate.as_ref().map(describe_maximum_rate),
@@ -165,6 +167,17 @@ fn environment(io: bool) -> Result<Environment<'static>> {
     }
     add_frame(&mut environment)?;
     Ok(environment)
+}
+
+/// The steps of a scenario: seconds, number of the annotation in the charts, text.
+fn steps(report: &RunReport) -> Value {
+    let mut annotations = 0;
+    let steps = report.scenario.iter().flat_map(|scenario| &scenario.steps);
+    let row = |step: &kelvin_measure::event::Step| {
+        annotations += usize::from(step.annotated);
+        (step.at as f64 / 1e9, step.annotated.then_some(annotations), step.text.clone())
+    };
+    Value::from(Serde(steps.map(row).collect::<Vec<_>>()))
 }
 
 /// The rows of the tenants' table.

@@ -342,16 +342,25 @@ impl RunReport {
         self.workload == labels::IO
     }
 
+    /// Whether it is a run of a scenario, whose tenants' loads have no common sum.
+    pub fn is_scenario(&self) -> bool {
+        self.workload == labels::SCENARIO
+    }
+
     /// What its users and their work are called.
     pub(crate) fn vocabulary(&self) -> &'static WorkloadLabels {
         WorkloadLabels::for_workload(&self.workload)
     }
 
-    /// What was measured as a heading has it: product and version, or the files of I/O jobs. Nobody's name, host or address
-    /// is in it, so that the page can be passed on.
+    /// What was measured as a heading has it: product and version, the files of I/O jobs, or the tenants of a scenario.
+    /// Nobody's name, host or address is in it, so that the page can be passed on.
     pub fn system(&self) -> String {
         if self.is_io() {
             return kelvin_measure::text::cut(&self.target, 60);
+        }
+        if self.is_scenario() {
+            let tenants = self.points.first().map_or(0, |point| point.sources.len()).max(1);
+            return kelvin_measure::text::count(tenants as u64, "tenant");
         }
         let version =
             self.recipe.environment.pointer("/database/version").and_then(serde_json::Value::as_str);
@@ -369,9 +378,34 @@ impl RunReport {
         }
     }
 
-    /// The workload's name as a heading has it.
+    /// The workload's name as a heading has it; of a scenario the name that its file gives it.
     pub fn workload_name(&self) -> String {
+        if self.is_scenario() {
+            let file = toml::from_str::<toml::Table>(&self.recipe.spec_toml).unwrap_or_default();
+            let name = file.get("scenario").and_then(toml::Value::as_str);
+            return name.map_or_else(|| self.workload.clone(), ToOwned::to_owned);
+        }
         if self.workload.starts_with("tproc") { self.workload.to_uppercase() } else { self.workload.clone() }
+    }
+}
+
+impl RunReport {
+    /// What a source did in the unit of the headline; a tenant of a scenario all that it did, as its comparisons have it.
+    pub(crate) fn throughput_of(&self, source: &SourceReport) -> Option<f64> {
+        if self.is_scenario() {
+            source.throughput.transactions(self.headline_per)
+        } else {
+            source.throughput.headline(self.headline_per)
+        }
+    }
+
+    /// What was run on what, as the title of a text: "TPROC-C on postgres://…".
+    pub(crate) fn subject(&self) -> String {
+        if self.is_scenario() {
+            format!("scenario \"{}\" with {}", self.workload_name(), self.target)
+        } else {
+            format!("{} on {}", self.workload_name(), self.target)
+        }
     }
 }
 

@@ -128,7 +128,7 @@ impl Page {
 
     fn title(&mut self, report: &RunReport) {
         let label = report.label.as_ref().map_or_else(String::new, |l| format!(" ({l})"));
-        let title = format!("run {}{label}: {} on {}", report.run, report.workload_name(), report.target);
+        let title = format!("run {}{label}: {}", report.run, report.subject());
         self.wrapped_in(BOLD, "", &title);
         let started = report.started.strftime("%Y-%m-%d %H:%M:%S UTC");
         let words = format!("{started}, {}", report.judgement.state.word());

@@ -178,6 +178,34 @@ fn limited_tenants_do_the_same_and_leave_nothing_behind() {
     assert_eq!(journals(&place), 0);
 }
 
+/// The tenants' processes and the watchers' are those of one run, though the server sees several clients.
+#[test]
+fn the_sessions_of_a_limited_tenant_are_not_those_of_another_kelvin() {
+    if place().is_none() {
+        return;
+    }
+    let (place, server) = (Place::new(), support::Server::start());
+    let tenant = |name: &str, limits: &str| {
+        format!(
+            "[tenants.{name}]\nworkload = \"script\"\ntarget = \"{}\"\n[tenants.{name}.load]\nusers = 2\n\
+             [tenants.{name}.script]\nscripts = [{{ name = \"one\", text = \"select pg_sleep(0.02);\" }}]\n{limits}",
+            server.url()
+        )
+    };
+    let limits = "[tenants.apart.limits]\ncpus = 0.5\n";
+    let steps = "[[steps]]\nstart = [\"free\", \"apart\"]\n[[steps]]\nwait = \"3s\"\n";
+    let tenants = tenant("free", "") + &tenant("apart", limits);
+    place.write("one.toml", format!("scenario = \"one server\"\n{tenants}{steps}"));
+    place.expect(0, &["run", "one.toml"]);
+    let report = place.report("last");
+    let findings = report["findings"].as_array().unwrap();
+    let foreign: Vec<_> = findings.iter().filter(|one| one["id"] == "foreign-sessions").collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+    // Both were seen: four sessions that sleep.
+    let sessions = &report["points"][0]["observed"]["sessions"];
+    assert!(sessions["active"].as_f64().unwrap() > 3.0, "{sessions}");
+}
+
 #[test]
 fn a_tenant_that_dies_ends_the_scenario_and_its_group_is_removed() {
     let Some(place) = place() else { return };

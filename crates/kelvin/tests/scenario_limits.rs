@@ -206,6 +206,46 @@ fn the_sessions_of_a_limited_tenant_are_not_those_of_another_kelvin() {
     assert!(sessions["active"].as_f64().unwrap() > 3.0, "{sessions}");
 }
 
+/// A server has the limits while the scenario runs and goes on without them, also after a kill.
+#[test]
+fn a_servers_limits_hold_for_the_scenario_and_are_lifted_after_it() {
+    if place().is_none() {
+        return;
+    }
+    let (place, server) = (Place::new(), support::Server::start());
+    let scenario = format!(
+        "scenario = \"limited server\"\naccept-noise = true\n[tenants.oltp]\nworkload = \"script\"\n\
+         target = \"{}\"\n[tenants.oltp.load]\nusers = 2\n[tenants.oltp.script]\n\
+         scripts = [{{ name = \"busy\", text = \"select count(*) from generate_series(1, 30000);\" }}]\n\
+         [tenants.oltp.server-limits]\ncpus = 0.25\n[[steps]]\nstart = \"oltp\"\n[[steps]]\nwait = \"${{long}}\"\n\
+         [parameters.long]\ntype = \"duration\"\ndefault = \"3s\"\n",
+        server.url()
+    );
+    place.write("server.toml", scenario);
+    let postmaster = server.instance.pid();
+    let before = std::fs::read_to_string(format!("/proc/{postmaster}/cgroup")).unwrap();
+    let now = || std::fs::read_to_string(format!("/proc/{postmaster}/cgroup")).unwrap();
+    place.expect(0, &["run", "server.toml"]);
+    let report = place.report("last");
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("oltp: its server at most 0.25 CPUs (control groups, version"), "{notes}");
+    assert_eq!(now(), before);
+    // Two users that do nothing else would keep both CPUs busy.
+    let used = report["points"][0]["observed"]["cpu"]["database"].as_f64().unwrap();
+    assert!(used < 0.5, "{used} CPUs");
+    // After a kill the server is still in the group, until the next start takes it away.
+    let mut child =
+        place.command(&["run", "server.toml", "--param", "long=60s", "--quiet"]).spawn().unwrap();
+    let name = format!("kelvin-{}-oltp.server", child.id());
+    wait_until("the server is limited", Duration::from_secs(30), || now().contains(&name));
+    kill(child.id(), rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    assert!(now().contains(&name));
+    place.expect(0, &["server", "restore"]);
+    assert_eq!(now(), before);
+    assert!(groups(child.id()).is_empty() && journals(&place) == 0);
+}
+
 #[test]
 fn a_tenant_that_dies_ends_the_scenario_and_its_group_is_removed() {
     let Some(place) = place() else { return };

@@ -87,6 +87,7 @@ fn prepare(assignment: &Assignment, stop: &Stop) -> Result<(Scenario, PreparedLo
         spec,
         users: assignment.users,
         limits: Limits::default(),
+        server_limits: Limits::default(),
     };
     let scenario = Scenario {
         name,

@@ -8,7 +8,7 @@ use super::dialect::Dialect;
 use super::schema::{TABLES, Table};
 use super::state::{self, BUILD, LOADED, State};
 use super::{Options, Scale};
-use crate::tproc_c::load::{Job, Shared, Unit, checkpoint, in_transaction, run};
+use crate::tproc_c::load::{Job, Shared, Unit, change_tables, checkpoint, in_transaction, run};
 use crate::{BuildProgress, Stop};
 
 /// Rows between two checks of the stop flag and the progress.
@@ -127,15 +127,6 @@ fn prepare(
     };
     let parts = TABLES.iter().rev().flat_map(parts_of).filter(|part| !is_loaded(part)).collect();
     Ok(Some((scale, parts)))
-}
-
-/// Makes or drops tables, all or none of them where the engine can.
-fn change_tables(
-    engine: &dyn Engine,
-    session: &mut dyn Session,
-    work: impl FnOnce(&mut dyn Session) -> Result<()>,
-) -> Result<()> {
-    if engine.capabilities().transactional_ddl { in_transaction(session, work) } else { work(session) }
 }
 
 /// Loads a part and commits it together with its row in [`LOADED`], so that it is there as a whole or not at all.

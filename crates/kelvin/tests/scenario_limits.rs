@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use support::scenarios::{hit_databases, hits, seconds};
 use support::{Place, text, wait_until};
 
 const LIMITED: &str = r#"
@@ -76,10 +77,7 @@ default = "1s"
 /// A place with the scenario and its databases; none where nothing can be limited, which is then said.
 fn place() -> Option<Place> {
     let place = Place::new();
-    for name in ["free.db", "shop.db"] {
-        let file = rusqlite::Connection::open(place.path(name)).unwrap();
-        file.execute_batch("pragma journal_mode = wal; create table hits (at integer)").unwrap();
-    }
+    hit_databases(&place, ["free.db", "shop.db"]);
     place.write("limits.toml", LIMITED);
     let root = rustix::process::geteuid().is_root();
     let groups = std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains(" - cgroup");
@@ -128,13 +126,9 @@ fn at_work(place: &Place) -> (Child, Vec<u32>) {
         all.dedup();
         all
     };
-    let hits = || {
-        let file = rusqlite::Connection::open(place.path("shop.db")).unwrap();
-        file.query_row("select count(*) from hits", [], |row| row.get::<_, i64>(0)).unwrap_or(0)
-    };
-    let before = hits();
+    let before = hits(place, "shop.db");
     wait_until("both processes are at work", Duration::from_secs(30), || {
-        members().len() == 2 && hits() > before
+        members().len() == 2 && hits(place, "shop.db") > before
     });
     let found = members();
     (child, found)
@@ -155,20 +149,9 @@ fn limited_tenants_do_the_same_and_leave_nothing_behind() {
     let Some(place) = place() else { return };
     let shown = place.expect(0, &["run", "limits.toml"]);
     let report = place.report("last");
-    let sources = report["points"][0]["sources"].as_array().unwrap();
-    let sum = |tenant: &str| -> u64 {
-        let source = sources.iter().find(|source| source["tenant"] == tenant).unwrap();
-        let good = source["seconds"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .flat_map(|second| second["good"].as_array().unwrap());
-        good.map(|n| n.as_u64().unwrap()).sum()
-    };
+    let sum = |tenant: &str| seconds(&report, tenant).1;
     for name in ["free", "shop"] {
-        let file = rusqlite::Connection::open(place.path(&format!("{name}.db"))).unwrap();
-        let hits: i64 = file.query_row("select count(*) from hits", [], |row| row.get(0)).unwrap();
-        assert_eq!(sum(name), hits as u64, "{name}: {shown}");
+        assert_eq!(sum(name), hits(&place, &format!("{name}.db")), "{name}: {shown}");
     }
     // 60 a second, and after the step twice as many; of the reads three times.
     assert!(sum("shop").abs_diff(180) <= 4 && sum("disk").abs_diff(400) <= 25, "{report}");

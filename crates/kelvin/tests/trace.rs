@@ -89,15 +89,7 @@ fn what_cannot_be_read_ends_with_2() {
 #[test]
 fn the_help_teaches() {
     let place = Place::new();
-    let mut seen = String::new();
-    for line in ["trace --help", "trace record --help", "trace show --help", "trace cache --help"] {
-        let args: Vec<&str> = line.split(' ').collect();
-        let output = place.command(&args).env("COLUMNS", "100").output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{line}");
-        let shown = text(&output.stdout);
-        assert!(shown.lines().all(|line| line.chars().count() <= 100), "{line}\n{shown}");
-        writeln!(seen, "## kelvin {line}\n{shown}").unwrap();
-    }
+    let seen = place.help(&["trace --help", "trace record --help", "trace show --help", "trace cache --help"]);
     insta::assert_snapshot!(seen);
 }
 

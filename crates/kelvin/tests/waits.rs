@@ -307,6 +307,8 @@ fn a_recorded_sql_server_tells_its_waits_and_statements() {
         "signal",
         "row of dbo.warehouse",
         "tpcc log tpcc_log",
+        "latch BUFFER",
+        "spinlock LOCK_HASH",
     ] {
         assert!(flat.contains(part), "no {part} in\n{shown}");
     }

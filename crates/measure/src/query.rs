@@ -94,7 +94,7 @@ pub struct QueryExecution {
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryPlan {
-    /// Digest of the text: equal plans of equal parameters have equal digests.
+    /// Hash of its nodes, tables and indexes, without costs and values.
     pub digest: String,
     /// The engine's text, without costs.
     pub text: String,

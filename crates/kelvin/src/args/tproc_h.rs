@@ -74,6 +74,10 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "TPROC-H")]
     no_refresh: bool,
 
+    /// Do not execute the queries once more behind the load for what their plans do (PostgreSQL)
+    #[arg(long, help_heading = "TPROC-H")]
+    no_analyze: bool,
+
     #[command(flatten)]
     pub(super) load: LoadArgs,
 }
@@ -100,6 +104,7 @@ impl Flags for RunArgs {
             options.queries.clone_from(&self.queries);
         }
         options.no_refresh |= self.no_refresh;
+        options.no_analyze |= self.no_analyze;
         let is_spec = options.profile == Profile::Spec;
         if let Some(flag) = self.load.decided_by_queries() {
             bail!("{flag} does not apply to tproc-h: its queries decide how long it takes");

@@ -94,6 +94,8 @@ pub struct Options {
     /// Whether the parameters are those of the validation run, and the answers are compared with the published ones where
     /// there are any (scale factor 1, data as loaded).
     pub validate: bool,
+    /// Whether the queries are not executed once more behind the load, for what their plans do.
+    pub no_analyze: bool,
     /// Connections that load; none depends on engine and cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loaders: Option<u32>,
@@ -109,6 +111,7 @@ impl Default for Options {
             queries: Vec::new(),
             no_refresh: false,
             validate: false,
+            no_analyze: false,
             loaders: None,
         }
     }

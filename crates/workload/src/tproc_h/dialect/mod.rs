@@ -2,12 +2,15 @@
 
 mod mysql;
 mod postgres;
+mod postgres_analysis;
 mod sqlite;
 mod sqlserver;
 
 use std::fmt::Debug;
 
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+use kelvin_measure::query::QueryPlan;
+use kelvin_measure::query_analysis::QueryAnalysis;
 
 use super::Options;
 use super::schema::Table;
@@ -124,8 +127,18 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         None
     }
 
-    /// The plan of a query as text; none where the engine's plans are not read.
-    fn plan(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<String>> {
+    /// The plan of a query; none where the engine's plans are not read.
+    fn plan(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<QueryPlan>> {
+        Ok(None)
+    }
+
+    /// Whether [`Dialect::analyze`] says anything.
+    fn can_analyze(&self) -> bool {
+        false
+    }
+
+    /// Executes a query for what its plan does; none where the engine cannot be asked.
+    fn analyze(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<QueryAnalysis>> {
         Ok(None)
     }
 }

@@ -1,8 +1,11 @@
 //! TPROC-H on PostgreSQL.
 
+use kelvin_database::postgres::explain::Plan;
 use kelvin_database::{EngineKind, Error, Result, Session};
+use kelvin_measure::query::QueryPlan;
+use kelvin_measure::query_analysis::QueryAnalysis;
 
-use super::{Common, Dialect, common};
+use super::{Common, Dialect, common, postgres_analysis as analysis};
 use crate::Stop;
 use crate::tproc_c::load::postgres as load;
 use crate::tproc_h::schema::{Table, standard_type};
@@ -53,8 +56,19 @@ impl Dialect for Postgres {
         format!("cast(extract(year from {date}) as integer)")
     }
 
-    fn plan(&self, session: &mut dyn Session, sql: &str) -> Result<Option<String>> {
-        let rows = session.query(&format!("explain (costs off) {sql}"))?;
-        Ok(Some(rows.texts(0)?.join("\n")))
+    fn plan(&self, session: &mut dyn Session, sql: &str) -> Result<Option<QueryPlan>> {
+        let mut explain = |options: &str| -> Result<String> {
+            Ok(session.query(&format!("explain ({options}) {sql}"))?.texts(0)?.join("\n"))
+        };
+        let (text, json) = (explain("costs off")?, explain("verbose, format json")?);
+        Ok(Plan::parse(&json).map(|plan| QueryPlan { digest: analysis::hash(&plan), text }))
+    }
+
+    fn can_analyze(&self) -> bool {
+        true
+    }
+
+    fn analyze(&self, session: &mut dyn Session, sql: &str) -> Result<Option<QueryAnalysis>> {
+        analysis::analyze(session, sql).map(Some)
     }
 }

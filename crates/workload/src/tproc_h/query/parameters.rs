@@ -75,6 +75,11 @@ impl Parameters {
         Self(fixed.iter().map(|text| (*text).to_owned()).collect())
     }
 
+    /// Those of a query of a run: drawn from the seed, or those of the validation run.
+    pub(crate) fn for_run(query: u8, scale: f64, (seed, draw): (u64, u32), validate: bool) -> Self {
+        if validate { Self::for_validation(query, scale) } else { Self::draw(query, scale, seed, draw) }
+    }
+
     /// Those of a query of a stream, from the seed.
     pub(crate) fn draw(query: u8, scale: f64, seed: u64, stream: u32) -> Self {
         let index = u64::from(stream) << 8 | u64::from(query);

@@ -1,6 +1,6 @@
 //! Building TPROC-H's data on PostgreSQL, compared with `COPY` from files of the same rows in memory, by two sessions of the server.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -49,8 +49,8 @@ pub(crate) fn tproc_h(words: &[&str]) -> Result<()> {
     bench.kelvin(&["build", "tproc-h", "--scale", scale, "--target", &url, "--no-check"])?;
     let statements = files.prepare(&bench)?;
     let mut rows: [Vec<f64>; 5] = Default::default();
+    bench.kelvin(&["drop", "tproc-h", "--target", &url, "--yes"])?;
     for round in 1..=rounds {
-        bench.kelvin(&["drop", "tproc-h", "--target", &url, "--yes"])?;
         bench.psql("checkpoint")?;
         let (built, loaded, megabytes) = build(&bench, &url, scale)?;
         bench.kelvin(&["drop", "tproc-h", "--target", &url, "--yes"])?;
@@ -66,8 +66,6 @@ pub(crate) fn tproc_h(words: &[&str]) -> Result<()> {
         for (row, value) in rows.iter_mut().zip([loaded, copied, built, all, megabytes]) {
             row.push(value);
         }
-        // The next round drops the build's tables.
-        bench.kelvin(&["build", "tproc-h", "--scale", "0.01", "--target", &url, "--no-check"])?;
     }
     let [loaded, copied, built, all, megabytes] = rows.map(median);
     println!("\n| scale factor {scale} | Kelvin, s | COPY, s | ratio |");
@@ -126,7 +124,7 @@ impl Files {
         Ok(files)
     }
 
-    fn path(&self, number: usize) -> impl std::fmt::Display {
+    fn path(&self, number: usize) -> String {
         self.0.join(number.to_string()).display().to_string()
     }
 
@@ -179,7 +177,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(Path::new(&self.0));
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -13,7 +13,7 @@ use tpchgen::text::TextPool;
 use super::analysis::{self, Queries};
 use super::check::has_published;
 use super::query::order_of_stream;
-use super::schema::TABLES;
+use super::schema::{Name, TABLES, table};
 use super::state::{BUILD, LOADED, State};
 use super::user::{PlannedStep, Shared, Step, User};
 use super::{TprocH, check, dialect, load};
@@ -70,6 +70,13 @@ impl Workload for TprocH {
                 .with_help("leave out the refresh functions: --no-refresh"));
         }
         let mut notes = Vec::new();
+        let date = dialect.partition_key(session.as_mut(), table(Name::LineItem))?;
+        if let Some(date) = &date {
+            notes.push(format!("lineitem is partitioned by {date}"));
+        } else if self.options.partition {
+            return Err(Error::usage("the data are not partitioned")
+                .with_help("leave out --partition, or drop the data: kelvin drop tproc-h"));
+        }
         if state.is_ours {
             notes.extend(
                 load::missing_indexes(session.as_mut(), dialect)?

@@ -44,6 +44,17 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     /// The statement that makes a table.
     fn create_table(&self, table: &Table) -> String;
 
+    /// The statements that make a table with partitions by the year of its date; none where it has no date or the engine's tables
+    /// are not partitioned.
+    fn create_partitioned(&self, _table: &Table) -> Option<Vec<String>> {
+        None
+    }
+
+    /// The column by which an existing table is partitioned.
+    fn partition_key(&self, _session: &mut dyn Session, _table: &Table) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// The statement that makes an index of a table; the first one is the primary key. None where the table is made with it.
     fn create_index(&self, table: &Table, number: usize, name: &str, columns: &[&str]) -> Option<String>;
 

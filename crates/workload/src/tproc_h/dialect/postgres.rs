@@ -13,6 +13,9 @@ use crate::tproc_h::schema::{Table, standard_type};
 #[derive(Debug)]
 pub(super) struct Postgres;
 
+/// Those of the orders' and the lines' dates (TPC-H clause 4.2.2.12).
+const YEARS: std::ops::RangeInclusive<i32> = 1992..=1998;
+
 impl Dialect for Postgres {
     fn common(&self) -> Result<&'static dyn Common> {
         common(EngineKind::Postgres)
@@ -20,6 +23,25 @@ impl Dialect for Postgres {
 
     fn create_table(&self, table: &Table) -> String {
         table.create(|kind| standard_type(kind, ""), false, "")
+    }
+
+    fn create_partitioned(&self, table: &Table) -> Option<Vec<String>> {
+        let (name, date) = (table.name, table.partition_date()?);
+        let parent = table.create(|kind| standard_type(kind, ""), false, &format!(" partition by range ({date})"));
+        let years = YEARS.map(|year| {
+            let next = year + 1;
+            format!("create table {name}_{year} partition of {name} for values from ('{year}-01-01') to ('{next}-01-01')")
+        });
+        Some(std::iter::once(parent).chain(years).collect())
+    }
+
+    fn partition_key(&self, session: &mut dyn Session, table: &Table) -> Result<Option<String>> {
+        let rows = session.query(&format!(
+            "select attname::text from pg_catalog.pg_partitioned_table join pg_catalog.pg_attribute \
+             on attrelid = partrelid and attnum = partattrs[0] where partrelid = to_regclass('{}')",
+            table.name
+        ))?;
+        Ok(rows.texts(0)?.pop())
     }
 
     fn create_index(&self, table: &Table, number: usize, name: &str, columns: &[&str]) -> Option<String> {

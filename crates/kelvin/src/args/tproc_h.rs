@@ -25,6 +25,10 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "N", help_heading = "TPROC-H")]
     loaders: Option<u32>,
 
+    /// Build orders and their lines with partitions by year (PostgreSQL)
+    #[arg(long, help_heading = "TPROC-H")]
+    partition: bool,
+
     /// Use the parameters of the specification's validation run, and compare the answers with the published ones
     /// (scale factor 1, data as loaded)
     #[arg(long, help_heading = "TPROC-H")]
@@ -88,6 +92,7 @@ impl Flags for DataArgs {
         let Work::TprocH(options) = &mut spec.work else { return Ok(()) };
         options.scale = self.scale.or(options.scale);
         options.loaders = self.loaders.or(options.loaders);
+        options.partition |= self.partition;
         options.validate |= self.validate;
         Ok(())
     }

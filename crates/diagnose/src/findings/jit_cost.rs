@@ -1,9 +1,11 @@
 //! Did compiling statements (JIT) take a large part of their time?
 
 use kelvin_measure::observation::StatementTotals;
+use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::text;
 
 use super::FindingDefinition;
+use super::query_plans::{self, Affected};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -16,8 +18,35 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 const AMBER: f64 = 0.05;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
+    match of_queries(evidence) {
+        Some(finding) => vec![finding],
+        None => evidence.points().filter_map(|point| of_point(evidence, point)).collect(),
+    }
 }
+
+/// By the plans of the queries themselves, where they are known.
+fn of_queries(evidence: &Evidence) -> Option<Finding> {
+    let compiled =
+        Affected::by(evidence, |one| Some(one.jit_share() * one.took_ms).filter(|ms| *ms > 0.0))?;
+    let effect = compiled.effect(QueryAnalysis::jit_share);
+    let share = effect.high().filter(|share| *share >= AMBER)?;
+    let facts = compiled.lines("compiling", |one| {
+        let (ms, all) = (text::number(one.jit_ms), text::number(one.took_ms));
+        let processes = one.workers_launched + 1;
+        format!("{ms} ms of {all} ms, by {processes} {}", text::plural(processes, "process", "processes"))
+    });
+    let title = format!("Compiling queries (JIT) took {} of their time", text::percent(share));
+    Some(Finding {
+        threshold: "amber when compiling takes 5 % of the queries' time, in the execution behind the load; the compiled \
+            queries may run faster for it, which is not counted"
+            .into(),
+        next: NEXT.into(),
+        ..query_plans::amber(ABOUT.id, title, facts, effect)
+    })
+}
+
+const NEXT: &str = "Set jit = off, or raise jit_above_cost above the cost of these statements; `kelvin advise --prove` \
+    measures what that gains.";
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let (statements, total) = evidence.statements(point.point)?;
@@ -50,14 +79,13 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         threshold: "amber when the top statements spend 5 % of all statements' time compiling; the compiled \
             statements may run faster for it, which is not counted"
             .into(),
-        next: "Set jit = off, or raise jit_above_cost above the cost of these statements; `kelvin advise --prove` \
-            measures what that gains."
-            .into(),
+        next: NEXT.into(),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::query_plans::tests::{analysis, execution};
     use super::super::staged::{Staged, statement};
     use super::*;
 
@@ -65,6 +93,20 @@ mod tests {
         let mut one = statement(1, 1000.0, 10, "a", &[]);
         one.jit_ms = jit_ms;
         find(&Staged::new().statements(vec![one]).done()).first().map(|found| found.severity)
+    }
+
+    #[test]
+    fn queries_that_are_compiled_are_named() {
+        let found = |jit_ms| {
+            let compiled = QueryAnalysis { jit_ms, workers_launched: 1, ..analysis("Q19") };
+            let staged = Staged::new().queries(&[execution("Q19", 1.0, "a"), execution("Q1", 1.0, "b")]);
+            find(&staged.analyses(&[compiled, analysis("Q1")]).done())
+        };
+        // Half of the time of one of two equally long queries, in two processes.
+        let high = found(1000.0)[0].effect.high();
+        assert_eq!(high, Some(0.25));
+        assert!(found(1000.0)[0].evidence[0].what.starts_with("Q19"));
+        assert!(found(100.0).is_empty());
     }
 
     #[test]

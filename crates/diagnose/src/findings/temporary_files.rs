@@ -3,6 +3,7 @@
 use kelvin_measure::observation::StatementTotals;
 use kelvin_measure::text;
 
+use super::query_plans::{self, Affected};
 use super::FindingDefinition;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
@@ -15,8 +16,42 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 /// Bytes a second from which it is more than a report beside the load: PostgreSQL's own pages of 8 kB, 128 a second.
 const RATE: f64 = 1_048_576.0;
 
+/// Bytes of one query from which its plan would be another with more memory.
+const BYTES: u64 = 1 << 20;
+
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
+    match of_queries(evidence) {
+        Some(finding) => vec![finding],
+        None => evidence.points().filter_map(|point| of_point(evidence, point)).collect(),
+    }
+}
+
+/// By the plans of the queries themselves, where they are known.
+fn of_queries(evidence: &Evidence) -> Option<Finding> {
+    let spilled = Affected::by(evidence, |one| {
+        (one.temporary_bytes >= BYTES).then_some(one.temporary_bytes as f64)
+    })?;
+    let mut facts = spilled.lines("wrote to temporary files", |one| {
+        let bytes = text::memory(one.temporary_bytes as f64);
+        if one.spills.is_empty() { bytes } else { format!("{bytes}: {}", text::few(&one.spills, 3)) }
+    });
+    facts.extend(work_mem(evidence));
+    facts.extend(
+        evidence.setting("hash_mem_multiplier").map(|value| EvidenceLine::new("hash_mem_multiplier", value)),
+    );
+    let written = text::memory(spilled.sum());
+    let title = format!("{} to temporary files: {written} in one execution each", spilled.subject("spilled", "spilled"));
+    Some(Finding {
+        threshold: "1 MB of temporary files by a query, when it was executed once more behind the load".into(),
+        next: "Raise work_mem (each sort and each process of a query takes it, a hash hash_mem_multiplier times it), \
+            for the sessions of these queries only if there are many others."
+            .into(),
+        ..query_plans::amber(ABOUT.id, title, facts, spilled.effect(|_| 1.0))
+    })
+}
+
+fn work_mem(evidence: &Evidence) -> Option<EvidenceLine> {
+    Some(EvidenceLine::new("work_mem", text::memory(evidence.setting_number("work_mem")?)))
 }
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
@@ -28,9 +63,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let time: f64 = spilled.iter().map(|one| one.total_ms).sum();
     let share = (total > 0.0 && !spilled.is_empty()).then(|| time / total);
     let mut facts = vec![EvidenceLine::new("written to temporary files", text::disk_rate(rate))];
-    if let Some(memory) = evidence.setting_number("work_mem") {
-        facts.push(EvidenceLine::new("work_mem", text::memory(memory)));
-    }
+    facts.extend(work_mem(evidence));
     facts.extend(spilled.iter().take(3).map(|one| {
         let each = one.temporary_bytes.unwrap_or(0) as f64 / one.calls.max(1) as f64;
         EvidenceLine::new(
@@ -66,6 +99,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::query_analysis::QueryAnalysis;
+
+    use super::super::query_plans::tests::{analysis, execution};
     use super::super::staged::{Staged, statement};
     use super::*;
 
@@ -77,6 +113,24 @@ mod tests {
             .setting("work_mem", "65536")
             .statements(vec![one, statement(2, 100.0, 10, "b", &[])]);
         find(&staged.done()).first().map(|found| found.severity)
+    }
+
+    #[test]
+    fn queries_that_spilled_are_named_with_what_did() {
+        let spilled = QueryAnalysis {
+            temporary_bytes: 20 << 20,
+            spills: vec!["Sort: external merge".into()],
+            ..analysis("Q9")
+        };
+        let staged = Staged::new().setting("work_mem", "65536").metric("postgres.temp.bytes", 5e6);
+        let staged = staged.queries(&[execution("Q9", 3.0, "a"), execution("Q1", 1.0, "b")]);
+        let found = find(&staged.analyses(&[spilled, analysis("Q1")]).done());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
+        assert!(found[0].title.starts_with("Q9 spilled"), "{}", found[0].title);
+        let facts = format!("{:?}", found[0].evidence);
+        assert!(facts.contains("external merge") && facts.contains("work_mem"), "{facts}");
+        assert_eq!(found[0].effect.high(), Some(0.75));
+        assert!(find(&Staged::new().analyses(&[analysis("Q1")]).done()).is_empty());
     }
 
     #[test]

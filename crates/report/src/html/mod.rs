@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use kelvin_diagnose::interference::{Interference, RelativeChange};
 use kelvin_measure::Bounded;
 use kelvin_measure::event::Phase;
+use kelvin_measure::query_analysis::QueryAnalysis;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 
@@ -25,7 +26,7 @@ use crate::chart::escaped;
 use crate::text::{
     SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
     elasticity_interval, explained, grouped, how, interference_details, interference_sentence, interval,
-    is_minor, others, peak, squeezed, two_times, unanswered,
+    is_minor, others, peak, plan_cells, squeezed, two_times, unanswered,
 };
 use crate::{Result, RunReport};
 use answer::Answer;
@@ -217,6 +218,10 @@ fn queries(report: &RunReport) -> Value {
                 "plan": or_none(row.plan.clone()), "answer": row.answer(), "bad": !row.state.counts(),
             })
         };
+        let analysis = |one: &QueryAnalysis| {
+            let cells = plan_cells(one);
+            serde_json::json!({ "query": one.query, "cells": cells, "spills": one.spills.join("; "), "plan": one.plan })
+        };
         let mut plans: Vec<(&str, &str)> = Vec::new();
         for one in &found.executions {
             let Some(plan) = &one.plan else { continue };
@@ -226,6 +231,7 @@ fn queries(report: &RunReport) -> Value {
         }
         serde_json::json!({
             "sentence": found.describe(), "rows": found.rows.iter().map(row).collect::<Vec<_>>(), "plans": plans,
+            "analyses": found.analyses.iter().map(analysis).collect::<Vec<_>>(),
         })
     });
     Value::from(Serde(found))

@@ -1,6 +1,7 @@
 //! The queries of TPROC-H: a row for each, and the figures of the tests.
 
 use kelvin_measure::query::{AnswerState, QueryExecution, QueryFigures, QueryTest};
+use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::storage::JobLine;
 use kelvin_measure::text::{plural, significant};
 use kelvin_store::StoredRun;
@@ -21,7 +22,7 @@ impl WorkDetails {
     pub(super) fn of(run: &StoredRun) -> Self {
         // What a newer Kelvin wrote otherwise is not shown.
         let jobs = run.storage("jobs").and_then(|jobs| serde_json::from_value(jobs.clone()).ok());
-        Self { jobs: jobs.unwrap_or_default(), queries: QueryReport::of(run.queries()) }
+        Self { jobs: jobs.unwrap_or_default(), queries: QueryReport::of(run.queries(), run.query_analyses()) }
     }
 }
 
@@ -35,6 +36,9 @@ pub struct QueryReport {
     pub rows: Vec<QueryRow>,
     /// Every execution, in the order in which they ended.
     pub executions: Vec<QueryExecution>,
+    /// What the plans did, when each query was executed once more behind the load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub analyses: Vec<QueryAnalysis>,
 }
 
 /// The executions of one query.
@@ -61,14 +65,14 @@ pub struct QueryRow {
 
 impl QueryReport {
     /// None of a run without queries.
-    fn of(executions: Vec<QueryExecution>) -> Option<Self> {
+    fn of(executions: Vec<QueryExecution>, analyses: Vec<QueryAnalysis>) -> Option<Self> {
         let figures = QueryFigures::of(&executions)?;
         let mut ranks: Vec<u32> = executions.iter().map(QueryExecution::rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
         let of = |rank: u32| executions.iter().filter(|one| one.rank() == rank).collect::<Vec<_>>();
         let rows = ranks.into_iter().filter_map(|rank| QueryRow::of(&of(rank))).collect();
-        Some(Self { figures, rows, executions })
+        Some(Self { figures, rows, executions, analyses })
     }
 
     /// The figures in a sentence.

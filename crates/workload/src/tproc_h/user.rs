@@ -7,7 +7,7 @@ use kelvin_database::{Error, ErrorClass, Result, Session};
 use kelvin_measure::query::{AnswerState, QueryExecution, QueryPlan, QueryTest};
 use kelvin_measure::{Clock, Counters, Nanos, TransactionOutcome};
 
-use super::answer::{Answer, digest_of};
+use super::answer::Answer;
 use super::dialect::Dialect;
 use super::ledger::Ledger;
 use super::query::{self, Parameters};
@@ -169,11 +169,7 @@ fn plan(shared: &Shared, step: PlannedStep) -> Planned {
         return Planned { step, parameters: None, sql: Err(String::new()), plan: None };
     };
     let scale = shared.scale.factor();
-    let parameters = if shared.validate {
-        Parameters::for_validation(number, scale)
-    } else {
-        Parameters::draw(number, scale, shared.seed, step.draw)
-    };
+    let parameters = Parameters::for_run(number, scale, (shared.seed, step.draw), shared.validate);
     let sql = query::sql(number, shared.dialect, &parameters).map_err(|error| error.to_string());
     Planned { step, parameters: Some(parameters), sql, plan: None }
 }
@@ -188,11 +184,10 @@ impl VirtualUser for User {
         for planned in &mut self.steps {
             let (Step::Query(_), Ok(sql)) = (planned.step.step, &planned.sql) else { continue };
             // What cannot be explained fails when it is run.
-            let text = match self.shared.dialect.plan(session, sql) {
+            planned.plan = match self.shared.dialect.plan(session, sql) {
                 Err(error) if session.is_broken() => return Err(error),
                 explained => explained.unwrap_or_default(),
             };
-            planned.plan = text.map(|text| QueryPlan { digest: digest_of(&text), text });
         }
         Ok(())
     }

@@ -5,10 +5,11 @@ mod prove;
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use kelvin_diagnose::{Change, Effect, Evidence, Remedy, Rules, findings_for, remedies};
+use kelvin_diagnose::{Change, Effect, Evidence, Remedy, Rules, remedies};
 use kelvin_lab::ab::{AbPlan, AbSummary};
 use kelvin_lab::advise::{AdviceOrigin, Proof};
 use kelvin_measure::text::{ends, trimmed_percent};
+use kelvin_report::RunReport;
 use kelvin_report::table::Table;
 use kelvin_store::{GroupKind, RunId, Store, StoredGroup};
 use serde_json::{Value, json};
@@ -53,48 +54,38 @@ struct Line {
 impl Advice {
     fn read(store: &Store, args: &AdviseArgs, settings: &[(String, String)]) -> Result<Self> {
         let run = store.find(&args.run)?;
-        let (evidence, what) = evidence(store, run)?;
-        let mut all = candidates(&evidence);
+        let report = RunReport::load(store, run)?;
+        let mut all = candidates(&report);
         let before = all.len();
         if args.within_rules {
             all.retain(Remedy::is_allowed);
         }
         let forbidden = before - all.len();
-        all.extend(settings.iter().map(|(name, value)| chosen(&evidence, name, value)));
+        all.extend(settings.iter().map(|(name, value)| chosen(report.evidence(), name, value)));
         let proofs = proofs(store, run)?;
         let line = |remedy: Remedy| {
             // The latest one.
             let of_it = proofs.iter().rev().find(|(_, origin, _)| origin.title == remedy.title);
             Line { proof: of_it.map(|(group, _, proof)| (*group, *proof)), remedy }
         };
+        let what = format!("{} on {}", report.workload, report.target);
         Ok(Self { run, what, lines: all.into_iter().map(line).collect(), forbidden })
     }
 }
 
-/// What is known of a run, and what it is.
-fn evidence(store: &Store, run: RunId) -> Result<(Evidence, String)> {
-    let stored = store.load(run)?;
-    let mut evidence = Evidence::from_run(&stored)?;
-    if stored.has_observations()
-        && let Some(earlier) = store.previous_run(&stored)?
-    {
-        evidence.earlier = Some(Box::new(Evidence::from_run(&store.load(earlier)?)?));
-    }
-    Ok((evidence, format!("{} on {}", stored.info.workload, stored.info.target)))
-}
-
-fn candidates(evidence: &Evidence) -> Vec<Remedy> {
-    remedies(evidence, &findings_for(evidence))
+/// The changes for a run, by their bound; none where nothing was observed.
+fn candidates(report: &RunReport) -> Vec<Remedy> {
+    report.evidence().map_or_else(Vec::new, |evidence| remedies(evidence, &report.findings))
 }
 
 /// A setting that the user wants to try.
-fn chosen(evidence: &Evidence, name: &str, value: &str) -> Remedy {
+fn chosen(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
     Remedy {
         finding: "try",
         title: format!("{name} = {value}"),
         change: Change::Setting {
             name: name.into(),
-            before: evidence.setting(name).unwrap_or_default().into(),
+            before: evidence.and_then(|seen| seen.setting(name)).unwrap_or_default().into(),
             value: value.into(),
         },
         reason: "asked for with --try".into(),

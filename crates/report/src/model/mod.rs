@@ -189,10 +189,22 @@ impl RunReport {
     /// # Errors
     /// When there is no such run, or it or the earlier one is damaged.
     pub fn load(store: &Store, id: RunId) -> Result<Self> {
-        let run = store.load(id)?;
-        let evidence = Evidence::from_run(&run)?;
-        let judged = judge(&run, &evidence)?;
-        Self::of_judged(store, &run, evidence, judged)
+        Self::of_stored(store, &store.load(id)?)
+    }
+
+    /// [`RunReport::load`] of a run that was loaded already.
+    ///
+    /// # Errors
+    /// When the run or the earlier one is damaged.
+    pub fn of_stored(store: &Store, run: &StoredRun) -> Result<Self> {
+        let evidence = Evidence::from_run(run)?;
+        let judged = judge(run, &evidence)?;
+        Self::of_judged(store, run, evidence, judged)
+    }
+
+    /// What was observed in the run; none where nothing was.
+    pub fn evidence(&self) -> Option<&Evidence> {
+        self.evidence.as_deref()
     }
 
     /// [`RunReport::load`] of a run that was loaded and judged already.

@@ -18,12 +18,13 @@ use kelvin_lab::open::{self, Opened, Purpose};
 use kelvin_lab::repeat::RepeatEnd;
 use kelvin_lab::{bench as benches, directories};
 use kelvin_measure::text::{count, trimmed_percent};
+use kelvin_report::RunReport;
 use kelvin_run::Spec;
 use kelvin_run::spec::{Build, Reset, ResetMethod, Span};
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
 use kelvin_workload::Stop;
 
-use super::{Advice, answer, candidates, evidence, gain};
+use super::{Advice, answer, candidates, gain};
 use crate::args::{AdviseArgs, Global, Tried};
 use crate::commands::{ab as command_ab, confirm, groups, repeat, snapshot};
 use crate::exit::{Code, describe};
@@ -77,7 +78,19 @@ pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: 
     let ended = session.all(pending, *tried == Tried::All, &mut *live);
     let (steps, run) = (std::mem::take(&mut session.steps), session.run);
     let put_back = saved.map_or(Ok(()), |saved| saved.put_back(&mut *live));
-    out::write(&render(run, &steps, &paths::kelvin_command(&path)))?;
+    // What was not put back is said before a reader of the answer who went away is.
+    let written = out::write(&render(run, &steps, &paths::kelvin_command(&path)));
+    let code = outcome(ended, put_back, &steps, &mut *live)?;
+    written.map(|()| code)
+}
+
+/// The exit code; of two errors the second one is said here.
+fn outcome(
+    ended: Result<Code>,
+    put_back: Result<()>,
+    steps: &[Step],
+    live: &mut dyn Live,
+) -> Result<Code> {
     match (ended, put_back) {
         (Err(first), Err(error)) => {
             live.message(&describe(&error));
@@ -241,8 +254,7 @@ impl Session<'_> {
         let Some(last) = members.iter().rev().find(|one| one.slot.treatment.starts_with('B')) else {
             return Ok(None);
         };
-        let (evidence, _) = evidence(self.store, last.run)?;
-        let mut next = candidates(&evidence);
+        let mut next = candidates(&RunReport::load(self.store, last.run)?);
         if self.args.within_rules {
             next.retain(Remedy::is_allowed);
         }

@@ -18,7 +18,7 @@ use kelvin_stats::compare::ChangeVerdict;
 use kelvin_store::{GroupKind, NewGroup, RunId, Store};
 use serde_json::{Map, Value, json};
 
-use super::groups;
+use super::{advise, groups};
 use super::repeat::{
     ACCEPTED_UNKNOWN, accepts_noise, at_least, change, code, ended, failed, noise_words, of_chance, of_run,
     time_left,
@@ -31,6 +31,9 @@ use crate::{live, out, paths, signal};
 
 /// Runs the comparison and prints the result.
 pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
+    if let Some(advice) = args.advice()? {
+        return advise::advise(&advice, global);
+    }
     let (plan, specs) = args.plan()?;
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, args.format.format() == Format::Jsonl);

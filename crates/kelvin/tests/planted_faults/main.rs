@@ -23,8 +23,9 @@ mod drawn;
 mod faults;
 mod plants;
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use kelvin_database::Engine;
 use kelvin_database::postgres::PostgresEngine;
@@ -269,6 +270,45 @@ mod machine {
         );
         let again = bench.place.expect(0, &["advise", "1"]);
         assert!(again.contains("tried in group 1: confirmed"), "{again}");
+        // In the run, too.
+        let tried = &bench.place.report("1")["tried"];
+        assert_eq!(tried.as_array().map(Vec::len), Some(2), "{tried}");
+        assert!(tried[0]["answer"].as_str().unwrap().starts_with("confirmed, +"), "{tried}");
+        let page = bench.place.expect(0, &["report", "1", "-o", "-"]);
+        assert!(page.contains("Changes that were tried") && page.contains("16 runs in "), "{tried}");
+    }
+
+    #[test]
+    #[ignore = "runs for a minute: cargo xtask machine"]
+    fn ctrl_c_within_a_proof_puts_everything_back() {
+        let bench = Bench::with(&[("work_mem", "4MB")]).build("1");
+        let url = bench.server.url();
+        let run = bench.tproc_c(&["--ramp-up", "0s", "--duration", "2s"]).output().unwrap();
+        assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
+        let state = || {
+            let mut session = PostgresEngine::new(bench.server.instance.config()).connect().unwrap();
+            let sql = "select (select count(*) from orders), (select sum(hashtext(s::text)::int8) from stock as s)::int8, \
+                pg_size_bytes(current_setting('work_mem')), \
+                (select count(*) from pg_database where datname like 'kelvin_snapshot%')";
+            let rows = session.query(sql).unwrap();
+            (0..4).map(|column| rows.int(0, column).unwrap()).collect::<Vec<_>>()
+        };
+        let before = state();
+        let words = ["advise", "1", "--try", "work_mem=8MB", "--prove", "try", "--allow-settings", "--yes"];
+        let more = ["--duration", "5s", "--ramp-up", "0s"];
+        let mut proof = bench.place.command(&[&words[..], &more].concat());
+        let proof = proof.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let changed = || state()[2] == 8 << 20;
+        support::wait_until("the setting is changed", Duration::from_mins(3), changed);
+        let pid = proof.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let output = proof.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        assert_eq!(state(), before, "orders, stock, work_mem, snapshots: {}", text(&output.stderr));
+        assert_eq!(
+            bench.place.expect(0, &["server", "restore", "--target", &url]).trim(),
+            "nothing to revert"
+        );
     }
 
     #[test]

@@ -17,8 +17,8 @@ use kelvin_lab::live::Live;
 use kelvin_lab::open::{self, Opened, Purpose};
 use kelvin_lab::repeat::RepeatEnd;
 use kelvin_lab::{bench as benches, directories};
-use kelvin_measure::text::{count, trimmed_percent};
-use kelvin_report::RunReport;
+use kelvin_measure::text::{self, count, trimmed_percent};
+use kelvin_report::{RunReport, TriedChange};
 use kelvin_run::Spec;
 use kelvin_run::spec::{Build, Reset, ResetMethod, Span};
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
@@ -47,12 +47,18 @@ enum Outcome {
 }
 
 /// Tries changes and prints what came of them. Settings, statements and data are put back, however it ends.
-pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: &Tried) -> Result<Code> {
+pub(super) fn prove(
+    args: &AdviseArgs,
+    global: &Global,
+    run: RunId,
+    advice: &Advice,
+    tried: &Tried,
+) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open(&path)?;
-    let mut spec = spec_of(&store, advice.run, args)?;
+    let mut spec = spec_of(&store, run, args)?;
     let journal = directories::settings_journal(&spec.target.target()?, directories::ADVICE)?;
     for change in recover(&journal, &access()?, &mut |text| live.message(text))?.changes {
         live.message(&format!("put back, because an earlier command was killed: {change}"));
@@ -66,7 +72,7 @@ pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: 
     };
     let mut session = Session {
         args,
-        run: advice.run,
+        run,
         store: &store,
         journal,
         spec,
@@ -76,7 +82,7 @@ pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: 
         steps: Vec::new(),
     };
     let ended = session.all(pending, *tried == Tried::All, &mut *live);
-    let (steps, run) = (std::mem::take(&mut session.steps), session.run);
+    let steps = std::mem::take(&mut session.steps);
     let put_back = saved.map_or(Ok(()), |saved| saved.put_back(&mut *live));
     // What was not put back is said before a reader of the answer who went away is.
     let written = out::write(&render(run, &steps, &paths::kelvin_command(&path)));
@@ -177,6 +183,7 @@ impl Session<'_> {
 
     /// A comparison of what was accepted with the same and the change.
     fn compare(&mut self, next: &Remedy, live: &mut dyn Live) -> Result<(Outcome, RepeatEnd)> {
+        let began = Instant::now();
         let comparison = Comparison::of(&self.accepted, next)?;
         let plan = self.plan(next);
         let group = self.store.begin_group(&NewGroup {
@@ -219,7 +226,21 @@ impl Session<'_> {
         let proof = Proof::of(&summary);
         let confirmed = proof.verdict == ProofVerdict::Confirmed;
         let kept = confirmed && next.is_allowed();
-        live.message(&format!("{}: {}", next.title, answer(&proof)));
+        let tried = TriedChange {
+            group: group.0,
+            finding: next.finding.into(),
+            title: next.title.clone(),
+            bound: gain(next.gain()),
+            answer: answer(&proof),
+            others: side_effects(&summary),
+            cost: format!(
+                "{} in {}",
+                text::count(self.store.members(group)?.len(), "run"),
+                text::short_seconds(began.elapsed().as_secs_f64())
+            ),
+        };
+        self.store.set_answer(group, &serde_json::to_value(&tried)?)?;
+        live.message(&format!("{}: {} ({})", next.title, tried.answer, tried.cost));
         if confirmed && !kept {
             live.message("it is not within the rules: the next changes are tried without it");
         }

@@ -278,6 +278,32 @@ mod machine {
         assert!(page.contains("Changes that were tried") && page.contains("16 runs in "), "{tried}");
     }
 
+    /// Step 2 of a published tuning study: the largest wait is taken away, and nothing is gained, as the sessions wait for the
+    /// CPUs instead.
+    #[test]
+    #[ignore = "runs for minutes: cargo xtask machine"]
+    fn the_largest_wait_that_limits_nothing_is_said_to_be_none() {
+        let bench = Bench::with(&[]);
+        bench.sql(
+            "create table parts (id int primary key, v int); \
+             insert into parts select id, id from generate_series(1, 50000) as id; vacuum analyze parts",
+        );
+        let _slow = faults::SlowFlush::of(&bench.server, Duration::from_millis(4));
+        // Enough users that the CPUs are busy while others wait for the log.
+        let script = "\\set id random(1, 40000)\nselect sum(v) from parts where id between :id and :id + 6000;\n\
+            update parts set v = v + 1 where id = :id;\n";
+        let run = bench.script(script, &["--users", "16", "--duration", "6s"]).output().unwrap();
+        assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
+        let words = ["advise", "1", "--prove", "waits", "--blocks", "4", "--allow-settings", "--yes"];
+        let more = ["--duration", "4s", "--ramp-up", "1s"];
+        let answer = bench.place.expect(0, &[&words[..], &more].concat());
+        eprintln!("{answer}");
+        assert!(answer.contains("synchronous_commit = off") && !answer.contains("confirmed"), "{answer}");
+        let flat = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+        let log = flat.split("log: ").nth(1).unwrap();
+        assert!(log.contains("it was no limit"), "{answer}");
+    }
+
     #[test]
     #[ignore = "runs for a minute: cargo xtask machine"]
     fn ctrl_c_within_a_proof_puts_everything_back() {

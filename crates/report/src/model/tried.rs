@@ -20,6 +20,9 @@ pub struct TriedChange {
     pub answer: String,
     /// Other figures that differ; empty where none does.
     pub others: String,
+    /// Waits that changed with it, and whether they were a limit.
+    #[serde(default)]
+    pub waits: Vec<String>,
     /// Runs and time that it took.
     pub cost: String,
 }

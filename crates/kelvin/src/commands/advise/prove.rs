@@ -42,7 +42,7 @@ struct Step {
 }
 
 enum Outcome {
-    Compared { group: GroupId, summary: Box<AbSummary>, proof: Proof, kept: bool },
+    Compared { group: GroupId, summary: Box<AbSummary>, proof: Proof, waits: Vec<String>, kept: bool },
     Failed(String),
 }
 
@@ -233,6 +233,7 @@ impl Session<'_> {
             bound: gain(next.gain()),
             answer: answer(&proof),
             others: side_effects(&summary),
+            waits: command_ab::waits_that_changed(self.store, &plan, &summary)?,
             cost: format!(
                 "{} in {}",
                 text::count(self.store.members(group)?.len(), "run"),
@@ -244,7 +245,7 @@ impl Session<'_> {
         if confirmed && !kept {
             live.message("it is not within the rules: the next changes are tried without it");
         }
-        Ok((Outcome::Compared { group, summary, proof, kept }, ended))
+        Ok((Outcome::Compared { group, summary, proof, waits: tried.waits, kept }, ended))
     }
 
     fn plan(&self, next: &Remedy) -> AbPlan {
@@ -393,7 +394,7 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
         let mut say = |words: &str| out::wrapped(&mut text, words, 5, 7, super::WIDTH);
         match outcome {
             Outcome::Failed(why) => say(&format!("could not be tried: {why}")),
-            Outcome::Compared { group, summary, proof, kept } => {
+            Outcome::Compared { group, summary, proof, waits, kept } => {
                 let kept = if *kept { "; kept for the next changes" } else { "" };
                 say(&format!("{}{kept}", answer(proof)));
                 let shown = summary.comparisons.first().map_or(f64::NAN, |one| one.confidence);
@@ -411,6 +412,9 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
                 let aside = side_effects(summary);
                 if !aside.is_empty() {
                     say(&format!("other figures: {aside}"));
+                }
+                for wait in waits {
+                    say(wait);
                 }
             }
         }

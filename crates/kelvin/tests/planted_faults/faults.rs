@@ -72,7 +72,7 @@ pub(crate) fn hold_while_loaded(server: &Server, held: Held) -> JoinHandle<()> {
         let engine = PostgresEngine::new(config);
         let mut session = engine.connect().unwrap();
         wait_until("the load has begun", Duration::from_mins(1), || {
-            let loading = "select count(*) from pg_stat_activity where application_name like 'kelvin%' and query ilike 'update%'";
+            let loading = "select count(*) from pg_stat_activity where query like 'update few%'";
             session.query(loading).unwrap().int(0, 0).unwrap() > 0
         });
         std::thread::sleep(held.after);

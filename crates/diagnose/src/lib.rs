@@ -23,6 +23,7 @@ mod remedy;
 mod scene;
 pub mod tenants;
 mod verdict;
+mod wait_change;
 
 pub use class::{Class, is_client};
 pub use durability::durability_given_up;
@@ -43,4 +44,5 @@ pub use noise::{
 };
 pub use pages::{PAGES, page, terms};
 pub use remedy::{Change, Remedy, Rules, remedies};
+pub use wait_change::{WaitChange, WaitLimit, wait_changes};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};

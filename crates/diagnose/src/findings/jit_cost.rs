@@ -6,6 +6,7 @@ use kelvin_measure::text;
 
 use super::FindingDefinition;
 use super::query_plans::{self, Affected};
+use crate::noise::WANTED;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -16,6 +17,9 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// Share of the statements' time: the verdict's precision.
 const AMBER: f64 = 0.05;
+/// Share of the compiled statements' own time: from here on compiling takes longer than running, so that without it they would be
+/// faster even if compiled code took no time.
+const MOST: f64 = 0.5;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     match of_queries(evidence) {
@@ -55,6 +59,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let share = (total > 0.0).then(|| compiled / total).filter(|share| *share >= AMBER)?;
     let mut all: Vec<&StatementTotals> = statements.iter().filter(|one| jit(one) > 0.0).collect();
     all.sort_by(|a, b| jit(b).total_cmp(&jit(a)));
+    let own: f64 = all.iter().map(|one| one.total_ms).sum();
+    let red = share >= WANTED && compiled >= MOST * own;
     let mut facts = vec![EvidenceLine::new("statements' time spent compiling", text::percent(share))];
     facts.extend(all.iter().take(3).map(|one| {
         let calls = one.calls.max(1) as f64;
@@ -70,14 +76,14 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }));
     Some(Finding {
         id: ABOUT.id,
-        severity: Severity::Amber,
+        severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point.point),
         title: format!("Compiling statements (JIT) took {} of their time", text::percent(share)),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::StatementTime),
         below_precision: false,
-        threshold: "amber when the top statements spend 5 % of all statements' time compiling; the compiled \
-            statements may run faster for it, which is not counted"
+        threshold: "amber when the top statements spend 5 % of all statements' time compiling, red from 10 % if it is half of \
+            the compiled statements' own time or more; that these may run faster for it is not counted"
             .into(),
         next: NEXT.into(),
     })
@@ -111,7 +117,8 @@ mod tests {
 
     #[test]
     fn compiling_is_measured_against_all_of_the_statements_time() {
-        assert_eq!(severity(Some(600.0)), Some(Severity::Amber));
+        assert_eq!(severity(Some(600.0)), Some(Severity::Red));
+        assert_eq!(severity(Some(400.0)), Some(Severity::Amber), "they may run faster for it");
         assert_eq!(severity(Some(100.0)), Some(Severity::Amber));
         assert_eq!(severity(Some(10.0)), None);
         assert_eq!(severity(None), None);

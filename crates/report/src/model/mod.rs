@@ -14,6 +14,7 @@ mod scenario;
 mod second;
 mod source;
 mod statements;
+mod tried;
 
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ pub use scenario::ScenarioReport;
 pub use second::{OpenSecond, SecondReport};
 pub use source::SourceReport;
 pub use statements::{StatementRow, TransactionStatements};
+pub use tried::TriedChange;
 
 /// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.
 pub const SCHEMA: &str = "kelvin-report/2";
@@ -97,10 +99,12 @@ pub struct RunReport {
     pub points: Vec<PointReport>,
     /// What the reader of the figures has to know, the most severe first; empty also where nothing was observed.
     pub findings: Vec<Finding>,
-    /// What could not be seen.
-    pub absent: Vec<UnavailableMetrics>,
-    /// What fell silent while the run went on.
-    pub lost: Vec<UnavailableMetrics>,
+    /// Changes that were tried for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedChange>,
+    /// What was not seen.
+    #[serde(flatten)]
+    pub not_seen: NotSeen,
     /// What only I/O jobs or queries have.
     #[serde(flatten)]
     pub details: WorkDetails,
@@ -117,6 +121,15 @@ pub struct RunReport {
     /// The point by which it is known; none while no window has closed.
     #[serde(skip)]
     known_by: Option<u32>,
+}
+
+/// What observers did not see.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct NotSeen {
+    /// What could not be seen.
+    pub absent: Vec<UnavailableMetrics>,
+    /// What fell silent while the run went on.
+    pub lost: Vec<UnavailableMetrics>,
 }
 
 /// What has to be the same for the run to be repeated.
@@ -180,7 +193,9 @@ impl RunReport {
     /// # Errors
     /// When a stored histogram is damaged.
     pub fn from_run(run: &StoredRun) -> Result<Self> {
-        Self::with_earlier(run, None)
+        let evidence = Evidence::from_run(run)?;
+        let judged = judge(run, &evidence)?;
+        Self::made(run, evidence, judged, None)
     }
 
     /// The report of a run in a store, with the newest complete run of the same workload on the same target before it,
@@ -189,10 +204,22 @@ impl RunReport {
     /// # Errors
     /// When there is no such run, or it or the earlier one is damaged.
     pub fn load(store: &Store, id: RunId) -> Result<Self> {
-        let run = store.load(id)?;
-        let evidence = Evidence::from_run(&run)?;
-        let judged = judge(&run, &evidence)?;
-        Self::of_judged(store, &run, evidence, judged)
+        Self::of_stored(store, &store.load(id)?)
+    }
+
+    /// [`RunReport::load`] of a run that was loaded already.
+    ///
+    /// # Errors
+    /// When the run or the earlier one is damaged.
+    pub fn of_stored(store: &Store, run: &StoredRun) -> Result<Self> {
+        let evidence = Evidence::from_run(run)?;
+        let judged = judge(run, &evidence)?;
+        Self::of_judged(store, run, evidence, judged)
+    }
+
+    /// What was observed in the run; none where nothing was.
+    pub fn evidence(&self) -> Option<&Evidence> {
+        self.evidence.as_deref()
     }
 
     /// [`RunReport::load`] of a run that was loaded and judged already.
@@ -207,17 +234,9 @@ impl RunReport {
     ) -> Result<Self> {
         let earlier = if run.has_observations() { store.previous_run(run)? } else { None };
         let earlier = earlier.map(|id| store.load(id)).transpose()?;
-        Self::made(run, evidence, judged, earlier.as_ref())
-    }
-
-    /// The report of a stored run, with an earlier one to look back at.
-    ///
-    /// # Errors
-    /// When a stored histogram or an observation of either is damaged.
-    pub fn with_earlier(run: &StoredRun, earlier: Option<&StoredRun>) -> Result<Self> {
-        let evidence = Evidence::from_run(run)?;
-        let judged = judge(run, &evidence)?;
-        Self::made(run, evidence, judged, earlier)
+        let mut report = Self::made(run, evidence, judged, earlier.as_ref())?;
+        report.tried = TriedChange::of(store, run.id)?;
+        Ok(report)
     }
 
     fn made(
@@ -287,8 +306,10 @@ impl RunReport {
             scenario: ScenarioReport::of(run)?,
             points,
             findings: if seen.is_some() { findings } else { Vec::new() },
-            absent: seen.map(|e| once(e.absent())).unwrap_or_default(),
-            lost: seen.map(|e| once(e.lost())).unwrap_or_default(),
+            tried: Vec::new(),
+            not_seen: seen
+                .map(|e| NotSeen { absent: once(e.absent()), lost: once(e.lost()) })
+                .unwrap_or_default(),
             notes: notes.chain(accepted).collect(),
             details,
             checks,

@@ -211,7 +211,7 @@ impl Page {
         {
             self.sentence(RED, "error", error, level.sentence);
         }
-        if let Some(lost) = report.lost.first() {
+        if let Some(lost) = report.not_seen.lost.first() {
             self.sentence(AMBER, "lost", &format!("{}: {}", lost.what, lost.why), 1);
         }
     }

@@ -141,7 +141,7 @@ impl Page {
         {
             self.wrapped_in(RED, "caution: ", &caution);
         }
-        for lost in &report.lost {
+        for lost in &report.not_seen.lost {
             self.wrapped_in(AMBER, "lost: ", &format!("{}: {}", lost.what, lost.why));
         }
     }

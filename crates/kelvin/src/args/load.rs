@@ -163,7 +163,10 @@ impl LoadArgs {
     }
 
     /// Applies the flags on top of the file.
-    pub(super) fn apply(&self, spec: &mut Spec) {
+    pub(super) fn apply(&self, spec: &mut Spec) -> Result<()> {
+        if self.users.is_some() && self.pace.sweeps_users() {
+            bail!("--users and --sweep users=… both give numbers of users; give one of them");
+        }
         set(&mut spec.load.users, self.users.as_ref());
         set(&mut spec.load.ramp_up, self.ramp_up.as_ref());
         set(&mut spec.load.duration, self.duration.as_ref());
@@ -183,6 +186,7 @@ impl LoadArgs {
         if self.no_build {
             spec.build = Build::Never;
         }
+        Ok(())
     }
 }
 

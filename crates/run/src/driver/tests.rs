@@ -49,6 +49,7 @@ fn run(ranges: &[(u32, u32)]) -> (Drawn, PointResult, Vec<(SourceId, Event)>) {
         clock: &clock,
         stop: &stop,
         control: None,
+        fleet: None,
     };
     let ranges: Vec<UserRange> =
         ranges.iter().map(|&(first, end)| UserRange::part(first..end, 8).unwrap()).collect();

@@ -9,7 +9,7 @@ use kelvin_lab::store_bench::{PreparedTenant, reopen_tenant};
 use kelvin_measure::event::{Phase, Status as RunStatus};
 use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
 use kelvin_run::driver::{GeneratorReport, LoadTimes};
-use kelvin_run::fleet::{ControllerLink, GeneratorAssignment, generate};
+use kelvin_run::fleet::{ControllerLink, EndOrder, GeneratorAssignment, generate};
 use kelvin_run::{RunError, Spec};
 use kelvin_store::{NewRun, RunWriter, Store};
 use kelvin_workload::Stop;
@@ -78,20 +78,14 @@ struct PointLoad {
 #[derive(Default)]
 struct PointOrders {
     stop: Stop,
-    times: Mutex<OrderedTimes>,
+    end: EndOrder,
+    start: Mutex<Option<LoadTimes>>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct OrderedTimes {
-    start: Option<LoadTimes>,
-    /// An earlier end that the load has not been told yet.
-    end: Option<LoadTimes>,
-}
-
 impl PointOrders {
-    fn times(&self) -> MutexGuard<'_, OrderedTimes> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    fn start(&self) -> MutexGuard<'_, Option<LoadTimes>> {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -165,9 +159,9 @@ impl Job {
             .name("generator".into())
             .spawn(move || {
                 let mut link = link;
-                let stop = link.orders.stop.clone();
+                let orders = Arc::clone(&link.orders);
                 let ended = link.begin().and_then(|()| {
-                    generate(&assignment, &engine, &workload, &clock, &stop, &mut link)
+                    generate(&assignment, &engine, &workload, &clock, &orders.stop, &orders.end, &mut link)
                 });
                 link.end(ended);
             })
@@ -188,14 +182,14 @@ impl Job {
         if times.begin <= self.around.clock.now() {
             return Err(FleetError::Refused("the time of the start has passed already".into()));
         }
-        load.orders.times().start = Some(times);
+        *load.orders.start() = Some(times);
         load.orders.changed.notify_all();
         Ok(())
     }
 
     /// Orders an earlier end.
     pub(super) fn end_at(&self, point: u32, times: LoadTimes) -> Result<()> {
-        self.load(point)?.orders.times().end = Some(self.around.hook.real_times(times));
+        self.load(point)?.orders.end.give(self.around.hook.real_times(times));
         Ok(())
     }
 
@@ -311,13 +305,9 @@ impl Link {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).event(event)
     }
 
-    /// A phase of the agent's own file; the controller has phases of the whole.
-    fn phase(&self, phase: Phase, at: u64, planned: Option<u64>) -> std::result::Result<(), SinkError> {
-        self.keep(&Event::Phase { point: self.point, phase, at, users: self.users, planned })
-    }
-
     fn begin(&self) -> std::result::Result<(), RunError> {
-        Ok(self.phase(Phase::Connect, self.clock.now(), None)?)
+        let (phase, at) = (Phase::Connect, self.clock.now());
+        Ok(self.keep(&Event::Phase { point: self.point, phase, at, users: self.users, planned: None })?)
     }
 
     /// Says how the load ended.
@@ -329,8 +319,6 @@ impl Link {
         };
         // The outbox lives as long as the job.
         let _gone = self.sender.send(item);
-        // That the file lacks the phase of its end changes nothing in it.
-        let _kept = self.phase(Phase::Stop, self.clock.now(), None);
         self.status.set(AgentState::Prepared);
     }
 }
@@ -342,6 +330,10 @@ impl Sink for Link {
             return Ok(());
         }
         self.keep(event)?;
+        if matches!(event, Event::Phase { .. }) {
+            // The controller has those of the whole.
+            return Ok(());
+        }
         let item = OutputItem::Event { point: self.point, event: event.clone() };
         self.sender.send(item).map_err(|_| "nobody sends the results on".into())
     }
@@ -350,33 +342,17 @@ impl Sink for Link {
 impl ControllerLink for Link {
     fn armed(&mut self) -> std::result::Result<LoadTimes, RunError> {
         self.status.set(AgentState::Armed { point: self.point });
-        let mut times = self.orders.times();
-        let start = loop {
+        let mut ordered = self.orders.start();
+        loop {
             if self.orders.stop.requested() {
                 return Err(RunError::Interrupted);
             }
-            if let Some(start) = times.start.take() {
-                break start;
+            if let Some(times) = ordered.take() {
+                self.status.set(AgentState::Running { point: self.point });
+                return Ok(times);
             }
-            times = self
-                .orders
-                .changed
-                .wait_timeout(times, PATIENCE)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-        };
-        drop(times);
-        let rises = start.open > start.begin;
-        let window = (start.close != u64::MAX).then(|| start.close - start.open);
-        if rises {
-            self.phase(Phase::RampUp, start.begin, Some(start.open - start.begin))?;
+            let waited = self.orders.changed.wait_timeout(ordered, PATIENCE);
+            ordered = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        self.phase(Phase::Measure, start.open, window)?;
-        self.status.set(AgentState::Running { point: self.point });
-        Ok(start)
-    }
-
-    fn end_ordered(&mut self) -> Option<LoadTimes> {
-        self.orders.times().end.take()
     }
 }

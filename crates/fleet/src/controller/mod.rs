@@ -81,7 +81,7 @@ pub struct NatsFleet {
     prepared: AtomicBool,
     ended: AtomicBool,
     _tasks: Vec<Task>,
-    _follow: Mutex<Option<Task>>,
+    follow: Mutex<Option<Task>>,
 }
 
 /// What agents have said, in their order.
@@ -95,9 +95,18 @@ struct Inbox {
     away: Option<Instant>,
 }
 
-impl NatsFleet {
-    /// Calls the agents: those of these names, or all that are idle when there are no names. `spec` is what they will run.
-    pub fn gather(bus: Bus, lab: &Name, names: &[Name], spec: &Spec) -> Result<Self> {
+/// Agents that have answered.
+pub struct CalledAgents {
+    bus: Arc<Bus>,
+    subjects: Subjects,
+    agents: Vec<FleetAgent>,
+    heard: Arc<HeardBeats>,
+    beats: Task,
+}
+
+impl CalledAgents {
+    /// Calls the agents of these names, or all that are idle when there are no names.
+    pub fn call(bus: Bus, lab: &Name, names: &[Name]) -> Result<Self> {
         let (bus, subjects) = (Arc::new(bus), Subjects::of(lab));
         let heard = Arc::new(HeardBeats::default());
         let hears = Arc::clone(&heard);
@@ -112,13 +121,25 @@ impl NatsFleet {
         bus.flush();
         bus.publish(&subjects.hello(), &())?;
         let agents = wait_for_agents(&heard, names)?;
+        Ok(Self { bus, subjects, agents, heard, beats })
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> u32 {
+        self.agents.len() as u32
+    }
+
+    /// The first of them, for a run of this specification.
+    pub fn take(mut self, count: u32, spec: &Spec) -> Result<NatsFleet> {
+        self.agents.truncate(count as usize);
+        let Self { bus, subjects, agents, heard, beats } = self;
         let run: Name = format!("{}-{}", jiff::Timestamp::now().as_millisecond(), std::process::id())
             .parse()
             .map_err(FleetError::Message)?;
         let beating = beat_for(&bus, subjects.controller(&run), &run);
         let (sender, outputs) = mpsc::channel();
         let next = vec![0; agents.len()];
-        Ok(Self {
+        Ok(NatsFleet {
             names: agents.iter().map(|agent| agent.name.clone()).collect(),
             bus,
             subjects,
@@ -130,10 +151,12 @@ impl NatsFleet {
             prepared: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             _tasks: vec![beats, beating],
-            _follow: Mutex::new(None),
+            follow: Mutex::new(None),
         })
     }
+}
 
+impl NatsFleet {
     /// The run's name among those of the lab; agents label their own files with it.
     pub fn run(&self) -> &Name {
         &self.run
@@ -185,7 +208,7 @@ impl NatsFleet {
                 agent.synchronisation = synchronisation.as_deref().map(clean);
             }
         }
-        *self._follow.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.follow(stream));
+        *self.follow.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.follow(stream));
         Ok(())
     }
 

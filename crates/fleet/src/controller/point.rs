@@ -217,25 +217,24 @@ impl RemoteGenerators for ArmedPoint<'_> {
         messages
     }
 
-    fn clocks(&mut self) -> Vec<HostClock> {
+    fn clocks(&mut self) -> Vec<Option<HostClock>> {
         self.exchanging = None;
         self.exchange(EXCHANGES);
         let begin = self.times.map_or(0, |times| times.begin);
         let estimates = self.clocks.estimates();
         let of = |(number, (agent, estimate)): (usize, (&FleetAgent, crate::clock::ClockEstimate))| {
-            let used = self.offsets.get(number).copied().unwrap_or(0);
-            let known = estimate.at(begin);
-            // The agent began when its clock showed the ordered time plus the offset that was used.
-            let error = known.map_or(0, |known| used - known.nanos);
-            HostClock {
-                offset: i64::try_from(used).unwrap_or(i64::MAX),
-                bound: known.map_or(u64::MAX, |known| known.bound),
-                drift_ppb: known.map_or(0, |known| known.drift.round() as i64),
-                start_error: i64::try_from(error).unwrap_or(i64::MAX),
+            let used = *self.offsets.get(number)?;
+            let known = estimate.at(begin)?;
+            Some(HostClock {
+                offset: i64::try_from(used).ok()?,
+                bound: known.bound,
+                drift_ppb: known.drift.round() as i64,
+                // The agent began when its clock showed the ordered time plus the offset that was used.
+                start_error: i64::try_from(used - known.nanos).ok()?,
                 exchanges: estimate.count(),
-                round_trip: estimate.smallest_delay().unwrap_or(0),
+                round_trip: estimate.smallest_delay()?,
                 synchronisation: agent.synchronisation.clone(),
-            }
+            })
         };
         self.agents.iter().zip(estimates).enumerate().map(of).collect()
     }

@@ -4,6 +4,7 @@
 mod errors;
 mod flatten_json;
 mod generator;
+mod host;
 mod latency;
 mod observed;
 mod open_loop;
@@ -29,6 +30,7 @@ use crate::Result;
 pub use errors::ErrorRow;
 pub(crate) use flatten_json::flatten;
 pub use generator::{GeneratorReport, Lag};
+pub use host::{HostReport, StartReport};
 pub use latency::{Distribution, LatencyRow};
 pub(crate) use observed::{Chart, Grid, colour, timeline};
 pub use observed::{

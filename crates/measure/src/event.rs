@@ -12,7 +12,7 @@ use crate::observation::Observation;
 use crate::query::QueryExecution;
 pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
 use crate::{Histogram, Nanos, Source, SourceId};
-pub use fleet::{HostClock, HostLoad, StartSkew};
+pub use fleet::{HostClock, HostLoad, HostTimes, StartSkew};
 pub use sweep::{Estimate, MaximumRate, RateTrial, Scalability, ScalabilityPoint};
 
 /// The parts of a run, in their order. A run of several points repeats `Connect` to `Stop` for each.

@@ -27,10 +27,10 @@ pub use kelvin_diagnose::{
 };
 pub use model::SCHEMA;
 pub use model::{
-    ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, JudgedCheck, Lag, LatencyRow,
+    ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, HostReport, HostScaling, JudgedCheck, Lag, LatencyRow,
     MetricRow, ObservationReport, OccurrenceRow, OpenSecond, PercentileInterval, PointChecks, PointReport,
     Precision, ProcessorRow, QueryReport, QueryRow, Recipe, RowWaits, RunReport, ScenarioReport,
-    ScheduleReport, SecondReport, ServerCounts, ServerStatement, SessionsReport, SourceReport, StatementRow,
+    ScheduleReport, SecondReport, ServerCounts, ServerStatement, SessionsReport, SourceReport, StartReport, StatementRow,
     TableReads, Throughput, TransactionStatements, WaitRow, WorkDetails,
 };
 

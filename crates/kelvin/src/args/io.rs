@@ -134,7 +134,7 @@ pub(crate) struct IoFlags {
 impl IoFlags {
     /// Applies the flags on top of a file or fio's options.
     pub(crate) fn apply(&self, spec: &mut Spec) {
-        self.load.apply(spec)?;
+        self.load.apply(spec);
         if let Work::Io(io) = &mut spec.work {
             io.prepare |= self.prepare;
             io.per_target |= self.per_target;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Nanos;
+use crate::{Histogram, Nanos};
 use crate::json::number;
 
 /// The clock of a host against the controller's, from exchanges of times before, during and after the load.
@@ -26,6 +26,26 @@ pub struct HostClock {
     pub synchronisation: Option<String>,
 }
 
+/// The times of a host's transactions in the window that its clients see: response times in an open loop, else service times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HostTimes {
+    /// How many.
+    pub count: u64,
+    /// Their mean, in nanoseconds.
+    #[serde(deserialize_with = "number")]
+    pub mean: f64,
+    /// Their standard deviation, in nanoseconds.
+    #[serde(deserialize_with = "number")]
+    pub deviation: f64,
+}
+
+impl HostTimes {
+    /// Of a histogram; none of an empty one.
+    pub fn of(times: &Histogram) -> Option<Self> {
+        Some(Self { count: times.count(), mean: times.mean()?, deviation: times.deviation()? })
+    }
+}
+
 /// What one host of a fleet did in a point. Its source has the host's name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostLoad {
@@ -37,6 +57,8 @@ pub struct HostLoad {
     pub users: u32,
     /// Headline transactions in the window, by its count.
     pub client_headline: u64,
+    /// The times of its transactions; none where none ended.
+    pub times: Option<HostTimes>,
     /// CPU time of its generator within the window, in nanoseconds; none where it is not known.
     pub client_cpu: Option<Nanos>,
     /// CPUs that its generator may use.
@@ -111,6 +133,7 @@ mod tests {
             first_user: 0,
             users: 4,
             client_headline: 100,
+            times: HostTimes::of(&Histogram::new()),
             client_cpu: Some(500_000_000),
             cpus: 2.0,
             late: Some(late),
@@ -132,6 +155,19 @@ mod tests {
         assert_eq!(StartSkew::of([&hosts[0], &unknown]), None, "of one host it is not known");
         let extreme = [host(i64::MIN, 0, u64::MAX), host(i64::MAX, u64::MAX, u64::MAX)];
         assert_eq!(StartSkew::of(&extreme).unwrap().at_most, u64::MAX);
+    }
+
+    #[test]
+    fn a_host_with_transactions_has_their_mean_and_deviation() {
+        let mut times = Histogram::new();
+        assert_eq!(HostTimes::of(&times), None);
+        for _ in 0..50 {
+            times.record(1_000_000);
+            times.record(3_000_000);
+        }
+        let found = HostTimes::of(&times).unwrap();
+        assert_eq!((found.count, found.mean), (100, 2_000_000.0));
+        assert!((found.deviation / 1_000_000.0 - 1.0).abs() < 0.01, "{}", found.deviation);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kelvin_measure::event::{ArrivalSchedule, KindCounts, SeriesRole};
 use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR};
-use kelvin_measure::{Counters, Nanos, SourceId, Totals};
+use kelvin_measure::{Counters, Histogram, Nanos, SourceId, Totals};
 use kelvin_observe::ThreadTimes;
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +95,17 @@ impl GeneratorReport {
     /// Transactions committed over the whole load, of all types.
     pub fn committed(&self) -> u64 {
         self.totals.transactions(&self.totals.all).map(|kind: &KindCounts| kind.committed).sum()
+    }
+
+    /// The times in the window that clients see: response times in an open loop, else service times.
+    pub(super) fn times(&self) -> Histogram {
+        let open_loop = self.totals.roles.contains(&SeriesRole::Lag);
+        let of = |role| match role {
+            SeriesRole::Response { .. } => open_loop,
+            SeriesRole::Transaction => !open_loop,
+            SeriesRole::Statement { .. } | SeriesRole::Lag => false,
+        };
+        self.totals.measured_of(of).latency
     }
 
     /// How long after the moment at which the users were to begin the first began.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kelvin_measure::event::{HostClock, HostLoad, KindCounts, SeriesRole, StartSkew};
+use kelvin_measure::event::{HostClock, HostLoad, HostTimes, KindCounts, SeriesRole, StartSkew};
 use kelvin_measure::invariant::{HOSTS_ADD_UP, HOSTS_STAYED, HOSTS_TOGETHER, Invariant};
 use kelvin_measure::{Event, Nanos, Sink, SourceId, Totals, second_from};
 use kelvin_workload::{UserRange, Workload};
@@ -287,6 +287,7 @@ impl RemoteBooks {
                 first_user: host.range.first(),
                 users: host.range.count(),
                 client_headline: headline(report),
+                times: HostTimes::of(&report.times()),
                 client_cpu: Some(report.cpu_time(elapsed)).filter(|cpu| *cpu > 0),
                 cpus: report.cpus,
                 late: report.late(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kelvin_lab::store_bench::{PreparedTenant, reopen_tenant};
 use kelvin_measure::event::{Phase, Status as RunStatus};
-use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
+use kelvin_measure::{Clock, Event, SECOND, Sink, SinkError, SourceId};
 use kelvin_run::driver::{GeneratorReport, LoadTimes};
 use kelvin_run::fleet::{ControllerLink, EndOrder, GeneratorAssignment, generate};
 use kelvin_run::{RunError, Spec};
@@ -175,16 +175,18 @@ impl Job {
         load.ok_or_else(|| FleetError::Refused(format!("it has no load of point {point}")))
     }
 
-    /// Orders the start.
-    pub(super) fn start(&self, point: u32, times: LoadTimes) -> Result<()> {
+    /// Orders the start; when that is, in nanoseconds of the kernel's monotonic clock.
+    pub(super) fn start(&self, point: u32, times: LoadTimes) -> Result<u64> {
         let load = self.load(point)?;
         let times = self.around.hook.real_times(times);
-        if times.begin <= self.around.clock.now() {
+        let ahead = times.begin.saturating_sub(self.around.clock.now());
+        if ahead == 0 {
             return Err(FleetError::Refused("the time of the start has passed already".into()));
         }
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         *load.orders.start() = Some(times);
         load.orders.changed.notify_all();
-        Ok(())
+        Ok(now.tv_sec as u64 * SECOND + now.tv_nsec as u64 + ahead)
     }
 
     /// Orders an earlier end.

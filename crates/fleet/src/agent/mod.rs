@@ -257,7 +257,9 @@ impl Agent<'_> {
             }
             Command::Arm(arm) => self.job(&arm.run)?.arm(arm.assignment).map(|()| Answer::Accepted),
             Command::Start { run, point, times } => {
-                self.job(&run)?.start(point, times).map(|()| Answer::Accepted)
+                let at = self.job(&run)?.start(point, times)?;
+                (self.tell)(&format!("run {run}: point {point} starts at {at} ns of the monotonic clock"));
+                Ok(Answer::Accepted)
             }
             Command::EndAt { run, point, times } => {
                 self.job(&run)?.end_at(point, times).map(|()| Answer::Accepted)

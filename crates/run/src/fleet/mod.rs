@@ -148,6 +148,3 @@ pub(crate) fn declare(fleet: &dyn Fleet, sink: &mut dyn Sink) -> Result<(), RunE
 pub(crate) fn source_of(host: u16) -> SourceId {
     SourceId(host.saturating_add(1))
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kelvin_measure::event::Window;
 use kelvin_observe::metric;
 
 use crate::evidence::Span;
@@ -120,16 +121,20 @@ pub(crate) fn mean_of_server(evidence: &Evidence, point: u32, name: &str) -> Opt
 
 /// CPUs that this process used.
 pub(crate) fn client_cores(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
-    let window = point.window.as_ref().filter(|window| window.elapsed > 0 && window.client_cpu > 0);
+    let window = own_window(point).filter(|window| window.client_cpu > 0);
     window
         .map(|window| window.client_cpu as f64 / window.elapsed as f64)
         .or_else(|| process_cores(evidence, point.point, "client"))
 }
 
+/// The window, where the generator of its load is this process: that of a fleet has the sums of all hosts.
+fn own_window(point: &PointEvidence) -> Option<&Window> {
+    point.window.as_ref().filter(|window| window.elapsed > 0 && point.hosts.is_empty())
+}
+
 /// Threads of this process that waited for a CPU, on average.
 pub(crate) fn client_delay(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
-    let window = point.window.as_ref().filter(|window| window.elapsed > 0);
-    window
+    own_window(point)
         .and_then(|window| Some(window.client_run_delay? as f64 / window.elapsed as f64))
         .or_else(|| evidence.mean(point.point, "host.process.client.run_delay"))
 }

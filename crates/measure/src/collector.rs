@@ -113,8 +113,8 @@ impl Totals {
         self.last_end = self.last_end.max(other.last_end);
     }
 
-    /// Adds a second that was handed out.
-    fn add(&mut self, second: &Second) {
+    /// Adds a second that was handed out; its series are those of the roles.
+    pub fn add(&mut self, second: &Second) {
         for (index, kind) in second.kinds.iter().enumerate() {
             self.all[index].add(kind);
             if self.roles[index].counts_in(second.part) {

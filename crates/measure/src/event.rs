@@ -1,6 +1,7 @@
 //! The one stream of typed events that a run emits. The live view, the store, `--json` and the report are
 //! consumers of it; a stored run replayed gives the same events.
 
+mod fleet;
 mod sweep;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use crate::query::QueryExecution;
 use crate::query_analysis::QueryAnalysis;
 pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
 use crate::{Histogram, Nanos, Source, SourceId};
+pub use fleet::{HostClock, HostLoad, HostTimes, StartSkew};
 pub use sweep::{Estimate, MaximumRate, RateTrial, Scalability, ScalabilityPoint};
 
 /// The parts of a run, in their order. A run of several points repeats `Connect` to `Stop` for each.
@@ -536,6 +538,8 @@ pub enum Event {
     Step(Step),
     /// A tenant of a scenario ended its load.
     Stretch(Stretch),
+    /// A host of a fleet ended its part of a point.
+    HostLoad(HostLoad),
     /// A sweep over users was fitted.
     Scalability(Scalability),
     /// A search for the highest rate ended.
@@ -580,6 +584,7 @@ impl Event {
             Self::Observed(_) => "observed",
             Self::Step(_) => "step",
             Self::Stretch(_) => "stretch",
+            Self::HostLoad(_) => "host-load",
             Self::Scalability(_) => "scalability",
             Self::MaximumRate(_) => "maximum-rate",
             Self::Squeeze(_) => "squeeze",

@@ -8,6 +8,13 @@ pub const LOAD_GENERATOR: &str = "the load generator was not the bottleneck";
 /// The name of its check whether it ran at all, by which others find it in a run.
 pub const GENERATOR_RAN: &str = "the load generator was never held up";
 
+/// The names of the checks of a fleet, by which others find them in a run.
+pub const HOSTS_STAYED: &str = "every host of the fleet stayed to the end";
+/// That nothing was lost between the hosts and the controller.
+pub const HOSTS_ADD_UP: &str = "the seconds of every host add up to its totals";
+/// That there was one start.
+pub const HOSTS_TOGETHER: &str = "the hosts of the fleet started together";
+
 /// One invariant, as checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Invariant {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use kelvin_measure::event::Event;
 use kelvin_measure::invariant::{GENERATOR_RAN, Invariant};
 use kelvin_measure::{Clock, Nanos, second_from};
+use serde::{Deserialize, Serialize};
 
 use crate::run::RunError;
 
@@ -27,7 +28,7 @@ const BEATS_A_READING: u32 = 50;
 const HELD_UP: f64 = 0.01;
 
 /// A stretch of time in which the thread should have run and did not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Gap {
     pub(crate) from: Nanos,
     pub(crate) to: Nanos,
@@ -35,7 +36,8 @@ pub(crate) struct Gap {
 }
 
 /// What held the process up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum HeldUp {
     /// It was not ready to run: a signal, a debugger, a frozen control group; or the whole machine stood still.
     Stopped,

@@ -6,6 +6,7 @@ pub mod control;
 pub mod driver;
 pub mod environment;
 pub mod find_max;
+pub mod fleet;
 mod heartbeat;
 pub mod io;
 pub mod observation;

@@ -7,7 +7,8 @@ use kelvin_measure::event::{CheckLine, MaximumRate, Phase, Status};
 use kelvin_measure::{Clock, Event, Sink, SinkError};
 use kelvin_workload::{BuildProgress, Stop, Workload};
 
-use crate::driver::{Point, PointResult};
+use crate::driver::{FleetShare, Point, PointResult};
+use crate::fleet::{self, Fleet};
 use crate::find_max::Search;
 use crate::observation::{Watched, Watchers};
 use crate::spec::{Load, Slo, Span, Spec};
@@ -73,6 +74,8 @@ pub struct Run<'a> {
     pub clock: Clock,
     /// Asks for an early end.
     pub stop: Stop,
+    /// The hosts that generate the load; none where this process does.
+    pub fleet: Option<&'a dyn Fleet>,
 }
 
 impl Run<'_> {
@@ -85,8 +88,10 @@ impl Run<'_> {
         let watchers =
             Watchers::for_plan(&self.spec.observe, self.spec.target.is_managed(), true, Some(&self.engine));
         let mut watched = Watched::start(sink, watchers, &self.clock)?;
-        let result =
-            self.points(&mut watched, &mut outcome).and_then(|()| self.checks(&mut watched, &mut outcome));
+        let declared = self.fleet.map_or(Ok(()), |fleet| fleet::declare(fleet, &mut watched));
+        let result = declared
+            .and_then(|()| self.points(&mut watched, &mut outcome))
+            .and_then(|()| self.checks(&mut watched, &mut outcome));
         watched.finish()?;
         if let Err(error @ RunError::Sink(_)) = result {
             return Err(error);
@@ -111,8 +116,8 @@ impl Run<'_> {
         if let (true, Some(slo)) = (load.find_max, &load.slo) {
             return self.search(slo, sink, outcome);
         }
-        for (users, rate) in load.points() {
-            if !self.point(load, users, rate, sink, outcome)? {
+        for (point, (users, rate)) in load.points().into_iter().enumerate() {
+            if !self.point(load, (users, rate, load.hosts_of(point)), sink, outcome)? {
                 // A fit of what there is follows.
                 break;
             }
@@ -122,7 +127,7 @@ impl Run<'_> {
                 sink.event(&Event::Note { point: trial.point, second: 0, text })?;
             }
         }
-        if load.sweep.is_some() {
+        if load.sweep.as_ref().is_some_and(|sweep| !sweep.is_over_hosts()) {
             for event in sweep::fit(&outcome.points, load.seed) {
                 sink.event(&event)?;
             }
@@ -134,11 +139,21 @@ impl Run<'_> {
     fn point(
         &self,
         load: &Load,
-        users: u32,
-        rate: Option<f64>,
+        (users, rate, hosts): (u32, Option<f64>, Option<u32>),
         sink: &mut dyn Sink,
         outcome: &mut RunOutcome,
     ) -> Result<bool, RunError> {
+        let fleet = match (self.fleet, hosts) {
+            (Some(fleet), Some(hosts)) => Some(FleetShare { fleet, hosts }),
+            (None, None) => None,
+            (None, Some(hosts)) => {
+                let why = format!("the load is that of {hosts} hosts of a fleet; name the fleet that has them");
+                return Err(RunError::Start(why));
+            }
+            (Some(_), None) => {
+                return Err(RunError::Start("there is a fleet, and the load does not say for how many hosts".into()));
+            }
+        };
         let point = Point {
             index: outcome.points.len() as u32,
             users,
@@ -149,6 +164,7 @@ impl Run<'_> {
             clock: &self.clock,
             stop: &self.stop,
             control: None,
+            fleet,
         };
         let result = point.run(&self.engine, &self.workload, sink)?;
         let (interrupted, gave_up) = (result.interrupted, result.gave_up.clone());
@@ -176,7 +192,7 @@ impl Run<'_> {
             let before = outcome.points.len();
             let window = load.duration.duration().max(slo.shortest_window(rate));
             let trial = Load { duration: Span::of(window), ..load.clone() };
-            ended = self.point(&trial, users, Some(rate), sink, outcome);
+            ended = self.point(&trial, (users, Some(rate), load.hosts_of(0)), sink, outcome);
             if matches!(ended, Err(RunError::Sink(_))) {
                 break;
             }

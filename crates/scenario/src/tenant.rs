@@ -276,6 +276,7 @@ fn check(spec: &Spec) -> Result<(), String> {
             load.find_max || load.sweep.is_some() || load.slo.is_some(),
             "find-max, sweep and slo are for a run by itself; [[expect]] has an slo",
         ),
+        (load.hosts.is_some(), "the hosts of a fleet generate the load of a run by itself"),
         (spec.observe != Observe::default(), "observe stands at the top of the scenario, for all tenants"),
         (
             spec.label.is_some() || spec.accept_noise,

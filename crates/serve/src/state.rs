@@ -130,6 +130,7 @@ impl State {
             | Event::Check { .. }
             | Event::Step(_)
             | Event::Stretch(_)
+            | Event::HostLoad(_)
             | Event::Scalability(_)
             | Event::MaximumRate(_)
             | Event::Squeeze(_)

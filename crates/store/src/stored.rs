@@ -5,7 +5,7 @@ mod follow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kelvin_measure::event::{Event, KindCounts, LoadPart, MaximumRate, Second, Status};
+use kelvin_measure::event::{Event, HostLoad, KindCounts, LoadPart, MaximumRate, Second, Status};
 use kelvin_measure::observation::{Observation, Reading, WaitSamples};
 use kelvin_measure::{Exact, Nanos, Source, SourceId, SourcedEvent};
 use rusqlite::{Connection, OptionalExtension};
@@ -134,6 +134,21 @@ impl StoredRun {
             Event::Source { id, source } => Some((*id, source)),
             _ => None,
         })
+    }
+
+    /// What each host of a fleet did in a point, with its name; none of a run without a fleet.
+    pub fn host_loads(&self, point: u32) -> Vec<(String, &HostLoad)> {
+        let declared: BTreeMap<SourceId, &Source> = self.sources().collect();
+        let named = |seq: i64| {
+            let id = self.source_of(seq);
+            let host = declared.get(&id).and_then(|source| source.host.clone());
+            host.unwrap_or_else(|| Source::default().describe(id))
+        };
+        let loads = self.events.iter().filter_map(|(seq, event)| match event {
+            Event::HostLoad(load) if load.point == point => Some((named(*seq), load)),
+            _ => None,
+        });
+        loads.collect()
     }
 
     /// All events by their positions; each second is from one source, or from all together.

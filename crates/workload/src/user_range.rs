@@ -3,14 +3,31 @@
 use std::ops::Range;
 
 use kelvin_measure::Random;
+use serde::{Deserialize, Serialize};
 
 /// Some of the virtual users of a point. Users are numbered from 0 over all generators of a run, and all random values
 /// of a user depend on the run's seed and the user's number: a user behaves identically on every generator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "(u32, u32, u32)", into = "(u32, u32, u32)")]
 pub struct UserRange {
     first: u32,
     end: u32,
     total: u32,
+}
+
+/// A range that comes from another host is one.
+impl TryFrom<(u32, u32, u32)> for UserRange {
+    type Error = String;
+
+    fn try_from((first, end, total): (u32, u32, u32)) -> Result<Self, String> {
+        Self::part(first..end, total).ok_or_else(|| format!("{first} to {end} of {total} are no users"))
+    }
+}
+
+impl From<UserRange> for (u32, u32, u32) {
+    fn from(range: UserRange) -> Self {
+        (range.first, range.end, range.total)
+    }
 }
 
 impl UserRange {
@@ -23,6 +40,20 @@ impl UserRange {
     pub fn part(range: Range<u32>, total: u32) -> Option<Self> {
         let Range { start: first, end } = range;
         (first <= end && end <= total).then_some(Self { first, end, total })
+    }
+
+    /// The users of the `index`th of `generators`, which have all of `total` between them and differ by one user at most;
+    /// `None` where there are fewer generators.
+    pub fn share(total: u32, index: u32, generators: u32) -> Option<Self> {
+        let before = |index: u32| u64::from(total) * u64::from(index) / u64::from(generators);
+        let range = (index < generators).then(|| before(index) as u32..before(index + 1) as u32)?;
+        Self::part(range, total)
+    }
+
+    /// What of `amount`, which all generators of the point have together, is this one's by its number of users.
+    pub fn share_of(self, amount: u64) -> u64 {
+        let before = |user: u32| u128::from(amount) * u128::from(user) / u128::from(self.total.max(1));
+        (before(self.end) - before(self.first)) as u64
     }
 
     /// The number of the first.
@@ -43,5 +74,41 @@ impl UserRange {
     /// Each user's number with its stream of random numbers.
     pub(crate) fn streams(self, seed: u64) -> impl Iterator<Item = (u32, Random)> {
         (self.first..self.end).zip(Random::users(seed).skip(self.first as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_shares_of_all_generators_are_all_users(total in 0_u32..200_000, generators in 1_u32..300, amount: u64) {
+            let shares: Vec<UserRange> =
+                (0..generators).map(|index| UserRange::share(total, index, generators).unwrap()).collect();
+            let mut next = 0;
+            for share in &shares {
+                prop_assert_eq!((share.first(), share.total()), (next, total));
+                next += share.count();
+                prop_assert!(share.count().abs_diff(total / generators) <= 1);
+            }
+            prop_assert_eq!(next, total);
+            prop_assert_eq!(UserRange::share(total, generators, generators), None);
+            if total > 0 {
+                let sum: u128 = shares.iter().map(|share| u128::from(share.share_of(amount))).sum();
+                prop_assert_eq!(sum, u128::from(amount));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused_from_another_host() {
+        let range = UserRange::part(4..8, 12).unwrap();
+        let numbers: (u32, u32, u32) = range.into();
+        assert_eq!((numbers, UserRange::try_from(numbers)), ((4, 8, 12), Ok(range)));
+        assert!(UserRange::try_from((4, 13, 12)).unwrap_err().contains("of 12 are no users"));
+        assert!(UserRange::try_from((5, 4, 12)).is_err());
     }
 }

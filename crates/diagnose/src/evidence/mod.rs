@@ -49,6 +49,8 @@ pub struct Evidence {
     tenants: Vec<SourceId>,
     queries: Vec<QueryExecution>,
     query_analyses: Vec<QueryAnalysis>,
+    /// Names of the sources that are hosts.
+    hosts: BTreeMap<SourceId, String>,
     /// The newest complete run of the same workload on the same target before this one, when there is one.
     pub earlier: Option<Box<Evidence>>,
 }
@@ -77,6 +79,13 @@ impl Evidence {
     pub fn event_from(&mut self, source: SourceId, event: &Event) {
         match event {
             Event::Source { id, source } if source.tenant.is_some() => self.tenants.push(*id),
+            Event::Source { id, source } => {
+                self.hosts.insert(*id, source.describe(*id));
+            }
+            Event::HostLoad(load) => {
+                let name = self.hosts.get(&source).cloned().unwrap_or_default();
+                self.point_mut(load.point).hosts.push((name, load.clone()));
+            }
             Event::Observed(_) if self.tenants.contains(&source) => {}
             event => self.event(event),
         }

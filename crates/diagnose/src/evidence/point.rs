@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{
-    Arrivals, AuditLine, ErrorCount, KindCounts, LoadPart, Phase, Second, Series, SeriesRole, Window,
+    Arrivals, AuditLine, ErrorCount, HostLoad, KindCounts, LoadPart, Phase, Second, Series, SeriesRole, Window,
 };
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{Histogram, Nanos};
@@ -74,6 +74,8 @@ pub struct PointEvidence {
     pub invariants: Vec<Invariant>,
     /// Sentences on the timeline.
     pub notes: Vec<(i64, String)>,
+    /// The hosts of a fleet that generated the load, with their names.
+    pub hosts: Vec<(String, HostLoad)>,
     series: Vec<Series>,
 }
 
@@ -98,6 +100,7 @@ impl PointEvidence {
             audit: Vec::new(),
             invariants: Vec::new(),
             notes: Vec::new(),
+            hosts: Vec::new(),
             series: series.to_vec(),
         }
     }

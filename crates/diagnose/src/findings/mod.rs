@@ -45,6 +45,7 @@ mod not_reset;
 mod not_steady;
 mod numa_remote;
 mod numa_skew;
+mod odd_host;
 mod outage;
 mod parallel_workers;
 mod parallelism_waits;
@@ -146,6 +147,7 @@ const KNOWN: &[FindingDefinition] = &[
     huge_pages_off::ABOUT,
     numa_remote::ABOUT,
     numa_skew::ABOUT,
+    odd_host::ABOUT,
     data_write_burst::ABOUT,
     swapping::ABOUT,
     foreign_sessions::ABOUT,

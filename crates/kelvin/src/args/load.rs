@@ -12,6 +12,7 @@ use clap::Args;
 use kelvin_run::Spec;
 use kelvin_run::spec::{Build, LogFile, Span, TargetName, Users};
 
+use super::fleet::RunFleetArgs;
 use super::OutputArgs;
 use super::history::HistoryPlaceArgs;
 use super::language::seconds;
@@ -53,6 +54,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     pace: PaceArgs,
+
+    #[command(flatten)]
+    pub(super) fleet: RunFleetArgs,
 
     #[command(flatten)]
     observation: ObservationArgs,
@@ -163,7 +167,10 @@ impl LoadArgs {
     }
 
     /// Applies the flags on top of the file.
-    pub(super) fn apply(&self, spec: &mut Spec) {
+    pub(super) fn apply(&self, spec: &mut Spec) -> Result<()> {
+        if self.users.is_some() && self.pace.sweeps_users() {
+            bail!("--users and --sweep users=… both give numbers of users; give one of them");
+        }
         set(&mut spec.load.users, self.users.as_ref());
         set(&mut spec.load.ramp_up, self.ramp_up.as_ref());
         set(&mut spec.load.duration, self.duration.as_ref());
@@ -183,6 +190,7 @@ impl LoadArgs {
         if self.no_build {
             spec.build = Build::Never;
         }
+        Ok(())
     }
 }
 

@@ -44,8 +44,8 @@ pub(crate) struct PaceArgs {
     resolution: Option<f64>,
 
     /// Run users=1..64 (doubling), users=1..64/7 (seven numbers) or users=1,2,4,8 in turn, and fit the
-    /// Universal Scalability Law
-    #[arg(long, value_name = "USERS", conflicts_with_all = ["users", "rate"], help_heading = "Pace")]
+    /// Universal Scalability Law; or hosts=1..8 of a fleet, with --users on each, and compare their efficiency
+    #[arg(long, value_name = "NUMBERS", conflicts_with = "rate", help_heading = "Pace")]
     sweep: Option<Sweep>,
 
     /// Run users in one thread each, or in event loops [default: auto, threads for up to 3]
@@ -54,6 +54,11 @@ pub(crate) struct PaceArgs {
 }
 
 impl PaceArgs {
+    /// Whether numbers of users are swept.
+    pub(super) fn sweeps_users(&self) -> bool {
+        self.sweep.as_ref().is_some_and(|sweep| !sweep.is_over_hosts())
+    }
+
     /// Applies the flags on top of the file.
     pub(super) fn apply(&self, spec: &mut Spec) {
         let load = &mut spec.load;

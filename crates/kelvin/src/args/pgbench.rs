@@ -288,7 +288,7 @@ impl Flags for BuildArgs {
 impl Flags for RunArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
         self.data.apply(spec)?;
-        self.load.apply(spec);
+        self.load.apply(spec)?;
         self.familiar.apply(spec)?;
         if self.log {
             let path = format!("{}.{}", self.log_prefix, std::process::id()).into();

@@ -56,7 +56,7 @@ pub(crate) struct RunArgs {
 impl Flags for RunArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
         self.target.apply(spec);
-        self.load.apply(spec);
+        self.load.apply(spec)?;
         let Work::Scan(options) = &mut spec.work else { return Ok(()) };
         if !self.queries.is_empty() {
             options.queries.clone_from(&self.queries);

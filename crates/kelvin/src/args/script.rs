@@ -52,7 +52,7 @@ pub(crate) struct RunArgs {
 impl Flags for RunArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
         self.target.apply(spec);
-        self.load.apply(spec);
+        self.load.apply(spec)?;
         self.familiar.apply(spec)?;
         let Work::Script(options) = &mut spec.work else { return Ok(()) };
         if !self.files.is_empty() {

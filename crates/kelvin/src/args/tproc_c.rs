@@ -104,7 +104,7 @@ impl Flags for DataArgs {
 impl Flags for RunArgs {
     fn apply(&self, spec: &mut Spec) -> Result<()> {
         self.data.apply(spec)?;
-        self.load.apply(spec);
+        self.load.apply(spec)?;
         let Work::TprocC(options) = &mut spec.work else { return Ok(()) };
         set(&mut options.mix, self.mix.as_ref());
         options.calls = self.calls.or(options.calls);

@@ -120,7 +120,7 @@ impl Flags for RunArgs {
                  --profile hammerdb has virtual users"
             );
         }
-        self.load.apply(spec);
+        self.load.apply(spec)?;
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use kelvin_database::Engine;
 use kelvin_diagnose::{Evidence, RunJudgements, judge};
 use kelvin_measure::Clock;
 use kelvin_measure::event::{RatePeriod, Status};
+use kelvin_run::fleet::Fleet;
 use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher};
 use kelvin_run::spec::Work;
 use kelvin_run::{Environment, Run, RunError, Spec};
@@ -43,6 +44,7 @@ pub struct StoreBench<'a> {
     origin: RunOrigin,
     history: Option<HistoryKey>,
     destroys: Vec<PathBuf>,
+    fleet: Option<&'a dyn Fleet>,
 }
 
 /// Who makes the runs.
@@ -76,13 +78,20 @@ pub struct CompletedRun {
 impl<'a> StoreBench<'a> {
     /// Runs are kept in `store`, seen in `live`, ended early by `stop`.
     pub fn new(store: &'a Store, live: &'a mut dyn Live, stop: &'a Stop, origin: RunOrigin) -> Self {
-        Self { store, live, stop, origin, history: None, destroys: Vec::new() }
+        Self { store, live, stop, origin, history: None, destroys: Vec::new(), fleet: None }
     }
 
     /// The same, whose I/O jobs may write to these block devices whatever they hold.
     #[must_use]
     pub fn destroying(mut self, devices: &[PathBuf]) -> Self {
         self.destroys = devices.to_vec();
+        self
+    }
+
+    /// The same, whose load the hosts of a fleet generate; the specification says how many of them.
+    #[must_use]
+    pub fn with_fleet(mut self, fleet: &'a dyn Fleet) -> Self {
+        self.fleet = Some(fleet);
         self
     }
 
@@ -140,6 +149,7 @@ impl<'a> StoreBench<'a> {
             spec,
             clock: Clock::real(),
             stop: self.stop.clone(),
+            fleet: self.fleet,
         };
         let mut sinks = (&mut writer, &mut *self.live);
         let outcome = match squeeze {

@@ -4,6 +4,7 @@ use kelvin_measure::Histogram;
 use kelvin_measure::event::Window;
 use serde::Serialize;
 
+use super::host::{HostReport, StartReport};
 use super::latency::us;
 
 /// Resource use of the client's process and its threads' waiting for a CPU, over the measured window. With an engine
@@ -22,6 +23,12 @@ pub struct GeneratorReport {
     pub run_delay_us_per_transaction: Option<f64>,
     /// The delay of transactions although a user was idle; `None` in a closed loop.
     pub lag: Option<Lag>,
+    /// The hosts of a fleet, whose sums the others are; empty where this process generated the load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostReport>,
+    /// How far apart several hosts started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartReport>,
 }
 
 /// The generator's lateness in an open loop.
@@ -67,7 +74,18 @@ impl GeneratorReport {
             run_delay_ms_per_s: window.client_run_delay.and_then(share).map(|share| share * 1e3),
             run_delay_us_per_transaction: window.client_run_delay.and_then(each),
             lag,
+            ..Self::default()
         }
+    }
+
+    /// The same with the hosts of a fleet.
+    pub(super) fn with_hosts(self, (hosts, start): (Vec<HostReport>, Option<StartReport>)) -> Self {
+        if hosts.is_empty() {
+            return self;
+        }
+        let cpus: f64 = hosts.iter().map(|host| host.cpus).sum();
+        let share = self.cpu_cores.filter(|_| cpus > 0.0).map(|cores| 100.0 * cores / cpus);
+        Self { hosts, start, cpu_host_percent: share, ..self }
     }
 }
 

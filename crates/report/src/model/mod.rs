@@ -4,7 +4,9 @@
 mod errors;
 mod flatten_json;
 mod generator;
+mod host;
 mod latency;
+mod linearity;
 mod observed;
 mod open_loop;
 mod point;
@@ -30,7 +32,9 @@ use crate::Result;
 pub use errors::ErrorRow;
 pub(crate) use flatten_json::flatten;
 pub use generator::{GeneratorReport, Lag};
+pub use host::{HostReport, StartReport};
 pub use latency::{Distribution, LatencyRow};
+pub use linearity::HostScaling;
 pub(crate) use observed::{Chart, Grid, colour, timeline};
 pub use observed::{
     ClassRow, CpuUse, DeviceRow, MetricRow, ObservationReport, OccurrenceRow, ProcessorRow, RowWaits,
@@ -88,6 +92,9 @@ pub struct RunReport {
     pub kinds: Vec<Series>,
     /// The law fitted to a sweep over users.
     pub scalability: Option<Scalability>,
+    /// How throughput grew with the hosts of a fleet; empty where their number is one for all points.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub linearity: Vec<HostScaling>,
     /// The outcome of a search for the highest rate.
     pub maximum_rate: Option<MaximumRate>,
     /// What came of cutting resources in turn; the run's figures are then those of a squeezed database.
@@ -301,6 +308,7 @@ impl RunReport {
             open_loop: point::are_open(&points, &info.kinds),
             kinds: info.kinds.iter().filter(|s| s.is_transaction()).cloned().collect(),
             scalability: run.scalability().cloned(),
+            linearity: HostScaling::all(&points),
             maximum_rate: run.maximum_rate().cloned(),
             squeeze: run.squeeze().cloned(),
             scenario: ScenarioReport::of(run)?,

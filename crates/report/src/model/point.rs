@@ -300,7 +300,9 @@ impl PointReport {
         let threads = host_threads(&run.info.environment);
         // Jobs with a rate have nobody but themselves who could be late.
         let lag = series.iter().any(|s| s.role == SeriesRole::Lag).then_some(&figures.lag);
-        let generator = GeneratorReport::of(window, figures.all.good(), threads, lag);
+        let elapsed = window.map_or(0, |window| window.elapsed);
+        let generator = GeneratorReport::of(window, figures.all.good(), threads, lag)
+            .with_hosts(HostReport::all(run, point.point, elapsed));
         let response = responses(series, &figures);
         let answered = open_loop || !figures.response.latency.is_empty();
         // The series of I/O jobs are those of all phases.

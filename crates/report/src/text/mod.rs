@@ -60,6 +60,7 @@ pub fn render(report: &RunReport, options: Options) -> String {
     page.findings(report, &detailed_points(report));
     page.maximum_rate(report);
     page.scalability(report);
+    page.linearity(report);
     page.squeeze(report);
     page.scenario(report);
     page.queries(report);

@@ -83,6 +83,7 @@ impl Page {
             self.wrapped("", &line);
         }
         self.sources(report, p);
+        self.hosts(p);
         self.latency(report, p, first);
         self.statements(p);
         self.observed(p);
@@ -134,6 +135,37 @@ impl Page {
                 if report.is_scenario() { String::new() } else { one_decimal(source.share_percent) };
             let errors = whole(source.errors);
             self.line(&row(&source.name, [headline, share, p50, p95, p99, errors]));
+        }
+    }
+
+    /// What the hosts of a fleet used, and when each started.
+    fn hosts(&mut self, p: &PointReport) {
+        let generator = &p.generator;
+        if generator.hosts.is_empty() {
+            return;
+        }
+        let row = |name: &str, rest: [String; 5]| {
+            let [users, cpu, start, offset, drift] = rest;
+            format!("{:<24}{users:>8}{cpu:>9}{start:>18}{offset:>12}{drift:>8}", cut(name, 23))
+        };
+        self.line("");
+        let heads = ["users", "CPU %", "start ms", "clock ms", "ppm"];
+        self.line(&row("host", heads.map(str::to_owned)));
+        for host in &generator.hosts {
+            let bound = host.start_bound_us.map_or_else(String::new, |us| format!(" ± {:.3}", us / 1e3));
+            let start = host.start_us.map_or_else(|| "–".into(), |us| format!("{:.3}{bound}", us / 1e3));
+            let offset = host.clock_offset_us.map_or_else(|| "–".into(), |us| format!("{:.3}", us / 1e3));
+            let drift = host.clock_drift_ppm.map_or_else(|| "–".into(), |ppm| format!("{ppm:.1}"));
+            let cells = [whole(host.users.into()), one_decimal(host.cpu_host_percent), start, offset, drift];
+            self.line(&row(&host.host, cells));
+            if let Some(why) = &host.lost {
+                self.wrapped_in(RED, "  ", &format!("{} was lost: {why}", host.host));
+            }
+        }
+        if let Some(start) = generator.start {
+            let (skew, most) = (start.skew_us / 1e3, start.at_most_us / 1e3);
+            let text = format!("the hosts started within {skew:.3} ms, at most {most:.3} ms");
+            self.wrapped("", &text);
         }
     }
 
@@ -223,7 +255,8 @@ pub(crate) fn generator(g: &GeneratorReport, words: &WorkloadLabels) -> Vec<Stri
     let each =
         |us: Option<f64>| us.map_or_else(String::new, |us| format!(", {} µs {}", cost(us), words.a_unit));
     if let Some(cores) = g.cpu_cores {
-        let host = g.cpu_host_percent.map_or_else(String::new, |p| format!(" ({p:.1} % of the host)"));
+        let of = if g.hosts.is_empty() { "the host" } else { "all hosts" };
+        let host = g.cpu_host_percent.map_or_else(String::new, |p| format!(" ({p:.1} % of {of})"));
         let us = each(g.cpu_us_per_transaction);
         lines.push(format!("{} CPU: {} cores{host}{us}", words.client, decimal(Some(cores))));
     }

@@ -110,6 +110,25 @@ impl Page {
         self.wrapped("  ", &peak(fit));
     }
 
+    /// How throughput grew with the hosts of a fleet.
+    pub(super) fn linearity(&mut self, report: &RunReport) {
+        if report.linearity.is_empty() {
+            return;
+        }
+        self.line("");
+        self.line("throughput per host, relative to that of the fewest hosts");
+        let (name, per) = (&report.headline, report.headline_per.seconds());
+        self.line(&format!("{:>6}{:>9}{name:>14}{:>14}  95 % interval", "hosts", "users", "efficiency %"));
+        let share = |share: f64| format!("{:.1}", share * 100.0);
+        for one in &report.linearity {
+            let ends = one.low.zip(one.high).map(|(low, high)| format!("{} to {}", share(low), share(high)));
+            let (ends, pace) = (ends.unwrap_or_default(), rate(Some(one.headline_per_second * per)));
+            let (hosts, users) = (one.hosts, whole(one.users.into()));
+            let row = format!("{hosts:>6}{users:>9}{pace:>14}{:>14}  {ends}", share(one.efficiency));
+            self.line(row.trim_end());
+        }
+    }
+
     /// The search for the highest rate.
     pub(super) fn maximum_rate(&mut self, report: &RunReport) {
         let Some(found) = &report.maximum_rate else { return };

@@ -77,6 +77,7 @@ fn drive(
         clock: &clock,
         stop: &stop,
         control: None,
+        fleet: None,
     };
     let result = point.run(&engine, &workload, &mut Nobody)?;
     let good: u64 = result.totals.transactions(&result.totals.measured).map(KindCounts::good).sum();

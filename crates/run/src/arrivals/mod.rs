@@ -3,6 +3,7 @@
 mod queue;
 
 use kelvin_measure::{Nanos, Random};
+use kelvin_workload::UserRange;
 use serde::{Deserialize, Serialize};
 
 pub use queue::{Change, Claim, Queue, QueueTally, Refused};
@@ -49,13 +50,60 @@ pub struct Arrivals {
     index: u64,
     /// Poisson: time since the beginning, in units of 2⁻³² ns.
     elapsed: u128,
+    /// Which of them are this generator's; none where all are.
+    share: Option<Share>,
+}
+
+/// The arrivals of one of several generators. The arrivals are dealt to the users of all generators, in rounds in which each
+/// user has one: arrival i is the one of user (i × stride) mod users, so that each generator's arrivals are spread over the
+/// round. Whoever is free serves them, as with one generator; the users only decide which generator that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Share {
+    users: UserRange,
+    stride: u32,
+    /// The user that the next arrival is dealt to.
+    user: u32,
+}
+
+impl Share {
+    fn new(users: UserRange) -> Self {
+        let total = users.total().max(1);
+        // The golden section spreads a part of the users best; without a common divisor a round has all of them.
+        let near = (f64::from(total) * 0.618_033_988_749_895) as u32;
+        let stride = (near.max(1)..=total).find(|&stride| common_divisor(stride, total) == 1).unwrap_or(1);
+        Self { users, stride, user: 0 }
+    }
+
+    /// Whether the next arrival is this generator's.
+    fn deal(&mut self) -> bool {
+        let own = (self.users.first()..self.users.first() + self.users.count()).contains(&self.user);
+        let next = u64::from(self.user) + u64::from(self.stride);
+        self.user = (next % u64::from(self.users.total().max(1))) as u32;
+        own
+    }
+
+    fn of_all(self) -> f64 {
+        f64::from(self.users.count()) / f64::from(self.users.total().max(1))
+    }
+}
+
+fn common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 impl Arrivals {
     /// The schedule from `begin` on at `rate_per_second`. A rate that is not above 0 has no arrivals.
     pub fn new(seed: u64, process: Process, rate_per_second: f64, begin: Nanos) -> Self {
         let gap = if rate_per_second > 0.0 { (1e9 / rate_per_second).min(LONGEST_GAP) } else { LONGEST_GAP };
-        Self { process, random: Random::part(seed, DOMAIN, 0), begin, gap, index: 0, elapsed: 0 }
+        Self { process, random: Random::part(seed, DOMAIN, 0), begin, gap, index: 0, elapsed: 0, share: None }
+    }
+
+    /// Those of them that the generator of these users serves: the arrivals of all generators are together the whole
+    /// schedule, each arrival once. To be asked for before the first arrival is taken.
+    #[must_use]
+    pub fn of_users(self, users: UserRange) -> Self {
+        let share = (users.count() < users.total()).then(|| Share::new(users));
+        Self { share, ..self }
     }
 
     /// The schedule from `begin` on behind the `number`th change of a rate, from 1: of random values of its own, so that it
@@ -67,14 +115,32 @@ impl Arrivals {
         }
     }
 
-    /// Arrivals a second.
+    /// Arrivals a second, of this generator.
     pub fn rate(&self) -> f64 {
-        1e9 / self.gap
+        1e9 / self.gap * self.share.map_or(1.0, Share::of_all)
     }
 
     /// The intended time of the next arrival.
     #[inline]
     pub fn advance(&mut self) -> Nanos {
+        if self.share.is_none() { self.next_of_all() } else { self.next_of_share() }
+    }
+
+    /// The next arrival that is dealt to this generator; none ever without users.
+    fn next_of_share(&mut self) -> Nanos {
+        if self.share.is_none_or(|share| share.users.count() == 0) {
+            return Nanos::MAX;
+        }
+        loop {
+            let at = self.next_of_all();
+            if self.share.as_mut().is_none_or(Share::deal) {
+                return at;
+            }
+        }
+    }
+
+    #[inline]
+    fn next_of_all(&mut self) -> Nanos {
         let since_begin = match self.process {
             Process::Poisson => {
                 let gap = self.random.exponential(self.gap) * (1_u64 << PLACES) as f64;
@@ -173,6 +239,38 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_arrivals_of_all_generators_are_those_of_one(
+            seed: u64, uniform: bool, changed: bool, users in 1_u32..300, generators in 1_u32..9, begin in 0..u64::MAX / 2
+        ) {
+            const N: usize = 2000;
+            let process = if uniform { Process::Uniform } else { Process::Poisson };
+            let schedule = || {
+                if changed {
+                    Arrivals::changed(seed, process, 12_345.6, begin, 1)
+                } else {
+                    Arrivals::new(seed, process, 12_345.6, begin)
+                }
+            };
+            let mut whole: Vec<Nanos> = schedule().take(N).collect();
+            let end = whole[N - 1];
+            whole.retain(|at| *at < end);
+            let (mut together, mut rate) = (Vec::new(), 0.0);
+            for index in 0..generators {
+                let users = UserRange::share(users, index, generators).unwrap();
+                let own = schedule().of_users(users);
+                rate += own.rate();
+                let own: Vec<Nanos> = own.take_while(|at| *at < end).collect();
+                // Of each round of all users a generator has as many as it has users.
+                let expected = N as f64 * f64::from(users.count()) / f64::from(users.total());
+                prop_assert!((own.len() as f64 - expected).abs() <= f64::from(users.count()) + 1.0, "{}", own.len());
+                together.extend(own);
+            }
+            together.sort_unstable();
+            prop_assert_eq!(together, whole);
+            prop_assert!((rate - schedule().rate()).abs() < 1e-6);
+        }
+
         #[test]
         fn times_never_go_back_and_nothing_overflows(
             seed: u64, uniform: bool, rate in proptest::num::f64::ANY, begin: u64

@@ -1,10 +1,11 @@
 //! Closing the books of a point: what its generators report becomes one window, and whether the counts of everybody agree.
 
-use kelvin_measure::event::{ArrivalSchedule, KindCounts, SeriesRole, Window};
+use kelvin_measure::event::{ArrivalSchedule, HostLoad, KindCounts, SeriesRole, Window};
 use kelvin_measure::invariant::{Invariant, counts_agree, littles_law};
-use kelvin_measure::{Nanos, Totals};
+use kelvin_measure::{Nanos, SourceId, Totals};
 
 use super::generator_report::GeneratorReport;
+use super::remote::RemoteBooks;
 use super::server_counters::ServerReadings;
 use super::user::UserCounter;
 use crate::heartbeat::check_generator_ran;
@@ -19,8 +20,12 @@ pub(super) struct PointAccounting<'a> {
     pub(super) embedded: bool,
     /// When the window opened.
     pub(super) open: Nanos,
+    /// The rate that was asked for, where no timeline changes it.
+    pub(super) rate: Option<f64>,
     /// At least one.
     pub(super) generators: &'a [GeneratorReport],
+    /// What is known of the hosts of a fleet beside their reports, which are then all there are.
+    pub(super) hosts: Option<&'a RemoteBooks>,
     /// Of all generators.
     pub(super) totals: &'a Totals,
     /// None when there was no time to wait for them.
@@ -68,7 +73,8 @@ impl PointAccounting<'_> {
         each.reduce(|sum, one| {
             let (sum, one) = (sum?, one?);
             Some(ArrivalSchedule {
-                rate: sum.rate + one.rate,
+                // Shares of it do not add up to the very same number.
+                rate: self.rate.unwrap_or(sum.rate + one.rate),
                 due: sum.due + one.due,
                 refused: sum.refused + one.refused,
                 waiting: sum.waiting + one.waiting,
@@ -84,10 +90,19 @@ impl PointAccounting<'_> {
         super::headline_of(self.headline, kinds).map(|kind| kind.committed).sum()
     }
 
+    /// What each host of a fleet did, with its source.
+    pub(super) fn host_loads(&self, window: &Window) -> Vec<(SourceId, HostLoad)> {
+        let headline = |report: &GeneratorReport| self.headline(&report.totals.measured);
+        let loads =
+            self.hosts.map(|hosts| hosts.loads((self.point, window.elapsed), self.generators, headline));
+        loads.unwrap_or_default()
+    }
+
     /// Checks what must hold. When not every user has ended, that is said, and what rests on it is not checked.
     pub(super) fn invariants(
         &self,
         window: &Window,
+        loads: &[(SourceId, HostLoad)],
         ended: bool,
         server: Option<(u64, kelvin_database::Result<u64>)>,
     ) -> Vec<Invariant> {
@@ -101,6 +116,15 @@ impl PointAccounting<'_> {
             None => format!("{at_work} of {} are still waiting for the database", self.users),
         };
         let mut invariants = vec![Invariant::new("all users ended normally", in_order, evidence)];
+        if let Some(hosts) = self.hosts {
+            let stayed = hosts.stayed();
+            let all = stayed.holds;
+            invariants.push(stayed);
+            if !all {
+                return invariants;
+            }
+            invariants.extend(hosts.agree(loads));
+        }
         if !in_order {
             return invariants;
         }
@@ -130,9 +154,18 @@ impl PointAccounting<'_> {
         invariants
     }
 
-    /// What is asked of each generator holds when it holds of all: the first judgement that does not, else the first.
+    /// What is asked of each generator holds when it holds of all: the first judgement that does not, else one that could not
+    /// be made, else the first; with the host that it is of.
     fn worst(&self, judge: impl Fn(&GeneratorReport) -> Option<Invariant>) -> Option<Invariant> {
-        self.generators.iter().filter_map(judge).reduce(|worst, one| if worst.holds { one } else { worst })
+        let each = self.generators.iter().filter_map(|generator| {
+            let mut judged = judge(generator)?;
+            if let Some(host) = &generator.host {
+                let text = judged.not_judged.as_mut().unwrap_or(&mut judged.evidence);
+                text.insert_str(0, &format!("{host}: "));
+            }
+            Some(judged)
+        });
+        each.min_by_key(|judged| (judged.holds, judged.not_judged.is_none()))
     }
 
     /// What the reader of the result should know besides its figures.

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use kelvin_measure::Nanos;
 use kelvin_observe::ThreadTimes;
+use serde::{Deserialize, Serialize};
 
 use super::user::Shared;
 use crate::run::RunError;
@@ -29,7 +30,7 @@ impl Edge {
 }
 
 /// What the process took between the edges.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ClientCpu {
     /// User and system; none when the kernel's counter went back.
     pub(super) time: Option<Nanos>,

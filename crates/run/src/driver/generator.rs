@@ -13,9 +13,10 @@ use kelvin_measure::{
     recorder, second_from,
 };
 use kelvin_workload::{UserRange, VirtualUser, Workload};
+use serde::{Deserialize, Serialize};
 
 use super::client_cpu::ClientCpuReader;
-use super::generator_report::{GeneratorReport, ended_at, sums};
+use super::generator_report::{GeneratorReport, ended_at, shifted, sums};
 use super::schedule::Schedule;
 use super::tally::{Tally, UserReport};
 use super::user::{Ending, Shared, User, UserCounter};
@@ -34,17 +35,31 @@ struct ConnectedUser {
     session: Box<dyn Session>,
 }
 
-/// When the load starts and is measured, on this host's clock; the same for all generators of a point.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LoadTimes {
+/// When the load starts and is measured, on one host's clock; the same moments for all generators of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadTimes {
     /// The users' first statements.
-    pub(super) begin: Nanos,
+    pub begin: Nanos,
     /// The window opens.
-    pub(super) open: Nanos,
+    pub open: Nanos,
     /// The window closes; `u64::MAX` when it ends by count.
-    pub(super) close: Nanos,
+    pub close: Nanos,
     /// Users begin nothing more: with the window, or in an open loop later.
-    pub(super) end: Nanos,
+    pub end: Nanos,
+}
+
+impl LoadTimes {
+    /// The same moments on a clock that shows `by` nanoseconds more; an end that is not known stays unknown.
+    #[must_use]
+    pub fn shifted(self, by: i128) -> Self {
+        let end = |at: Nanos| if at == Nanos::MAX { at } else { shifted(at, by) };
+        Self {
+            begin: shifted(self.begin, by),
+            open: shifted(self.open, by),
+            close: end(self.close),
+            end: end(self.end),
+        }
+    }
 }
 
 /// A generator whose users are connected and wait for the start.
@@ -81,13 +96,8 @@ impl<'a> ArmedGenerator<'a> {
             connected.push(ConnectedUser { user, session });
             if point.clock.now() - reported > 500_000_000 {
                 reported = point.clock.now();
-                let total = u64::from(range.total());
-                sink.event(&Event::Progress {
-                    what: "users connected".into(),
-                    done: number,
-                    total,
-                    rows: 0,
-                })?;
+                let (done, total) = (connected.len() as u64, u64::from(range.count()));
+                sink.event(&Event::Progress { what: "users connected".into(), done, total, rows: 0 })?;
             }
         }
         let (engine, workload) = (Arc::clone(engine), Arc::clone(workload));
@@ -99,18 +109,22 @@ impl<'a> ArmedGenerator<'a> {
         let Self { point, source, engine, workload, range, connected } = self;
         let (load, count) = (point.load, range.count());
         let LoadTimes { begin, open, close, end } = times;
-        let arrivals = point.rate.map(|rate| Arrivals::new(load.seed, load.arrivals, rate, begin));
+        let arrivals =
+            point.rate.map(|rate| Arrivals::new(load.seed, load.arrivals, rate, begin).of_users(range));
+        let limit = range.share_of(load.queue);
         let queue = arrivals
             .clone()
-            .map(|arrivals| Arc::new(Queue::new(arrivals, load.queue, end).with_window(open, close)));
+            .map(|arrivals| Arc::new(Queue::new(arrivals, limit, end).with_window(open, close)));
+        let share = f64::from(count) / f64::from(range.total().max(1));
         let schedule = point.rate.zip(queue.clone()).zip(arrivals).map(|((rate, queue), arrivals)| {
-            Schedule::new(point.index, rate, (begin, open), queue, arrivals)
+            Schedule::new(point.index, rate * share, (begin, open), queue, arrivals)
         });
         let kinds = workload.kinds();
         let shared = Arc::new(Shared {
             engine: Arc::clone(&engine),
             clock: point.clock.clone(),
             begin,
+            began: AtomicU64::new(u64::MAX),
             open,
             close: AtomicU64::new(close),
             end: AtomicU64::new(end),
@@ -333,7 +347,10 @@ impl Generator {
         match (change, &self.shared.queue) {
             (Change::Rate(rate), Some(queue)) => {
                 let number = self.rates.fetch_add(1, Ordering::Relaxed) + 1;
-                queue.change(now, |begin| Arrivals::changed(self.seed, self.process, rate, begin, number));
+                let users = self.shared.range;
+                queue.change(now, |begin| {
+                    Arrivals::changed(self.seed, self.process, rate, begin, number).of_users(users)
+                });
             }
             (Change::Users(users), _) => self.shared.at_work.store(users, Ordering::Release),
             _ => return,
@@ -418,8 +435,13 @@ impl Generator {
         let ended_threads = shared.ended_threads.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let loops = shared.loops.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let count = shared.range.count();
+        let began = shared.began.load(Ordering::Acquire);
         Ok(GeneratorReport {
             source,
+            host: None,
+            cpus: std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64,
+            begin: shared.begin,
+            began: (began != u64::MAX).then_some(began),
             at_work: count.saturating_sub(shared.ended.load(Ordering::Acquire)),
             gave_up: shared.gave_up.load(Ordering::Acquire),
             panicked: shared.panicked.load(Ordering::Acquire),

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use kelvin_measure::event::{ArrivalSchedule, SeriesRole};
+use kelvin_measure::event::{ArrivalSchedule, KindCounts, SeriesRole};
 use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR};
-use kelvin_measure::{Counters, Nanos, SourceId, Totals};
+use kelvin_measure::{Counters, Histogram, Nanos, SourceId, Totals};
 use kelvin_observe::ThreadTimes;
+use serde::{Deserialize, Serialize};
 
 use super::client_cpu::ClientCpu;
+use super::generator::LoadTimes;
 use super::saturation::GeneratorLoad;
 use super::user::UserCounter;
 use crate::heartbeat::Gap;
@@ -29,9 +31,19 @@ pub(super) fn ended_at(book: &Counters) -> Nanos {
     sums(std::slice::from_ref(book))[UserCounter::EndedAt as usize]
 }
 
-/// What a generator did, over everything and over the window, and what it took of its host.
-pub(super) struct GeneratorReport {
+/// What a generator did, over everything and over the window, and what it took of its host. Its times are of its own clock.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct GeneratorReport {
+    #[serde(skip)]
     pub(super) source: SourceId,
+    /// The host's name, where it is another one.
+    #[serde(skip)]
+    pub(super) host: Option<String>,
+    /// CPUs that it may use.
+    pub(super) cpus: f64,
+    /// When the users were to begin, and when the first did; none where none has.
+    pub(super) begin: Nanos,
+    pub(super) began: Option<Nanos>,
     /// Users who did not come back from the database.
     pub(super) at_work: u32,
     /// Users who ended because nothing worked any more.
@@ -74,7 +86,98 @@ pub(super) struct GeneratorReport {
     pub(super) busiest: u64,
 }
 
+/// A moment on a clock that runs `by` nanoseconds ahead.
+pub(super) fn shifted(at: Nanos, by: i128) -> Nanos {
+    (i128::from(at) + by).clamp(0, i128::from(Nanos::MAX)) as Nanos
+}
+
 impl GeneratorReport {
+    /// Transactions committed over the whole load, of all types.
+    pub fn committed(&self) -> u64 {
+        self.totals.transactions(&self.totals.all).map(|kind: &KindCounts| kind.committed).sum()
+    }
+
+    /// The times in the window that clients see: response times in an open loop, else service times.
+    pub(super) fn times(&self) -> Histogram {
+        let open_loop = self.totals.roles.contains(&SeriesRole::Lag);
+        let of = |role| match role {
+            SeriesRole::Response { .. } => open_loop,
+            SeriesRole::Transaction => !open_loop,
+            SeriesRole::Statement { .. } | SeriesRole::Lag => false,
+        };
+        self.totals.measured_of(of).latency
+    }
+
+    /// How long after the moment at which the users were to begin the first began.
+    pub fn late(&self) -> Option<Nanos> {
+        Some(self.began?.saturating_sub(self.begin))
+    }
+
+    /// That of a generator that did not come back, of which only the seconds are known.
+    pub(super) fn of_lost(users: u32, times: LoadTimes, seconds: Totals, counters: Vec<u64>) -> Self {
+        Self {
+            source: SourceId::LOCAL,
+            host: None,
+            cpus: 0.0,
+            begin: times.begin,
+            began: None,
+            at_work: users,
+            gave_up: 0,
+            panicked: false,
+            broken_loop: None,
+            open: times.open,
+            close: (times.close != Nanos::MAX).then_some(times.close),
+            totals: seconds,
+            pushed: 0,
+            ring_full: 0,
+            busy_waits: 0,
+            user_sums: vec![0; UserCounter::LENGTH],
+            ended_at: Vec::new(),
+            counters,
+            errors: 0,
+            final_errors: 0,
+            last_error: None,
+            notes_left_out: None,
+            arrivals: None,
+            cpu: None,
+            loops: Vec::new(),
+            gaps: Vec::new(),
+            busiest: 0,
+        }
+    }
+
+    /// The same, which comes from another host.
+    pub(super) fn of_host(self, source: SourceId, host: &str) -> Self {
+        Self { source, host: Some(host.to_owned()), ..self }
+    }
+
+    /// Refuses a report of others than these series, this number of audit counters and so many users.
+    pub(super) fn check(&self, roles: &[SeriesRole], counters: usize, users: u32) -> Result<(), String> {
+        let series = [self.totals.roles.len(), self.totals.measured.len(), self.totals.all.len()];
+        let lengths = [self.user_sums.len(), self.counters.len(), self.ended_at.len()];
+        if self.totals.roles != roles || series != [roles.len(); 3] {
+            return Err("its report is of other series".into());
+        }
+        if lengths != [UserCounter::LENGTH, counters, users as usize] {
+            return Err("its report is of other users or counters".into());
+        }
+        Ok(())
+    }
+
+    /// The same on a clock on which the window opened at `open`.
+    pub(super) fn on_clock_that_opened(mut self, open: Nanos) -> Self {
+        let by = i128::from(open) - i128::from(self.open);
+        let known = self.ended_at.iter_mut().chain([&mut self.totals.last_end]).filter(|at| **at != 0);
+        known.for_each(|at| *at = shifted(*at, by));
+        for gap in &mut self.gaps {
+            (gap.from, gap.to) = (shifted(gap.from, by), shifted(gap.to, by));
+        }
+        (self.begin, self.open) = (shifted(self.begin, by), open);
+        self.began = self.began.map(|at| shifted(at, by));
+        self.close = self.close.map(|at| shifted(at, by));
+        self
+    }
+
     /// A sum of the users'.
     pub(super) fn user_sum(&self, counter: UserCounter) -> u64 {
         self.user_sums[counter as usize]
@@ -139,6 +242,7 @@ impl GeneratorReport {
             .collect();
         let generator = GeneratorLoad {
             elapsed: Duration::from_nanos(elapsed),
+            cpus: self.cpus,
             cpu: Duration::from_nanos(cpu),
             embedded,
             loops: (known.len() == self.loops.len()).then_some(&known),

@@ -2,14 +2,17 @@
 //!
 //! The point's [`Generator`]s connect their users in one sequence before the clock starts, ramp up, are measured, and end the
 //! transactions they are in. The thread that calls [`Point::run`] has them drain their samples, emits the events, closes the
-//! window, and then the books: it merges what the generators report and compares it with the server's own counters. On this
-//! host there is one generator, with all users.
+//! window, and then the books: it merges what the generators report and compares it with the server's own counters. A run on
+//! this host has one generator, with all users; a run on a fleet has one on each of its hosts, which this one hears of
+//! (`remote`), and each of them drives its own as a point without books (`assigned`).
 
 mod accounting;
+mod assigned;
 mod client_cpu;
 mod generator;
 mod generator_report;
 mod open_files;
+mod remote;
 mod saturation;
 mod schedule;
 mod server_counters;
@@ -31,9 +34,14 @@ use kelvin_workload::{Stop, UserRange, Workload};
 use crate::control::{Change, LoadControl};
 use crate::run::RunError;
 use crate::series::series;
+use crate::fleet::EndOrder;
 use crate::spec::Load;
-use generator::{ArmedGenerator, Generator, LoadTimes};
-use generator_report::GeneratorReport;
+pub use assigned::generate;
+pub use generator::LoadTimes;
+use generator::{ArmedGenerator, Generator};
+pub use generator_report::GeneratorReport;
+pub use remote::FleetShare;
+use remote::RemoteLoad;
 use server_counters::{Monitor, ServerCounters};
 
 /// How often the samples are drained. Small against a second, large against the cost of a wake-up.
@@ -50,6 +58,13 @@ const HEAD_START_EACH: Duration = Duration::from_micros(100);
 
 /// How much longer than a statement's time-out a user may take to end before its statement is interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An early end that somebody asks for lies so far ahead where other hosts must hear of it first.
+const NOTICE_OF_END: Duration = Duration::from_millis(500);
+
+/// How much longer than on this host the end may take on others: they follow an open loop and interrupt statements by
+/// themselves, and their reports come after that.
+const PATIENCE_WITH_HOSTS: Duration = Duration::from_secs(20);
 
 /// Up to so many users a thread each is cheaper than event loops, or as cheap (`cargo xtask bench users`).
 const MOST_THREADS: u32 = 3;
@@ -111,26 +126,64 @@ pub struct Point<'a> {
     pub stop: &'a Stop,
     /// What a timeline decides of it; none of a load that begins and ends by itself.
     pub control: Option<&'a LoadControl>,
+    /// The hosts that generate its load; none where this process does.
+    pub fleet: Option<FleetShare<'a>>,
 }
 
 /// A point under way.
-struct Underway {
+struct Underway<'a> {
     generators: Vec<Generator>,
-    server: ServerCounters,
+    /// Those on other hosts.
+    remote: Option<RemoteLoad<'a>>,
+    /// None where the point's controller, on another host, reads the server's counters.
+    server: Option<ServerCounters>,
     times: LoadTimes,
 }
 
-impl Underway {
+impl Underway<'_> {
     fn all_ended(&self) -> bool {
         self.generators.iter().all(Generator::all_ended)
+            && self.remote.as_ref().is_none_or(RemoteLoad::all_ended)
     }
 
     /// Ends window and load at `close`, which is now or before; sooner than planned.
     fn close(&mut self, close: Nanos) {
         let close = self.generators.iter().map(|generator| generator.closes_at(close)).min().unwrap_or(close);
-        self.times.close = close;
-        self.server.close(close);
+        (self.times.close, self.times.end) = (close, close);
+        self.close_server_window();
         self.generators.iter_mut().for_each(|generator| generator.close(close));
+        let times = self.times;
+        if let Some(remote) = &mut self.remote {
+            remote.end_at(times);
+        }
+    }
+
+    /// Ends window and load as ordered, or now if that is later, where it is sooner than planned.
+    fn end_as_ordered(&mut self, ordered: LoadTimes, now: Nanos) {
+        let close = ordered.close.max(now).min(self.times.close);
+        (self.times.close, self.times.end) = (close, ordered.end.max(close).min(self.times.end));
+        let times = self.times;
+        self.generators.iter_mut().for_each(|generator| generator.end_at(times));
+    }
+
+    /// Ends window and load of other hosts' generators, as soon as all of them can have heard of it. They are asked once.
+    fn end_remote(&mut self, now: Nanos) {
+        let close = now + NOTICE_OF_END.as_nanos() as u64;
+        if close >= self.times.close {
+            return;
+        }
+        (self.times.close, self.times.end) = (close, close);
+        self.close_server_window();
+        let times = self.times;
+        if let Some(remote) = &mut self.remote {
+            remote.end_at(times);
+        }
+    }
+
+    fn close_server_window(&self) {
+        if let Some(server) = &self.server {
+            server.close(self.times.close);
+        }
     }
 
     /// Ends the window at `close`, and the load as soon after it as that of a planned window; `close` may lie ahead.
@@ -139,23 +192,37 @@ impl Underway {
         let window = Duration::from_nanos(close - self.times.open);
         let follows = if open_loop { overrun_limit(window).as_nanos() as u64 } else { 0 };
         (self.times.close, self.times.end) = (close, close + follows);
-        self.server.close(close);
+        self.close_server_window();
         let times = self.times;
         self.generators.iter_mut().for_each(|generator| generator.end_at(times));
     }
 
     /// Hands out what is complete.
     fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
-        self.generators.iter_mut().try_for_each(|generator| generator.emit(now, sink))
+        self.generators.iter_mut().try_for_each(|generator| generator.emit(now, sink))?;
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.emit(now, sink))
     }
 
-    fn take_samples(&mut self) {
+    /// Takes what the users have recorded, and what other hosts have sent, and hands out nothing yet.
+    fn take_samples(&mut self, now: Nanos) {
         self.generators.iter_mut().for_each(Generator::take_samples);
+        if let Some(remote) = &mut self.remote {
+            remote.take(now);
+        }
     }
 
     /// The sums of all users' audit counters so far.
     fn counters(&self) -> Vec<u64> {
-        sum_columns(self.generators.iter().map(Generator::counters))
+        let remote = self.remote.iter().flat_map(RemoteLoad::counters);
+        sum_columns(self.generators.iter().map(Generator::counters).chain(remote))
+    }
+
+    /// Interrupts whatever is running.
+    fn cancel_all(&mut self) {
+        self.generators.iter().for_each(Generator::cancel_all);
+        if let Some(remote) = &mut self.remote {
+            remote.abort();
+        }
     }
 }
 
@@ -204,11 +271,12 @@ impl Point<'_> {
         workload: &Arc<dyn Workload>,
         sink: &mut dyn Sink,
     ) -> Result<PointResult, RunError> {
-        self.run_on(&[UserRange::all(self.users)], engine, workload, sink)
+        let all = [UserRange::all(self.users)];
+        self.run_on(if self.fleet.is_some() { &[] } else { &all }, engine, workload, sink)
     }
 
-    /// The same with a generator for each of these ranges, which together are all users. An open loop has one: its users take
-    /// their arrivals from one queue.
+    /// The same with a generator in this process for each of these ranges; together with those of the fleet they have all
+    /// users.
     fn run_on(
         &self,
         ranges: &[UserRange],
@@ -229,24 +297,40 @@ impl Point<'_> {
             }
             armed.push(ArmedGenerator::connect(self, (source, range), engine, workload, sink)?);
         }
-        let mut underway = self.start(armed, monitor, sink)?;
-        let driven = self.drive(&mut underway, &**workload, sink);
-        if driven.is_err() {
-            // Nobody hears us any more: end the load in order, then say so.
-            let now = self.clock.now();
-            underway.server.close(now);
-            underway.generators.iter().for_each(|generator| generator.abandon(now));
-        }
-        self.follow(&mut underway);
-        let ended = self.wait_for_users(&mut underway);
-        driven?;
+        let remote = self.fleet.map(|fleet| RemoteLoad::arm(self, fleet, &**workload, sink)).transpose()?;
+        let mut underway = self.start(armed, remote, monitor, sink)?;
+        let ended = self.drive_to_end(&mut underway, &**workload, None, sink)?;
         self.close(underway, ended, engine, &**workload, before, sink)
     }
 
-    /// When the load starts, is measured and ends, if it starts soon; or when the timeline says.
-    fn times(&self) -> Result<LoadTimes, RunError> {
+    /// Drives a load from its start until all users have ended; whether they have.
+    fn drive_to_end(
+        &self,
+        underway: &mut Underway<'_>,
+        workload: &dyn Workload,
+        order: Option<&EndOrder>,
+        sink: &mut dyn Sink,
+    ) -> Result<bool, RunError> {
+        let driven = self.drive(underway, workload, order, sink);
+        if driven.is_err() {
+            // Nobody hears us any more: end the load in order, then say so.
+            let now = self.clock.now();
+            underway.times.close = underway.times.close.min(now);
+            underway.close_server_window();
+            underway.generators.iter().for_each(|generator| generator.abandon(now));
+            if let Some(remote) = &mut underway.remote {
+                remote.abort();
+            }
+        }
+        self.follow(underway);
+        let ended = self.wait_for_users(underway);
+        driven.map(|()| ended)
+    }
+
+    /// When the load starts, is measured and ends, if it starts soon, but not within `notice`; or when the timeline says.
+    fn times(&self, notice: Duration) -> Result<LoadTimes, RunError> {
         let by_count = self.load.transactions.is_some();
-        let head = HEAD_START + HEAD_START_EACH * self.users;
+        let head = notice.max(HEAD_START + HEAD_START_EACH * self.users);
         let begin = match self.control {
             None => self.clock.now() + head.as_nanos() as u64,
             Some(control) => {
@@ -260,24 +344,34 @@ impl Point<'_> {
     }
 
     /// Starts the clock and the users' threads.
-    fn start(
+    fn start<'f>(
         &self,
         armed: Vec<ArmedGenerator<'_>>,
+        mut remote: Option<RemoteLoad<'f>>,
         monitor: Monitor,
         sink: &mut dyn Sink,
-    ) -> Result<Underway, RunError> {
-        let times = self.times()?;
-        let LoadTimes { begin, open, close, .. } = times;
+    ) -> Result<Underway<'f>, RunError> {
+        let times = self.times(remote.as_ref().map_or(Duration::ZERO, RemoteLoad::notice))?;
+        if let Some(remote) = &mut remote {
+            remote.start(times)?;
+        }
+        let LoadTimes { open, close, .. } = times;
         let server = ServerCounters::start(monitor, (open, close), self.clock.clone(), self.stop.clone())?;
         let mut generators = Vec::with_capacity(armed.len());
         for armed in armed {
             generators.push(armed.start(times, sink)?);
         }
+        self.first_phase(times, sink)?;
+        Ok(Underway { generators, remote, server: Some(server), times })
+    }
+
+    /// Says that the load begins.
+    fn first_phase(&self, times: LoadTimes, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let LoadTimes { begin, open, close, .. } = times;
         let first = if open > begin { Phase::RampUp } else { Phase::Measure };
         let window = (close != u64::MAX).then(|| close - open);
         let planned = if open > begin { Some(open - begin) } else { window };
-        self.phase(sink, first, begin, planned)?;
-        Ok(Underway { generators, server, times })
+        self.phase(sink, first, begin, planned)
     }
 
     /// What tells the point from others of its run.
@@ -290,8 +384,9 @@ impl Point<'_> {
     /// Drains and emits until the window has closed, by time, by count, or because somebody asked.
     fn drive(
         &self,
-        underway: &mut Underway,
+        underway: &mut Underway<'_>,
         workload: &dyn Workload,
+        order: Option<&EndOrder>,
         sink: &mut dyn Sink,
     ) -> Result<(), RunError> {
         let LoadTimes { begin, open, .. } = underway.times;
@@ -301,6 +396,14 @@ impl Point<'_> {
             self.tick();
             let now = self.clock.now();
             self.change(underway, now);
+            if let Some(ordered) = order.and_then(EndOrder::take) {
+                underway.end_as_ordered(ordered, now);
+            }
+            let mut stopped = self.stop.requested();
+            if stopped && underway.remote.is_some() {
+                underway.end_remote(now);
+                stopped = self.stop.is_immediate();
+            }
             // Read before draining: whoever has ended by then has handed over everything.
             let all_ended = underway.all_ended();
             let planned = underway.times.close;
@@ -308,7 +411,7 @@ impl Point<'_> {
                 measuring = true;
                 self.phase(sink, Phase::Measure, open, Some(planned.saturating_sub(open)))?;
             }
-            let stopped = self.stop.requested() || underway.generators.iter().any(Generator::panicked);
+            stopped |= underway.generators.iter().any(Generator::panicked);
             let closing = stopped || now >= planned || all_ended;
             // A window that closes as planned has been closed from the start, and an open loop goes on behind it.
             if closing && now < planned && self.load.transactions.is_none() || stopped {
@@ -350,7 +453,7 @@ impl Point<'_> {
     }
 
     /// Does what the timeline wants by `now`.
-    fn change(&self, underway: &mut Underway, now: Nanos) {
+    fn change(&self, underway: &mut Underway<'_>, now: Nanos) {
         for (at, change) in self.control.map(|control| control.take_changes(now)).unwrap_or_default() {
             match change {
                 Change::Close => underway.end_at(at, self.rate.is_some()),
@@ -361,7 +464,7 @@ impl Point<'_> {
 
     /// In an open loop goes on with the load until every arrival of the window has begun, or [`overrun_limit`] has passed: those
     /// that wait for a user when the window closes are among the longest, and percentiles without them would be too low.
-    fn follow(&self, underway: &mut Underway) {
+    fn follow(&self, underway: &mut Underway<'_>) {
         if !underway.generators.iter().any(Generator::is_open_loop) {
             return;
         }
@@ -370,7 +473,7 @@ impl Point<'_> {
             let now = self.clock.now();
             // One check more than necessary: what was claimed a moment ago has started by then.
             waited = underway.generators.iter().any(|generator| generator.is_followed(now));
-            underway.take_samples();
+            underway.take_samples(now);
             std::thread::sleep(FOLLOW_TICK);
         }
         let now = self.clock.now();
@@ -379,25 +482,32 @@ impl Point<'_> {
 
     /// Waits for every user to end the transaction it is in. Whoever takes too long, or everybody once
     /// somebody asked twice, is interrupted. Returns whether all have ended.
-    fn wait_for_users(&self, underway: &mut Underway) -> bool {
-        underway.server.wake(underway.all_ended());
+    fn wait_for_users(&self, underway: &mut Underway<'_>) -> bool {
+        if let Some(server) = &underway.server {
+            server.wake(underway.all_ended());
+        }
         underway.generators.iter().for_each(Generator::wake);
-        let patience = (self.load.timeout.duration() + PATIENCE).as_nanos() as u64;
-        let since = self.clock.now();
+        let mut patience = self.load.timeout.duration() + PATIENCE;
+        let mut since = self.clock.now();
+        if underway.remote.is_some() {
+            patience += PATIENCE_WITH_HOSTS;
+            since = since.max(if underway.times.end == Nanos::MAX { 0 } else { underway.times.end });
+        }
+        let patience = patience.as_nanos() as u64;
         let mut interrupted_at = None;
         while !underway.all_ended() {
             let now = self.clock.now();
             match interrupted_at {
                 None if self.stop.is_immediate() || now > since + patience => {
                     interrupted_at = Some(now);
-                    underway.generators.iter().for_each(Generator::cancel_all);
+                    underway.cancel_all();
                 }
                 // Interrupted and still not back: the connection is beyond reach, its thread is left behind.
                 Some(at) if now > at + PATIENCE.as_nanos() as u64 => return false,
                 _ => {}
             }
             // A stopped run must not overflow a ring that nobody drains.
-            underway.take_samples();
+            underway.take_samples(now);
             std::thread::sleep(Duration::from_millis(5));
         }
         true
@@ -406,23 +516,26 @@ impl Point<'_> {
     /// Closes the books: the window, the counts on both sides, the invariants, the audit.
     fn close(
         &self,
-        underway: Underway,
+        underway: Underway<'_>,
         ended: bool,
         engine: &Arc<dyn Engine>,
         workload: &dyn Workload,
         before: Option<u64>,
         sink: &mut dyn Sink,
     ) -> Result<PointResult, RunError> {
-        let Underway { generators, server, times } = underway;
+        let Underway { generators, remote, server, times } = underway;
         let hurry = self.stop.is_immediate();
         let mut reports = Vec::with_capacity(generators.len());
         for generator in generators {
             reports.push(generator.finish(ended, hurry, sink)?);
         }
+        let remote = remote.map(|remote| remote.finish(self.clock.now(), sink)).transpose()?;
+        let (of_hosts, hosts) = remote.unzip();
+        reports.extend(of_hosts.into_iter().flatten());
         self.emit_executions(workload, times.open, sink)?;
         let counters = sum_columns(reports.iter().map(|report| report.counters.clone()));
         sink.event(&Event::Counters { point: self.index, values: counters.clone() })?;
-        let mut server = server.finish(hurry);
+        let mut server = server.and_then(|server| server.finish(hurry));
         let after = server
             .as_mut()
             .filter(|_| !hurry && before.is_some())
@@ -435,14 +548,20 @@ impl Point<'_> {
             headline: &headline,
             embedded: engine.capabilities().embedded,
             open: times.open,
+            rate: self.rate.filter(|_| self.control.is_none()),
             generators: &reports,
+            hosts: hosts.as_ref(),
             totals: &totals,
             server: server.as_ref(),
             accept_noise: self.accept_noise,
         };
         let window = closing.window();
         sink.event(&Event::Window(window.clone()))?;
-        let invariants = closing.invariants(&window, ended, before.zip(after));
+        let loads = closing.host_loads(&window);
+        for (source, load) in &loads {
+            sink.event_from(*source, &Event::HostLoad(load.clone()))?;
+        }
+        let invariants = closing.invariants(&window, &loads, ended, before.zip(after));
         for invariant in &invariants {
             sink.event(&Event::Invariant { point: self.index, invariant: invariant.clone() })?;
         }

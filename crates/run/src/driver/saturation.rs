@@ -25,6 +25,8 @@ const LATE_SHARE: f64 = 0.1;
 pub(super) struct GeneratorLoad<'a> {
     /// Length of the window.
     pub(super) elapsed: Duration,
+    /// CPUs of its host that it may use.
+    pub(super) cpus: f64,
     /// CPU time of the process, and whether the database is part of it.
     pub(super) cpu: Duration,
     pub(super) embedded: bool,
@@ -37,7 +39,7 @@ pub(super) struct GeneratorLoad<'a> {
 impl GeneratorLoad<'_> {
     /// The judgement, with its evidence.
     pub(super) fn judge(&self) -> Invariant {
-        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
+        let cpus = self.cpus;
         let elapsed = self.elapsed.as_secs_f64();
         let cores = self.cpu.as_secs_f64() / elapsed;
         let mut found = vec![format!("{cores:.2} of {cpus} CPUs{}", self.with_database())];
@@ -82,9 +84,10 @@ mod tests {
             services.record(service);
         }
         let loops: Vec<Duration> = loops.iter().map(|&cpu| Duration::from_secs_f64(cpu)).collect();
-        let cpus = std::thread::available_parallelism().unwrap().get() as f64;
+        let cpus = 2.0;
         GeneratorLoad {
             elapsed: Duration::from_secs(10),
+            cpus,
             cpu: Duration::from_secs_f64(cpu * cpus * 10.0),
             embedded: false,
             loops: Some(&loops),

@@ -9,6 +9,8 @@ use kelvin_workload::pgbench::{Options, Pgbench, ScriptChoice};
 use super::*;
 use crate::spec::Span;
 
+mod fleet;
+
 /// Keeps everything.
 #[derive(Default)]
 struct Kept(Vec<(SourceId, Event)>);
@@ -23,45 +25,71 @@ impl Sink for Kept {
 /// What each user wrote.
 type Drawn = BTreeMap<i64, Vec<i64>>;
 
-/// Runs eight users of ten transactions each, driven by these generators; what each user wrote, the result and the events.
-fn run(ranges: &[(u32, u32)]) -> (Drawn, PointResult, Vec<(SourceId, Event)>) {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = SqliteEngine::open(directory.path().join("test.db")).unwrap();
-    let mut session = engine.connect().unwrap();
-    session.run("create table drawn(client int, value int)").unwrap();
-    let text = "\\set value random(1, 1000000000)\ninsert into drawn values (:client_id, :value)";
-    let script = ScriptChoice { name: "draw.sql".into(), weight: 1, text: Some(text.into()) };
-    let pgbench = Pgbench::new(Options { scripts: vec![script], ..Options::default() }).unwrap();
-    let load = Load {
+/// A database in which every transaction leaves its user's number and a random value, and its workload.
+struct Bench {
+    _directory: tempfile::TempDir,
+    engine: Arc<dyn Engine>,
+    workload: Arc<dyn Workload>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = SqliteEngine::open(directory.path().join("test.db")).unwrap();
+        engine.connect().unwrap().run("create table drawn(client int, value int)").unwrap();
+        let text = "\\set value random(1, 1000000000)\ninsert into drawn values (:client_id, :value)";
+        let script = ScriptChoice { name: "draw.sql".into(), weight: 1, text: Some(text.into()) };
+        let pgbench = Pgbench::new(Options { scripts: vec![script], ..Options::default() }).unwrap();
+        Self { _directory: directory, engine: Arc::new(engine), workload: Arc::new(pgbench) }
+    }
+
+    fn drawn(&self) -> Drawn {
+        let mut session = self.engine.connect().unwrap();
+        let rows = session.query("select client, value from drawn order by client, rowid").unwrap();
+        let mut drawn = Drawn::new();
+        for row in 0..rows.len() {
+            drawn.entry(rows.int(row, 0).unwrap()).or_default().push(rows.int(row, 1).unwrap());
+        }
+        drawn
+    }
+}
+
+/// Ten transactions of each user.
+fn by_count() -> Load {
+    Load {
         transactions: std::num::NonZeroU64::new(10),
         ramp_up: Span::of(Duration::ZERO),
         seed: 42,
         ..Load::default()
-    };
-    let (clock, stop) = (Clock::real(), Stop::new());
-    let point = Point {
+    }
+}
+
+/// A point of eight users.
+fn point<'a>(load: &'a Load, clock: &'a Clock, stop: &'a Stop) -> Point<'a> {
+    Point {
         index: 0,
         users: 8,
         most_users: 8,
         rate: None,
-        load: &load,
+        load,
         accept_noise: true,
-        clock: &clock,
-        stop: &stop,
+        clock,
+        stop,
         control: None,
-    };
+        fleet: None,
+    }
+}
+
+/// Runs eight users of ten transactions each, driven by these generators; what each user wrote, the result and the events.
+fn run(ranges: &[(u32, u32)]) -> (Drawn, PointResult, Vec<(SourceId, Event)>) {
+    let (bench, load) = (Bench::new(), by_count());
+    let (clock, stop) = (Clock::real(), Stop::new());
     let ranges: Vec<UserRange> =
         ranges.iter().map(|&(first, end)| UserRange::part(first..end, 8).unwrap()).collect();
-    let engine: Arc<dyn Engine> = Arc::new(engine);
-    let workload: Arc<dyn Workload> = Arc::new(pgbench);
     let mut kept = Kept::default();
-    let result = point.run_on(&ranges, &engine, &workload, &mut kept).unwrap();
-    let rows = session.query("select client, value from drawn order by client, rowid").unwrap();
-    let mut drawn = Drawn::new();
-    for row in 0..80 {
-        drawn.entry(rows.int(row, 0).unwrap()).or_default().push(rows.int(row, 1).unwrap());
-    }
-    (drawn, result, kept.0)
+    let point = point(&load, &clock, &stop);
+    let result = point.run_on(&ranges, &bench.engine, &bench.workload, &mut kept).unwrap();
+    (bench.drawn(), result, kept.0)
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     /// When the users start.
     pub(super) begin: Nanos,
+    /// When the first user began; `u64::MAX` before that.
+    pub(super) began: AtomicU64,
     /// When the window opens.
     pub(super) open: Nanos,
     /// When the window closes; moved forward when the run is stopped early. `u64::MAX` when it ends by count.
@@ -225,6 +227,7 @@ impl User {
             kelvin_fiber::sleep(Duration::from_nanos(shared.begin - now));
             now = shared.clock.now();
         }
+        shared.began.fetch_min(now, Ordering::AcqRel);
         // A thread that the scheduler starts late has not been at work until now.
         self.book.add(UserCounter::Idle as usize, shared.within_window(shared.begin, now));
         let mut transactions = 0;

@@ -39,12 +39,19 @@ pub struct Load {
     pub find_max: bool,
     /// The resolution of the search for that rate, in percent.
     pub resolution: f64,
-    /// Numbers of users to which the Universal Scalability Law is fitted, instead of `users`.
+    /// Numbers of users to which the Universal Scalability Law is fitted, instead of `users`; or numbers of hosts, each with
+    /// `users` users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,
     /// Transactions of each user, instead of a duration; there is no ramp-up then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions: Option<std::num::NonZeroU64>,
+    /// Hosts of a fleet among which the users are divided; this process, where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<std::num::NonZeroU32>,
+    /// How far apart the hosts of a fleet may start, the bounds of their clocks included.
+    #[serde(skip_serializing_if = "is_usual_skew")]
+    pub start_skew: Span,
     /// Decides every random value of the run.
     #[serde(with = "kelvin_measure::seed")]
     pub seed: u64,
@@ -67,6 +74,11 @@ pub struct LogFile {
     pub as_pgbench: bool,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_usual_skew(skew: &Span) -> bool {
+    *skew == Load::START_SKEW
+}
+
 impl Default for Load {
     fn default() -> Self {
         Self {
@@ -83,6 +95,8 @@ impl Default for Load {
             resolution: Search::RESOLUTION,
             sweep: None,
             transactions: None,
+            hosts: None,
+            start_skew: Self::START_SKEW,
             seed: 1,
             retries: 10,
             timeout: Span::seconds(60),
@@ -103,13 +117,20 @@ impl Load {
         }
     }
 
+    /// How far apart the hosts of a fleet may start by default.
+    pub const START_SKEW: Span = Span::milliseconds(10);
+
     /// Arrivals per second at which a search begins by default.
     pub const FIRST_RATE: f64 = 100.0;
 
     /// The points in the order in which they run: users, and arrivals per second in an open loop. A search adds its own
     /// points, starting from the first of these.
     pub fn points(&self) -> Vec<(u32, Option<f64>)> {
-        let swept = self.sweep.as_ref().map(Sweep::users);
+        if let Some(hosts) = self.sweep.as_ref().filter(|sweep| sweep.is_over_hosts()) {
+            let each = self.users.numbers().first().copied().unwrap_or(1);
+            return hosts.numbers().into_iter().map(|hosts| (each.saturating_mul(hosts), None)).collect();
+        }
+        let swept = self.sweep.as_ref().map(Sweep::numbers);
         let users = swept.as_deref().unwrap_or(self.users.numbers());
         match &self.rate {
             None => users.iter().map(|&users| (users, None)).collect(),
@@ -118,6 +139,19 @@ impl Load {
                 rates.points(self.seed).into_iter().map(|rate| (most, Some(rate))).collect()
             }
         }
+    }
+
+    /// The hosts that generate the load of a point, by its place among [`Load::points`]; none where this process does.
+    pub fn hosts_of(&self, point: usize) -> Option<u32> {
+        match self.sweep.as_ref().filter(|sweep| sweep.is_over_hosts()) {
+            Some(sweep) => sweep.numbers().get(point).copied(),
+            None => self.hosts.map(std::num::NonZeroU32::get),
+        }
+    }
+
+    /// The most hosts of any point; none where this process generates the load.
+    pub fn most_hosts(&self) -> Option<u32> {
+        (0..self.points().len()).filter_map(|point| self.hosts_of(point)).max()
     }
 
     /// Arrivals per second at which a search begins.
@@ -153,6 +187,19 @@ impl Load {
                 open && (self.users.numbers().len() > 1 || self.sweep.is_some()),
                 "several numbers of users and a rate cannot be combined; for an open loop give one number of \
                  users, which limits the transactions in flight",
+            ),
+            (
+                self.sweep.as_ref().is_some_and(Sweep::is_over_hosts)
+                    && (self.users.numbers().len() > 1 || self.hosts.is_some()),
+                "a sweep over hosts takes one number of users, which each host has, and no number of hosts",
+            ),
+            (
+                self.most_hosts().is_some() && self.transaction_log.is_some(),
+                "the hosts of a fleet write no transaction log",
+            ),
+            (
+                self.hosts.is_some_and(|hosts| self.points().iter().any(|(users, _)| *users < hosts.get())),
+                "every host of a fleet needs a user; give at least as many users as hosts",
             ),
             (
                 self.find_max && self.slo.is_none(),
@@ -195,6 +242,32 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sweep_over_hosts_gives_each_host_its_users() {
+        let load = |sweep: Option<&str>, hosts, users: Vec<u32>| Load {
+            users: Users::several(users),
+            hosts: std::num::NonZeroU32::new(hosts),
+            sweep: sweep.map(|sweep| sweep.parse().unwrap()),
+            ..Load::default()
+        };
+        let swept = load(Some("hosts=1..4"), 0, vec![8]);
+        assert_eq!(swept.points(), [(8, None), (16, None), (32, None)]);
+        assert_eq!((0..4).map(|point| swept.hosts_of(point)).collect::<Vec<_>>(), [Some(1), Some(2), Some(4), None]);
+        assert_eq!((swept.most_hosts(), swept.validate()), (Some(4), Ok(())));
+        let fleet = load(None, 4, vec![8, 16]);
+        assert_eq!((fleet.hosts_of(1), fleet.points()), (Some(4), vec![(8, None), (16, None)]));
+        assert_eq!(load(None, 0, vec![8]).most_hosts(), None);
+        for (refused, why) in [
+            (load(Some("hosts=1..4"), 0, vec![8, 9]), "one number of users"),
+            (load(Some("hosts=1..4"), 2, vec![8]), "one number of users"),
+            (load(None, 9, vec![8]), "as many users as hosts"),
+            (load(Some("hosts=1..64"), 0, vec![50_000]), "more than 100000 users"),
+        ] {
+            let error = refused.validate().unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
 
     #[test]
     fn trial_d1_a_search_whose_trials_are_too_short_is_refused_with_the_length_that_it_takes() {

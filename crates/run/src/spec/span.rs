@@ -19,6 +19,11 @@ impl Span {
         Self(Duration::from_secs(seconds))
     }
 
+    /// So many milliseconds.
+    pub const fn milliseconds(milliseconds: u64) -> Self {
+        Self(Duration::from_millis(milliseconds))
+    }
+
     /// Of a time that was computed; 30 days at most.
     pub(crate) fn of(duration: Duration) -> Self {
         Self(duration.min(LONGEST))

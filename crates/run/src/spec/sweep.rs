@@ -1,4 +1,4 @@
-//! A sweep over numbers of users, to which the Universal Scalability Law is fitted.
+//! A sweep over numbers of users, to which the Universal Scalability Law is fitted, or over numbers of hosts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,11 +13,34 @@ const FEWEST: usize = 4;
 /// More would take days, and say no more.
 const MOST: usize = 100;
 
+/// Hosts that linearity needs: two numbers.
+const FEWEST_HOSTS: usize = 2;
+
 /// Numbers of users: `users=1..64` doubles from 1 to 64 (the end always included), `users=1..64/7` takes 7
-/// whole numbers at equal ratios, both ends included, and `users=1,2,4,8` is a list, run in its order.
+/// whole numbers at equal ratios, both ends included, and `users=1,2,4,8` is a list, run in its order. `hosts=1..8` and so
+/// on are numbers of hosts of a fleet, each with as many users as the run has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Sweep(Shape);
+pub struct Sweep {
+    over: Swept,
+    shape: Shape,
+}
+
+/// What is swept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Swept {
+    Users,
+    Hosts,
+}
+
+impl Swept {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Users => "users",
+            Self::Hosts => "hosts",
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Shape {
@@ -27,9 +50,14 @@ enum Shape {
 }
 
 impl Sweep {
-    /// The numbers of users, in the order in which they run; each comes once.
-    pub fn users(&self) -> Vec<u32> {
-        match &self.0 {
+    /// Whether its numbers are those of hosts.
+    pub fn is_over_hosts(&self) -> bool {
+        self.over == Swept::Hosts
+    }
+
+    /// The numbers of users or hosts, in the order in which they run; each comes once.
+    pub fn numbers(&self) -> Vec<u32> {
+        match &self.shape {
             Shape::List(list) => list.clone(),
             &Shape::Doubling { low, high } => {
                 let doubled = std::iter::successors(Some(low), |users| users.checked_mul(2));
@@ -54,46 +82,63 @@ fn ratios(low: u32, high: u32, steps: usize) -> Vec<u32> {
     users
 }
 
-fn number(text: &str) -> Result<u32, String> {
-    let text = text.trim();
-    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    match text.parse() {
-        Ok(0) => Err("a sweep cannot start at 0 users; give 1 or more".into()),
-        Ok(users) if plain && users <= MOST_USERS => Ok(users),
-        _ if plain => Err(format!("{text} users are too many; at most {MOST_USERS} are supported")),
-        _ => Err(format!("\"{text}\" is not a valid number of users; write users=1..64 or users=1,2,4,8")),
+impl Swept {
+    /// The fewest numbers that say something.
+    fn fewest(self) -> usize {
+        match self {
+            Self::Users => FEWEST,
+            Self::Hosts => FEWEST_HOSTS,
+        }
     }
-}
 
-fn range(low: &str, rest: &str) -> Result<Shape, String> {
-    let (high, steps) = match rest.split_once('/') {
-        Some((high, steps)) => (high, Some(steps.trim())),
-        None => (rest, None),
-    };
-    let (low, high) = (number(low)?, number(high)?);
-    if low >= high {
-        return Err(format!("the sweep goes from {low} to {high} users; write the smaller number first"));
+    fn number(self, text: &str) -> Result<u32, String> {
+        let (text, word) = (text.trim(), self.word());
+        let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        match text.parse() {
+            Ok(0) => Err(format!("a sweep cannot start at 0 {word}; give 1 or more")),
+            Ok(number) if plain && number <= MOST_USERS => Ok(number),
+            _ if plain => Err(format!("{text} {word} are too many; at most {MOST_USERS} are supported")),
+            _ => Err(format!(
+                "\"{text}\" is not a valid number of {word}; write {word}=1..64 or {word}=1,2,4,8"
+            )),
+        }
     }
-    let Some(steps) = steps else { return Ok(Shape::Doubling { low, high }) };
-    let steps: usize = steps.parse().map_err(|_| {
-        format!("\"{steps}\" is not a valid number of steps; write users=1..64/7 for seven steps")
-    })?;
-    let there_are = (high - low + 1) as usize;
-    if steps > there_are {
-        return Err(format!("there are only {there_are} numbers from {low} to {high}, not {steps}"));
-    }
-    // Here, because a single step would have no ratio.
-    if steps < FEWEST {
-        return Err(few(steps));
-    }
-    Ok(Shape::Ratios { low, high, steps })
-}
 
-fn few(found: usize) -> String {
-    format!(
-        "{found} numbers of users are too few for the Universal Scalability Law; give at least {FEWEST}, \
-         such as users=1..64 or users=1,2,4,8"
-    )
+    fn range(self, low: &str, rest: &str) -> Result<Shape, String> {
+        let (high, steps) = match rest.split_once('/') {
+            Some((high, steps)) => (high, Some(steps.trim())),
+            None => (rest, None),
+        };
+        let (low, high, word) = (self.number(low)?, self.number(high)?, self.word());
+        if low >= high {
+            return Err(format!("the sweep goes from {low} to {high} {word}; write the smaller number first"));
+        }
+        let Some(steps) = steps else { return Ok(Shape::Doubling { low, high }) };
+        let steps: usize = steps.parse().map_err(|_| {
+            format!("\"{steps}\" is not a valid number of steps; write {word}=1..64/7 for seven steps")
+        })?;
+        let there_are = (high - low + 1) as usize;
+        if steps > there_are {
+            return Err(format!("there are only {there_are} numbers from {low} to {high}, not {steps}"));
+        }
+        // Here, because a single step would have no ratio.
+        if steps < self.fewest() {
+            return Err(self.few(steps));
+        }
+        Ok(Shape::Ratios { low, high, steps })
+    }
+
+    fn few(self, found: usize) -> String {
+        match self {
+            Self::Users => format!(
+                "{found} numbers of users are too few for the Universal Scalability Law; give at least {FEWEST}, \
+                 such as users=1..64 or users=1,2,4,8"
+            ),
+            Self::Hosts => format!(
+                "{found} numbers of hosts are too few to compare; give at least {FEWEST_HOSTS}, such as hosts=1..8"
+            ),
+        }
+    }
 }
 
 impl FromStr for Sweep {
@@ -104,23 +149,25 @@ impl FromStr for Sweep {
         let Some((name, values)) = text.split_once('=') else {
             return Err(format!("\"{text}\" does not name what to sweep; write users=1..64"));
         };
-        if name.trim() != "users" {
-            return Err(format!("\"{}\" cannot be swept; write users=1..64", name.trim()));
-        }
-        let shape = match values.split_once("..") {
-            Some((low, rest)) => range(low, rest)?,
-            None => Shape::List(values.split(',').map(number).collect::<Result<_, _>>()?),
+        let over = match name.trim() {
+            "users" => Swept::Users,
+            "hosts" => Swept::Hosts,
+            other => return Err(format!("\"{other}\" cannot be swept; write users=1..64 or hosts=1..8")),
         };
-        let sweep = Self(shape);
-        let users = sweep.users();
-        if users.len() > MOST {
-            return Err(format!("{} numbers of users are too many; at most {MOST} are allowed", users.len()));
+        let shape = match values.split_once("..") {
+            Some((low, rest)) => over.range(low, rest)?,
+            None => Shape::List(values.split(',').map(|text| over.number(text)).collect::<Result<_, _>>()?),
+        };
+        let (sweep, word) = (Self { over, shape }, over.word());
+        let numbers = sweep.numbers();
+        if numbers.len() > MOST {
+            return Err(format!("{} numbers of {word} are too many; at most {MOST} are allowed", numbers.len()));
         }
-        if let Some((_, twice)) = users.iter().enumerate().find(|(i, n)| users[..*i].contains(n)) {
-            return Err(format!("{twice} users are given twice; to repeat a point, repeat the run"));
+        if let Some((_, twice)) = numbers.iter().enumerate().find(|(i, n)| numbers[..*i].contains(n)) {
+            return Err(format!("{twice} {word} are given twice; to repeat a point, repeat the run"));
         }
-        if users.len() < FEWEST {
-            return Err(few(users.len()));
+        if numbers.len() < over.fewest() {
+            return Err(over.few(numbers.len()));
         }
         Ok(sweep)
     }
@@ -128,12 +175,13 @@ impl FromStr for Sweep {
 
 impl fmt::Display for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Shape::Doubling { low, high } => write!(f, "users={low}..{high}"),
-            Shape::Ratios { low, high, steps } => write!(f, "users={low}..{high}/{steps}"),
+        let word = self.over.word();
+        match &self.shape {
+            Shape::Doubling { low, high } => write!(f, "{word}={low}..{high}"),
+            Shape::Ratios { low, high, steps } => write!(f, "{word}={low}..{high}/{steps}"),
             Shape::List(list) => {
                 let numbers: Vec<String> = list.iter().map(u32::to_string).collect();
-                write!(f, "users={}", numbers.join(","))
+                write!(f, "{word}={}", numbers.join(","))
             }
         }
     }
@@ -172,8 +220,11 @@ mod tests {
             (" users = 8, 4,2 ,1 ", vec![8, 4, 2, 1]),
             ("users=50000..100000/4", vec![50_000, 62_996, 79_370, 100_000]),
         ] {
-            assert_eq!(text.parse::<Sweep>().unwrap().users(), expected, "{text}");
+            assert_eq!(text.parse::<Sweep>().unwrap().numbers(), expected, "{text}");
         }
+        let hosts: Sweep = "hosts=1..8".parse().unwrap();
+        assert_eq!((hosts.numbers(), hosts.is_over_hosts()), (vec![1, 2, 4, 8], true));
+        assert!(!"users=1..8".parse::<Sweep>().unwrap().is_over_hosts());
     }
 
     #[test]
@@ -193,6 +244,8 @@ mod tests {
             ("users=1..200/101", "too many"),
             ("users=1..4", "at least 4"),
             ("users=1,2,4", "at least 4"),
+            ("hosts=2", "at least 2, such as hosts=1..8"),
+            ("hosts=8..1", "from 8 to 1 hosts"),
             ("users=1,2,4,2", "2 users are given twice"),
             ("users=1..100001", "at most 100000"),
             ("users=1..99999999999", "at most 100000"),
@@ -207,7 +260,7 @@ mod tests {
         fn no_text_panics_and_what_is_printed_is_read_again(
             text in prop_oneof![
                 ".{0,30}",
-                "users=[0-9]{1,6}(\\.\\.[0-9]{1,6}(/[0-9]{1,3})?|(,[0-9]{1,3}){0,6})",
+                "(users|hosts)=[0-9]{1,6}(\\.\\.[0-9]{1,6}(/[0-9]{1,3})?|(,[0-9]{1,3}){0,6})",
             ],
         ) {
             if let Ok(sweep) = text.parse::<Sweep>() {
@@ -219,7 +272,7 @@ mod tests {
         fn ranges_rise_from_end_to_end(low in 1_u32..2000, more in 3_u32..90_000, steps in 4_usize..=100) {
             let high = low + more;
             if let Ok(sweep) = format!("users={low}..{high}/{steps}").parse::<Sweep>() {
-                let users = sweep.users();
+                let users = sweep.numbers();
                 prop_assert_eq!((users.len(), users[0], *users.last().unwrap()), (steps, low, high));
                 prop_assert!(users.windows(2).all(|w| w[0] < w[1]));
             }

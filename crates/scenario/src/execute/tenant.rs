@@ -101,6 +101,7 @@ fn database(
         clock: &stage.clock,
         stop: &turn.stop,
         control: Some(&turn.control),
+        fleet: None,
     };
     let result = point.run(prepared.engine(), &prepared.workload, sink)?;
     let gave_up = result.gave_up.map(|error| format!("every user gave up; the last error was: {error}"));

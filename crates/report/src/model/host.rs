@@ -1,0 +1,80 @@
+//! The hosts of a fleet in a point: what their generators used, and how simultaneously they started.
+
+use kelvin_measure::Nanos;
+use kelvin_measure::event::{HostLoad, StartSkew};
+use kelvin_store::StoredRun;
+use serde::Serialize;
+
+/// What one host of a fleet did in a point.
+#[derive(Debug, Clone, Serialize)]
+pub struct HostReport {
+    /// Its name.
+    pub host: String,
+    /// The number of its first user, from 0.
+    pub first_user: u32,
+    /// How many users it had.
+    pub users: u32,
+    /// Headline transactions in the window, by its count.
+    pub headline_count: u64,
+    /// CPU time of its generator per second of the window.
+    pub cpu_cores: Option<f64>,
+    /// The same in per cent of the CPUs that it may use.
+    pub cpu_host_percent: Option<f64>,
+    /// CPUs that its generator may use.
+    pub cpus: f64,
+    /// When its first user began, after the moment that was ordered; known to within `start_bound_us`.
+    pub start_us: Option<f64>,
+    /// The bound.
+    pub start_bound_us: Option<f64>,
+    /// Its clock minus the controller's when the load began.
+    pub clock_offset_us: Option<f64>,
+    /// How fast that grew: millionths of the time.
+    pub clock_drift_ppm: Option<f64>,
+    /// What the host says of its synchronisation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub synchronisation: Option<String>,
+    /// Why it was lost; none of a host that stayed to the end.
+    pub lost: Option<String>,
+}
+
+/// How far apart the hosts of a fleet started.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct StartReport {
+    /// From the first to the last.
+    pub skew_us: f64,
+    /// The same with the bounds of all clocks.
+    pub at_most_us: f64,
+}
+
+impl HostReport {
+    /// Those of a point with a window of this length, and how far apart they started; none of a run without a fleet.
+    pub(super) fn all(run: &StoredRun, point: u32, elapsed: Nanos) -> (Vec<Self>, Option<StartReport>) {
+        let loads = run.host_loads(point);
+        let skew = StartSkew::of(loads.iter().map(|(_, load)| *load)).filter(|_| loads.len() > 1);
+        let start = skew.map(|skew| StartReport {
+            skew_us: skew.skew as f64 / 1e3,
+            at_most_us: skew.at_most as f64 / 1e3,
+        });
+        (loads.into_iter().map(|(host, load)| Self::of(host, load, elapsed)).collect(), start)
+    }
+
+    fn of(host: String, load: &HostLoad, elapsed: Nanos) -> Self {
+        let clock = load.clock.as_ref();
+        let share = load.cpu_share(elapsed);
+        Self {
+            host,
+            first_user: load.first_user,
+            users: load.users,
+            headline_count: load.client_headline,
+            cpu_cores: share.map(|share| share * load.cpus),
+            cpu_host_percent: share.map(|share| share * 100.0),
+            cpus: load.cpus,
+            start_us: load.started().map(|nanos| nanos as f64 / 1e3),
+            start_bound_us: clock.map(|clock| clock.bound as f64 / 1e3),
+            clock_offset_us: clock.map(|clock| clock.offset as f64 / 1e3),
+            clock_drift_ppm: clock.map(|clock| clock.drift_ppb as f64 / 1e3),
+            synchronisation: clock.and_then(|clock| clock.synchronisation.clone()),
+            lost: load.lost.clone(),
+        }
+    }
+}

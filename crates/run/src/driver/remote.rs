@@ -1,0 +1,344 @@
+//! The generators of a point on other hosts, as the point sees them: their events on their way to the sink, and their ends.
+
+use std::fmt;
+
+use kelvin_measure::event::{HostClock, HostLoad, HostTimes, KindCounts, SeriesRole, StartSkew};
+use kelvin_measure::invariant::{HOSTS_ADD_UP, HOSTS_STAYED, HOSTS_TOGETHER, Invariant};
+use kelvin_measure::{Event, Nanos, Sink, SourceId, Totals, second_from};
+use kelvin_workload::{UserRange, Workload};
+
+use super::Point;
+use super::generator::LoadTimes;
+use super::generator_report::GeneratorReport;
+use crate::fleet::{Fleet, FleetPoint, GeneratorAssignment, GeneratorMessage, RemoteGenerators, source_of};
+use crate::run::RunError;
+use crate::series::series;
+
+/// How many hosts of a fleet generate the load of a point.
+#[derive(Clone, Copy)]
+pub struct FleetShare<'a> {
+    /// The fleet.
+    pub fleet: &'a dyn Fleet,
+    /// The number of its hosts, from the first.
+    pub hosts: u32,
+}
+
+impl fmt::Debug for FleetShare<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetShare").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+/// One host.
+struct Host {
+    name: String,
+    source: SourceId,
+    range: UserRange,
+    /// The sums of the seconds that came, to be compared with those that it reports.
+    seconds: Totals,
+    counters: Vec<u64>,
+    report: Option<GeneratorReport>,
+    lost: Option<String>,
+}
+
+impl Host {
+    fn has_ended(&self) -> bool {
+        self.report.is_some() || self.lost.is_some()
+    }
+}
+
+/// The generators of all hosts.
+pub(super) struct RemoteLoad<'a> {
+    point: u32,
+    generators: Box<dyn RemoteGenerators + 'a>,
+    hosts: Vec<Host>,
+    /// What came and was not handed out yet.
+    events: Vec<(SourceId, Event)>,
+    times: LoadTimes,
+    /// How far apart the starts may be.
+    limit: Nanos,
+}
+
+impl<'a> RemoteLoad<'a> {
+    /// Has the hosts connect their users.
+    pub(super) fn arm(
+        point: &Point<'_>,
+        share: FleetShare<'a>,
+        workload: &dyn Workload,
+        sink: &mut dyn Sink,
+    ) -> Result<Self, RunError> {
+        let series = series(workload.kinds(), point.rate.is_some());
+        let names = share.fleet.hosts();
+        if names.len() < share.hosts as usize {
+            let (asked, there) = (share.hosts, names.len());
+            return Err(RunError::Start(format!("{asked} hosts were asked for, and the fleet has {there}")));
+        }
+        if share.hosts > point.users {
+            let (users, hosts) = (point.users, share.hosts);
+            return Err(RunError::Start(format!("{users} users cannot be divided among {hosts} hosts")));
+        }
+        let ranges = (0..share.hosts).filter_map(|host| UserRange::share(point.users, host, share.hosts));
+        let assignments: Vec<GeneratorAssignment> = ranges
+            .map(|range| GeneratorAssignment {
+                point: point.index,
+                range,
+                most_users: point.most_users,
+                rate: point.rate,
+                load: point.load.clone(),
+                accept_noise: point.accept_noise,
+                series: series.clone(),
+            })
+            .collect();
+        let total = u64::from(point.users);
+        let mut connected = |done: u64| -> Result<(), RunError> {
+            let what = "users connected".into();
+            sink.event(&Event::Progress { what, done, total, rows: 0 })?;
+            Ok(())
+        };
+        let asked = FleetPoint { assignments: &assignments, clock: point.clock, stop: point.stop };
+        let generators = share.fleet.arm(&asked, &mut connected)?;
+        let roles: Vec<SeriesRole> = series.iter().map(|series| series.role).collect();
+        let hosts = (0_u16..).zip(names).zip(&assignments).map(|((number, name), assignment)| Host {
+            name,
+            source: source_of(number),
+            range: assignment.range,
+            seconds: Totals::new(roles.clone()),
+            counters: vec![0; workload.counters().len()],
+            report: None,
+            lost: None,
+        });
+        let hosts = hosts.collect();
+        let never = LoadTimes { begin: 0, open: 0, close: Nanos::MAX, end: Nanos::MAX };
+        let limit = point.load.start_skew.nanos();
+        Ok(Self { point: point.index, generators, hosts, events: Vec::new(), times: never, limit })
+    }
+
+    /// How long before its time the order to start must be given.
+    pub(super) fn notice(&self) -> std::time::Duration {
+        self.generators.notice()
+    }
+
+    pub(super) fn start(&mut self, times: LoadTimes) -> Result<(), RunError> {
+        self.times = times;
+        self.generators.start(times)
+    }
+
+    /// Ends window and load at these times, which are the same for all hosts.
+    pub(super) fn end_at(&mut self, times: LoadTimes) {
+        self.times = times;
+        self.generators.end_at(times);
+    }
+
+    pub(super) fn abort(&mut self) {
+        self.generators.abort();
+    }
+
+    /// Whether nothing more comes from any host.
+    pub(super) fn all_ended(&self) -> bool {
+        self.hosts.iter().all(Host::has_ended)
+    }
+
+    /// The sums of the audit counters of each host so far.
+    pub(super) fn counters(&self) -> impl Iterator<Item = Vec<u64>> + '_ {
+        self.hosts.iter().map(|host| host.counters.clone())
+    }
+
+    /// Hands out what has come.
+    pub(super) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
+        self.take(now);
+        for (source, event) in self.events.drain(..) {
+            sink.event_from(source, &event)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what has come.
+    pub(super) fn take(&mut self, now: Nanos) {
+        for (index, message) in self.generators.poll() {
+            let Some(host) = self.hosts.get_mut(index) else { continue };
+            let mut note = |text: String| {
+                let second = second_from(self.times.open, now);
+                self.events.push((host.source, Event::Note { point: self.point, second, text }));
+            };
+            match message {
+                GeneratorMessage::Event(event) => {
+                    if let Some(event) = host.take_event(event) {
+                        self.events.push((host.source, event));
+                    }
+                }
+                GeneratorMessage::Ended(report) => match host.check(*report) {
+                    Ok(report) => host.report = Some(report.on_clock_that_opened(self.times.open)),
+                    Err(why) => host.lose(why),
+                },
+                GeneratorMessage::Suspect(why) => note(format!("{}: {why}", host.name)),
+                GeneratorMessage::Failed(why) => {
+                    note(format!("{} broke off: {why}", host.name));
+                    host.lose(why);
+                }
+                GeneratorMessage::Lost(why) => {
+                    note(format!("{} was lost: {why}", host.name));
+                    host.lose(why);
+                }
+            }
+        }
+    }
+
+    /// Hands out what is left: what the hosts report, and what is to be known of them beside that. A host of which no report
+    /// has come is one that was lost.
+    pub(super) fn finish(
+        mut self,
+        now: Nanos,
+        sink: &mut dyn Sink,
+    ) -> Result<(Vec<GeneratorReport>, RemoteBooks), RunError> {
+        self.emit(now, sink)?;
+        let mut clocks = self.generators.clocks();
+        clocks.resize(self.hosts.len(), None);
+        let (mut reports, mut ends) = (Vec::new(), Vec::new());
+        for (mut host, clock) in self.hosts.into_iter().zip(clocks) {
+            let difference = host.report.as_ref().and_then(|report| difference(&host.seconds, &report.totals));
+            let report = host.report.take().unwrap_or_else(|| {
+                host.lost.get_or_insert_with(|| "its report did not come".into());
+                GeneratorReport::of_lost(host.range.count(), self.times, host.seconds, host.counters)
+            });
+            reports.push(report.of_host(host.source, &host.name));
+            ends.push(HostEnd { name: host.name, range: host.range, clock, lost: host.lost, difference });
+        }
+        Ok((reports, RemoteBooks { hosts: ends, limit: self.limit }))
+    }
+}
+
+impl Host {
+    fn lose(&mut self, why: String) {
+        self.lost.get_or_insert(why);
+    }
+
+    /// An event as it goes on to the sink; the rest is for the point to say.
+    fn take_event(&mut self, event: Event) -> Option<Event> {
+        match event {
+            Event::Second(second) if second.kinds.len() != self.seconds.roles.len() => {
+                self.lose("it sent a second of other series".into());
+                None
+            }
+            Event::Second(second) => {
+                self.seconds.add(&second);
+                Some(Event::Second(second))
+            }
+            Event::Counters { values, .. } => {
+                if values.len() == self.counters.len() {
+                    self.counters = values;
+                }
+                None
+            }
+            Event::Arrivals(_) | Event::Errors(_) | Event::Note { .. } | Event::Query(_) => Some(event),
+            _ => None,
+        }
+    }
+
+    /// Refuses a report that is not of this host's users and series.
+    fn check(&self, report: GeneratorReport) -> Result<GeneratorReport, String> {
+        report.check(&self.seconds.roles, self.counters.len(), self.range.count())?;
+        Ok(report)
+    }
+}
+
+/// Where the seconds that came differ from what the generator counted.
+fn difference(seconds: &Totals, reported: &Totals) -> Option<String> {
+    let counts = |kind: &KindCounts| [kind.committed, kind.rolled_back, kind.failed, kind.retries];
+    let equal = |(came, counted): (&KindCounts, &KindCounts)| {
+        counts(came) == counts(counted)
+            && came.latency.sum() == counted.latency.sum()
+            && came.latency.buckets().eq(counted.latency.buckets())
+    };
+    if seconds.all.iter().zip(&reported.all).all(equal) {
+        return None;
+    }
+    let sum = |totals: &Totals| -> u64 {
+        totals.transactions(&totals.all).map(|kind| kind.good() + kind.failed).sum()
+    };
+    Some(format!("{} transactions in its seconds, {} in its totals", sum(seconds), sum(reported)))
+}
+
+/// What is known of a host at the end beside its report.
+struct HostEnd {
+    name: String,
+    range: UserRange,
+    clock: Option<HostClock>,
+    lost: Option<String>,
+    difference: Option<String>,
+}
+
+/// What is known of all hosts at the end beside their reports.
+pub(super) struct RemoteBooks {
+    hosts: Vec<HostEnd>,
+    limit: Nanos,
+}
+
+impl RemoteBooks {
+    /// What each host did, with its source. `headline` counts the headline transactions of a report.
+    pub(super) fn loads(
+        &self,
+        (point, elapsed): (u32, Nanos),
+        reports: &[GeneratorReport],
+        headline: impl Fn(&GeneratorReport) -> u64,
+    ) -> Vec<(SourceId, HostLoad)> {
+        let each = self.hosts.iter().zip(reports).map(|(host, report)| {
+            let load = HostLoad {
+                point,
+                first_user: host.range.first(),
+                users: host.range.count(),
+                client_headline: headline(report),
+                times: HostTimes::of(&report.times()),
+                client_cpu: Some(report.cpu_time(elapsed)).filter(|cpu| *cpu > 0),
+                cpus: report.cpus,
+                late: report.late(),
+                clock: host.clock.clone(),
+                lost: host.lost.clone(),
+            };
+            (report.source, load)
+        });
+        each.collect()
+    }
+
+    /// Whether every host stayed to the end.
+    pub(super) fn stayed(&self) -> Invariant {
+        let lost = self.hosts.iter().filter_map(|host| {
+            let why = host.lost.as_ref()?;
+            Some(format!("{}: {why}", host.name))
+        });
+        let lost: Vec<String> = lost.collect();
+        let evidence =
+            if lost.is_empty() { format!("{} hosts", self.hosts.len()) } else { lost.join("; ") };
+        Invariant::new(HOSTS_STAYED, lost.is_empty(), evidence)
+    }
+
+    /// Whether the seconds of each host are its totals, and its hosts started together.
+    pub(super) fn agree(&self, loads: &[(SourceId, HostLoad)]) -> [Invariant; 2] {
+        let differences = self.hosts.iter().filter_map(|host| {
+            let difference = host.difference.as_ref()?;
+            Some(format!("{}: {difference}", host.name))
+        });
+        let differences: Vec<String> = differences.collect();
+        let evidence = if differences.is_empty() {
+            format!("of {} hosts, bin by bin", self.hosts.len())
+        } else {
+            differences.join("; ")
+        };
+        let add_up = Invariant::new(HOSTS_ADD_UP, differences.is_empty(), evidence);
+        let ms = |nanos: Nanos| nanos as f64 / 1e6;
+        let together = match StartSkew::of(loads.iter().map(|(_, load)| load)) {
+            Some(found) => Invariant::new(
+                HOSTS_TOGETHER,
+                found.at_most <= self.limit,
+                format!(
+                    "{:.3} ms from the first to the last, at most {:.3} ms with the bounds of their clocks; {} ms \
+                     allowed",
+                    ms(found.skew),
+                    ms(found.at_most),
+                    ms(self.limit)
+                ),
+            ),
+            None => Invariant::new(HOSTS_TOGETHER, false, "when a host started is not known"),
+        };
+        [add_up, together]
+    }
+}

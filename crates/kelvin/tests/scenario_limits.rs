@@ -217,8 +217,7 @@ fn a_servers_limits_hold_for_the_scenario_and_are_lifted_after_it() {
     let used = report["points"][0]["observed"]["cpu"]["database"].as_f64().unwrap();
     assert!(used < 0.5, "{used} CPUs");
     // After a kill the server is still in the group, until the next start takes it away.
-    let mut child =
-        place.command(&["run", "server.toml", "--param", "long=60s", "--quiet"]).spawn().unwrap();
+    let mut child = place.command(&["run", "server.toml", "--param", "long=60s", "--quiet"]).spawn().unwrap();
     let name = format!("kelvin-{}-oltp.server", child.id());
     wait_until("the server is limited", Duration::from_secs(30), || now().contains(&name));
     kill(child.id(), rustix::process::Signal::KILL);

@@ -179,7 +179,10 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
     let analyses = report["queries"]["analyses"].as_array().unwrap();
     assert_eq!(analyses.len(), 3);
     for one in analyses {
-        assert!(one["hit_bytes"].as_u64().unwrap() > 100_000 && one["took_ms"].as_f64().unwrap() > 0.0, "{one}");
+        assert!(
+            one["hit_bytes"].as_u64().unwrap() > 100_000 && one["took_ms"].as_f64().unwrap() > 0.0,
+            "{one}"
+        );
         let same = |row: &&Value| row["query"] == one["query"] && row["plan"] == one["plan"];
         assert!(report["queries"]["rows"].as_array().unwrap().iter().find(same).is_some(), "{one}");
     }
@@ -196,7 +199,9 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
     assert!(spilled.contains("work_mem"), "{spilled}");
     reset("work_mem");
 
-    on(&server).run("update pg_class set reltuples = 1, relpages = 10000 where relname = 'lineitem'").unwrap();
+    on(&server)
+        .run("update pg_class set reltuples = 1, relpages = 10000 where relname = 'lineitem'")
+        .unwrap();
     let wrong = run("misestimate");
     assert!(wrong.contains("public.lineitem"), "{wrong}");
     on(&server).run("delete from pg_statistic; analyze orders").unwrap();
@@ -210,7 +215,8 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
     assert!(changed.contains("different plan"), "{changed}");
     reset("enable_hashjoin");
 
-    for setting in ["max_parallel_workers = 0", "min_parallel_table_scan_size = 0", "parallel_setup_cost = 0"] {
+    for setting in ["max_parallel_workers = 0", "min_parallel_table_scan_size = 0", "parallel_setup_cost = 0"]
+    {
         set(setting);
     }
     let short = run("parallel-workers");
@@ -234,9 +240,12 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
     let mut child = place.command(&build).spawn().unwrap();
     let loaded = |server: &Server| {
         let mut session = on(server);
-        let rows = session.query("select name, part, xmin::text::bigint from kelvin_tproc_h_loaded order by 3");
+        let rows =
+            session.query("select name, part, xmin::text::bigint from kelvin_tproc_h_loaded order by 3");
         let Ok(rows) = rows else { return Vec::new() };
-        let row = |row| (rows.text(row, 0).unwrap().to_owned(), rows.int(row, 1).unwrap(), rows.int(row, 2).unwrap());
+        let row = |row| {
+            (rows.text(row, 0).unwrap().to_owned(), rows.int(row, 1).unwrap(), rows.int(row, 2).unwrap())
+        };
         (0..rows.len()).map(row).collect()
     };
     wait_until("a part is loaded", Duration::from_secs(120), || !loaded(&server).is_empty());
@@ -269,8 +278,11 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
     assert!(shown.contains("Q9 of stream 0 failed: "), "{shown}");
     let wanted = [("Q1", "unchecked"), ("Q16", "unchecked"), ("Q6", "unchecked"), ("Q9", "failed")];
     let refreshed = [("RF1", "unchecked"), ("RF2", "unchecked")];
-    let wanted: BTreeMap<_, _> =
-        wanted.into_iter().chain(refreshed).map(|(query, state)| (query.to_owned(), state.to_owned())).collect();
+    let wanted: BTreeMap<_, _> = wanted
+        .into_iter()
+        .chain(refreshed)
+        .map(|(query, state)| (query.to_owned(), state.to_owned()))
+        .collect();
     assert_eq!(states(&place), wanted);
     let report = place.report("last");
     assert_eq!((&report["queries"]["power"], report["state"].as_str()), (&Value::Null, Some("void")));

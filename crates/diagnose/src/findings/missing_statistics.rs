@@ -31,7 +31,8 @@ fn costly<'a>(evidence: &'a Evidence, tables: &[&Relation]) -> Option<(f64, &'a 
         let is_costly = |one: &&StatementTotals| {
             let plan = one.plan.as_ref().map_or(&[][..], |plan| &plan.scans);
             let guessed = plan.iter().any(|scan| tables.iter().any(|table| table.name == scan.relation));
-            let each = blocks(one).map_or(0.0, |blocks| blocks as f64 / one.rows.max(one.calls).max(1) as f64);
+            let each =
+                blocks(one).map_or(0.0, |blocks| blocks as f64 / one.rows.max(one.calls).max(1) as f64);
             guessed && each >= BLOCKS
         };
         let time: f64 = statements.iter().filter(is_costly).map(|one| one.total_ms).sum();
@@ -127,7 +128,8 @@ mod tests {
             let scan = [("Index Scan", "public.stock")];
             let mut one = crate::findings::staged::statement(1, ms, 100, "a", &scan);
             (one.blocks_hit, one.blocks_read) = (Some(blocks), Some(0));
-            let other = crate::findings::staged::statement(2, 100.0, 100, "b", &[("Index Scan", "public.item")]);
+            let other =
+                crate::findings::staged::statement(2, 100.0, 100, "b", &[("Index Scan", "public.item")]);
             let stock = Relation { analyzed: Some(false), ..table("public.stock", 100_000, 0) };
             let staged = Staged::new().relations(CaptureTime::Before, vec![stock], 1);
             find(&staged.statements(vec![one, other]).done()).remove(0)

@@ -40,9 +40,7 @@ const FAULTS: [Planted; 20] = [
     ("fsync-off", |_| plants::fsync_off()),
     ("hot-rows", |draw| plants::hot_rows(draw.number("# users", 12, 24))),
     ("missing-index", |draw| plants::missing_index(draw.one_of(&["item", "stock"]))),
-    ("cpu-hog", |draw| {
-        plants::cpu_hog(draw.number("# processes", 3, 6), draw.number("after # s", 0, 8))
-    }),
+    ("cpu-hog", |draw| plants::cpu_hog(draw.number("# processes", 3, 6), draw.number("after # s", 0, 8))),
     ("throttled-client", |draw| plants::throttled_client(draw.number("0.# CPUs", 12, 24))),
     ("slow-log", |draw| plants::slow_log(draw.number("# ms a flush", 8, 25))),
     ("tiny-buffers", |draw| plants::tiny_buffers(draw.number("# MB", 1, 3))),

@@ -148,8 +148,7 @@ pub(crate) fn tiny_buffers(mb: i64) -> Fault {
 pub(crate) fn slow_network(ms: i64) -> Fault {
     let bench = Bench::with(&[]).build("2");
     let delay = Delay::before(&bench.server, Duration::from_millis(ms as u64));
-    let run =
-        move |bench: &Bench| bench.run(bench.tproc_c_at(&delay.url(), &["--calls", "statements"]));
+    let run = move |bench: &Bench| bench.run(bench.tproc_c_at(&delay.url(), &["--calls", "statements"]));
     Fault::new("network-round-trips", bench, run)
 }
 
@@ -221,7 +220,8 @@ pub(crate) fn held_snapshot(after: i64, seconds: i64) -> Fault {
     }
     text += "commit;\n";
     let run = move |bench: &Bench| {
-        let held = Held { after: Duration::from_secs(after as u64), length: Duration::from_secs(seconds as u64) };
+        let held =
+            Held { after: Duration::from_secs(after as u64), length: Duration::from_secs(seconds as u64) };
         let holder = hold_while_loaded(&bench.server, held);
         let duration = format!("{}s", after + seconds + 8);
         let found = bench.run(bench.script(&text, &["--duration", &duration]));
@@ -253,9 +253,7 @@ pub(crate) fn dropped_statistics(states: i64) -> Fault {
 pub(crate) fn duplicate_indexes(number: i64) -> Fault {
     let bench = Bench::with(&[]).build("2");
     for one in 1..=number {
-        bench.sql(&format!(
-            "create index again_{one} on order_line (ol_w_id, ol_d_id, ol_o_id, ol_number)"
-        ));
+        bench.sql(&format!("create index again_{one} on order_line (ol_w_id, ol_d_id, ol_o_id, ol_number)"));
     }
     bench.sql("vacuum analyze order_line");
     bench.sql("checkpoint");
@@ -346,5 +344,4 @@ pub(crate) fn healthy(workload: &str) -> Fault {
 }
 
 /// What [`healthy`] knows.
-pub(crate) const HEALTHY: [&str; 5] =
-    ["tproc-c", "tproc-c statements", "pgbench", "pgbench -S", "script"];
+pub(crate) const HEALTHY: [&str; 5] = ["tproc-c", "tproc-c statements", "pgbench", "pgbench -S", "script"];

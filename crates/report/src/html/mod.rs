@@ -7,6 +7,7 @@ mod frame;
 mod observed;
 mod plot;
 mod point;
+mod trace;
 
 use std::collections::BTreeMap;
 
@@ -36,11 +37,12 @@ use kelvin_measure::text::{
 };
 use point::PointView;
 
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 8] = [
     ("page.html", include_str!("page.html")),
     ("answer.html", include_str!("answer.html")),
     ("point.html", include_str!("point.html")),
     ("queries.html", include_str!("queries.html")),
+    ("trace.html", include_str!("trace.html")),
     ("legend.html", include_str!("legend.html")),
     // What the page of I/O jobs has instead of the table of users or rates, and beside each point.
     ("io_phases.html", include_str!("io_phases.html")),
@@ -129,6 +131,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         steps => steps(report),
         squeeze => squeeze(report),
         queries => queries(report),
+        trace => report.details.trace.as_ref().map(|found| Value::from(Serde(trace::TraceView::of(found)))),
         highest => report.maximum_rate.as_ref().map(describe_maximum_rate),
         checks => checks(report),
         facts,
@@ -137,6 +140,11 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         uplot,
         script => SCRIPT,
     })?)
+}
+
+/// What was recorded of the storage, and its streams, as text.
+pub(crate) fn trace_rows(found: &kelvin_trace::summary::TraceSummary) -> (String, Vec<[String; 10]>) {
+    (trace::sentence(found), found.streams.iter().map(trace::row).collect())
 }
 
 /// The templates and what they call.

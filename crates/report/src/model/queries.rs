@@ -5,6 +5,7 @@ use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::storage::JobLine;
 use kelvin_measure::text::{plural, significant};
 use kelvin_store::StoredRun;
+use kelvin_trace::summary::TraceSummary;
 use serde::Serialize;
 
 /// What only some workloads have, beside counts and times.
@@ -16,13 +17,18 @@ pub struct WorkDetails {
     /// The queries of TPROC-H.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueryReport>,
+    /// The storage's requests during the window, of a run with `--trace`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceSummary>,
 }
 
 impl WorkDetails {
     pub(super) fn of(run: &StoredRun) -> Self {
         // What a newer Kelvin wrote otherwise is not shown.
         let jobs = run.storage("jobs").and_then(|jobs| serde_json::from_value(jobs.clone()).ok());
-        Self { jobs: jobs.unwrap_or_default(), queries: QueryReport::of(run.queries(), run.query_analyses()) }
+        let trace = run.storage("trace").and_then(|trace| serde_json::from_value(trace.clone()).ok());
+        let queries = QueryReport::of(run.queries(), run.query_analyses());
+        Self { jobs: jobs.unwrap_or_default(), queries, trace }
     }
 }
 

@@ -10,6 +10,7 @@ mod points;
 mod queries;
 mod scenario;
 mod squeeze;
+mod trace;
 
 pub use brief::brief;
 pub use findings::findings;
@@ -64,6 +65,7 @@ pub fn render(report: &RunReport, options: Options) -> String {
     page.squeeze(report);
     page.scenario(report);
     page.queries(report);
+    page.trace(report);
     if report.points.len() > 1 && report.is_io() {
         page.io_points(report);
     } else if report.points.len() > 1 {

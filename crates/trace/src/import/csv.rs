@@ -125,6 +125,7 @@ impl Columns {
             process: builder.process(&Process::default()),
             operation,
             flags: Flags::default(),
+            file: Request::NO_FILE,
             took: Request::UNKNOWN,
         };
         Ok(builder.push(request, response))

@@ -4,22 +4,43 @@ mod cache;
 mod record;
 mod show;
 mod table;
+mod to_fio;
+mod verify;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use kelvin_lab::run_trace::trace_path;
+use kelvin_store::Store;
 use kelvin_trace::{Trace, import};
 
 use crate::args::{Global, TraceCommand, TraceFileArgs};
 use crate::exit::Code;
+use crate::paths;
 
 /// Runs what was asked for.
 pub(crate) fn trace(command: &TraceCommand, global: &Global) -> Result<Code> {
     match command {
         TraceCommand::Record(args) => record::record(args, global),
-        TraceCommand::Show(args) => show::show(args),
-        TraceCommand::Cache(args) => cache::cache(args),
+        TraceCommand::Show(args) => show::show(args, global),
+        TraceCommand::Cache(args) => cache::cache(args, global),
+        TraceCommand::ToFio(args) => to_fio::to_fio(args, global),
     }
 }
 
-fn read(args: &TraceFileArgs) -> Result<Trace> {
-    Ok(import::open(&args.file, args.most)?)
+/// The trace in a file, or, where there is no such file, that of a run.
+fn read(args: &TraceFileArgs, global: &Global) -> Result<Trace> {
+    if args.file.exists() {
+        return Ok(import::open(&args.file, args.most)?);
+    }
+    let Some(wanted) = args.file.to_str().filter(|name| !name.contains('/')) else {
+        return Ok(import::open(&args.file, args.most)?);
+    };
+    let path = paths::store(global.store.as_deref())?;
+    // Without a store, or a run of this name, a file was meant.
+    let found = Store::open_read_only(&path).ok().and_then(|store| store.find(wanted).ok());
+    let Some(run) = found else { return Ok(import::open(&args.file, args.most)?) };
+    let trace = trace_path(&path, run);
+    if !trace.exists() {
+        bail!("run {run} was not made with --trace: there is no {}", trace.display());
+    }
+    Ok(import::open(&trace, args.most)?)
 }

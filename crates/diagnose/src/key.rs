@@ -207,7 +207,9 @@ fn of_queries(evidence: &Evidence, point: u32) -> Vec<(String, String, Option<f6
     };
     let mean = ("geometric-mean".to_owned(), "geometric mean".to_owned(), point_mean(executions, point));
     let mean = Some(mean).filter(|_| !names.is_empty());
-    mean.into_iter().chain(names.iter().map(|(_, name)| (name.to_lowercase(), (*name).to_owned(), of(name)))).collect()
+    mean.into_iter()
+        .chain(names.iter().map(|(_, name)| (name.to_lowercase(), (*name).to_owned(), of(name))))
+        .collect()
 }
 
 impl KeyFigure {

@@ -76,8 +76,10 @@ pub(super) fn find(evidence: &Evidence) -> Option<Finding> {
     let effect = Effect::up_to(changes.iter().map(effect).sum(), EffectBasis::StatementTime);
     let names = text::few(changes.iter().map(|one| &one.now.first.query), 4);
     let run = earlier.context.run.map_or("the previous run".into(), |run| format!("run {run}"));
-    let title =
-        format!("{names} ran with a different plan than in {run}: {} of the queries' time", text::percent(top.share));
+    let title = format!(
+        "{names} ran with a different plan than in {run}: {} of the queries' time",
+        text::percent(top.share)
+    );
     Some(Finding {
         severity: if red { Severity::Red } else { Severity::Amber },
         threshold: "a plan with different nodes, tables or indexes; red when such a query takes 40 % of the time (the verdict's own \

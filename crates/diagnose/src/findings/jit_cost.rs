@@ -26,8 +26,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 
 /// By the plans of the queries themselves, where they are known.
 fn of_queries(evidence: &Evidence) -> Option<Finding> {
-    let compiled =
-        Affected::by(evidence, |one| Some(one.jit_share() * one.took_ms).filter(|ms| *ms > 0.0))?;
+    let compiled = Affected::by(evidence, |one| Some(one.jit_share() * one.took_ms).filter(|ms| *ms > 0.0))?;
     let effect = compiled.effect(QueryAnalysis::jit_share);
     let share = effect.high().filter(|share| *share >= AMBER)?;
     let facts = compiled.lines("compiling", |one| {

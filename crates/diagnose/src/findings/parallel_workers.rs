@@ -17,8 +17,7 @@ const STARTED: f64 = 0.9;
 const PLANNED: f64 = 1.0;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    let of_points: Vec<Finding> =
-        evidence.points().filter_map(|point| of_point(evidence, point)).collect();
+    let of_points: Vec<Finding> = evidence.points().filter_map(|point| of_point(evidence, point)).collect();
     if of_points.is_empty() { of_queries(evidence).into_iter().collect() } else { of_points }
 }
 
@@ -32,9 +31,11 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
         format!("{} of {}", one.workers_launched, one.workers_planned)
     });
     facts.extend(settings(evidence));
-    let title = format!("{} all of the planned parallel workers", short.subject("did not get", "did not get"));
+    let title =
+        format!("{} all of the planned parallel workers", short.subject("did not get", "did not get"));
     Some(Finding {
-        threshold: "less than 90 % of a query's planned workers, when it was executed alone behind the load".into(),
+        threshold: "less than 90 % of a query's planned workers, when it was executed alone behind the load"
+            .into(),
         next: NEXT.into(),
         ..query_plans::amber(ABOUT.id, title, facts, short.effect(|_| 1.0))
     })
@@ -69,7 +70,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts,
         effect: Effect::unknown("the time of the statements with all of their workers was not measured"),
         below_precision: false,
-        threshold: "less than 90 % of the planned workers, if statements plan for one a second or more".into(),
+        threshold: "less than 90 % of the planned workers, if statements plan for one a second or more"
+            .into(),
         next: NEXT.into(),
     })
 }

@@ -41,7 +41,8 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
             )
         })
     });
-    let title = format!("{} a partitioned table sequentially for few of its rows", scanned.subject("read", "read"));
+    let title =
+        format!("{} a partitioned table sequentially for few of its rows", scanned.subject("read", "read"));
     Some(Finding {
         threshold: "10,000 rows or more of a partitioned table, all partitions of the plan read sequentially, less than 10 % \
             of the rows needed"

@@ -38,9 +38,8 @@ impl<'a> Affected<'a> {
 
     /// A line for each of the first of them.
     pub(super) fn lines(&self, what: &str, value: impl Fn(&QueryAnalysis) -> String) -> Vec<EvidenceLine> {
-        let line = |(one, _): &(&QueryAnalysis, f64)| {
-            EvidenceLine::new(format!("{} {what}", one.query), value(one))
-        };
+        let line =
+            |(one, _): &(&QueryAnalysis, f64)| EvidenceLine::new(format!("{} {what}", one.query), value(one));
         self.queries.iter().take(SHOWN).map(line).collect()
     }
 
@@ -81,7 +80,8 @@ pub(super) mod tests {
 
     /// An execution of 2 s with a plan.
     pub(in crate::findings) fn execution(query: &str, seconds: f64, plan: &str) -> QueryExecution {
-        let plan = kelvin_measure::query::QueryPlan { digest: plan.into(), text: format!("{plan}\n  Seq Scan") };
+        let plan =
+            kelvin_measure::query::QueryPlan { digest: plan.into(), text: format!("{plan}\n  Seq Scan") };
         QueryExecution {
             point: 0,
             test: QueryTest::Power,

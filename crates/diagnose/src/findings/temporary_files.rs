@@ -3,8 +3,8 @@
 use kelvin_measure::observation::StatementTotals;
 use kelvin_measure::text;
 
-use super::query_plans::{self, Affected};
 use super::FindingDefinition;
+use super::query_plans::{self, Affected};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -28,9 +28,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 
 /// By the plans of the queries themselves, where they are known.
 fn of_queries(evidence: &Evidence) -> Option<Finding> {
-    let spilled = Affected::by(evidence, |one| {
-        (one.temporary_bytes >= BYTES).then_some(one.temporary_bytes as f64)
-    })?;
+    let spilled =
+        Affected::by(evidence, |one| (one.temporary_bytes >= BYTES).then_some(one.temporary_bytes as f64))?;
     let mut facts = spilled.lines("wrote to temporary files", |one| {
         let bytes = text::memory(one.temporary_bytes as f64);
         if one.spills.is_empty() { bytes } else { format!("{bytes}: {}", text::few(&one.spills, 3)) }
@@ -40,7 +39,10 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
         evidence.setting("hash_mem_multiplier").map(|value| EvidenceLine::new("hash_mem_multiplier", value)),
     );
     let written = text::memory(spilled.sum());
-    let title = format!("{} to temporary files: {written} in one execution each", spilled.subject("spilled", "spilled"));
+    let title = format!(
+        "{} to temporary files: {written} in one execution each",
+        spilled.subject("spilled", "spilled")
+    );
     Some(Finding {
         threshold: "1 MB of temporary files by a query, when it was executed once more behind the load".into(),
         next: "Raise work_mem (each sort and each process of a query takes it, a hash hash_mem_multiplier times it), \

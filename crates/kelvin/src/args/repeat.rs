@@ -12,7 +12,8 @@ use kelvin_run::Spec;
 pub(super) fn measures() -> PossibleValuesParser {
     let queries = QUERY_FIGURES.into_iter().filter(|figure| !KEY_FIGURES.contains(figure));
     // The help names the first of many.
-    let queries = queries.map(|figure| PossibleValue::new(figure).hide(!["geometric-mean", "q1"].contains(&figure)));
+    let queries =
+        queries.map(|figure| PossibleValue::new(figure).hide(!["geometric-mean", "q1"].contains(&figure)));
     let others = HEADLINES.into_iter().chain(KEY_FIGURES).chain(["bandwidth"]).map(PossibleValue::new);
     others.chain(queries).collect::<Vec<_>>().into()
 }

@@ -27,7 +27,8 @@ impl Dialect for Postgres {
 
     fn create_partitioned(&self, table: &Table) -> Option<Vec<String>> {
         let (name, date) = (table.name, table.partition_date()?);
-        let parent = table.create(|kind| standard_type(kind, ""), false, &format!(" partition by range ({date})"));
+        let parent =
+            table.create(|kind| standard_type(kind, ""), false, &format!(" partition by range ({date})"));
         let years = YEARS.map(|year| {
             let next = year + 1;
             format!("create table {name}_{year} partition of {name} for values from ('{year}-01-01') to ('{next}-01-01')")
@@ -90,7 +91,7 @@ impl Dialect for Postgres {
         true
     }
 
-    fn analyze(&self, session: &mut dyn Session, sql: &str) -> Result<Option<QueryAnalysis>> {
+    fn analyze_query(&self, session: &mut dyn Session, sql: &str) -> Result<Option<QueryAnalysis>> {
         analysis::analyze(session, sql).map(Some)
     }
 }

@@ -31,7 +31,8 @@ fn describe(plan: &Plan, block: u64) -> QueryAnalysis {
     let workers = nodes.iter().filter_map(|node| node.workers);
     let (workers_planned, workers_launched) =
         workers.fold((0, 0), |(planned, launched), one| (planned + one.0, launched + one.1));
-    let [hit_bytes, read_bytes, temporary_bytes] = plan.root.blocks.map(|blocks| blocks.saturating_mul(block));
+    let [hit_bytes, read_bytes, temporary_bytes] =
+        plan.root.blocks.map(|blocks| blocks.saturating_mul(block));
     QueryAnalysis {
         query: String::new(),
         parameters: String::new(),
@@ -104,9 +105,10 @@ fn partition_scan(node: &Node) -> Option<PartitionScan> {
         return None;
     }
     let kept = |below: &Node| below.actual.unwrap_or_default() * below.loops;
-    let (kept, removed) = node.below.iter().fold((0.0, 0.0), |(all, removed), below| {
-        (all + kept(below), removed + below.removed * below.loops)
-    });
+    let (kept, removed) = node
+        .below
+        .iter()
+        .fold((0.0, 0.0), |(all, removed), below| (all + kept(below), removed + below.removed * below.loops));
     Some(PartitionScan { table: first, partitions: node.below.len() as u64, rows: kept + removed, kept })
 }
 

@@ -77,7 +77,7 @@ impl Evidence {
     pub fn event_from(&mut self, source: SourceId, event: &Event) {
         match event {
             Event::Source { id, source } if source.tenant.is_some() => self.tenants.push(*id),
-            Event::Observed(_) if self.tenants.contains(&source) => {}
+            Event::Observed(_) | Event::Query(_) if self.tenants.contains(&source) => {}
             event => self.event(event),
         }
     }

@@ -1,5 +1,6 @@
 //! The queries of TPROC-H: a row for each, and the figures of the tests.
 
+use kelvin_measure::labels;
 use kelvin_measure::query::{AnswerState, QueryExecution, QueryFigures, QueryTest};
 use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::storage::JobLine;
@@ -22,7 +23,10 @@ impl WorkDetails {
     pub(super) fn of(run: &StoredRun) -> Self {
         // What a newer Kelvin wrote otherwise is not shown.
         let jobs = run.storage("jobs").and_then(|jobs| serde_json::from_value(jobs.clone()).ok());
-        Self { jobs: jobs.unwrap_or_default(), queries: QueryReport::of(run.queries(), run.query_analyses()) }
+        // Tenants may run the same queries on different databases.
+        let is_one = run.info.workload != labels::SCENARIO;
+        let queries = QueryReport::of(run.queries(), run.query_analyses()).filter(|_| is_one);
+        Self { jobs: jobs.unwrap_or_default(), queries }
     }
 }
 

@@ -71,7 +71,28 @@ fn the_22_answers_are_equal_on_sqlite_postgres_and_mariadb() {
         scope.spawn(|| the_tests_on(&maria, &urls[1]));
         the_tests_on(&place, &urls[0]);
     });
+    a_tenant_on(&sqlite, &directory.path().join("h.db"));
     a_failure_on(&sqlite, &directory.path().join("h.db"));
+}
+
+/// Beside another load, until the timeline ends it.
+fn a_tenant_on(place: &Place, file: &Path) {
+    let target = format!("sqlite:{}", file.display());
+    let scenario = format!(
+        "scenario = \"reports\"\n[tenants.h]\nworkload = \"tproc-h\"\ntarget = \"{target}\"\n\
+         [tenants.h.tproc-h]\nprofile = \"hammerdb\"\nquery-sets = SETS\nqueries = [6]\n\
+         [tenants.h.load]\nusers = 2\n\
+         [[steps]]\nstart = \"h\"\n[[steps]]\nwait = \"3s\"\n[[steps]]\nstop = \"h\"\n"
+    );
+    place.write("ends.toml", scenario.replace("SETS", "1"));
+    let refused = text(&place.run(&["run", "ends.toml"]).stderr);
+    assert!(refused.contains("query-sets = 0"), "{refused}");
+    place.write("tenant.toml", scenario.replace("SETS", "0"));
+    let output = place.run(&["run", "tenant.toml"]);
+    let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 3)) || place.is_noise(), "{shown}");
+    let csv = place.expect(0, &["report", "last", "--csv"]);
+    assert!(csv.contains("Q6"), "{csv}");
 }
 
 /// A query that fails voids the figure and is named; what comes after it is run.

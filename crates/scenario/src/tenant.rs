@@ -9,6 +9,7 @@ use kelvin_lab::limits::Limits;
 use kelvin_run::Spec;
 use kelvin_run::arrivals::Process;
 use kelvin_run::spec::{IoOptions, Load, Observe, Setting, Span, SpecFile, Work};
+use kelvin_workload::tproc_h::Profile;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

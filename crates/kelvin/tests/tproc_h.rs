@@ -58,7 +58,7 @@ fn the_22_answers_are_equal_on_sqlite_postgres_and_mariadb() {
         let tests = urls.each_ref().map(|url| scope.spawn(move || power_test(url)));
         tests.map(|test| test.join().unwrap())
     });
-    let [(place, postgres_answers), (_, mariadb_answers), (sqlite, sqlite_answers)] = found;
+    let [(place, postgres_answers), (maria, mariadb_answers), (sqlite, sqlite_answers)] = found;
     assert_eq!(postgres_answers.len(), 22);
     assert_eq!(postgres_answers["Q1"].0, 4);
     assert_eq!(mariadb_answers, postgres_answers);
@@ -67,8 +67,32 @@ fn the_22_answers_are_equal_on_sqlite_postgres_and_mariadb() {
     let report = place.report("last");
     let plans = report["queries"]["rows"].as_array().unwrap().iter().filter(|row| row["plan"].is_string());
     assert_eq!(plans.count(), 22);
-    the_tests_on(&place, &urls[0]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| the_tests_on(&maria, &urls[1]));
+        the_tests_on(&place, &urls[0]);
+    });
+    a_tenant_on(&sqlite, &directory.path().join("h.db"));
     a_failure_on(&sqlite, &directory.path().join("h.db"));
+}
+
+/// Beside another load, until the timeline ends it.
+fn a_tenant_on(place: &Place, file: &Path) {
+    let target = format!("sqlite:{}", file.display());
+    let scenario = format!(
+        "scenario = \"reports\"\n[tenants.h]\nworkload = \"tproc-h\"\ntarget = \"{target}\"\n\
+         [tenants.h.tproc-h]\nprofile = \"hammerdb\"\nquery-sets = SETS\nqueries = [6]\n\
+         [tenants.h.load]\nusers = 2\n\
+         [[steps]]\nstart = \"h\"\n[[steps]]\nwait = \"3s\"\n[[steps]]\nstop = \"h\"\n"
+    );
+    place.write("ends.toml", scenario.replace("SETS", "1"));
+    let refused = text(&place.run(&["run", "ends.toml"]).stderr);
+    assert!(refused.contains("query-sets = 0"), "{refused}");
+    place.write("tenant.toml", scenario.replace("SETS", "0"));
+    let output = place.run(&["run", "tenant.toml"]);
+    let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 3)) || place.is_noise(), "{shown}");
+    let csv = place.expect(0, &["report", "last", "--csv"]);
+    assert!(csv.contains("Q6"), "{csv}");
 }
 
 /// A query that fails voids the figure and is named; what comes after it is run.
@@ -204,7 +228,8 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
         .unwrap();
     let wrong = run("misestimate");
     assert!(wrong.contains("public.lineitem"), "{wrong}");
-    on(&server).run("delete from pg_statistic; analyze orders").unwrap();
+    on(&server).run("delete from pg_statistic").unwrap();
+    on(&server).run("analyze orders").unwrap();
     let missing = run("missing-statistics");
     assert!(missing.contains("public.lineitem") && !missing.contains("public.orders"), "{missing}");
     on(&server).run("vacuum analyze").unwrap();
@@ -221,6 +246,39 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
     }
     let short = run("parallel-workers");
     assert!(short.contains("did not get") && short.contains("max_parallel_workers"), "{short}");
+    for name in ["max_parallel_workers", "min_parallel_table_scan_size", "parallel_setup_cost"] {
+        reset(name);
+    }
+    types_of_hammerdb(&place, &server);
+}
+
+/// HammerDB's tables on PostgreSQL have numerics for keys and counts, and timestamps for dates. Answers are the same.
+fn types_of_hammerdb(place: &Place, server: &Server) {
+    let url = server.url();
+    let run = ["run", "tproc-h", "--target", &url, "--streams", "0", "--no-refresh", "--no-analyze"];
+    place.expect(0, &run);
+    let ours = answers(place);
+    let mut session = on(server);
+    let columns = session
+        .query(
+            "select table_name, string_agg(format('alter column %I type %s', column_name, \
+             case data_type when 'date' then 'timestamp' else 'numeric' end), ', ') from information_schema.columns \
+             where table_schema = 'public' and table_name !~ 'kelvin' \
+             and data_type in ('date', 'integer', 'bigint', 'numeric') group by 1",
+        )
+        .unwrap();
+    assert_eq!(columns.len(), 8);
+    for row in 0..8 {
+        let (table, types) = (columns.text(row, 0).unwrap(), columns.text(row, 1).unwrap());
+        session.run(&format!("alter table {table} {types}")).unwrap();
+    }
+    session.run("drop table kelvin_tproc_h, kelvin_tproc_h_loaded").unwrap();
+    session.run("vacuum analyze").unwrap();
+    place.expect(2, &["run", "tproc-h", "--target", &url, "--streams", "0"]);
+    place.expect(0, &run);
+    assert_eq!(answers(place), ours);
+    assert_eq!(ours.len(), 22);
+    place.expect(2, &["drop", "tproc-h", "--target", &url, "--yes"]);
 }
 
 /// The states of the queries and refresh functions of the last run.

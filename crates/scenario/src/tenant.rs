@@ -9,6 +9,7 @@ use kelvin_lab::limits::{CpuLimit, Limits};
 use kelvin_run::Spec;
 use kelvin_run::arrivals::Process;
 use kelvin_run::spec::{IoOptions, Load, Observe, Setting, Span, SpecFile, Work};
+use kelvin_workload::tproc_h::Profile;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -287,6 +288,14 @@ fn check(spec: &Spec) -> Result<(), String> {
     ];
     if let Some((_, why)) = refused.iter().find(|(refused, _)| *refused) {
         return Err((*why).into());
+    }
+    if let Work::TprocH(options) = &spec.work
+        && (options.profile != Profile::Hammerdb || options.query_sets > 0)
+    {
+        return Err(
+            "the queries of a tenant do not end by themselves: profile = \"hammerdb\" and query-sets = 0"
+                .into(),
+        );
     }
     let jobs = spec.jobs().map_err(|error| error.to_string())?;
     if jobs.jobs.iter().any(|job| job.course.ramp > 0) {

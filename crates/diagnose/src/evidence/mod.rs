@@ -86,7 +86,7 @@ impl Evidence {
                 let name = self.hosts.get(&source).cloned().unwrap_or_default();
                 self.point_mut(load.point).hosts.push((name, load.clone()));
             }
-            Event::Observed(_) if self.tenants.contains(&source) => {}
+            Event::Observed(_) | Event::Query(_) if self.tenants.contains(&source) => {}
             event => self.event(event),
         }
     }

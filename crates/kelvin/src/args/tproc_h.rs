@@ -110,6 +110,9 @@ impl Flags for RunArgs {
         }
         options.no_refresh |= self.no_refresh;
         options.no_analyze |= self.no_analyze;
+        if options.query_sets == 0 {
+            bail!("--query-sets 0 is for tenants of a scenario, whose steps end the load");
+        }
         let is_spec = options.profile == Profile::Spec;
         if let Some(flag) = self.load.decided_by_queries() {
             bail!("{flag} does not apply to tproc-h: its queries decide how long it takes");

@@ -1,5 +1,6 @@
 //! The queries of TPROC-H: a row for each, and the figures of the tests.
 
+use kelvin_measure::labels;
 use kelvin_measure::query::{AnswerState, QueryExecution, QueryFigures, QueryTest};
 use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::storage::JobLine;
@@ -27,7 +28,9 @@ impl WorkDetails {
         // What a newer Kelvin wrote otherwise is not shown.
         let jobs = run.storage("jobs").and_then(|jobs| serde_json::from_value(jobs.clone()).ok());
         let trace = run.storage("trace").and_then(|trace| serde_json::from_value(trace.clone()).ok());
-        let queries = QueryReport::of(run.queries(), run.query_analyses());
+        // Tenants may run the same queries on different databases.
+        let is_one = run.info.workload != labels::SCENARIO;
+        let queries = QueryReport::of(run.queries(), run.query_analyses()).filter(|_| is_one);
         Self { jobs: jobs.unwrap_or_default(), queries, trace }
     }
 }

@@ -73,7 +73,7 @@ impl Queries {
         let parameters =
             Parameters::for_run(number, self.scale.factor(), (self.seed, self.draw), self.validate);
         let sql = query::sql(number, dialect, &parameters)?;
-        let found = dialect.analyze(session, &sql)?;
+        let found = dialect.analyze_query(session, &sql)?;
         Ok(found.map(|found| QueryAnalysis {
             query: format!("Q{number}"),
             parameters: parameters.describe(),

@@ -86,7 +86,7 @@ pub struct Options {
     /// scale factor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
-    /// Query sets of each virtual user, in the `hammerdb` profile.
+    /// Query sets of each virtual user, in the `hammerdb` profile. 0, for a tenant of a scenario: until the load is stopped.
     pub query_sets: u32,
     /// The queries to run; empty runs all 22.
     pub queries: Vec<u8>,
@@ -175,7 +175,7 @@ impl Options {
         }
         let ranges = [
             ("streams", self.streams, 0),
-            ("query sets", Some(self.query_sets), 1),
+            ("query sets", Some(self.query_sets), 0),
             ("loaders", self.loaders, 1),
         ];
         for (what, number, low) in ranges {

@@ -143,13 +143,13 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Whether [`Dialect::analyze`] says anything.
+    /// Whether [`Dialect::analyze_query`] says anything.
     fn can_analyze(&self) -> bool {
         false
     }
 
     /// Executes a query for what its plan does; none where the engine cannot be asked.
-    fn analyze(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<QueryAnalysis>> {
+    fn analyze_query(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<QueryAnalysis>> {
         Ok(None)
     }
 }

@@ -91,7 +91,7 @@ impl Dialect for Postgres {
         true
     }
 
-    fn analyze(&self, session: &mut dyn Session, sql: &str) -> Result<Option<QueryAnalysis>> {
+    fn analyze_query(&self, session: &mut dyn Session, sql: &str) -> Result<Option<QueryAnalysis>> {
         analysis::analyze(session, sql).map(Some)
     }
 }

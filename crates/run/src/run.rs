@@ -8,8 +8,8 @@ use kelvin_measure::{Clock, Event, Sink, SinkError};
 use kelvin_workload::{BuildProgress, Stop, Workload};
 
 use crate::driver::{FleetShare, Point, PointResult};
-use crate::fleet::{self, Fleet};
 use crate::find_max::Search;
+use crate::fleet::{self, Fleet};
 use crate::observation::{Watched, Watchers};
 use crate::spec::{Load, Slo, Span, Spec};
 use crate::{sweep, trial};
@@ -146,11 +146,14 @@ impl Run<'_> {
             (Some(fleet), Some(hosts)) => Some(FleetShare { fleet, hosts }),
             (None, None) => None,
             (None, Some(hosts)) => {
-                let why = format!("the load is that of {hosts} hosts of a fleet; name the fleet that has them");
+                let why =
+                    format!("the load is that of {hosts} hosts of a fleet; name the fleet that has them");
                 return Err(RunError::Start(why));
             }
             (Some(_), None) => {
-                return Err(RunError::Start("there is a fleet, and the load does not say for how many hosts".into()));
+                return Err(RunError::Start(
+                    "there is a fleet, and the load does not say for how many hosts".into(),
+                ));
             }
         };
         let point = Point {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{
-    Arrivals, AuditLine, ErrorCount, HostLoad, KindCounts, LoadPart, Phase, Second, Series, SeriesRole, Window,
+    Arrivals, AuditLine, ErrorCount, HostLoad, KindCounts, LoadPart, Phase, Second, Series, SeriesRole,
+    Window,
 };
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{Histogram, Nanos};

@@ -7,8 +7,11 @@ use kelvin_stats::rank::median;
 use super::FindingDefinition;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "odd-host", question: "Did one host of the fleet see other times than the others?", find };
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "odd-host",
+    question: "Did one host of the fleet see other times than the others?",
+    find,
+};
 
 /// Of two hosts nobody knows which is the odd one.
 const FEWEST: usize = 3;
@@ -48,7 +51,9 @@ fn of_point(point: &PointEvidence) -> Option<Finding> {
     ];
     if let Some((_, load)) = point.hosts.iter().find(|(host, _)| host == name) {
         let share = point.window.as_ref().and_then(|window| load.cpu_share(window.elapsed));
-        facts.extend(share.map(|share| EvidenceLine::new(format!("CPUs of {name} that its generator used"), percent(share))));
+        facts.extend(share.map(|share| {
+            EvidenceLine::new(format!("CPUs of {name} that its generator used"), percent(share))
+        }));
     }
     // What it would have done in the others' time, as far as the users of a closed loop wait for nothing else.
     let all: u64 = hosts.iter().map(|(_, times)| times.count).sum();
@@ -119,7 +124,9 @@ mod tests {
         // Its 100,000 would have been 130,000 of 430,000.
         assert!((found[0].effect.high().unwrap() - 0.07).abs() < 0.01, "{found:?}");
         let faster = find(&evidence(&[1e6, 0.7e6, 1e6], 100_000));
-        assert!(faster[0].title.contains("shorter than the other hosts") && faster[0].effect.high().is_none());
+        assert!(
+            faster[0].title.contains("shorter than the other hosts") && faster[0].effect.high().is_none()
+        );
     }
 
     #[test]

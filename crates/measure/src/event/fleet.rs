@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Histogram, Nanos};
 use crate::json::number;
+use crate::{Histogram, Nanos};
 
 /// The clock of a host against the controller's, from exchanges of times before, during and after the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -32,9 +32,8 @@ pub fn generate(
     let GeneratorAssignment { range, load, rate, .. } = assignment;
     let own = series(workload.kinds(), rate.is_some());
     if own != assignment.series {
-        let names = |series: &[Series]| {
-            series.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
-        };
+        let names =
+            |series: &[Series]| series.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(RunError::Start(format!(
             "the workload has other transaction types here ({}) than on the controller ({})",
             names(&own),
@@ -63,6 +62,7 @@ pub fn generate(
     let mut underway = Underway { generators: vec![generator], remote: None, server: None, times };
     let ended = point.drive_to_end(&mut underway, &**workload, Some(order), &mut *link)?;
     point.emit_executions(&**workload, times.open, &mut *link)?;
-    let generator = underway.generators.pop().ok_or_else(|| RunError::Start("the generator is gone".into()))?;
+    let generator =
+        underway.generators.pop().ok_or_else(|| RunError::Start("the generator is gone".into()))?;
     generator.finish(ended, stop.is_immediate(), &mut *link)
 }

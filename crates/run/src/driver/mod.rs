@@ -32,9 +32,9 @@ use kelvin_measure::{Clock, Event, Nanos, Sink, Source, SourceId, Totals, second
 use kelvin_workload::{Stop, UserRange, Workload};
 
 use crate::control::{Change, LoadControl};
+use crate::fleet::EndOrder;
 use crate::run::RunError;
 use crate::series::series;
-use crate::fleet::EndOrder;
 use crate::spec::Load;
 pub use assigned::generate;
 pub use generator::LoadTimes;

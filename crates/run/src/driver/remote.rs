@@ -195,7 +195,8 @@ impl<'a> RemoteLoad<'a> {
         clocks.resize(self.hosts.len(), None);
         let (mut reports, mut ends) = (Vec::new(), Vec::new());
         for (mut host, clock) in self.hosts.into_iter().zip(clocks) {
-            let difference = host.report.as_ref().and_then(|report| difference(&host.seconds, &report.totals));
+            let difference =
+                host.report.as_ref().and_then(|report| difference(&host.seconds, &report.totals));
             let report = host.report.take().unwrap_or_else(|| {
                 host.lost.get_or_insert_with(|| "its report did not come".into());
                 GeneratorReport::of_lost(host.range.count(), self.times, host.seconds, host.counters)
@@ -306,8 +307,7 @@ impl RemoteBooks {
             Some(format!("{}: {why}", host.name))
         });
         let lost: Vec<String> = lost.collect();
-        let evidence =
-            if lost.is_empty() { format!("{} hosts", self.hosts.len()) } else { lost.join("; ") };
+        let evidence = if lost.is_empty() { format!("{} hosts", self.hosts.len()) } else { lost.join("; ") };
         Invariant::new(HOSTS_STAYED, lost.is_empty(), evidence)
     }
 

@@ -253,7 +253,10 @@ mod tests {
         };
         let swept = load(Some("hosts=1..4"), 0, vec![8]);
         assert_eq!(swept.points(), [(8, None), (16, None), (32, None)]);
-        assert_eq!((0..4).map(|point| swept.hosts_of(point)).collect::<Vec<_>>(), [Some(1), Some(2), Some(4), None]);
+        assert_eq!(
+            (0..4).map(|point| swept.hosts_of(point)).collect::<Vec<_>>(),
+            [Some(1), Some(2), Some(4), None]
+        );
         assert_eq!((swept.most_hosts(), swept.validate()), (Some(4), Ok(())));
         let fleet = load(None, 4, vec![8, 16]);
         assert_eq!((fleet.hosts_of(1), fleet.points()), (Some(4), vec![(8, None), (16, None)]));

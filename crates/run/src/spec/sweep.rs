@@ -111,7 +111,9 @@ impl Swept {
         };
         let (low, high, word) = (self.number(low)?, self.number(high)?, self.word());
         if low >= high {
-            return Err(format!("the sweep goes from {low} to {high} {word}; write the smaller number first"));
+            return Err(format!(
+                "the sweep goes from {low} to {high} {word}; write the smaller number first"
+            ));
         }
         let Some(steps) = steps else { return Ok(Shape::Doubling { low, high }) };
         let steps: usize = steps.parse().map_err(|_| {
@@ -161,7 +163,10 @@ impl FromStr for Sweep {
         let (sweep, word) = (Self { over, shape }, over.word());
         let numbers = sweep.numbers();
         if numbers.len() > MOST {
-            return Err(format!("{} numbers of {word} are too many; at most {MOST} are allowed", numbers.len()));
+            return Err(format!(
+                "{} numbers of {word} are too many; at most {MOST} are allowed",
+                numbers.len()
+            ));
         }
         if let Some((_, twice)) = numbers.iter().enumerate().find(|(i, n)| numbers[..*i].contains(n)) {
             return Err(format!("{twice} {word} are given twice; to repeat a point, repeat the run"));

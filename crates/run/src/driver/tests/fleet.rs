@@ -9,7 +9,9 @@ use serde_json::json;
 
 use super::*;
 use crate::arrivals::Process;
-use crate::fleet::{ControllerLink, Fleet, FleetPoint, GeneratorAssignment, GeneratorMessage, RemoteGenerators};
+use crate::fleet::{
+    ControllerLink, Fleet, FleetPoint, GeneratorAssignment, GeneratorMessage, RemoteGenerators,
+};
 
 /// What goes wrong on the host "beta".
 #[derive(Clone, Copy, PartialEq)]
@@ -171,7 +173,8 @@ impl RemoteGenerators for Armed {
                 (Fault::HeldUp, GeneratorMessage::Ended(report)) => {
                     let mut report = serde_json::to_value(&*report).unwrap();
                     let open = report["open"].as_u64().unwrap();
-                    report["gaps"] = json!([{ "from": open, "to": open + 60_000_000_000_u64, "why": "stopped" }]);
+                    report["gaps"] =
+                        json!([{ "from": open, "to": open + 60_000_000_000_u64, "why": "stopped" }]);
                     all.push((1, GeneratorMessage::Ended(serde_json::from_value(report).unwrap())));
                 }
                 (Fault::OtherSeries, GeneratorMessage::Ended(report)) => {
@@ -311,7 +314,10 @@ fn a_host_that_is_lost_or_reports_something_else_voids_the_point_and_is_named() 
     });
     assert_eq!(lost.as_deref(), Some("no beat for 10 s"));
     let (add_up, ..) = judged(Fault::SecondMissing, HOSTS_ADD_UP);
-    assert!(!add_up.holds && add_up.evidence.starts_with("beta: 0 transactions in its seconds, 40"), "{add_up:?}");
+    assert!(
+        !add_up.holds && add_up.evidence.starts_with("beta: 0 transactions in its seconds, 40"),
+        "{add_up:?}"
+    );
     let (ran, ..) = judged(Fault::HeldUp, GENERATOR_RAN);
     assert!(!ran.holds && ran.evidence.starts_with("beta: it did not run for"), "{ran:?}");
     let (other, ..) = judged(Fault::OtherSeries, HOSTS_STAYED);

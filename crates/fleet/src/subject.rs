@@ -63,58 +63,58 @@ impl fmt::Display for Name {
 
 /// The subjects of one lab.
 #[derive(Debug, Clone)]
-pub struct Subjects {
+pub(crate) struct Subjects {
     lab: Name,
 }
 
 impl Subjects {
     /// Those of this lab.
-    pub fn of(lab: &Name) -> Self {
+    pub(crate) fn of(lab: &Name) -> Self {
         Self { lab: lab.clone() }
     }
 
     /// Beats of all agents.
-    pub fn beats(&self) -> String {
+    pub(crate) fn beats(&self) -> String {
         format!("kelvin.{}.agents.beat.*", self.lab)
     }
 
     /// Beats of one.
-    pub fn beat(&self, agent: &Name) -> String {
+    pub(crate) fn beat(&self, agent: &Name) -> String {
         format!("kelvin.{}.agents.beat.{agent}", self.lab)
     }
 
     /// Asks all agents for a beat.
-    pub fn hello(&self) -> String {
+    pub(crate) fn hello(&self) -> String {
         format!("kelvin.{}.agents.hello", self.lab)
     }
 
     /// Commands for an agent; each is answered.
-    pub fn command(&self, agent: &Name) -> String {
+    pub(crate) fn command(&self, agent: &Name) -> String {
         format!("kelvin.{}.agent.{agent}.cmd", self.lab)
     }
 
     /// Exchanges with an agent's clock.
-    pub fn clock(&self, agent: &Name) -> String {
+    pub(crate) fn clock(&self, agent: &Name) -> String {
         format!("kelvin.{}.agent.{agent}.clock", self.lab)
     }
 
     /// The controller's beats of a run.
-    pub fn controller(&self, run: &Name) -> String {
+    pub(crate) fn controller(&self, run: &Name) -> String {
         format!("kelvin.{}.run.{run}.controller", self.lab)
     }
 
     /// What an agent says of a run; these are stored.
-    pub fn output(&self, run: &Name, agent: &Name) -> String {
+    pub(crate) fn output(&self, run: &Name, agent: &Name) -> String {
         format!("kelvin.{}.run.{run}.out.{agent}", self.lab)
     }
 
     /// The same of all agents.
-    pub fn outputs(&self, run: &Name) -> String {
+    pub(crate) fn outputs(&self, run: &Name) -> String {
         format!("kelvin.{}.run.{run}.out.*", self.lab)
     }
 
     /// The stream that stores a run.
-    pub fn stream(&self, run: &Name) -> String {
+    pub(crate) fn stream(&self, run: &Name) -> String {
         format!("KELVIN_{}_{run}", self.lab)
     }
 }

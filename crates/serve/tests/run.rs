@@ -61,7 +61,7 @@ fn a_run_is_told_as_it_was() {
     let clock = Clock::real();
     let watchers = kelvin_observe::sqlite::watchers(&engine, Duration::from_millis(500));
     let mut both = Both { sink, watch: Watch::start(watchers, &clock).unwrap() };
-    let run = Run { engine, workload, spec: &spec, clock, stop: Stop::new() };
+    let run = Run { engine, workload, spec: &spec, clock, stop: Stop::new(), fleet: None };
     let outcome = run.execute(&mut both).unwrap();
     let page = body(&get(endpoint.address(), "/metrics", ""));
     both.watch.finish(|_| Ok::<(), ()>(())).unwrap();

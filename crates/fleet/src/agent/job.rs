@@ -148,7 +148,6 @@ impl Job {
             orders: Arc::clone(&orders),
             writer: Arc::clone(&self.writer),
             sender,
-            hook: self.around.hook,
             clock: self.around.clock.clone(),
             status: Arc::clone(&self.around.status),
         };
@@ -297,7 +296,6 @@ struct Link {
     orders: Arc<PointOrders>,
     writer: Arc<Mutex<RunWriter>>,
     sender: Sender<OutputItem>,
-    hook: ClockTestHook,
     clock: Clock,
     status: Arc<Status>,
 }

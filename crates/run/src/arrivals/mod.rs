@@ -243,7 +243,7 @@ mod tests {
         fn the_arrivals_of_all_generators_are_those_of_one(
             seed: u64, uniform: bool, changed: bool, users in 1_u32..300, generators in 1_u32..9, begin in 0..u64::MAX / 2
         ) {
-            const N: usize = 2000;
+            const N: usize = 400;
             let process = if uniform { Process::Uniform } else { Process::Poisson };
             let schedule = || {
                 if changed {

@@ -167,7 +167,7 @@ pub fn run_workload(
         });
         // Dropped here also when the run panics, so that the fault's thread ends.
         let mut watch = Watch { events: Vec::new(), opened: Some(opened) };
-        let run = Run { engine, workload, spec, clock: Clock::real(), stop: Stop::new() };
+        let run = Run { engine, workload, spec, clock: Clock::real(), stop: Stop::new(), fleet: None };
         let outcome = run.execute(&mut watch)?;
         Ok(Ended { outcome, events: watch.events, wall: began.elapsed() })
     })

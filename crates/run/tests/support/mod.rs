@@ -66,7 +66,7 @@ pub(crate) fn run(
     sink: &mut Kept,
 ) -> Result<RunOutcome, kelvin_run::RunError> {
     let (engine, workload) = (Arc::clone(&loaded.engine), Arc::clone(&loaded.workload));
-    Run { engine, workload, spec, clock: Clock::real(), stop: stop.clone() }.execute(sink)
+    Run { engine, workload, spec, clock: Clock::real(), stop: stop.clone(), fleet: None }.execute(sink)
 }
 
 #[track_caller]

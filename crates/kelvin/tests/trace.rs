@@ -91,7 +91,14 @@ fn what_cannot_be_read_ends_with_2() {
 fn the_help_teaches() {
     let place = Place::new();
     let mut seen = String::new();
-    for line in ["trace --help", "trace record --help", "trace show --help", "trace cache --help"] {
+    for line in [
+        "trace --help",
+        "trace record --help",
+        "trace show --help",
+        "trace cache --help",
+        "trace to-fio --help",
+        "trace csv --help",
+    ] {
         let args: Vec<&str> = line.split(' ').collect();
         let output = place.command(&args).env("COLUMNS", "100").output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{line}");

@@ -90,8 +90,14 @@ fn what_cannot_be_read_ends_with_2() {
 #[test]
 fn the_help_teaches() {
     let place = Place::new();
-    let seen =
-        place.help(&["trace --help", "trace record --help", "trace show --help", "trace cache --help"]);
+    let seen = place.help(&[
+        "trace --help",
+        "trace record --help",
+        "trace show --help",
+        "trace cache --help",
+        "trace to-fio --help",
+        "trace csv --help",
+    ]);
     insta::assert_snapshot!(seen);
 }
 

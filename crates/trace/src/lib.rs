@@ -11,6 +11,7 @@ pub mod blender;
 pub mod cache;
 pub mod capture;
 mod error;
+pub mod export;
 pub mod file;
 pub mod import;
 pub mod job;

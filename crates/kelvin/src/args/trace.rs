@@ -31,6 +31,18 @@ pub(crate) enum TraceCommand {
     Cache(TraceCacheArgs),
     /// Write a trace as a job file of fio's: streams with the same sizes, mix, sequentiality, arrivals and depth
     ToFio(TraceToFioArgs),
+    /// Write a trace as csv, a line for each request, with its process, and its database object where that is known
+    Csv(TraceCsvArgs),
+}
+
+/// `kelvin trace csv`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceCsvArgs {
+    #[command(flatten)]
+    pub(crate) trace: TraceFileArgs,
+    /// The file to write; it must not exist [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `kelvin trace record`.

@@ -89,8 +89,8 @@ mod tests {
         assert_eq!((places[2], places[3] - places[2]), (8 * MIB + GAP + 4096, MIB - 4096));
         assert_eq!(file.bytes, 12 * MIB + GAP);
         // Smaller pieces where the files would be too large.
-        let [small] = files(&[&refs], 5 * MIB).unwrap().try_into().unwrap();
-        assert!(small.bytes <= 5 * MIB && small.piece == MIB, "{small:?}");
+        let [small] = files(&[&refs], 6 * MIB).unwrap().try_into().unwrap();
+        assert!(small.bytes <= 6 * MIB && small.piece == MIB, "{small:?}");
         assert!(files(&[&refs], 1000).unwrap_err() > 1000);
     }
 }

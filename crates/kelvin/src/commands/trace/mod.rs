@@ -7,12 +7,15 @@ mod table;
 mod to_fio;
 mod verify;
 
-use anyhow::{Result, bail};
+use std::io::{BufWriter, ErrorKind};
+
+use anyhow::{Context, Result, bail};
 use kelvin_lab::run_trace::trace_path;
 use kelvin_store::Store;
+use kelvin_trace::export::write_csv;
 use kelvin_trace::{Trace, import};
 
-use crate::args::{Global, TraceCommand, TraceFileArgs};
+use crate::args::{Global, TraceCommand, TraceCsvArgs, TraceFileArgs};
 use crate::exit::Code;
 use crate::paths;
 
@@ -23,6 +26,20 @@ pub(crate) fn trace(command: &TraceCommand, global: &Global) -> Result<Code> {
         TraceCommand::Show(args) => show::show(args, global),
         TraceCommand::Cache(args) => cache::cache(args, global),
         TraceCommand::ToFio(args) => to_fio::to_fio(args, global),
+        TraceCommand::Csv(args) => csv(args, global),
+    }
+}
+
+fn csv(args: &TraceCsvArgs, global: &Global) -> Result<Code> {
+    let trace = read(&args.trace, global)?;
+    let written = match &args.output {
+        Some(path) => write_csv(&trace, BufWriter::new(to_fio::create(path)?)),
+        None => write_csv(&trace, BufWriter::new(std::io::stdout().lock())),
+    };
+    match written {
+        // Who reads it has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe && args.output.is_none() => Ok(Code::Success),
+        written => written.map(|()| Code::Success).context("cannot write the csv"),
     }
 }
 

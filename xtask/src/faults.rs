@@ -14,7 +14,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     let arguments = [
         "test",
         "-p",
-        "kelvin",
+        "kelvin-bench",
         "-j2",
         "--test",
         "planted_faults",

@@ -81,8 +81,12 @@ impl Bench {
         self
     }
 
+    /// Statements one by one: VACUUM must not be within a transaction, which several at once would be.
     fn sql(&self, sql: &str) {
-        PostgresEngine::new(self.server.instance.config()).connect().unwrap().run(sql).unwrap();
+        let mut session = PostgresEngine::new(self.server.instance.config()).connect().unwrap();
+        for one in sql.split(';').map(str::trim).filter(|one| !one.is_empty()) {
+            session.run(one).unwrap();
+        }
     }
 
     /// A run of TPROC-C that is healthy on two cores but for these flags: few enough users not to queue, one warehouse each.

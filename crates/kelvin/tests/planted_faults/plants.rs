@@ -190,7 +190,7 @@ pub(crate) fn spill(rows: i64) -> Fault {
         60_000 - rows,
         rows - 10
     );
-    Fault::new("temporary-files", bench, move |bench| bench.run(bench.script(&text, "2")))
+    Fault::new("temporary-files", bench, move |bench| bench.run(bench.script(&text, &[])))
 }
 
 /// Clients that open so many sessions a second during the load.
@@ -246,7 +246,7 @@ pub(crate) fn dropped_statistics(states: i64) -> Fault {
          select id, pad from parcel where state = :state and customer = :customer;\n",
         states - 1
     );
-    Fault::new("missing-statistics", bench, move |bench| bench.run(bench.script(&text, "2")))
+    Fault::new("missing-statistics", bench, move |bench| bench.run(bench.script(&text, &[])))
 }
 
 /// So many indexes with the columns of the primary key of the table that gets the most rows.
@@ -289,13 +289,13 @@ pub(crate) fn compiled(rows: i64) -> Fault {
     ];
     let bench = Bench::with(&settings).counted();
     bench.sql(
-        "create table some (id int primary key, v int); \
-         insert into some select id, id % 17 from generate_series(1, 20000) as id; vacuum analyze some; checkpoint",
+        "create table numbers (id int primary key, v int); \
+         insert into numbers select id, id % 17 from generate_series(1, 20000) as id; vacuum analyze numbers; checkpoint",
     );
     let text = format!(
-        "\\set low random(1, 19000)\nselect sum(v * 2 + 1) from some where id between :low and :low + {rows} and v <> 3;\n"
+        "\\set low random(1, 19000)\nselect sum(v * 2 + 1) from numbers where id between :low and :low + {rows} and v <> 3;\n"
     );
-    Fault::new("jit-cost", bench, move |bench| bench.run(bench.script(&text, "2")))
+    Fault::new("jit-cost", bench, move |bench| bench.run(bench.script(&text, &[])))
 }
 
 /// A server with so many hundredths of a CPU.

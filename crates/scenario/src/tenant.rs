@@ -258,7 +258,10 @@ fn check(spec: &Spec) -> Result<(), String> {
     if let Work::TprocH(options) = &spec.work
         && (options.profile != Profile::Hammerdb || options.query_sets > 0)
     {
-        return Err("the queries of a tenant do not end by themselves: profile = \"hammerdb\" and query-sets = 0".into());
+        return Err(
+            "the queries of a tenant do not end by themselves: profile = \"hammerdb\" and query-sets = 0"
+                .into(),
+        );
     }
     let jobs = spec.jobs().map_err(|error| error.to_string())?;
     if jobs.jobs.iter().any(|job| job.course.ramp > 0) {

@@ -258,7 +258,8 @@ impl TprocH {
         };
         if self.options.profile == Profile::Hammerdb {
             let (user, order) = (number + 1, if total == 1 { 0 } else { number + 1 });
-            let sets = (0..self.options.query_sets.max(1)).flat_map(|set| queries(user, set * total + user, order));
+            let sets =
+                (0..self.options.query_sets.max(1)).flat_map(|set| queries(user, set * total + user, order));
             return (QueryTest::QuerySets, sets.collect());
         }
         let refresh = |step, stream| PlannedStep { step, stream, draw: 0 };

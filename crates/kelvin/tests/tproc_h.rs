@@ -210,7 +210,9 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
         let same = |row: &&Value| row["query"] == one["query"] && row["plan"] == one["plan"];
         assert!(report["queries"]["rows"].as_array().unwrap().iter().find(same).is_some(), "{one}");
     }
-    for id in ["misestimate", "parallel-workers", "changed-plan", "missing-statistics"] {
+    // Nobody can know that no order of query 18 is large enough; what query 1 reads is known.
+    assert!(!finding(&place, "misestimate").contains("Q1 expected"));
+    for id in ["parallel-workers", "changed-plan", "missing-statistics"] {
         assert_eq!(finding(&place, id), "", "{id}");
     }
     // Other parameters of the same queries, with the same plans.
@@ -227,7 +229,7 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
         .run("update pg_class set reltuples = 1, relpages = 10000 where relname = 'lineitem'")
         .unwrap();
     let wrong = run("misestimate");
-    assert!(wrong.contains("public.lineitem"), "{wrong}");
+    assert!(wrong.contains("Q1 expected") && wrong.contains("public.lineitem"), "{wrong}");
     on(&server).run("delete from pg_statistic").unwrap();
     on(&server).run("analyze orders").unwrap();
     let missing = run("missing-statistics");
@@ -249,7 +251,25 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
     for name in ["max_parallel_workers", "min_parallel_table_scan_size", "parallel_setup_cost"] {
         reset(name);
     }
+    partitions(&place, &server);
     types_of_hammerdb(&place, &server);
+}
+
+/// Partitions by year help a query by the year of shipping, and not one by that of receipt.
+fn partitions(place: &Place, server: &Server) {
+    on(server).run("create database parts").unwrap();
+    let url = server.url().replace("@/kelvin?", "@/parts?");
+    let target = ["tproc-h", "--target", &url];
+    let with =
+        |command: &'static str, more: &[&str]| place.expect(0, &[&[command], &target[..], more].concat());
+    with("build", &["--scale", "0.01", "--partition", "-q"]);
+    with("run", &["--streams", "0", "--no-refresh", "--queries", "6,12"]);
+    let scanned = finding(place, "partition-scan");
+    assert!(scanned.contains("Q12 read") && !scanned.contains("Q6"), "{scanned}");
+    assert!(scanned.contains("7 partitions of lineitem"), "{scanned}");
+    with("drop", &["--yes"]);
+    let refused = ["build", "tproc-h", "--scale", "0.01", "--partition", "--target", "sqlite:p.db"];
+    place.expect(2, &refused);
 }
 
 /// HammerDB's tables on PostgreSQL have numerics for keys and counts, and timestamps for dates. Answers are the same.
@@ -321,7 +341,7 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
     for name in ["hashjoin", "mergejoin", "indexscan", "bitmapscan", "indexonlyscan", "memoize", "material"] {
         on(&server).run(&format!("alter database kelvin set enable_{name} = off")).unwrap();
     }
-    let run = ["run", "tproc-h", "--target", &url, "--streams", "0", "--queries", "1,6,9,16", "--no-analyze"];
+    let run = ["run", "tproc-h", "--target", &url, "--streams", "0", "--queries", "1,6,9", "--no-analyze"];
     let child = place.command(&run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let in_query_9 = "select count(*) from pg_stat_activity where state = 'active' and pid <> pg_backend_pid() \
         and query like '%p_name like%' and query not like 'explain%'";
@@ -334,7 +354,7 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
     let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{shown}");
     assert!(shown.contains("Q9 of stream 0 failed: "), "{shown}");
-    let wanted = [("Q1", "unchecked"), ("Q16", "unchecked"), ("Q6", "unchecked"), ("Q9", "failed")];
+    let wanted = [("Q1", "unchecked"), ("Q6", "unchecked"), ("Q9", "failed")];
     let refreshed = [("RF1", "unchecked"), ("RF2", "unchecked")];
     let wanted: BTreeMap<_, _> = wanted
         .into_iter()

@@ -83,9 +83,15 @@ fn may_end_early(node: &Node, below: &Node, is_partial: bool) -> bool {
         // They take all rows before they return one.
         "Sort" | "Hash" => false,
         "Limit" | "Merge Join" => true,
+        // With nothing in the hash, no row of the other side can match.
+        "Hash Join" if below.relationship == "Outer" && node.below.iter().any(is_empty_hash) => true,
         "Nested Loop" if below.relationship == "Inner" && looks_for_one => true,
         _ => is_partial || matches!(below.relationship.as_str(), "SubPlan" | "InitPlan"),
     }
+}
+
+fn is_empty_hash(node: &Node) -> bool {
+    node.relationship == "Inner" && node.actual == Some(0.0)
 }
 
 /// The partitions of a table that a node collects, if all of them are read sequentially.
@@ -154,6 +160,10 @@ mod tests {
         assert_eq!(named(worst(&sorted, false)), ("Index Scan".into(), 1e5));
         let more = node("Limit", 10.0, 10.0, vec![node("Index Scan", 10.0, 1e6, Vec::new())]);
         assert_eq!(named(worst(&more, false)).1, 1e5);
+        let mut empty = node("Hash", 10.0, 0.0, Vec::new());
+        empty.relationship = "Inner".into();
+        let outer = Node { relationship: "Outer".into(), ..scan() };
+        assert_eq!(worst(&node("Hash Join", 10.0, 0.0, vec![outer, empty]), false), None);
         let never = Node { loops: 0.0, ..scan() };
         assert_eq!(worst(&never, false), None);
     }

@@ -43,6 +43,12 @@ const NEEDS: &[Need] = &[
         elsewhere: "pgbouncer",
     },
     Need {
+        what: "nats-server, for the tests of fleets",
+        is_there: || in_path("nats-server") || Path::new("/usr/sbin/nats-server").is_file(),
+        debian: "nats-server",
+        elsewhere: "nats-server 2.9 or later (https://github.com/nats-io/nats-server/releases), in PATH",
+    },
+    Need {
         what: "node_exporter, for the scraping tests",
         is_there: || in_path("prometheus-node-exporter") || in_path("node_exporter"),
         debian: "prometheus-node-exporter",

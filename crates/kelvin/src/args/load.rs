@@ -12,6 +12,7 @@ use clap::Args;
 use kelvin_run::Spec;
 use kelvin_run::spec::{Build, LogFile, Span, TargetName, Users};
 
+use super::fleet::RunFleetArgs;
 use super::OutputArgs;
 use super::history::HistoryPlaceArgs;
 use super::language::seconds;
@@ -53,6 +54,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     pace: PaceArgs,
+
+    #[command(flatten)]
+    pub(super) fleet: RunFleetArgs,
 
     #[command(flatten)]
     observation: ObservationArgs,

@@ -6,6 +6,7 @@ mod choice_parser;
 mod doctor;
 #[cfg(test)]
 mod documents;
+mod fleet;
 mod format;
 mod hammerdb;
 mod history;
@@ -49,6 +50,7 @@ use kelvin_run::Spec;
 pub(crate) use ab::AbArgs;
 pub(crate) use advise::{AdviseArgs, Tried};
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use fleet::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, NatsArgs, RunFleetArgs};
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
 pub(crate) use hammerdb::{HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs};
@@ -169,6 +171,11 @@ pub(crate) enum Command {
     /// sets another directory. To remove the data, stop the server and remove that directory.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Start the server that connects the agents of a fleet, and show them
+    #[command(subcommand)]
+    Fleet(FleetCommand),
+    /// Put a share of other hosts' runs on a database, as an agent of a fleet
+    Agent(AgentArgs),
     /// Save the state of a database, and restore it
     #[command(subcommand)]
     Snapshot(SnapshotCommand),

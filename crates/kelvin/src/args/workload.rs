@@ -14,6 +14,7 @@ use kelvin_lab::store_bench::HistoryKey;
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
+use super::fleet::RunFleetArgs;
 use super::load::LoadArgs;
 use super::{Flags, OutputArgs, io, pgbench, scan, script, tproc_c, tproc_h};
 
@@ -193,6 +194,11 @@ impl RunArgs {
     /// How often the run is repeated; none if it runs once.
     pub(crate) fn repeat(&self, spec: &Spec) -> Result<Option<RepeatPlan>> {
         self.load().map_or(Ok(None), |load| load.repeat.plan(spec))
+    }
+
+    /// Where the load comes from, if not from this process.
+    pub(crate) fn fleet(&self) -> Option<&RunFleetArgs> {
+        self.load().map(|load| &load.fleet)
     }
 
     fn load(&self) -> Option<&LoadArgs> {

@@ -9,6 +9,7 @@ mod completions;
 mod doctor;
 mod drop;
 mod explain;
+mod fleet;
 mod gate;
 mod group_page;
 mod groups;
@@ -73,6 +74,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::History(args) => history::history(&args, global),
         Command::Gate(args) => gate::gate(&args, global),
         Command::Serve(args) => serve::serve(&args, global),
+        Command::Fleet(command) => fleet::fleet(&command, global),
+        Command::Agent(args) => fleet::agent(&args, global),
         Command::Server(command) => server::server(&command, global),
         Command::Snapshot(command) => snapshot::snapshot(&command, global),
         Command::Study(command) => study::study(&command, global),

@@ -14,7 +14,7 @@ use kelvin_run::spec::LogFile;
 use kelvin_store::{RunId, Store};
 use kelvin_workload::pgbench::Pgbench;
 
-use crate::args::{Format, Global, OutputArgs, RunArgs, SqueezeArgs};
+use crate::args::{Format, Global, OutputArgs, RunArgs, RunFleetArgs, SqueezeArgs};
 use crate::document::{self, RunDocument};
 use crate::exit::Code;
 use crate::live::{self, Tui};
@@ -53,6 +53,9 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     };
     kelvin_run::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     if let Some(plan) = args.repeat(&spec)? {
+        if args.fleet().is_some_and(RunFleetArgs::is_given) {
+            bail!("--repeat and --until run on this host; omit them, or --hosts");
+        }
         if squeeze.is_some() {
             bail!("a squeeze runs once: its slices are its repetitions; omit --repeat and --until");
         }
@@ -64,6 +67,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         };
         return super::repeat::repeat(often, &spec, &plan, global);
     }
+    let fleet = args.fleet().map_or(Ok(None), |fleet| super::fleet::gather(fleet, &mut spec))?;
     if let Some(log) = &spec.load.transaction_log {
         begin_log(log)?;
     }
@@ -77,8 +81,17 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     let store_path = paths::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let mut bench = bench(&store, &mut *live, &stop).in_history(history).destroying(args.destroys());
-    let done = bench.run(&mut spec, args.notes(), squeeze, None)?;
+    if let Some(fleet) = &fleet {
+        bench = bench.with_fleet(fleet);
+    }
+    let done = bench.run(&mut spec, args.notes(), squeeze, None);
     drop(bench);
+    if let Some(fleet) = &fleet
+        && let Err(error) = fleet.finish()
+    {
+        out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
+    }
+    let done = done?;
 
     let code = Code::of_run(done.judged.run.state, done.stored.failed());
     show(&store, &store_path, done, &args.output()).map_err(StoreBenchError::kept)?;

@@ -1,0 +1,358 @@
+//! An agent's part in one run: the opened database, the load of one point at a time, and the agent's own file of it.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use kelvin_lab::store_bench::{PreparedTenant, reopen_tenant};
+use kelvin_measure::event::{Phase, Status as RunStatus};
+use kelvin_measure::{Clock, Event, SECOND, Sink, SinkError, SourceId};
+use kelvin_run::driver::{GeneratorReport, LoadTimes};
+use kelvin_run::fleet::{ControllerLink, EndOrder, GeneratorAssignment, generate};
+use kelvin_run::{RunError, Spec};
+use kelvin_store::{NewRun, RunWriter, Store};
+use kelvin_workload::Stop;
+
+use super::outbox::Outbox;
+use super::{ClockTestHook, Status};
+use crate::bus::{Bus, Task};
+use crate::error::{FleetError, causes};
+use crate::message::{AgentState, ControllerBeat, OutputItem, decode};
+use crate::subject::{Name, Subjects};
+
+type Result<T> = std::result::Result<T, FleetError>;
+
+/// How often a load that waits for its start checks whether it shall end.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A load that was told to end in order is interrupted after this time.
+const ORDERLY: Duration = Duration::from_secs(5);
+
+/// What a job has of its agent.
+pub(super) struct Surroundings {
+    pub(super) agent: Name,
+    pub(super) bus: Arc<Bus>,
+    pub(super) subjects: Subjects,
+    pub(super) clock: Clock,
+    pub(super) hook: ClockTestHook,
+    pub(super) status: Arc<Status>,
+}
+
+/// How a job ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobEnd {
+    /// The controller said that the run is over.
+    Over,
+    /// The controller was not heard for too long.
+    Alone,
+    /// Something else ended it.
+    Aborted,
+}
+
+/// A run that the agent works for.
+pub(super) struct Job {
+    run: Name,
+    prepared: PreparedTenant,
+    around: Surroundings,
+    writer: Arc<Mutex<RunWriter>>,
+    outbox: Outbox,
+    load: Option<PointLoad>,
+    /// When the controller was heard last, and how long it may be silent.
+    heard: Arc<Mutex<Instant>>,
+    alone: Duration,
+    _beats: Task,
+    ending: Option<JobEnd>,
+    /// Since when the load is asked to end.
+    stopping: Option<Instant>,
+}
+
+/// The load of a point.
+struct PointLoad {
+    point: u32,
+    orders: Arc<PointOrders>,
+    thread: JoinHandle<()>,
+}
+
+/// What the controller orders of a point's load.
+#[derive(Default)]
+struct PointOrders {
+    stop: Stop,
+    end: EndOrder,
+    start: Mutex<Option<LoadTimes>>,
+    changed: Condvar,
+}
+
+impl PointOrders {
+    fn start(&self) -> MutexGuard<'_, Option<LoadTimes>> {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Job {
+    /// Opens the target, begins the agent's own file, and listens to the controller.
+    pub(super) fn prepare(
+        (run, mut spec): (Name, Spec),
+        store: &Store,
+        alone: Duration,
+        around: Surroundings,
+    ) -> Result<Self> {
+        let refused = |error: &dyn std::error::Error| FleetError::Refused(causes(error));
+        let prepared = reopen_tenant(&mut spec, &Stop::new()).map_err(|error| refused(&error))?;
+        let info = new_run(&run, &around.agent, &spec, &prepared)?;
+        let writer = store.begin_run(&info).map_err(|error| refused(&error))?;
+        let heard = Arc::new(Mutex::new(Instant::now()));
+        let hears = Arc::clone(&heard);
+        let beats = around.bus.subscribe(&around.subjects.controller(&run), move |incoming| {
+            if decode::<ControllerBeat>(&incoming.payload).is_ok() {
+                *hears.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            }
+        })?;
+        let outbox = Outbox::start(Arc::clone(&around.bus), &around.subjects, &run, &around.agent)?;
+        Ok(Self {
+            run,
+            prepared,
+            around,
+            writer: Arc::new(Mutex::new(writer)),
+            outbox,
+            load: None,
+            heard,
+            alone,
+            _beats: beats,
+            ending: None,
+            stopping: None,
+        })
+    }
+
+    pub(super) fn run(&self) -> &Name {
+        &self.run
+    }
+
+    /// The controller has been heard.
+    pub(super) fn heard(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Connects the users of a point, which then wait for their start.
+    pub(super) fn arm(&mut self, assignment: GeneratorAssignment) -> Result<()> {
+        if !self.is_idle() {
+            return Err(FleetError::Refused("its load of another point is still on".into()));
+        }
+        let Some(sender) = self.outbox.sender() else {
+            return Err(FleetError::Refused("its run has ended".into()));
+        };
+        let (point, orders) = (assignment.point, Arc::new(PointOrders::default()));
+        let link = Link {
+            point,
+            users: assignment.range.count(),
+            orders: Arc::clone(&orders),
+            writer: Arc::clone(&self.writer),
+            sender,
+            clock: self.around.clock.clone(),
+            status: Arc::clone(&self.around.status),
+        };
+        self.around.status.set(AgentState::Connecting { point, done: 0 });
+        let clock = self.around.clock.clone();
+        let (engine, workload) = (Arc::clone(self.prepared.engine()), Arc::clone(&self.prepared.workload));
+        let thread = std::thread::Builder::new()
+            .name("generator".into())
+            .spawn(move || {
+                let mut link = link;
+                let orders = Arc::clone(&link.orders);
+                let ended = link.begin().and_then(|()| {
+                    generate(&assignment, &engine, &workload, &clock, &orders.stop, &orders.end, &mut link)
+                });
+                link.end(ended);
+            })
+            .map_err(|error| FleetError::Refused(format!("cannot start a thread: {error}")))?;
+        self.load = Some(PointLoad { point, orders, thread });
+        Ok(())
+    }
+
+    fn load(&self, point: u32) -> Result<&PointLoad> {
+        let load = self.load.as_ref().filter(|load| load.point == point);
+        load.ok_or_else(|| FleetError::Refused(format!("it has no load of point {point}")))
+    }
+
+    /// Orders the start; when that is, in nanoseconds of the kernel's monotonic clock.
+    pub(super) fn start(&self, point: u32, times: LoadTimes) -> Result<u64> {
+        let load = self.load(point)?;
+        let times = self.around.hook.real_times(times);
+        let ahead = times.begin.saturating_sub(self.around.clock.now());
+        if ahead == 0 {
+            return Err(FleetError::Refused("the time of the start has passed already".into()));
+        }
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        *load.orders.start() = Some(times);
+        load.orders.changed.notify_all();
+        Ok(now.tv_sec as u64 * SECOND + now.tv_nsec as u64 + ahead)
+    }
+
+    /// Orders an earlier end.
+    pub(super) fn end_at(&self, point: u32, times: LoadTimes) -> Result<()> {
+        self.load(point)?.orders.end.give(self.around.hook.real_times(times));
+        Ok(())
+    }
+
+    /// Ends the load at once.
+    pub(super) fn abort(&mut self) {
+        if let Some(load) = &self.load {
+            load.orders.stop.request();
+            load.orders.stop.request();
+            load.orders.changed.notify_all();
+        }
+    }
+
+    /// The run is over; a load that is still on ends.
+    pub(super) fn end(&mut self) {
+        self.ending.get_or_insert(JobEnd::Over);
+        self.abort();
+    }
+
+    /// Whether there is no load.
+    pub(super) fn is_idle(&self) -> bool {
+        self.load.is_none()
+    }
+
+    /// Notes a load that has ended, and ends one that nobody commands any more.
+    pub(super) fn look_after(&mut self) {
+        if let Some(load) = self.load.take_if(|load| load.thread.is_finished()) {
+            // What a panic leaves is said by the link's end, or not at all; the controller waits for beats, too.
+            let _panicked = load.thread.join();
+        }
+        let silent = self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        if silent > self.alone && self.ending.is_none() {
+            self.ending = Some(JobEnd::Alone);
+            self.stopping = Some(Instant::now());
+            if let Some(load) = &self.load {
+                load.orders.stop.request();
+                load.orders.changed.notify_all();
+            }
+        }
+        if self.stopping.is_some_and(|since| since.elapsed() > ORDERLY) {
+            self.stopping = None;
+            self.abort();
+        }
+    }
+
+    /// How the job has ended, once its load has.
+    pub(super) fn is_over(&self) -> Option<JobEnd> {
+        self.ending.filter(|_| self.is_idle())
+    }
+
+    /// Closes the agent's file, and waits until the server has everything; a sentence about both.
+    pub(super) fn finish(self, end: JobEnd) -> Result<String> {
+        let (status, why) = match end {
+            JobEnd::Over => (RunStatus::Complete, None),
+            JobEnd::Alone => {
+                let why = format!("the controller was not heard for {} s", self.alone.as_secs_f64());
+                (RunStatus::Interrupted, Some(why))
+            }
+            JobEnd::Aborted => (RunStatus::Interrupted, Some("the agent was ended".into())),
+        };
+        let Self { writer, outbox, prepared, .. } = self;
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let finished = writer.event(&Event::Finished { status, error: why.clone() });
+        let id = writer.id();
+        drop(writer);
+        let sent = outbox.finish();
+        drop(prepared);
+        finished.map_err(|error| FleetError::Refused(format!("its file is incomplete: {error}")))?;
+        let why = why.map(|why| format!("; {why}")).unwrap_or_default();
+        let sent = if sent { "" } else { "; the server of NATS does not have all of it" };
+        Ok(format!("over, kept as run {id} of this host{why}{sent}"))
+    }
+}
+
+/// What the agent's own file says of the run.
+fn new_run(run: &Name, agent: &Name, spec: &Spec, prepared: &PreparedTenant) -> Result<NewRun> {
+    let workload = &*prepared.workload;
+    let mut notes = prepared.notes.clone();
+    notes.push(format!("the share of agent {agent} in the fleet's run {run}; the controller has the whole"));
+    let environment = serde_json::to_value(&prepared.environment);
+    Ok(NewRun {
+        workload: workload.name().into(),
+        target: prepared.engine().describe(),
+        label: Some(run.to_string()),
+        spec_toml: spec.to_toml(),
+        command: String::new(),
+        seed: spec.load.seed,
+        random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
+        kelvin_version: env!("CARGO_PKG_VERSION").into(),
+        kinds: kelvin_run::series(workload.kinds(), spec.load.is_open_loop()),
+        headline: workload.headline().into(),
+        headline_per: workload.headline_per(),
+        counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
+        notes,
+        environment: environment.map_err(|error| FleetError::Message(error.to_string()))?,
+        started: jiff::Timestamp::now(),
+    })
+}
+
+/// The load's way to the controller: its events go into the agent's file and the outbox.
+struct Link {
+    point: u32,
+    users: u32,
+    orders: Arc<PointOrders>,
+    writer: Arc<Mutex<RunWriter>>,
+    sender: Sender<OutputItem>,
+    clock: Clock,
+    status: Arc<Status>,
+}
+
+impl Link {
+    fn keep(&self, event: &Event) -> std::result::Result<(), SinkError> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).event(event)
+    }
+
+    fn begin(&self) -> std::result::Result<(), RunError> {
+        let (phase, at) = (Phase::Connect, self.clock.now());
+        Ok(self.keep(&Event::Phase { point: self.point, phase, at, users: self.users, planned: None })?)
+    }
+
+    /// Says how the load ended.
+    fn end(self, ended: std::result::Result<GeneratorReport, RunError>) {
+        let point = self.point;
+        let item = match ended {
+            Ok(report) => OutputItem::Ended { point, report: Box::new(report) },
+            Err(error) => OutputItem::Failed { point, why: causes(&error) },
+        };
+        // The outbox lives as long as the job.
+        let _gone = self.sender.send(item);
+        self.status.set(AgentState::Prepared);
+    }
+}
+
+impl Sink for Link {
+    fn event_from(&mut self, _source: SourceId, event: &Event) -> std::result::Result<(), SinkError> {
+        if let Event::Progress { done, .. } = event {
+            self.status.set(AgentState::Connecting { point: self.point, done: *done });
+            return Ok(());
+        }
+        self.keep(event)?;
+        if matches!(event, Event::Phase { .. }) {
+            // The controller has those of the whole.
+            return Ok(());
+        }
+        let item = OutputItem::Event { point: self.point, event: event.clone() };
+        self.sender.send(item).map_err(|_| "nobody sends the results on".into())
+    }
+}
+
+impl ControllerLink for Link {
+    fn armed(&mut self) -> std::result::Result<LoadTimes, RunError> {
+        self.status.set(AgentState::Armed { point: self.point });
+        let mut ordered = self.orders.start();
+        loop {
+            if self.orders.stop.requested() {
+                return Err(RunError::Interrupted);
+            }
+            if let Some(times) = ordered.take() {
+                self.status.set(AgentState::Running { point: self.point });
+                return Ok(times);
+            }
+            let waited = self.orders.changed.wait_timeout(ordered, PATIENCE);
+            ordered = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

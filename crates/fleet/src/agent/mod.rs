@@ -1,0 +1,285 @@
+//! An agent: waits for a controller's commands, and puts its share of a run's load on a database that its own list allows.
+
+mod allow;
+mod host_clock;
+mod job;
+mod outbox;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use kelvin_measure::Clock;
+use kelvin_store::Store;
+use kelvin_workload::Stop;
+use tokio::sync::Notify;
+
+use crate::bus::{Bus, Connection, Incoming, Task};
+use crate::error::FleetError;
+use crate::message::{AgentState, Answer, Beat, ClockAnswer, Command, clean, decode, encode};
+use crate::subject::{Name, Subjects};
+pub use allow::AllowedTargets;
+pub use host_clock::ClockTestHook;
+use job::{Job, JobEnd};
+
+type Result<T> = std::result::Result<T, FleetError>;
+
+/// Between two beats.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// How often it is seen that a load has ended, or that nobody commands it any more.
+const TICK: Duration = Duration::from_millis(50);
+
+/// An agent stops its load when it has not heard its controller for so long.
+pub const ALONE: Duration = Duration::from_secs(15);
+
+/// What an agent is, and what it may do.
+pub struct AgentOptions {
+    /// Its name, which the controller calls it by.
+    pub name: Name,
+    /// The fleet's lab.
+    pub lab: Name,
+    /// Where NATS is.
+    pub connection: Connection,
+    /// The databases that it puts load on; no others.
+    pub targets: AllowedTargets,
+    /// The file of its own runs.
+    pub store: PathBuf,
+    /// How long it goes on without a controller.
+    pub alone: Duration,
+    /// Whether it ends after its first run.
+    pub once: bool,
+    /// The clock's test hook.
+    pub clock: ClockTestHook,
+}
+
+/// How an agent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentEnd {
+    /// It was asked to, or its one run is over.
+    Ended,
+    /// Its one run lost its controller.
+    Alone,
+}
+
+/// What the beats say, kept by those who know.
+pub(crate) struct Status {
+    beat: Mutex<Beat>,
+    changed: Notify,
+}
+
+impl Status {
+    /// From now on the agent does this.
+    pub(crate) fn set(&self, state: AgentState) {
+        self.beat().state = state;
+        self.changed.notify_one();
+    }
+
+    fn set_run(&self, run: Option<Name>, state: AgentState) {
+        let mut beat = self.beat();
+        (beat.run, beat.state) = (run, state);
+        drop(beat);
+        self.changed.notify_one();
+    }
+
+    fn beat(&self) -> MutexGuard<'_, Beat> {
+        self.beat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Serves until `stop` is requested, or with `once` until its first run is over. Steps are reported through `tell`.
+pub fn serve(options: &AgentOptions, stop: &Stop, tell: &mut dyn FnMut(&str)) -> Result<AgentEnd> {
+    let inbox = format!("_INBOX_{}", options.name);
+    let bus = Bus::connect(&options.connection, &format!("kelvin agent {}", options.name), Some(&inbox))?;
+    let bus = Arc::new(bus);
+    let subjects = Subjects::of(&options.lab);
+    let clock = Clock::real();
+    let status = Arc::new(Status { beat: Mutex::new(first_beat(options)), changed: Notify::new() });
+    let (hook, shown) = (options.clock, clock.clone());
+    let _clock = bus.serve(&subjects.clock(&options.name), move || {
+        let t1 = hook.shown(shown.now());
+        let answer = ClockAnswer { t1, t2: hook.shown(shown.now()) };
+        encode(&answer).unwrap_or_default()
+    })?;
+    let (sender, commands) = mpsc::channel();
+    let _commands = bus.subscribe(&subjects.command(&options.name), move |incoming| {
+        // Nobody receives them only when the agent ends.
+        let _gone = sender.send(incoming);
+    })?;
+    let asked = Arc::clone(&status);
+    let _hello = bus.subscribe(&subjects.hello(), move |_| asked.changed.notify_one())?;
+    let _beats = send_beats(&bus, subjects.beat(&options.name), &status);
+    tell(&format!("agent {} of lab {} waits for a run at {}", options.name, options.lab, options.connection.url));
+    let mut agent = Agent { options, bus, subjects, clock, status, job: None, tell };
+    agent.work(&commands, stop)
+}
+
+fn first_beat(options: &AgentOptions) -> Beat {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Beat {
+        agent: options.name.clone(),
+        host,
+        cpus: std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u32,
+        kelvin: env!("CARGO_PKG_VERSION").into(),
+        process: u64::from(std::process::id()),
+        run: None,
+        state: AgentState::Idle,
+    }
+}
+
+/// Says once a second, and when something changes, that the agent lives.
+fn send_beats(bus: &Bus, subject: String, status: &Arc<Status>) -> Task {
+    let (client, status) = (bus.client(), Arc::clone(status));
+    bus.spawn(async move {
+        loop {
+            let beat = encode(&*status.beat()).unwrap_or_default();
+            // One that is old when the connection is back says nothing.
+            if client.connection_state() == async_nats::connection::State::Connected {
+                let _lost = client.publish(subject.clone(), beat.into()).await;
+            }
+            let _due = tokio::time::timeout(BEAT, status.changed.notified()).await;
+        }
+    })
+}
+
+struct Agent<'a> {
+    options: &'a AgentOptions,
+    bus: Arc<Bus>,
+    subjects: Subjects,
+    clock: Clock,
+    status: Arc<Status>,
+    job: Option<Job>,
+    tell: &'a mut dyn FnMut(&str),
+}
+
+impl Agent<'_> {
+    fn work(&mut self, commands: &mpsc::Receiver<Incoming>, stop: &Stop) -> Result<AgentEnd> {
+        loop {
+            match commands.recv_timeout(TICK) {
+                Ok(incoming) => self.obey(&incoming),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    return Err(FleetError::Nats("the connection has ended".into()));
+                }
+            }
+            if let Some(job) = &mut self.job {
+                job.look_after();
+            }
+            if stop.requested() {
+                self.leave(stop);
+                return Ok(AgentEnd::Ended);
+            }
+            let over = self.job.as_ref().and_then(Job::is_over);
+            if let Some(end) = over {
+                self.end_job(end);
+                if self.options.once {
+                    let alone = end == JobEnd::Alone;
+                    return Ok(if alone { AgentEnd::Alone } else { AgentEnd::Ended });
+                }
+            }
+        }
+    }
+
+    /// Ends the load that is on before the process does.
+    fn leave(&mut self, stop: &Stop) {
+        let Some(job) = &mut self.job else { return };
+        job.abort();
+        let since = Instant::now();
+        while !job.is_idle() && !stop.is_immediate() && since.elapsed() < ALONE {
+            std::thread::sleep(TICK);
+            job.look_after();
+        }
+        self.end_job(JobEnd::Aborted);
+    }
+
+    fn end_job(&mut self, end: JobEnd) {
+        let Some(job) = self.job.take() else { return };
+        let run = job.run().clone();
+        match job.finish(end) {
+            Ok(text) => (self.tell)(&format!("run {run}: {text}")),
+            Err(error) => (self.tell)(&format!("run {run}: {error}")),
+        }
+        self.status.set_run(None, AgentState::Idle);
+    }
+
+    fn obey(&mut self, incoming: &Incoming) {
+        let answer = match decode::<Command>(&incoming.payload) {
+            Ok(command) => self.follow(command),
+            Err(error) => Err(error),
+        };
+        let answer = answer.unwrap_or_else(|error| Answer::Refused(error.to_string()));
+        if let Answer::Refused(why) = &answer {
+            (self.tell)(&format!("refused: {}", clean(why)));
+        }
+        // A controller that hears nothing asks again or gives up.
+        let _lost = self.bus.answer(incoming, &answer);
+    }
+
+    fn follow(&mut self, command: Command) -> Result<Answer> {
+        match command {
+            Command::Prepare(prepare) => {
+                if let Some(job) = &self.job {
+                    return Ok(Answer::Refused(format!("it works for run {}", job.run())));
+                }
+                let spec = self.options.targets.check(&prepare.spec)?;
+                (self.tell)(&format!("run {}: opening {}", prepare.run, spec.target));
+                self.status.set_run(Some(prepare.run.clone()), AgentState::Preparing);
+                let store = Store::open(&self.options.store)
+                    .map_err(|error| FleetError::Refused(format!("its store: {error}")));
+                let limit = self.options.alone;
+                let alone = Duration::try_from_secs_f64(prepare.alone).map_or(limit, |alone| alone.min(limit));
+                let job = store.and_then(|store| {
+                    Job::prepare(
+                        (prepare.run, spec),
+                        &store,
+                        alone,
+                        job::Surroundings {
+                            agent: self.options.name.clone(),
+                            bus: Arc::clone(&self.bus),
+                            subjects: self.subjects.clone(),
+                            clock: self.clock.clone(),
+                            hook: self.options.clock,
+                            status: Arc::clone(&self.status),
+                        },
+                    )
+                });
+                match job {
+                    Ok(job) => {
+                        self.status.set(AgentState::Prepared);
+                        self.job = Some(job);
+                        Ok(Answer::Prepared { synchronisation: host_clock::synchronisation() })
+                    }
+                    Err(error) => {
+                        self.status.set_run(None, AgentState::Idle);
+                        Err(error)
+                    }
+                }
+            }
+            Command::Arm(arm) => self.job(&arm.run)?.arm(arm.assignment).map(|()| Answer::Accepted),
+            Command::Start { run, point, times } => {
+                let at = self.job(&run)?.start(point, times)?;
+                (self.tell)(&format!("run {run}: point {point} starts at {at} ns of the monotonic clock"));
+                Ok(Answer::Accepted)
+            }
+            Command::EndAt { run, point, times } => {
+                self.job(&run)?.end_at(point, times).map(|()| Answer::Accepted)
+            }
+            Command::Abort { run } => {
+                self.job(&run)?.abort();
+                Ok(Answer::Accepted)
+            }
+            Command::End { run } => {
+                self.job(&run)?.end();
+                Ok(Answer::Accepted)
+            }
+        }
+    }
+
+    /// The job of this run; whoever commands it lives.
+    fn job(&mut self, run: &Name) -> Result<&mut Job> {
+        let job = self.job.as_mut().filter(|job| job.run() == run);
+        let job = job.ok_or_else(|| FleetError::Refused(format!("it does not work for run {run}")))?;
+        job.heard();
+        Ok(job)
+    }
+}

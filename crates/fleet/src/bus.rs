@@ -1,0 +1,473 @@
+//! The connection to NATS. Its tasks run on one thread of their own, with a runtime of that thread: whoever drives a load calls
+//! blocking functions, and a run without a fleet starts none of this.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::{self, stream};
+use async_nats::{Client, ConnectOptions};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use crate::error::{FleetError, causes};
+use crate::message::{decode, encode};
+
+type Result<T> = std::result::Result<T, FleetError>;
+
+/// How long a message may wait to be handed to the connection.
+const HAND_OVER: Duration = Duration::from_secs(2);
+
+/// How long a first connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Between two attempts to connect again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// How long an answer about storage may take.
+const STORAGE: Duration = Duration::from_secs(5);
+
+/// How long a run is kept on the server.
+const KEPT: Duration = Duration::from_hours(24 * 7);
+
+/// Within this time a message that is sent again is known as the same.
+const DUPLICATES: Duration = Duration::from_mins(10);
+
+/// Stored messages that are asked for in one go, and how long the server waits for some.
+const BATCH: usize = 256;
+const BATCH_WAIT: Duration = Duration::from_millis(500);
+
+/// Where NATS is, and how this side proves itself.
+#[derive(Debug, Clone, Default)]
+pub struct Connection {
+    /// `nats://host:port` or `tls://host:port`.
+    pub url: String,
+    /// The file of the seed of this side's nkey.
+    pub key: Option<PathBuf>,
+    /// The certificate of the authority that signed the server's.
+    pub authority: Option<PathBuf>,
+    /// This side's certificate and its key, where the server wants them.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+impl Connection {
+    /// Refuses what would let others start load: beyond this host only TLS with a key, and no secrets in the URL.
+    pub fn check(&self) -> Result<()> {
+        let refused = |why: String| Err(FleetError::Refused(why));
+        let (scheme, rest) = self.url.split_once("://").unwrap_or(("", &self.url));
+        if !matches!(scheme, "nats" | "tls") {
+            return refused(format!(
+                "{}: write nats://127.0.0.1:4222 or tls://host:4222",
+                kelvin_measure::redact(&self.url)
+            ));
+        }
+        if rest.contains('@') {
+            return refused(
+                "a URL of NATS with a user or a token would show them in the list of processes: give the file \
+                 of an nkey's seed with --nats-key"
+                    .into(),
+            );
+        }
+        let host = host_of(rest);
+        if !is_loopback(host) && (scheme != "tls" || self.key.is_none()) {
+            return refused(format!(
+                "{host} is not this host: a fleet uses TLS and keys beyond it; write tls://{rest} and give --nats-key"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The host of `host:port/…`.
+fn host_of(rest: &str) -> &str {
+    let rest = rest.split(['/', '?']).next().unwrap_or(rest);
+    match rest.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or(v6),
+        None => rest.split(':').next().unwrap_or(rest),
+    }
+}
+
+/// Whether an address or name is this host's own.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let address = host.parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// A message that was received.
+pub(crate) struct Incoming {
+    pub(crate) subject: String,
+    pub(crate) payload: Vec<u8>,
+    reply: Option<String>,
+}
+
+/// The connection.
+pub struct Bus {
+    client: Client,
+    storage: jetstream::Context,
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bus {
+    /// Connects; `name` is what the server's administrator sees, `inbox` begins the subjects of answers to this side.
+    pub fn connect(connection: &Connection, name: &str, inbox: Option<&str>) -> Result<Self> {
+        connection.check()?;
+        let mut options = ConnectOptions::new()
+            .name(name)
+            .connection_timeout(CONNECT)
+            .ping_interval(Duration::from_secs(2))
+            .reconnect_delay_callback(|_| AGAIN)
+            .subscription_capacity(1 << 16);
+        if let Some(path) = &connection.key {
+            options = options.nkey(crate::keys::read_seed(path)?);
+        }
+        if let Some(path) = &connection.authority {
+            options = options.add_root_certificates(path.clone());
+        }
+        if let Some((certificate, key)) = &connection.certificate {
+            options = options.add_client_certificate(certificate.clone(), key.clone());
+        }
+        if connection.url.starts_with("tls://") {
+            options = options.require_tls(true);
+        }
+        if let Some(inbox) = inbox {
+            options = options.custom_inbox_prefix(inbox);
+        }
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (started, start) = mpsc::channel();
+        let url = connection.url.clone();
+        let thread = std::thread::Builder::new()
+            .name("nats".into())
+            .spawn(move || {
+                let runtime = match Builder::new_current_thread().enable_all().build() {
+                    Ok(runtime) => runtime,
+                    Err(error) => return drop(started.send(Err(FleetError::nats(error)))),
+                };
+                runtime.block_on(async move {
+                    let connected = options.connect(&url).await;
+                    let connected = connected.map_err(|error| {
+                        FleetError::Nats(format!("cannot connect to {url}: {}", causes(&error)))
+                    });
+                    let is_connected = connected.is_ok();
+                    // Nobody waits for it only when the command is ending.
+                    let _gone = started.send(connected.map(|client| (client, Handle::current())));
+                    if is_connected {
+                        let _dropped = stopped.await;
+                    }
+                });
+            })
+            .map_err(FleetError::nats)?;
+        let (client, handle) = start.recv().map_err(FleetError::nats)??;
+        let mut storage = jetstream::new(client.clone());
+        storage.set_timeout(STORAGE);
+        Ok(Self { client, storage, handle, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Whether the server can be reached, as far as is known.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// The largest message that the server takes.
+    pub(crate) fn largest(&self) -> usize {
+        self.client.max_payload().max(64 << 10)
+    }
+
+    /// Sends a message that may be lost.
+    pub(crate) fn publish(&self, subject: &str, body: &impl Serialize) -> Result<()> {
+        let payload = encode(body)?;
+        if !self.is_connected() {
+            return Err(FleetError::Nats("there is no connection".into()));
+        }
+        self.send(subject.to_owned(), payload)
+    }
+
+    fn send(&self, subject: String, payload: Vec<u8>) -> Result<()> {
+        self.handle.block_on(async {
+            let sent = tokio::time::timeout(HAND_OVER, self.client.publish(subject, payload.into())).await;
+            sent.map_err(|_| FleetError::Nats("a message could not be sent in time".into()))?
+                .map_err(FleetError::nats)
+        })
+    }
+
+    /// Waits until the server has what was sent.
+    pub(crate) fn flush(&self) {
+        // Whoever waits for the effect sees that it does not come.
+        let _late = self.handle.block_on(async { tokio::time::timeout(HAND_OVER, self.client.flush()).await });
+    }
+
+    /// Answers a message.
+    pub(crate) fn answer(&self, incoming: &Incoming, body: &impl Serialize) -> Result<()> {
+        let Some(reply) = &incoming.reply else { return Ok(()) };
+        self.send(reply.clone(), encode(body)?)
+    }
+
+    /// Asks several at the same time, each its own question; answers come in the order of the questions.
+    pub(crate) fn ask<T: DeserializeOwned>(
+        &self,
+        questions: Vec<(String, Vec<u8>)>,
+        patience: Duration,
+    ) -> Vec<Result<T>> {
+        let ask = |(subject, payload): (String, Vec<u8>)| {
+            let request = async_nats::Request::new().payload(payload.into()).timeout(Some(patience));
+            async move {
+                let answer = self.client.send_request(subject, request).await;
+                answer.map_err(FleetError::nats).and_then(|message| decode(&message.payload))
+            }
+        };
+        self.handle.block_on(join_all(questions.into_iter().map(ask)))
+    }
+
+    /// The same without waiting: answers come as they come, with the number of their question.
+    pub(crate) fn ask_each<T: DeserializeOwned + Send + 'static>(
+        &self,
+        questions: Vec<(String, Vec<u8>)>,
+        patience: Duration,
+    ) -> Answers<T> {
+        let (sender, answers) = mpsc::channel();
+        let ask = |(number, (subject, payload)): (usize, (String, Vec<u8>))| {
+            let request = async_nats::Request::new().payload(payload.into()).timeout(Some(patience));
+            let (client, sender) = (self.client(), sender.clone());
+            self.spawn(async move {
+                let answer = client.send_request(subject, request).await;
+                let answer = answer.map_err(FleetError::nats).and_then(|message| decode(&message.payload));
+                // Who asked may have given up.
+                let _gone = sender.send((number, answer));
+            })
+        };
+        let tasks = questions.into_iter().enumerate().map(ask).collect();
+        Answers { answers, _tasks: tasks }
+    }
+
+    /// Waits for a future, which uses the connection.
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.handle.block_on(future)
+    }
+
+    /// Runs a future on the connection's thread.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> Task {
+        Task(self.handle.spawn(future).abort_handle())
+    }
+
+    /// The client, for futures that run on its thread.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Hands every message of a subject to `take`, which must not block.
+    pub(crate) fn subscribe(
+        &self,
+        subject: &str,
+        mut take: impl FnMut(Incoming) + Send + 'static,
+    ) -> Result<Task> {
+        let subscribed = self.handle.block_on(self.client.subscribe(subject.to_owned()));
+        let mut messages = subscribed.map_err(FleetError::nats)?;
+        Ok(self.spawn(async move {
+            while let Some(message) = messages.next().await {
+                take(Incoming {
+                    subject: message.subject.to_string(),
+                    payload: message.payload.to_vec(),
+                    reply: message.reply.map(|reply| reply.to_string()),
+                });
+            }
+        }))
+    }
+
+    /// Answers every message of a subject immediately.
+    pub(crate) fn serve(
+        &self,
+        subject: &str,
+        mut answer: impl FnMut() -> Vec<u8> + Send + 'static,
+    ) -> Result<Task> {
+        let client = self.client();
+        let subscribed = self.handle.block_on(self.client.subscribe(subject.to_owned()));
+        let mut messages = subscribed.map_err(FleetError::nats)?;
+        Ok(self.spawn(async move {
+            while let Some(message) = messages.next().await {
+                if let Some(reply) = message.reply {
+                    // An answer that cannot be sent is asked for again.
+                    let _lost = client.publish(reply, answer().into()).await;
+                }
+            }
+        }))
+    }
+
+    /// Makes the stream that stores messages of these subjects, if it is not there.
+    pub(crate) fn make_stream(&self, name: &str, subjects: Vec<String>) -> Result<()> {
+        let config = stream::Config {
+            name: name.to_owned(),
+            subjects,
+            max_age: KEPT,
+            duplicate_window: DUPLICATES,
+            storage: stream::StorageType::File,
+            ..stream::Config::default()
+        };
+        let made = self.handle.block_on(self.storage.get_or_create_stream(config));
+        made.map(drop).map_err(|error| {
+            FleetError::Nats(format!("cannot store a run; is JetStream on? {}", causes(&error)))
+        })
+    }
+
+    /// Removes a stream.
+    pub(crate) fn remove_stream(&self, name: &str) -> Result<()> {
+        self.handle.block_on(self.storage.delete_stream(name)).map(drop).map_err(FleetError::nats)
+    }
+
+    /// Sends a message that the server stores once, and waits for its word that it has.
+    pub(crate) fn store(&self, subject: &str, id: &str, payload: Vec<u8>) -> Result<()> {
+        let message = PublishMessage::build().payload(payload.into()).message_id(id);
+        self.handle.block_on(async {
+            let stored = async {
+                self.storage.send_publish(subject.to_owned(), message).await?.await.map(drop)
+            };
+            match tokio::time::timeout(STORAGE, stored).await {
+                Ok(stored) => stored.map_err(FleetError::nats),
+                Err(_) => Err(FleetError::Nats("no answer".into())),
+            }
+        })
+    }
+
+    /// Hands the stored messages of a stream to `take`, from the first on and in their order, each once, until it answers false.
+    /// Goes on where it was after any interruption.
+    pub(crate) fn follow(
+        &self,
+        stream: String,
+        mut take: impl FnMut(Incoming) -> bool + Send + 'static,
+    ) -> Task {
+        let storage = self.storage.clone();
+        self.spawn(async move {
+            let mut next = 1;
+            while let Some(more) = read_on(&storage, &stream, &mut next, &mut take).await {
+                if !more {
+                    // Not reached, or restarted: the next attempt makes a new consumer.
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        })
+    }
+}
+
+/// Reads with one consumer as long as that works. None when nothing more is wanted, else whether something was read.
+async fn read_on(
+    storage: &jetstream::Context,
+    stream: &str,
+    next: &mut u64,
+    take: &mut (impl FnMut(Incoming) -> bool + Send),
+) -> Option<bool> {
+    let config = pull::Config {
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: *next },
+        ack_policy: AckPolicy::None,
+        inactive_threshold: Duration::from_mins(1),
+        ..pull::Config::default()
+    };
+    let Ok(consumer) = storage.create_consumer_on_stream(config, stream).await else { return Some(false) };
+    let began = *next;
+    loop {
+        let batch = consumer.fetch().max_messages(BATCH).expires(BATCH_WAIT).messages();
+        let Ok(Ok(mut batch)) = tokio::time::timeout(STORAGE, batch).await else { return Some(*next > began) };
+        loop {
+            let Ok(message) = tokio::time::timeout(STORAGE, batch.next()).await else {
+                return Some(*next > began);
+            };
+            let Some(message) = message else { break };
+            let Ok(message) = message else { return Some(*next > began) };
+            let Ok(sequence) = message.info().map(|info| info.stream_sequence) else { continue };
+            if sequence < *next {
+                continue;
+            }
+            *next = sequence + 1;
+            let (message, _) = message.split();
+            let (subject, payload) = (message.subject.to_string(), message.payload.to_vec());
+            if !take(Incoming { subject, payload, reply: None }) {
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for Bus {
+    fn drop(&mut self) {
+        self.flush();
+        if let Some(stop) = self.stop.take() {
+            // It has ended already when nobody receives it.
+            let _ended = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+/// Answers that are on their way; dropped, they are not waited for any more.
+pub(crate) struct Answers<T> {
+    pub(crate) answers: mpsc::Receiver<(usize, Result<T>)>,
+    _tasks: Vec<Task>,
+}
+
+/// A task on the connection's thread; ends when this is dropped.
+pub(crate) struct Task(tokio::task::AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The agents that answer within this time, with their beats, newest first heard.
+pub fn find_agents(bus: &Bus, lab: &crate::Name, patience: Duration) -> Result<Vec<crate::Beat>> {
+    let subjects = crate::subject::Subjects::of(lab);
+    let (sender, beats) = mpsc::channel();
+    let _task = bus.subscribe(&subjects.beats(), move |incoming| {
+        let _gone = decode::<crate::Beat>(&incoming.payload).map(|beat| sender.send(beat));
+    })?;
+    bus.flush();
+    bus.publish(&subjects.hello(), &())?;
+    let until = std::time::Instant::now() + patience;
+    let mut found = HashMap::new();
+    while let Ok(beat) = beats.recv_timeout(until.saturating_duration_since(std::time::Instant::now())) {
+        found.insert(beat.agent.clone(), beat);
+    }
+    let mut found: Vec<_> = found.into_values().collect();
+    found.sort_by(|a, b| a.agent.cmp(&b.agent));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_starts_load_from_beyond_the_host_without_tls_and_a_key() {
+        let of = |url: &str, key: bool| Connection {
+            url: url.into(),
+            key: key.then(|| "seed".into()),
+            ..Connection::default()
+        };
+        for (url, key) in [
+            ("nats://10.0.0.1:4222", true),
+            ("tls://db1:4222", false),
+            ("nats://[2001:db8::1]:4222", true),
+            ("nats://127.0.0.1.example.org:4222", true),
+            ("nats://localhost.example.org:4222", true),
+        ] {
+            let error = of(url, key).check().unwrap_err().to_string();
+            assert!(error.contains("TLS and keys"), "{url}: {error}");
+        }
+        for (url, key) in [("nats://127.0.0.1:4222", false), ("nats://[::1]:4222", false), ("tls://db1:4222", true)] {
+            of(url, key).check().unwrap();
+        }
+        let error = of("nats://me:secret@127.0.0.1:4222", true).check().unwrap_err().to_string();
+        assert!(error.contains("--nats-key") && !error.contains("secret"), "{error}");
+        assert!(of("http://127.0.0.1", true).check().is_err());
+    }
+}

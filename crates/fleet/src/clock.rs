@@ -1,0 +1,274 @@
+//! The offset between two hosts' clocks from exchanges of messages, with a bound that holds.
+//!
+//! The controller notes `t0`, the agent answers with the times `t1` and `t2` of its own clock, the controller notes `t3`. The
+//! agent's clock minus the controller's, at the middle of the exchange, is ((t1−t0)+(t2−t3))/2, and wrong by at most half of
+//! the time that the messages took, however that was divided between them (RFC 5905, section 8). One exchange is therefore
+//! an interval that contains the offset. If the clocks differ by a constant rate, the offsets of all exchanges are on one
+//! line through all these intervals: the lines that fit bound the offset at every other moment, without any assumption
+//! about the distribution of delays.
+
+use kelvin_measure::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// By how much two clocks can run apart: 200 ns in a millisecond, twice what a bad quartz deviates.
+const MOST_DRIFT: f64 = 200e-6;
+
+/// Iterations of a search on an interval; each halves what is left, or takes a third of it off.
+const STEPS: u32 = 100;
+
+/// Exchanges that are kept; beyond that, of two neighbours the slower one is dropped.
+const KEPT: usize = 512;
+
+/// One exchange: two times of the controller's clock around two of the agent's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// The controller sent, by its clock.
+    pub t0: Nanos,
+    /// The agent received and sent, by its own.
+    pub t1: Nanos,
+    /// See `t1`.
+    pub t2: Nanos,
+    /// The controller received.
+    pub t3: Nanos,
+}
+
+impl Exchange {
+    /// The time that the messages took; none of an exchange whose times are out of order.
+    pub fn delay(&self) -> Option<Nanos> {
+        let whole = self.t3.checked_sub(self.t0)?;
+        whole.checked_sub(self.t2.checked_sub(self.t1)?)
+    }
+
+    /// The agent's clock minus the controller's at [`Exchange::middle`].
+    fn offset(&self) -> i128 {
+        let forth = i128::from(self.t1) - i128::from(self.t0);
+        let back = i128::from(self.t2) - i128::from(self.t3);
+        i128::midpoint(forth, back)
+    }
+
+    fn middle(&self) -> Nanos {
+        self.t0.midpoint(self.t3)
+    }
+}
+
+/// What is known of an agent's clock.
+#[derive(Debug, Clone, Default)]
+pub struct ClockEstimate {
+    exchanges: Vec<Exchange>,
+    /// How many there were, dropped ones included.
+    count: u32,
+}
+
+/// The agent's clock minus the controller's at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Offset {
+    /// The middle of what is possible, in nanoseconds.
+    pub nanos: i128,
+    /// The offset differs from it by at most this.
+    pub bound: Nanos,
+    /// Nanoseconds per second that the agent's clock gains on the controller's: the middle of what is possible.
+    pub drift: f64,
+}
+
+impl ClockEstimate {
+    /// Takes an exchange; one with impossible times is ignored.
+    pub fn add(&mut self, exchange: Exchange) {
+        if exchange.delay().is_none() {
+            return;
+        }
+        self.count += 1;
+        self.exchanges.push(exchange);
+        if self.exchanges.len() > KEPT {
+            let faster = |pair: &[Exchange]| pair.iter().min_by_key(|exchange| exchange.delay()).copied();
+            self.exchanges = self.exchanges.chunks(2).filter_map(faster).collect();
+        }
+    }
+
+    /// How many exchanges there were.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The smallest time that an exchange's messages took.
+    pub fn smallest_delay(&self) -> Option<Nanos> {
+        self.exchanges.iter().filter_map(Exchange::delay).min()
+    }
+
+    /// The offset when the controller's clock shows `at`; none without an exchange.
+    pub fn at(&self, at: Nanos) -> Option<Offset> {
+        let base = self.exchanges.first()?.offset();
+        let strips: Vec<Strip> = self.exchanges.iter().map(|exchange| Strip::of(exchange, base, at)).collect();
+        let (low, high, drift) = feasible(&strips).unwrap_or_else(|| loose(&strips));
+        let middle = f64::midpoint(low, high);
+        Some(Offset {
+            nanos: base + middle.round() as i128,
+            // What rounding took is within one nanosecond.
+            bound: ((high - low) / 2.0).ceil() as Nanos + 1,
+            drift: drift * 1e9,
+        })
+    }
+}
+
+/// The offsets that an exchange allows at a moment, relative to a base; the moment relative to the one that is asked for.
+#[derive(Debug, Clone, Copy)]
+struct Strip {
+    at: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Strip {
+    fn of(exchange: &Exchange, base: i128, at: Nanos) -> Self {
+        let (middle, half) = ((exchange.offset() - base) as f64, exchange.delay().unwrap_or(0) as f64 / 2.0);
+        // The agent's own part of an exchange is short: within it the clocks do not drift by a nanosecond.
+        let at = exchange.middle() as f64 - at as f64;
+        Self { at, low: middle - half - 1.0, high: middle + half + 1.0 }
+    }
+}
+
+/// The lowest and highest offset at the moment asked for, over all lines through every strip, and the middle of their slopes.
+/// None when no line fits: then the rate was not constant.
+fn feasible(strips: &[Strip]) -> Option<(f64, f64, f64)> {
+    let highest = |slope: f64| strips.iter().map(|s| s.high - slope * s.at).fold(f64::INFINITY, f64::min);
+    let lowest = |slope: f64| strips.iter().map(|s| s.low - slope * s.at).fold(f64::NEG_INFINITY, f64::max);
+    // Concave: the slopes with room are one interval.
+    let room = |slope: f64| highest(slope) - lowest(slope);
+    let best = maximum(-MOST_DRIFT, MOST_DRIFT, room);
+    if room(best) < 0.0 {
+        return None;
+    }
+    let (least, most) = (border(best, -MOST_DRIFT, room), border(best, MOST_DRIFT, room));
+    let high = highest(maximum(least, most, highest));
+    let low = lowest(maximum(least, most, |slope| -lowest(slope)));
+    Some((low.min(high), high.max(low), f64::midpoint(least, most)))
+}
+
+/// The same with a rate that may change, within [`MOST_DRIFT`]; strips that exclude each other widen the answer.
+fn loose(strips: &[Strip]) -> (f64, f64, f64) {
+    let apart = |strip: &Strip| MOST_DRIFT * strip.at.abs();
+    let high = strips.iter().map(|s| s.high + apart(s)).fold(f64::INFINITY, f64::min);
+    let low = strips.iter().map(|s| s.low - apart(s)).fold(f64::NEG_INFINITY, f64::max);
+    (low.min(high), high.max(low), 0.0)
+}
+
+/// Where a concave function is largest on an interval.
+fn maximum(mut from: f64, mut to: f64, function: impl Fn(f64) -> f64) -> f64 {
+    for _ in 0..STEPS {
+        let third = (to - from) / 3.0;
+        if function(from + third) < function(to - third) {
+            from += third;
+        } else {
+            to -= third;
+        }
+    }
+    f64::midpoint(from, to)
+}
+
+/// The last slope from `inside` towards `outside` that has room.
+fn border(inside: f64, outside: f64, room: impl Fn(f64) -> f64) -> f64 {
+    if room(outside) >= 0.0 {
+        return outside;
+    }
+    let (mut inside, mut outside) = (inside, outside);
+    for _ in 0..STEPS {
+        let middle = f64::midpoint(inside, outside);
+        if room(middle) >= 0.0 {
+            inside = middle;
+        } else {
+            outside = middle;
+        }
+    }
+    // The excluded side: rounding must not make the bound too small.
+    outside
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// An agent's clock that is off by `shift` at the controller's 0 and gains `drift` of the time.
+    fn agent_time(at: Nanos, shift: i64, drift: f64) -> Nanos {
+        (at as i128 + i128::from(shift) + (at as f64 * drift).round() as i128) as Nanos
+    }
+
+    fn estimate(shift: i64, drift: f64, exchanges: &[(u64, u64, u64)]) -> ClockEstimate {
+        let mut estimate = ClockEstimate::default();
+        for &(start, forth, back) in exchanges {
+            let t0 = 10_000_000_000 + start;
+            let (arrives, leaves) = (t0 + forth, t0 + forth + 1_000);
+            estimate.add(Exchange {
+                t0,
+                t1: agent_time(arrives, shift, drift),
+                t2: agent_time(leaves, shift, drift),
+                t3: leaves + back,
+            });
+        }
+        estimate
+    }
+
+    proptest! {
+        /// The true offset is within the bound at any moment, whatever the delays and however they are divided.
+        #[test]
+        fn the_bound_holds(
+            shift in -3_000_000_000_i64..3_000_000_000,
+            drift in -190e-6_f64..190e-6,
+            exchanges in prop::collection::vec((0_u64..60_000_000_000, 1_000_u64..5_000_000, 1_000_u64..5_000_000), 1..60),
+            at in 10_000_000_000_u64..80_000_000_000,
+        ) {
+            let offset = estimate(shift, drift, &exchanges).at(at).unwrap();
+            let real = agent_time(at, shift, drift) as i128 - at as i128;
+            let error = (offset.nanos - real).unsigned_abs();
+            prop_assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, really {real}");
+        }
+
+        /// Exchanges before and after a moment bound it closer than half the smallest delay plus the drift allowed between.
+        #[test]
+        fn more_exchanges_never_loosen_the_bound(
+            drift in -150e-6_f64..150e-6,
+            exchanges in prop::collection::vec((0_u64..20_000_000_000, 50_000_u64..900_000, 50_000_u64..900_000), 2..40),
+        ) {
+            let at = 20_000_000_000;
+            let few = estimate(5, drift, &exchanges[..exchanges.len() / 2 + 1]).at(at).unwrap();
+            let all = estimate(5, drift, &exchanges).at(at).unwrap();
+            prop_assert!(all.bound <= few.bound + 2, "{all:?} after {few:?}");
+        }
+    }
+
+    #[test]
+    fn drift_is_found_and_carried_on() {
+        let exchanges: Vec<_> = (0..20).map(|n| (n * 500_000_000, 100_000 + n * 1_000, 120_000)).collect();
+        let estimate = estimate(3_000_000_000, 50e-6, &exchanges);
+        let offset = estimate.at(15_000_000_000).unwrap();
+        assert!((offset.drift - 50_000.0).abs() < 25_000.0, "{offset:?}");
+        let real = 3_000_000_000 + 750_000;
+        assert!((offset.nanos - real).unsigned_abs() <= u128::from(offset.bound), "{offset:?}");
+        assert!(offset.bound < 200_000, "{offset:?}");
+        assert_eq!((estimate.count(), estimate.smallest_delay()), (20, Some(220_000)));
+    }
+
+    #[test]
+    fn impossible_times_are_no_exchange() {
+        let mut estimate = ClockEstimate::default();
+        estimate.add(Exchange { t0: 10, t1: 5, t2: 4, t3: 20 });
+        estimate.add(Exchange { t0: 10, t1: 5, t2: 6, t3: 9 });
+        estimate.add(Exchange { t0: 10, t1: 0, t2: 50, t3: 20 });
+        assert_eq!(estimate.at(10), None);
+    }
+
+    #[test]
+    fn a_clock_that_jumped_widens_the_bound_instead_of_hiding_it() {
+        let mut estimate = estimate(0, 0.0, &[(0, 1_000, 1_000), (1_000, 1_000, 1_000)]);
+        estimate.add(Exchange { t0: 10_000_005_000, t1: 11_000_006_000, t2: 11_000_006_000, t3: 10_000_007_000 });
+        assert!(estimate.at(10_000_000_000).unwrap().bound > 400_000_000);
+    }
+
+    #[test]
+    fn the_number_of_kept_exchanges_has_a_limit() {
+        let many: Vec<_> = (0..3000).map(|n| (n * 10_000_000, 50_000 + n % 7 * 1_000, 50_000)).collect();
+        let estimate = estimate(0, 1e-6, &many);
+        assert!(estimate.exchanges.len() <= KEPT);
+        assert_eq!(estimate.count(), 3000);
+    }
+}

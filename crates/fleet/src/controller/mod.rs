@@ -1,0 +1,424 @@
+//! The controller's side of a fleet: finds the agents, has them open the run's target, and is what the run has as its `Fleet`.
+
+mod exchanges;
+mod point;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use kelvin_run::fleet::{Fleet, FleetPoint, RemoteGenerators};
+use kelvin_run::{RunError, Spec};
+use kelvin_workload::Stop;
+
+use crate::agent::ALONE;
+use crate::bus::{Bus, Task};
+use crate::error::FleetError;
+use crate::message::{
+    AgentState, Answer, Arm, Assembler, Beat, Command, ControllerBeat, Output, Prepare, clean, decode, encode,
+};
+use crate::subject::{Name, Subjects};
+use exchanges::AgentClocks;
+use point::ArmedPoint;
+
+type Result<T> = std::result::Result<T, FleetError>;
+
+/// How long agents are waited for that are called by name, and any that are not.
+const CALL: Duration = Duration::from_secs(5);
+const ANY: Duration = Duration::from_millis(1500);
+
+/// How long an agent may take to open the target.
+const OPENING: Duration = Duration::from_mins(2);
+
+/// How long the answer to a command may take that is only noted.
+const NOTED: Duration = Duration::from_secs(5);
+
+/// Between two of the controller's beats.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// Without a beat for so long an agent is suspect, or lost.
+const SUSPECT: Duration = Duration::from_secs(3);
+const LOST: Duration = Duration::from_secs(10);
+
+/// Without the server of NATS for so long every agent is lost.
+const UNREACHABLE: Duration = Duration::from_secs(30);
+
+/// How often it is looked for what agents do while they get ready.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Exchanges of times once the users are connected.
+const EXCHANGES: u32 = 16;
+
+/// An agent of the run.
+#[derive(Debug, Clone)]
+struct FleetAgent {
+    name: Name,
+    process: u64,
+    synchronisation: Option<String>,
+}
+
+/// What was heard of the agents, and when.
+#[derive(Default)]
+struct HeardBeats(Mutex<HashMap<Name, (Instant, Beat)>>);
+
+impl HeardBeats {
+    fn beats(&self) -> MutexGuard<'_, HashMap<Name, (Instant, Beat)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The agents of a run.
+pub struct NatsFleet {
+    bus: Arc<Bus>,
+    subjects: Subjects,
+    run: Name,
+    spec: String,
+    agents: Mutex<Vec<FleetAgent>>,
+    names: Vec<Name>,
+    heard: Arc<HeardBeats>,
+    inbox: Mutex<Inbox>,
+    prepared: AtomicBool,
+    ended: AtomicBool,
+    _tasks: Vec<Task>,
+    follow: Mutex<Option<Task>>,
+}
+
+/// What agents have said, in their order.
+struct Inbox {
+    sender: mpsc::Sender<(usize, Result<Output>)>,
+    outputs: mpsc::Receiver<(usize, Result<Output>)>,
+    /// The number of each agent's next message.
+    next: Vec<u64>,
+    /// When the server of NATS was last out of reach, and since when it is.
+    back: Option<Instant>,
+    away: Option<Instant>,
+}
+
+/// Agents that have answered.
+pub struct CalledAgents {
+    bus: Arc<Bus>,
+    subjects: Subjects,
+    agents: Vec<FleetAgent>,
+    heard: Arc<HeardBeats>,
+    beats: Task,
+}
+
+impl CalledAgents {
+    /// Calls the agents of these names, or all that are idle when there are no names.
+    pub fn call(bus: Bus, lab: &Name, names: &[Name]) -> Result<Self> {
+        let (bus, subjects) = (Arc::new(bus), Subjects::of(lab));
+        let heard = Arc::new(HeardBeats::default());
+        let hears = Arc::clone(&heard);
+        let beats = bus.subscribe(&subjects.beats(), move |incoming| {
+            if let Ok(beat) = decode::<Beat>(&incoming.payload) {
+                // An agent's key lets it send its own beats only: the subject says whose they are.
+                if incoming.subject.ends_with(&format!(".{}", beat.agent)) {
+                    hears.beats().insert(beat.agent.clone(), (Instant::now(), beat));
+                }
+            }
+        })?;
+        bus.flush();
+        bus.publish(&subjects.hello(), &())?;
+        let agents = wait_for_agents(&heard, names)?;
+        Ok(Self { bus, subjects, agents, heard, beats })
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> u32 {
+        self.agents.len() as u32
+    }
+
+    /// The first of them, for a run of this specification.
+    pub fn take(mut self, count: u32, spec: &Spec) -> Result<NatsFleet> {
+        self.agents.truncate(count as usize);
+        let Self { bus, subjects, agents, heard, beats } = self;
+        let run: Name = format!("{}-{}", jiff::Timestamp::now().as_millisecond(), std::process::id())
+            .parse()
+            .map_err(FleetError::Message)?;
+        let beating = beat_for(&bus, subjects.controller(&run), &run);
+        let (sender, outputs) = mpsc::channel();
+        let next = vec![0; agents.len()];
+        Ok(NatsFleet {
+            names: agents.iter().map(|agent| agent.name.clone()).collect(),
+            bus,
+            subjects,
+            run,
+            spec: spec.to_toml(),
+            agents: Mutex::new(agents),
+            heard,
+            inbox: Mutex::new(Inbox { sender, outputs, next, back: None, away: None }),
+            prepared: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            _tasks: vec![beats, beating],
+            follow: Mutex::new(None),
+        })
+    }
+}
+
+impl NatsFleet {
+    /// The run's name among those of the lab; agents label their own files with it.
+    pub fn run(&self) -> &Name {
+        &self.run
+    }
+
+    /// The run is over: agents close their files. What is stored of it is removed when nothing is missing.
+    pub fn finish(&self) -> Result<()> {
+        if self.ended.swap(true, Ordering::AcqRel) || !self.prepared.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let end = encode(&Command::End { run: self.run.clone() })?;
+        let questions = self.names.iter().map(|name| (self.subjects.command(name), end.clone())).collect();
+        let answers = self.bus.ask::<Answer>(questions, NOTED);
+        if answers.iter().all(|answer| matches!(answer, Ok(Answer::Accepted))) {
+            self.bus.remove_stream(&self.subjects.stream(&self.run))?;
+        }
+        Ok(())
+    }
+
+    fn agents(&self) -> MutexGuard<'_, Vec<FleetAgent>> {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a command that is not answered.
+    fn order(&self, name: &Name, command: &Command) {
+        // An agent that does not hear it stops by itself.
+        let _lost = self.bus.publish(&self.subjects.command(name), command);
+    }
+
+    /// Has the agents open the target, at the first point: by then there are data.
+    fn prepare(&self, stop: &Stop, waiting: &mut dyn FnMut() -> std::result::Result<(), RunError>) -> std::result::Result<(), RunError> {
+        if self.prepared.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let stream = self.subjects.stream(&self.run);
+        self.bus.make_stream(&stream, vec![self.subjects.outputs(&self.run)]).map_err(started)?;
+        let prepare =
+            Command::Prepare(Prepare { run: self.run.clone(), spec: self.spec.clone(), alone: ALONE.as_secs_f64() });
+        let command = encode(&prepare).map_err(started)?;
+        let commands = self.names.iter().map(|_| command.clone()).collect();
+        self.prepared.store(true, Ordering::Release);
+        let answers = self.ask(commands, OPENING, stop, waiting)?;
+        for (agent, answer) in self.agents().iter_mut().zip(answers) {
+            if let Answer::Prepared { synchronisation } = answer {
+                agent.synchronisation = synchronisation.as_deref().map(clean);
+            }
+        }
+        *self.follow.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.follow(stream));
+        Ok(())
+    }
+
+    /// Hands what the agents have said to the inbox.
+    fn follow(&self, stream: String) -> Task {
+        let numbers: HashMap<String, usize> =
+            (0..).zip(&self.names).map(|(number, name)| (self.subjects.output(&self.run, name), number)).collect();
+        let mut parts: Vec<Assembler> = self.names.iter().map(|_| Assembler::default()).collect();
+        let sender = self.inbox().sender.clone();
+        self.bus.follow(stream, move |incoming| {
+            let Some(&number) = numbers.get(&incoming.subject) else { return true };
+            let output = match parts[number].take(&incoming.payload) {
+                Ok(Some(message)) => decode::<Output>(&message),
+                Ok(None) => return true,
+                Err(error) => Err(error),
+            };
+            sender.send((number, output)).is_ok()
+        })
+    }
+
+    /// Gives each of the first agents its command, and waits for all answers; a refusal is an error.
+    fn ask(
+        &self,
+        commands: Vec<Vec<u8>>,
+        patience: Duration,
+        stop: &Stop,
+        waiting: &mut dyn FnMut() -> std::result::Result<(), RunError>,
+    ) -> std::result::Result<Vec<Answer>, RunError> {
+        let count = commands.len();
+        let questions = self.names.iter().map(|name| self.subjects.command(name)).zip(commands).collect();
+        let asked = self.bus.ask_each::<Answer>(questions, patience);
+        let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
+        let mut refused = Vec::new();
+        let mut left = count;
+        while left > 0 {
+            if stop.requested() {
+                return Err(RunError::Interrupted);
+            }
+            waiting()?;
+            let Ok((number, answer)) = asked.answers.recv_timeout(TICK) else { continue };
+            left -= 1;
+            let agent = &self.names[number];
+            match answer {
+                Ok(Answer::Refused(why)) => refused.push(format!("agent {agent}: {}", clean(&why))),
+                Ok(answer) => answers[number] = Some(answer),
+                Err(error) => refused.push(format!("agent {agent}: {error}")),
+            }
+        }
+        if refused.is_empty() {
+            return Ok(answers.into_iter().flatten().collect());
+        }
+        refused.sort();
+        Err(RunError::Start(refused.join("; ")))
+    }
+
+    /// How many users are connected, and whether all of the point's are.
+    fn connected(&self, point: &FleetPoint<'_>) -> (u64, bool) {
+        let beats = self.heard.beats();
+        let (mut users, mut all) = (0, true);
+        for (name, assignment) in self.names.iter().zip(point.assignments) {
+            let of = assignment.point;
+            match beats.get(name).map(|(_, beat)| &beat.state) {
+                Some(AgentState::Armed { point }) if *point == of => users += u64::from(assignment.range.count()),
+                Some(AgentState::Connecting { point, done }) if *point == of => {
+                    (users, all) = (users + done, false);
+                }
+                _ => all = false,
+            }
+        }
+        (users, all)
+    }
+
+    /// How long nothing was heard of an agent while the server could be reached.
+    fn silence(&self, agent: &FleetAgent, back: Option<Instant>) -> Duration {
+        let beats = self.heard.beats();
+        let Some((heard, _)) = beats.get(&agent.name) else { return LOST };
+        back.map_or(*heard, |back| back.max(*heard)).elapsed()
+    }
+
+    /// Whether an agent that lives is still the one that was armed: not one that was started again, or gave the run up.
+    fn is_ours(&self, agent: &FleetAgent) -> bool {
+        let ours = |(_, beat): &(Instant, Beat)| {
+            beat.process == agent.process && beat.run.as_ref() == Some(&self.run)
+        };
+        self.heard.beats().get(&agent.name).is_some_and(ours)
+    }
+}
+
+impl Fleet for NatsFleet {
+    fn hosts(&self) -> Vec<String> {
+        self.names.iter().map(Name::to_string).collect()
+    }
+
+    fn arm<'a>(
+        &'a self,
+        point: &FleetPoint<'_>,
+        connected: &mut dyn FnMut(u64) -> std::result::Result<(), RunError>,
+    ) -> std::result::Result<Box<dyn RemoteGenerators + 'a>, RunError> {
+        self.prepare(point.stop, &mut || connected(0))?;
+        let count = point.assignments.len();
+        if count > self.names.len() {
+            let there = self.names.len();
+            return Err(RunError::Start(format!("{count} hosts are needed; the fleet has {there}")));
+        }
+        let index = point.assignments.first().map_or(0, |assignment| assignment.point);
+        let arm = |assignment: &kelvin_run::fleet::GeneratorAssignment| {
+            encode(&Command::Arm(Box::new(Arm { run: self.run.clone(), assignment: assignment.clone() })))
+        };
+        let commands: Result<Vec<Vec<u8>>> = point.assignments.iter().map(arm).collect();
+        let subjects = self.names[..count].iter().map(|name| self.subjects.clock(name)).collect();
+        let clocks = AgentClocks::new(subjects, point.clock);
+        // From here on its end, in whatever way, ends the load of those that are armed.
+        let mut armed = ArmedPoint::new(self, index, self.agents()[..count].to_vec(), clocks);
+        self.ask(commands.map_err(started)?, NOTED, point.stop, &mut || connected(0))?;
+        loop {
+            if point.stop.requested() {
+                return Err(RunError::Interrupted);
+            }
+            if let Some(why) = armed.refusal() {
+                return Err(RunError::Start(why));
+            }
+            let (users, all) = self.connected(point);
+            connected(users)?;
+            if all {
+                break;
+            }
+            std::thread::sleep(TICK);
+        }
+        armed.exchange(EXCHANGES);
+        Ok(Box::new(armed))
+    }
+}
+
+impl Drop for NatsFleet {
+    fn drop(&mut self) {
+        if !self.ended.load(Ordering::Acquire) && self.prepared.load(Ordering::Acquire) {
+            for name in &self.names {
+                self.order(name, &Command::End { run: self.run.clone() });
+            }
+        }
+    }
+}
+
+/// Why a run cannot start.
+fn started(error: FleetError) -> RunError {
+    RunError::Start(error.to_string())
+}
+
+/// The controller's beats, for as long as the task is there.
+fn beat_for(bus: &Bus, subject: String, run: &Name) -> Task {
+    let (client, beat) = (bus.client(), encode(&ControllerBeat { run: run.clone() }).unwrap_or_default());
+    bus.spawn(async move {
+        loop {
+            if client.connection_state() == async_nats::connection::State::Connected {
+                // The next one follows.
+                let _lost = client.publish(subject.clone(), beat.clone().into()).await;
+            }
+            tokio::time::sleep(BEAT).await;
+        }
+    })
+}
+
+/// Waits until all these are heard, or for some time for any.
+fn wait_for_agents(heard: &HeardBeats, names: &[Name]) -> Result<Vec<FleetAgent>> {
+    let since = Instant::now();
+    loop {
+        let beats = heard.beats();
+        let missing: Vec<String> =
+            names.iter().filter(|name| !beats.contains_key(name)).map(Name::to_string).collect();
+        let waited = since.elapsed();
+        let done = if names.is_empty() { waited > ANY } else { missing.is_empty() };
+        if !done && waited <= CALL {
+            drop(beats);
+            std::thread::sleep(TICK);
+            continue;
+        }
+        if !missing.is_empty() {
+            let mut there: Vec<String> = beats.keys().map(Name::to_string).collect();
+            there.sort();
+            let there = if there.is_empty() { "none".into() } else { there.join(", ") };
+            return Err(FleetError::Refused(format!(
+                "no answer from {}; agents that answer: {there}",
+                missing.join(", ")
+            )));
+        }
+        let mut chosen: Vec<&Beat> = match names {
+            [] => beats.values().map(|(_, beat)| beat).filter(|beat| beat.state == AgentState::Idle).collect(),
+            names => names.iter().filter_map(|name| beats.get(name)).map(|(_, beat)| beat).collect(),
+        };
+        if names.is_empty() {
+            chosen.sort_by(|a, b| a.agent.cmp(&b.agent));
+        }
+        if chosen.is_empty() {
+            return Err(FleetError::Refused("no idle agent answers; start some with kelvin agent".into()));
+        }
+        return chosen.into_iter().map(usable).collect();
+    }
+}
+
+/// An agent that can work for us now.
+fn usable(beat: &Beat) -> Result<FleetAgent> {
+    let agent = beat.agent.to_string();
+    let own = env!("CARGO_PKG_VERSION");
+    if beat.kelvin != own {
+        let why = format!("it is kelvin {}, this is kelvin {own}", clean(&beat.kelvin));
+        return Err(FleetError::Agent { agent, why });
+    }
+    if beat.state != AgentState::Idle {
+        let run = beat.run.as_ref().map_or("another run".into(), |run| format!("run {run}"));
+        return Err(FleetError::Agent { agent, why: format!("it works for {run}") });
+    }
+    Ok(FleetAgent { name: beat.agent.clone(), process: beat.process, synchronisation: None })
+}

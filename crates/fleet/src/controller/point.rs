@@ -1,0 +1,249 @@
+//! One point of a run on the agents: armed, started at one moment, heard until each has said its last word or is lost.
+
+use std::time::{Duration, Instant};
+
+use kelvin_measure::event::HostClock;
+use kelvin_run::RunError;
+use kelvin_run::driver::LoadTimes;
+use kelvin_run::fleet::{GeneratorMessage, RemoteGenerators};
+use kelvin_workload::Stop;
+
+use super::exchanges::AgentClocks;
+use super::{FleetAgent, LOST, NatsFleet, SUSPECT, UNREACHABLE, started};
+use crate::bus::Task;
+use crate::message::{Command, OutputItem, clean, encode};
+
+/// The start lies at least so far ahead, and so many times the slowest exchange.
+const NOTICE: Duration = Duration::from_secs(2);
+const ROUND_TRIPS: u32 = 20;
+
+/// Exchanges right before the start and after the end.
+const EXCHANGES: u32 = 8;
+
+/// The answer to the order to start takes no longer than this.
+const STARTED: Duration = Duration::from_secs(1);
+
+/// What is known of an agent's part.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    /// It has said its last word, or is lost.
+    ended: bool,
+    lost: bool,
+    suspect: bool,
+    /// Since when no sign of it counts, because it is not the one that was armed.
+    gone: Option<Instant>,
+}
+
+/// The generators of one point.
+pub(super) struct ArmedPoint<'a> {
+    fleet: &'a NatsFleet,
+    point: u32,
+    agents: Vec<FleetAgent>,
+    clocks: AgentClocks,
+    progress: Vec<Progress>,
+    times: Option<LoadTimes>,
+    /// The agents' clocks minus the controller's, as used for the start.
+    offsets: Vec<i128>,
+    exchanging: Option<Task>,
+}
+
+impl<'a> ArmedPoint<'a> {
+    pub(super) fn new(fleet: &'a NatsFleet, point: u32, agents: Vec<FleetAgent>, clocks: AgentClocks) -> Self {
+        let progress = vec![Progress::default(); agents.len()];
+        Self { fleet, point, agents, clocks, progress, times: None, offsets: Vec::new(), exchanging: None }
+    }
+
+    pub(super) fn exchange(&self, times: u32) {
+        self.clocks.exchange(&self.fleet.bus, times);
+    }
+
+    /// Why the point cannot be armed: an agent refused, or is lost.
+    pub(super) fn refusal(&mut self) -> Option<String> {
+        self.poll().into_iter().find_map(|(number, message)| match message {
+            GeneratorMessage::Failed(why) | GeneratorMessage::Lost(why) => {
+                Some(format!("agent {}: {why}", self.agents[number].name))
+            }
+            GeneratorMessage::Ended(_) => Some(format!("agent {} ended too early", self.agents[number].name)),
+            GeneratorMessage::Event(_) | GeneratorMessage::Suspect(_) => None,
+        })
+    }
+
+    fn all(&self, command: impl Fn(usize) -> Command) {
+        for (number, agent) in self.agents.iter().enumerate().filter(|(number, _)| !self.progress[*number].ended) {
+            self.fleet.order(&agent.name, &command(number));
+        }
+    }
+
+    /// What agents have said of this point.
+    fn outputs(&mut self, messages: &mut Vec<(usize, GeneratorMessage)>) {
+        let mut inbox = self.fleet.inbox();
+        while let Ok((number, output)) = inbox.outputs.try_recv() {
+            if number >= self.agents.len() {
+                continue;
+            }
+            let failed = |why: String| (number, GeneratorMessage::Failed(why));
+            let output = match output {
+                Ok(output) => output,
+                Err(error) => {
+                    messages.push(failed(error.to_string()));
+                    self.progress[number].ended = true;
+                    continue;
+                }
+            };
+            let next = inbox.next[number];
+            if output.sequence < next {
+                // Sent again after its confirmation was lost.
+                continue;
+            }
+            inbox.next[number] = output.sequence + 1;
+            if output.sequence > next && !self.progress[number].ended {
+                messages.push(failed(format!("its messages {next} to {} are lost", output.sequence - 1)));
+                self.progress[number].ended = true;
+            }
+            for item in output.items {
+                let progress = &mut self.progress[number];
+                let (OutputItem::Event { point, .. }
+                | OutputItem::Ended { point, .. }
+                | OutputItem::Failed { point, .. }) = &item;
+                if *point != self.point || progress.ended {
+                    continue;
+                }
+                messages.push(match item {
+                    OutputItem::Event { event, .. } => (number, GeneratorMessage::Event(event)),
+                    OutputItem::Ended { report, .. } => {
+                        progress.ended = true;
+                        (number, GeneratorMessage::Ended(report))
+                    }
+                    OutputItem::Failed { why, .. } => {
+                        progress.ended = true;
+                        failed(clean(&why))
+                    }
+                });
+            }
+        }
+    }
+
+    /// Whose beats are missing.
+    fn silences(&mut self, messages: &mut Vec<(usize, GeneratorMessage)>) {
+        let (back, away) = {
+            let mut inbox = self.fleet.inbox();
+            if self.fleet.bus.is_connected() {
+                if inbox.away.take().is_some() {
+                    inbox.back = Some(Instant::now());
+                }
+            } else {
+                inbox.away.get_or_insert_with(Instant::now);
+            }
+            (inbox.back, inbox.away)
+        };
+        for (number, agent) in self.agents.iter().enumerate() {
+            let progress = &mut self.progress[number];
+            if progress.ended {
+                continue;
+            }
+            if let Some(since) = away {
+                if since.elapsed() > UNREACHABLE {
+                    (progress.ended, progress.lost) = (true, true);
+                    let why = format!("the server of NATS was out of reach for {} s", UNREACHABLE.as_secs());
+                    messages.push((number, GeneratorMessage::Lost(why)));
+                }
+                continue;
+            }
+            let mut silence = self.fleet.silence(agent, back);
+            if self.fleet.is_ours(agent) {
+                progress.gone = None;
+            } else {
+                // Its last words may be under way.
+                silence = silence.max(progress.gone.get_or_insert_with(Instant::now).elapsed());
+            }
+            if silence >= LOST {
+                (progress.ended, progress.lost) = (true, true);
+                let why = format!("nothing was heard of it for {} s", LOST.as_secs());
+                messages.push((number, GeneratorMessage::Lost(why)));
+            } else if silence >= SUSPECT && !progress.suspect {
+                progress.suspect = true;
+                let why = format!("nothing was heard of it for {} s", SUSPECT.as_secs());
+                messages.push((number, GeneratorMessage::Suspect(why)));
+            } else if silence < SUSPECT {
+                progress.suspect = false;
+            }
+        }
+    }
+}
+
+impl RemoteGenerators for ArmedPoint<'_> {
+    fn notice(&self) -> Duration {
+        let slowest = self.clocks.estimates().iter().filter_map(crate::clock::ClockEstimate::smallest_delay).max();
+        NOTICE.max(ROUND_TRIPS * Duration::from_nanos(slowest.unwrap_or(0)))
+    }
+
+    fn start(&mut self, times: LoadTimes) -> Result<(), RunError> {
+        self.exchange(EXCHANGES);
+        let mut commands = Vec::with_capacity(self.agents.len());
+        for (agent, estimate) in self.agents.iter().zip(self.clocks.estimates()) {
+            let offset = estimate.at(times.begin).ok_or_else(|| {
+                RunError::Start(format!("agent {}: its clock does not answer", agent.name))
+            })?;
+            self.offsets.push(offset.nanos);
+            let times = times.shifted(offset.nanos);
+            let start = Command::Start { run: self.fleet.run.clone(), point: self.point, times };
+            commands.push(encode(&start).map_err(started)?);
+        }
+        // Never: an order to start is answered sooner than anybody could ask to stop, or the start fails.
+        let stop = Stop::new();
+        self.fleet.ask(commands, STARTED, &stop, &mut || Ok(()))?;
+        self.times = Some(times);
+        self.exchanging = Some(self.clocks.go_on(&self.fleet.bus));
+        Ok(())
+    }
+
+    fn end_at(&mut self, times: LoadTimes) {
+        let ordered = |number: usize| Command::EndAt {
+            run: self.fleet.run.clone(),
+            point: self.point,
+            times: times.shifted(self.offsets.get(number).copied().unwrap_or(0)),
+        };
+        self.all(ordered);
+    }
+
+    fn abort(&mut self) {
+        self.all(|_| Command::Abort { run: self.fleet.run.clone() });
+    }
+
+    fn poll(&mut self) -> Vec<(usize, GeneratorMessage)> {
+        let mut messages = Vec::new();
+        self.outputs(&mut messages);
+        self.silences(&mut messages);
+        messages
+    }
+
+    fn clocks(&mut self) -> Vec<Option<HostClock>> {
+        self.exchanging = None;
+        self.exchange(EXCHANGES);
+        let begin = self.times.map_or(0, |times| times.begin);
+        let estimates = self.clocks.estimates();
+        let of = |(number, (agent, estimate)): (usize, (&FleetAgent, crate::clock::ClockEstimate))| {
+            let used = *self.offsets.get(number)?;
+            let known = estimate.at(begin)?;
+            Some(HostClock {
+                offset: i64::try_from(used).ok()?,
+                bound: known.bound,
+                drift_ppb: known.drift.round() as i64,
+                // The agent began when its clock showed the ordered time plus the offset that was used.
+                start_error: i64::try_from(used - known.nanos).ok()?,
+                exchanges: estimate.count(),
+                round_trip: estimate.smallest_delay()?,
+                synchronisation: agent.synchronisation.clone(),
+            })
+        };
+        self.agents.iter().zip(estimates).enumerate().map(of).collect()
+    }
+}
+
+impl Drop for ArmedPoint<'_> {
+    fn drop(&mut self) {
+        if self.progress.iter().any(|progress| !progress.ended) {
+            self.abort();
+        }
+    }
+}

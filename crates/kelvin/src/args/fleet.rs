@@ -1,0 +1,155 @@
+//! `kelvin agent`, `kelvin fleet`, and the flags that say where a run's fleet is.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use kelvin_fleet::{Connection, Name};
+use kelvin_run::spec::Span;
+
+/// Where the server of NATS is.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct NatsArgs {
+    /// The fleet of this name that `kelvin fleet up` started on this host
+    #[arg(long, value_name = "NAME", conflicts_with = "nats", help_heading = "Fleet")]
+    pub(crate) fleet: Option<Name>,
+    /// A running server of NATS with JetStream: nats://127.0.0.1:4222, or tls://HOST:4222 beyond this host
+    #[arg(long, value_name = "URL", help_heading = "Fleet")]
+    nats: Option<String>,
+    /// The file of the nkey's seed by which the server knows this side; required beyond this host
+    #[arg(long, value_name = "FILE", requires = "nats", help_heading = "Fleet")]
+    nats_key: Option<PathBuf>,
+    /// The certificate of the authority that signed the server's [default: those of the system]
+    #[arg(long, value_name = "FILE", requires = "nats", help_heading = "Fleet")]
+    nats_ca: Option<PathBuf>,
+    /// This side's certificate, for a server that wants one
+    #[arg(long, value_name = "FILE", requires_all = ["nats", "nats_cert_key"], help_heading = "Fleet")]
+    nats_cert: Option<PathBuf>,
+    /// The key of that certificate
+    #[arg(long, value_name = "FILE", requires = "nats_cert", help_heading = "Fleet")]
+    nats_cert_key: Option<PathBuf>,
+    /// The lab: several fleets on one server have different ones [default: the fleet's, or kelvin]
+    #[arg(long, value_name = "NAME", requires = "nats", help_heading = "Fleet")]
+    lab: Option<Name>,
+}
+
+impl NatsArgs {
+    /// Whether a fleet was named.
+    pub(crate) fn is_given(&self) -> bool {
+        self.fleet.is_some() || self.nats.is_some()
+    }
+
+    /// The server of `--nats`, and its lab.
+    pub(crate) fn given_server(&self) -> Result<Option<(Connection, Name)>> {
+        let Some(url) = &self.nats else { return Ok(None) };
+        let lab = match &self.lab {
+            Some(lab) => lab.clone(),
+            None => "kelvin".parse().map_err(anyhow::Error::msg)?,
+        };
+        let connection = Connection {
+            url: url.clone(),
+            key: self.nats_key.clone(),
+            authority: self.nats_ca.clone(),
+            certificate: self.nats_cert.clone().zip(self.nats_cert_key.clone()),
+        };
+        Ok(Some((connection, lab)))
+    }
+}
+
+/// The fleet of a run.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunFleetArgs {
+    /// Divide the users among these agents, which `kelvin agent` started; or among so many of those that are idle
+    #[arg(long, value_name = "AGENT[,AGENT…]|N", value_delimiter = ',', help_heading = "Fleet")]
+    pub(crate) hosts: Vec<Name>,
+    #[command(flatten)]
+    pub(crate) nats: NatsArgs,
+}
+
+impl RunFleetArgs {
+    /// Whether the run has a fleet.
+    pub(crate) fn is_given(&self) -> bool {
+        self.nats.is_given() || !self.hosts.is_empty()
+    }
+}
+
+/// `kelvin agent`.
+#[derive(Debug, Args)]
+#[command(after_help = "The agent waits for a controller (kelvin run … --hosts), connects its share of the users, starts at the \
+    moment that the controller says, and keeps its own results in its own store as well. It puts load only on the \
+    targets of --allow-target, and finds their passwords where psql and mariadb do: in its own environment and in \
+    its own password files. It stops its load when the controller is silent for longer than --alone.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin agent --fleet lab --name g1 --allow-target postgres://bench@db1/tpcc\n\
+    \x20 kelvin agent --nats tls://10.0.0.1:4222 --nats-key g1.nk --nats-ca ca.pem --name g1 \\\n\
+    \x20              --allow-target postgres://bench@db1/tpcc\n\
+    \n\
+    Exit codes: 0 ended as asked · 2 bad input · 4 with --once: the run lost its controller")]
+pub(crate) struct AgentArgs {
+    /// The agent's name in the fleet [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<Name>,
+    #[command(flatten)]
+    pub(crate) nats: NatsArgs,
+    /// A database that the agent may put load on, as in --target; may be repeated
+    #[arg(long = "allow-target", value_name = "TARGET", required = true)]
+    pub(crate) allow_targets: Vec<String>,
+    /// Stop the load when the controller was not heard for this time; at most 15s
+    #[arg(long, value_name = "TIME", default_value = "15s")]
+    pub(crate) alone: Span,
+    /// End after the first run
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// For tests: show a clock that is SECONDS ahead and drifts by PPM
+    #[arg(long, value_name = "SECONDS,PPM", hide = true)]
+    pub(crate) clock_test_hook: Option<String>,
+}
+
+/// `kelvin fleet`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum FleetCommand {
+    /// Start a server of NATS for a fleet, with a key for the controller and for each agent
+    ///
+    /// It listens on 127.0.0.1 unless --listen gives another address; then it uses TLS with a certificate of the fleet's
+    /// own authority. An agent on another host needs its key (NAME.nk) and ca.pem from the fleet's directory.
+    #[command(after_help = "Examples:
+  kelvin fleet up lab --agents g1,g2,g3
+  kelvin fleet up lab --agents g1,g2 --listen 10.0.0.1 --port 4222")]
+    Up(FleetUpArgs),
+    /// Show the server of a fleet, and its agents
+    Status {
+        #[command(flatten)]
+        of: FleetNameArgs,
+    },
+    /// End the server of a fleet; its keys stay
+    Down {
+        #[command(flatten)]
+        of: FleetNameArgs,
+    },
+}
+
+/// A fleet by its name.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FleetNameArgs {
+    /// The fleet
+    #[arg(default_value = "lab")]
+    pub(crate) name: Name,
+}
+
+/// `kelvin fleet up`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FleetUpArgs {
+    #[command(flatten)]
+    pub(crate) of: FleetNameArgs,
+    /// The names of the agents
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required = true)]
+    pub(crate) agents: Vec<Name>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) listen: IpAddr,
+    /// Port to listen on [default: any free one]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+}

@@ -1,0 +1,167 @@
+//! `kelvin agent`, `kelvin fleet`, and the fleet of a run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedTargets, ClockTestHook};
+use kelvin_fleet::controller::{CalledAgents, NatsFleet};
+use kelvin_fleet::server::{FleetServer, ServerOptions};
+use kelvin_fleet::{AgentState, Beat, Bus, Connection, Name, find_agents};
+use kelvin_lab::directories;
+use kelvin_run::Spec;
+
+use crate::args::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, Global, NatsArgs, RunFleetArgs};
+use crate::exit::Code;
+use crate::{out, paths, signal};
+
+/// How long agents may take to say that they are there.
+const CALL: Duration = Duration::from_millis(1500);
+
+/// Waits for runs.
+pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
+    let targets = AllowedTargets::parse(&args.allow_targets)?;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => {
+            let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            Name::of_host(&host).context("this host has no name; give the agent one with --name")?
+        }
+    };
+    let alone = args.alone.duration();
+    if alone > ALONE || alone.is_zero() {
+        bail!("--alone: more than 0 s and at most {} s", ALONE.as_secs());
+    }
+    let (connection, lab) = server(&args.nats, name.as_str())?;
+    let clock = args.clock_test_hook.as_deref().map(ClockTestHook::parse).transpose()?.unwrap_or_default();
+    let store = paths::store(global.store.as_deref())?;
+    let stop = signal::listen_saying("kelvin: stopping the agent; Ctrl-C again to stop now")?;
+    let options = AgentOptions { name, lab, connection, targets, store, alone, once: args.once, clock };
+    let quiet = global.quiet;
+    let end = agent::serve(&options, &stop, &mut |text| {
+        if !quiet {
+            out::note(&format!("kelvin: {text}"));
+        }
+    })?;
+    Ok(match end {
+        AgentEnd::Ended => Code::Success,
+        AgentEnd::Alone => Code::Aborted,
+    })
+}
+
+/// Runs what was asked for.
+pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
+    match command {
+        FleetCommand::Up(args) => up(args, global),
+        FleetCommand::Status { of } => status(of),
+        FleetCommand::Down { of } => {
+            let ended = of_name(&of.name)?.down()?;
+            out::line(if ended { "stopped" } else { "no server was running" })?;
+            Ok(Code::Success)
+        }
+    }
+}
+
+fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
+    let server = of_name(&args.of.name)?;
+    let options = ServerOptions { listen: args.listen, port: args.port, agents: args.agents.clone() };
+    let state = server.up(&args.of.name, &options)?;
+    out::line(&state.url)?;
+    if !global.quiet {
+        let agent = args.agents.first().map_or("NAME", |name| name.as_str());
+        let mut more = format!("key of each agent: {}\n", server.key("NAME").display());
+        if state.url.starts_with("tls://") {
+            more.push_str(&format!("certificate of the authority: {}\n", server.authority().display()));
+        }
+        more.push_str(&format!(
+            "agents here: kelvin agent --fleet {} --name {agent} --allow-target TARGET",
+            args.of.name
+        ));
+        out::note(&more);
+    }
+    Ok(Code::Success)
+}
+
+fn status(of: &FleetNameArgs) -> Result<Code> {
+    let server = of_name(&of.name)?;
+    let Some(state) = server.state() else {
+        out::line("no server is running")?;
+        return Ok(Code::NotValid);
+    };
+    let bus = Bus::connect(&server.connection("controller")?, "kelvin fleet status", None)?;
+    let agents = find_agents(&bus, &state.lab, CALL)?;
+    out::line(&format!("{}  process {}  {} agents", state.url, state.pid, agents.len()))?;
+    for beat in &agents {
+        out::line(&out::clean(&describe(beat)))?;
+    }
+    Ok(Code::Success)
+}
+
+/// An agent on a line.
+fn describe(beat: &Beat) -> String {
+    let doing = match &beat.state {
+        AgentState::Idle => "idle".into(),
+        AgentState::Preparing => "opening the target".into(),
+        AgentState::Prepared => "ready".into(),
+        AgentState::Connecting { done, .. } => format!("connecting, {done} users"),
+        AgentState::Armed { .. } => "armed".into(),
+        AgentState::Running { .. } => "running".into(),
+    };
+    let run = beat.run.as_ref().map(|run| format!("  run {run}")).unwrap_or_default();
+    format!("  {}  {}  {} CPUs  kelvin {}  {doing}{run}", beat.agent, beat.host, beat.cpus, beat.kelvin)
+}
+
+/// The fleet's directory.
+fn of_name(name: &Name) -> Result<FleetServer> {
+    let directory: PathBuf = directories::data()?.join("fleet").join(name.as_str());
+    Ok(FleetServer::new(directory))
+}
+
+/// The server that was named, for this client of it.
+fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)> {
+    if let Some(given) = args.given_server()? {
+        return Ok(given);
+    }
+    let Some(name) = &args.fleet else {
+        bail!("where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL");
+    };
+    Ok((of_name(name)?.connection(client)?, name.clone()))
+}
+
+/// The agents of a run that names some; `spec` says afterwards how many there are.
+pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<NatsFleet>> {
+    if !args.nats.is_given() {
+        if !args.hosts.is_empty() || spec.load.most_hosts().is_some() {
+            bail!("--hosts: where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL");
+        }
+        return Ok(None);
+    }
+    if spec.is_io() {
+        bail!("I/O jobs run on this host only; a fleet drives the users of a database");
+    }
+    let number = match &args.hosts[..] {
+        [one] => one.as_str().parse::<u32>().ok(),
+        _ => None,
+    };
+    let names = if number.is_some() { &[][..] } else { &args.hosts[..] };
+    let mut distinct = names.to_vec();
+    distinct.sort();
+    distinct.dedup();
+    if distinct.len() < names.len() {
+        bail!("--hosts: an agent is named twice");
+    }
+    let (connection, lab) = server(&args.nats, "controller")?;
+    let bus = Bus::connect(&connection, "kelvin controller", None)?;
+    let agents = CalledAgents::call(bus, &lab, names)?;
+    let there = agents.count();
+    let wanted = number.or(spec.load.most_hosts()).unwrap_or(there);
+    if wanted > there {
+        bail!("{wanted} hosts are needed; {there} idle agents answer");
+    }
+    let swept = spec.load.sweep.as_ref().is_some_and(kelvin_run::spec::Sweep::is_over_hosts);
+    if !swept {
+        spec.load.hosts = Some(std::num::NonZeroU32::new(wanted).context("--hosts: at least 1")?);
+    }
+    spec.validate()?;
+    Ok(Some(agents.take(wanted, spec)?))
+}

@@ -1,0 +1,390 @@
+//! One run from several agents: processes of their own, over a real server of NATS, on a real PostgreSQL.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use kelvin_database::Engine;
+use kelvin_database::postgres::PostgresEngine;
+use serde_json::Value;
+use support::{Place, Server, text, wait_until};
+
+/// Agents on this host, with the server of NATS between them.
+struct TestFleet {
+    place: Place,
+    port: u16,
+    names: Vec<String>,
+    agents: Vec<Child>,
+}
+
+impl TestFleet {
+    /// As many agents for these targets, which go on alone for so long.
+    fn start(count: usize, targets: &[&str], alone: &str, hooks: &[&str]) -> Self {
+        let place = Place::new();
+        let names: Vec<String> = (0..count).map(|number| format!("g{number}")).collect();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut fleet = Self { place, port, names, agents: Vec::new() };
+        fleet.up();
+        for number in 0..count {
+            let name = fleet.names[number].clone();
+            let store = fleet.place.path(&format!("{name}.db"));
+            let mut args = vec!["agent", "--fleet", "lab", "--name", &name, "--alone", alone, "--store"];
+            args.push(store.to_str().unwrap());
+            targets.iter().for_each(|target| args.extend(["--allow-target", target]));
+            if let Some(hook) = hooks.get(number).filter(|hook| !hook.is_empty()) {
+                args.extend(["--clock-test-hook", hook]);
+            }
+            let log = File::create(fleet.place.path(&format!("{name}.log"))).unwrap();
+            let agent = fleet.place.command(&args).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+            fleet.agents.push(agent);
+        }
+        for name in fleet.names.clone() {
+            wait_until(&format!("{name} waits"), Duration::from_secs(20), || {
+                fleet.log(&name).contains("waits for a run")
+            });
+        }
+        fleet
+    }
+
+    /// Starts the server of NATS, always at the same port.
+    fn up(&self) {
+        let agents = self.names.join(",");
+        let port = self.port.to_string();
+        self.place.expect(0, &["fleet", "up", "lab", "--agents", &agents, "--port", &port]);
+    }
+
+    /// Ends the server of NATS as a crash does.
+    fn kill_nats(&self) {
+        let state = std::fs::read(self.place.path(".local/share/kelvin/fleet/lab/state.json")).unwrap();
+        let state: Value = serde_json::from_slice(&state).unwrap();
+        let pid = state["pid"].to_string();
+        assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+        wait_until("NATS is gone", Duration::from_secs(10), || {
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            comm.is_empty() || comm.contains(") Z")
+        });
+    }
+
+    fn log(&self, agent: &str) -> String {
+        std::fs::read_to_string(self.place.path(&format!("{agent}.log"))).unwrap_or_default()
+    }
+
+    fn args<'a>(&'a self, target: &'a str, hosts: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+        let run = ["run", "tproc-c", "--target", target, "--fleet", "lab", "--hosts", hosts, "--accept-noise"];
+        [&run[..], more].concat()
+    }
+
+    /// Starts a run in the background.
+    fn begin(&self, target: &str, hosts: &str, more: &[&str]) -> Child {
+        let args = self.args(target, hosts, more);
+        self.place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn wait_for_start(&self) {
+        for name in &self.names {
+            wait_until(&format!("{name} starts"), Duration::from_secs(30), || {
+                self.log(name).contains("starts at")
+            });
+        }
+        // The order comes two seconds ahead.
+        std::thread::sleep(Duration::from_secs(3));
+    }
+
+    fn wait_until_idle(&self, agents: usize) {
+        wait_until("the agents are idle", Duration::from_secs(30), || {
+            let shown = text(&self.place.run(&["fleet", "status", "lab"]).stdout);
+            shown.lines().filter(|line| line.ends_with("  idle")).count() == agents
+        });
+    }
+
+    /// What an agent's own file says of its last run.
+    fn own(&self, agent: &str) -> Value {
+        let store = self.place.path(&format!("{agent}.db"));
+        let args = ["report", "last", "--json", "--store", store.to_str().unwrap()];
+        serde_json::from_str(&self.place.expect(0, &args)).unwrap()
+    }
+}
+
+impl Drop for TestFleet {
+    fn drop(&mut self) {
+        for agent in &mut self.agents {
+            let _ = agent.kill();
+            let _ = agent.wait();
+        }
+        let _ = self.place.run(&["fleet", "down", "lab"]);
+        if std::thread::panicking() {
+            for name in &self.names {
+                eprintln!("{name}: {}", self.log(name));
+            }
+        }
+    }
+}
+
+/// A server with the data of two warehouses, and copies of them.
+struct Data {
+    server: Server,
+}
+
+impl Data {
+    fn build() -> Self {
+        let server = Server::start();
+        let place = Place::new();
+        place.expect(0, &["build", "tproc-c", "--warehouses", "2", "--target", &server.url()]);
+        Self { server }
+    }
+
+    fn engine(&self, database: &str) -> PostgresEngine {
+        let mut config = self.server.instance.config();
+        config.database = database.into();
+        PostgresEngine::new(config)
+    }
+
+    /// The URL of the database of this name.
+    fn url(&self, database: &str) -> String {
+        let mut config = self.server.instance.config();
+        config.database = database.into();
+        config.to_string()
+    }
+
+    /// A new copy.
+    fn copy(&self, name: &str) -> String {
+        let own = self.server.instance.config().database;
+        let sql = format!("create database {name} template {own}");
+        self.engine("postgres").connect().unwrap().query(&sql).unwrap();
+        self.url(name)
+    }
+
+    /// A number that depends on what the transactions were given, and not on their order.
+    fn inputs(&self, database: &str) -> Vec<i64> {
+        let hash = |columns: &str, table: &str| {
+            format!("select sum(('x' || substr(md5(concat_ws(',', {columns})), 1, 8))::bit(32)::bigint)::bigint from {table}")
+        };
+        let queries = [
+            hash("h_w_id, h_d_id, h_c_w_id, h_c_d_id, h_c_id, h_amount", "history"),
+            hash("ol_w_id, ol_d_id, ol_supply_w_id, ol_i_id, ol_quantity", "order_line"),
+            hash("o_w_id, o_d_id, o_c_id, o_ol_cnt, o_all_local", "orders"),
+            "select count(*) from new_order".to_owned(),
+        ];
+        self.numbers(database, &queries)
+    }
+
+    /// A number for the whole content but for its times.
+    fn content(&self, database: &str) -> Vec<i64> {
+        let queries: Vec<String> = [
+            ("warehouse", "w_id, w_ytd"),
+            ("district", "d_w_id, d_id, d_ytd, d_next_o_id"),
+            ("customer", "c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt, c_data"),
+            ("stock", "s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt"),
+            ("orders", "o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local"),
+            ("new_order", "no_w_id, no_d_id, no_o_id"),
+            ("order_line", "ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount"),
+            ("history", "h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_amount, h_data"),
+        ]
+        .iter()
+        .map(|(table, columns)| {
+            format!(
+                "select sum(('x' || substr(md5(concat_ws(',', {columns})), 1, 8))::bit(32)::bigint)::bigint from {table}"
+            )
+        })
+        .collect();
+        self.numbers(database, &queries)
+    }
+
+    fn numbers(&self, database: &str, queries: &[String]) -> Vec<i64> {
+        let mut session = self.engine(database).connect().unwrap();
+        queries.iter().map(|query| session.query(query).unwrap().int(0, 0).unwrap()).collect()
+    }
+}
+
+/// The exit code of a run that counts, or whose only fault is noise of the machine.
+#[track_caller]
+fn assert_counts(place: &Place, output: &Output) {
+    let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+    let code = output.status.code();
+    assert!(code == Some(0) || code == Some(1) && place.is_noise(), "{code:?}\n{shown}");
+}
+
+/// That agents, seconds and server agree: the run's own invariants, and here once more by hand.
+#[track_caller]
+fn assert_counts_agree(run: &Value) {
+    let point = &run["points"][0];
+    let broken: Vec<&Value> =
+        point["invariants"].as_array().unwrap().iter().filter(|one| one["holds"] == false).collect();
+    let timing = ["generator", "started", "start"];
+    assert!(
+        broken.iter().all(|one| timing.iter().any(|word| one["name"].as_str().unwrap().contains(word))),
+        "{broken:?}"
+    );
+    let hosts = point["hosts"].as_array().unwrap();
+    let sum: u64 = hosts.iter().map(|host| host["headline_count"].as_u64().unwrap()).sum();
+    assert_eq!(Some(sum), point["headline_count"].as_u64(), "{point}");
+    assert!(run["checks"].as_array().unwrap().iter().all(|check| check["holds"] == true), "{}", run["checks"]);
+}
+
+#[test]
+fn a_user_does_the_same_on_any_number_of_agents() {
+    let data = Data::build();
+    let names = ["here8", "on1", "on2", "on4", "here1", "alone1"];
+    let urls: Vec<String> = names.iter().map(|name| data.copy(name)).collect();
+    let targets: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let fleet = TestFleet::start(4, &targets, "15s", &[]);
+    let eight = ["--users", "8", "--transactions", "40", "--no-build", "--check"];
+    let one = ["--users", "1", "--transactions", "150", "--no-build", "--check"];
+    let here = ["run", "tproc-c", "--accept-noise", "--target"];
+    fleet.place.expect(0, &[&here[..], &[targets[0]], &eight[..]].concat());
+    for (target, hosts) in [(targets[1], "g2"), (targets[2], "g3,g1"), (targets[3], "4")] {
+        let output = fleet.begin(target, hosts, &eight).wait_with_output().unwrap();
+        assert_counts(&fleet.place, &output);
+        let run = fleet.place.report("last");
+        assert_counts_agree(&run);
+        let server = run["points"][0]["server_headline_count"].as_u64();
+        assert_eq!(run["points"][0]["headline_count"].as_u64(), server, "{hosts}");
+    }
+    let inputs = data.inputs("here8");
+    for name in &names[1..4] {
+        assert_eq!(data.inputs(name), inputs, "{name}");
+    }
+    fleet.place.expect(0, &[&here[..], &[targets[4]], &one[..]].concat());
+    let output = fleet.begin(targets[5], "g0", &one).wait_with_output().unwrap();
+    assert_counts(&fleet.place, &output);
+    assert_eq!(data.content("alone1"), data.content("here1"));
+    // Each agent has its own share in its own file.
+    let seconds = fleet.own("g1")["points"].as_array().map_or(0, Vec::len);
+    assert!(seconds <= 1, "the share of one run");
+    fleet.wait_until_idle(4);
+}
+
+#[test]
+fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
+    let data = Data::build();
+    let url = data.copy("skew");
+    let fleet = TestFleet::start(3, &[&url], "15s", &["", "3,50", "7,-50"]);
+    let load = ["--users", "3", "--ramp-up", "1s", "--duration", "6s", "--no-build", "--check"];
+    let output = fleet.begin(&url, "g0,g1,g2", &load).wait_with_output().unwrap();
+    assert_counts(&fleet.place, &output);
+    let run = fleet.place.report("last");
+    assert_counts_agree(&run);
+    let point = &run["points"][0];
+    let number = |value: &Value| value.as_f64().unwrap();
+    let at_most = number(&point["start"]["at_most_us"]);
+    // On one host the truth is known: all agents have the kernel's monotonic clock.
+    let starts: Vec<f64> = fleet
+        .names
+        .iter()
+        .map(|name| {
+            let log = fleet.log(name);
+            let at = log.split("starts at ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+            at.parse::<f64>().unwrap() / 1e3
+        })
+        .collect();
+    let spread = starts.iter().copied().fold(f64::MIN, f64::max) - starts.iter().copied().fold(f64::MAX, f64::min);
+    assert!(spread <= at_most, "really {spread} us apart, at most {at_most} said: {}", point["hosts"]);
+    let hosts = point["hosts"].as_array().unwrap();
+    assert_eq!(hosts.iter().map(|host| host["users"].as_u64().unwrap()).sum::<u64>(), 3);
+    // Four exchanges a few seconds apart tell which clock is fast.
+    let drift = |host: usize| number(&hosts[host]["clock_drift_ppm"]);
+    assert!(drift(1) > drift(2), "{hosts:?}");
+}
+
+#[test]
+fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
+    let data = Data::build();
+    let url = data.copy("killed");
+    let mut fleet = TestFleet::start(2, &[&url], "15s", &[]);
+    let load = ["--users", "4", "--ramp-up", "0s", "--duration", "8s", "--no-build", "--check"];
+    let run = fleet.begin(&url, "g0,g1", &load);
+    fleet.wait_for_start();
+    fleet.agents[1].kill().unwrap();
+    fleet.agents[1].wait().unwrap();
+    let since = Instant::now();
+    let output = run.wait_with_output().unwrap();
+    let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(since.elapsed() < Duration::from_secs(40), "{:?}", since.elapsed());
+    let run = fleet.place.report("last");
+    let hosts = run["points"][0]["hosts"].as_array().unwrap();
+    assert!(hosts[0]["lost"].is_null() && hosts[1]["lost"].is_string(), "{hosts:?}");
+    assert!(run["reasons"].to_string().contains("g1"), "{}", run["reasons"]);
+    fleet.wait_until_idle(1);
+}
+
+#[test]
+fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
+    let data = Data::build();
+    let url = data.copy("left");
+    let fleet = TestFleet::start(2, &[&url], "3s", &[]);
+    let load = ["--users", "4", "--ramp-up", "0s", "--duration", "10m", "--no-build"];
+    let mut run = fleet.begin(&url, "g0,g1", &load);
+    fleet.wait_for_start();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    fleet.wait_until_idle(2);
+    let sessions = "select count(*) from pg_stat_activity where datname = 'left' and backend_type = 'client backend'";
+    let left = data.engine("postgres").connect().unwrap().query(sessions).unwrap().int(0, 0).unwrap();
+    assert_eq!(left, 0, "connections of the load");
+    for agent in ["g0", "g1"] {
+        assert!(fleet.log(agent).contains("the controller was not heard for 3 s"), "{}", fleet.log(agent));
+        let seconds = fleet.own(agent)["points"][0]["seconds"].as_array().map_or(0, Vec::len);
+        assert!(seconds >= 2, "{agent} has {seconds} seconds");
+    }
+    // An orderly end is the controller's, and needs no patience.
+    let run = fleet.begin(&url, "g0,g1", &load);
+    std::thread::sleep(Duration::from_secs(6));
+    let pid = run.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}\n{}", text(&output.stdout), text(&output.stderr));
+    fleet.wait_until_idle(2);
+}
+
+#[test]
+fn nothing_is_lost_when_the_server_of_nats_is_killed_and_comes_back() {
+    let data = Data::build();
+    let url = data.copy("gone");
+    let fleet = TestFleet::start(2, &[&url], "15s", &[]);
+    let load = ["--users", "4", "--ramp-up", "0s", "--duration", "13s", "--no-build", "--check"];
+    let run = fleet.begin(&url, "g0,g1", &load);
+    fleet.wait_for_start();
+    fleet.kill_nats();
+    std::thread::sleep(Duration::from_secs(5));
+    fleet.up();
+    let output = run.wait_with_output().unwrap();
+    assert_counts(&fleet.place, &output);
+    let run = fleet.place.report("last");
+    assert_counts_agree(&run);
+    let seconds = run["points"][0]["seconds"].as_array().unwrap();
+    let measured = seconds.iter().filter(|second| second["second"].as_i64().unwrap() >= 0).count();
+    assert!(measured >= 13, "{measured} seconds");
+    fleet.wait_until_idle(2);
+}
+
+#[test]
+fn an_agent_does_what_its_own_list_allows() {
+    let data = Data::build();
+    let (url, other) = (data.copy("mine"), data.copy("theirs"));
+    let fleet = TestFleet::start(1, &[&url], "15s", &[]);
+    let refused = |args: &[&str], words: &[&str]| {
+        let output = fleet.place.run(args);
+        let why = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}\n{why}");
+        assert!(words.iter().all(|word| why.contains(word)), "{args:?}\n{why}");
+    };
+    let load = ["--users", "2", "--transactions", "5", "--no-build"];
+    refused(&fleet.args(&other, "g0", &load), &["g0", "--allow-target"]);
+    refused(&fleet.args(&url, "g0,g9", &load), &["no answer from g9", "g0"]);
+    refused(&fleet.args(&url, "2", &load), &["2 hosts are needed", "1 idle"]);
+    refused(&["run", "tproc-c", "--hosts", "g0"], &["--fleet NAME"]);
+    refused(&["run", "tproc-c", "--nats", "nats://10.255.0.1:4222", "--hosts", "g0"], &["TLS and keys"]);
+    refused(&["agent", "--fleet", "none", "--allow-target", &url], &["kelvin fleet up"]);
+    refused(&["agent", "--fleet", "lab", "--name", "g0", "--allow-target", "postgres"], &["URL"]);
+    refused(&["agent", "--fleet", "lab", "--name", "a.b", "--allow-target", &url], &["a.b"]);
+    // A client without a key is refused by the server.
+    let nats = format!("nats://127.0.0.1:{}", fleet.port);
+    refused(&["run", "tproc-c", "--nats", &nats, "--hosts", "g0", "--target", &url], &["NATS"]);
+    fleet.wait_until_idle(1);
+}

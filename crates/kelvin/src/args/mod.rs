@@ -14,6 +14,8 @@ pub(crate) mod io;
 pub(crate) mod io_plot;
 mod language;
 mod load;
+#[cfg(test)]
+mod manifests;
 mod observation;
 mod observe;
 mod other_tools;

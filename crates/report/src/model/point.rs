@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::errors::{ErrorRow, error_row};
 use super::generator::{GeneratorReport, host_threads};
+use super::host::HostReport;
 use super::latency::{Distribution, LatencyRow, curve, row};
 use super::observed::ObservationReport;
 use super::open_loop::ScheduleReport;

@@ -13,7 +13,8 @@ static SESSION_NAME: OnceLock<String> = OnceLock::new();
 
 /// The name of this run's sessions.
 pub fn session_name() -> &'static str {
-    SESSION_NAME.get_or_init(|| format!("{PROGRAM} {:08x}", RandomState::new().build_hasher().finish() as u32))
+    SESSION_NAME
+        .get_or_init(|| format!("{PROGRAM} {:08x}", RandomState::new().build_hasher().finish() as u32))
 }
 
 /// Takes the session name of the run that this process belongs to. False if a session has another name already.

@@ -89,7 +89,8 @@ fn what_cannot_be_read_ends_with_2() {
 #[test]
 fn the_help_teaches() {
     let place = Place::new();
-    let seen = place.help(&["trace --help", "trace record --help", "trace show --help", "trace cache --help"]);
+    let seen =
+        place.help(&["trace --help", "trace record --help", "trace show --help", "trace cache --help"]);
     insta::assert_snapshot!(seen);
 }
 

@@ -269,8 +269,7 @@ impl HeldLimits {
     /// # Errors
     /// When one cannot be limited, with its name; then none is.
     pub fn hold(wanted: &[Option<Limited<'_>>]) -> Result<Self, StoreBenchError> {
-        let servers: Vec<&Limited<'_>> =
-            wanted.iter().flatten().filter(|one| one.server.is_some()).collect();
+        let servers: Vec<&Limited<'_>> = wanted.iter().flatten().filter(|one| one.server.is_some()).collect();
         for (index, one) in servers.iter().enumerate() {
             if let Some(first) = servers[..index].iter().find(|other| other.server == one.server) {
                 let why = format!("it is the server that {} limits already", first.name);

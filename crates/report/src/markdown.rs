@@ -11,12 +11,7 @@ use kelvin_measure::text::{bounded, ms, printable, rate, seconds, significant_or
 pub fn render(report: &RunReport) -> String {
     let mut out = String::new();
     let label = report.label.as_ref().map_or_else(String::new, |label| format!(" ({})", escaped(label)));
-    let _ = writeln!(
-        out,
-        "## Kelvin run {}{label}: {}\n",
-        report.run,
-        escaped(&report.subject())
-    );
+    let _ = writeln!(out, "## Kelvin run {}{label}: {}\n", report.run, escaped(&report.subject()));
     if let Some(best) = report.best().filter(|_| !report.is_scenario()) {
         let interval = best.within_run.map_or_else(String::new, |p| {
             format!(" ± {:.1} % (95 %, within this run)", p.half_width_percent)

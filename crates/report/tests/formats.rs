@@ -80,7 +80,10 @@ fn tenants_of_a_scenario_are_shown_each_and_never_added_up() {
         assert!(shown.contains("oltp at"), "{shown}");
     }
     assert!(visible.contains("<h1>colocation &lt;1&gt;</h1>") && visible.contains("scenario with 2 tenants"));
-    assert!(visible.contains("Throughput of each tenant, transactions and I") && !visible.contains("class=\"all\""));
+    assert!(
+        visible.contains("Throughput of each tenant, transactions and I")
+            && !visible.contains("class=\"all\"")
+    );
     // The charts have a column for each tenant, and a number for each step.
     let data = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
@@ -90,7 +93,10 @@ fn tenants_of_a_scenario_are_shown_each_and_never_added_up() {
     assert!(point["sources"][1]["headline"][1].is_null() && point["sources"][1]["headline"][30] == 4000.0);
     assert!(point["sources"][1]["p99"][30].as_f64().unwrap() > 9.0, "{point}");
     let steps: Vec<_> = point["marks"].as_array().unwrap().iter().filter(|mark| mark[1] == "step").collect();
-    assert_eq!(steps.iter().map(|step| step[2].as_str().unwrap()).collect::<Vec<_>>(), ["start oltp", "start dss", "the end"]);
+    assert_eq!(
+        steps.iter().map(|step| step[2].as_str().unwrap()).collect::<Vec<_>>(),
+        ["start oltp", "start dss", "the end"]
+    );
     assert!(visible.contains("2: start dss"), "the legend says what the numbers mean");
     insta::assert_snapshot!(texts[0]);
 }

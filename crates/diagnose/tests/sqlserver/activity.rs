@@ -60,10 +60,7 @@ fn waits_are_counted_with_their_signal_part_and_sampled_with_their_page() {
         .filter(|one| one.spins.is_none())
         .map(|one| (one.name.as_str(), one.waits, one.wait_ms))
         .collect();
-    assert_eq!(
-        latches,
-        [("BUFFER", 80_000.0, 80_000.0), ("ACCESS_METHODS_HOBT_VIRTUAL_ROOT", 100.0, 50.0)]
-    );
+    assert_eq!(latches, [("BUFFER", 80_000.0, 80_000.0), ("ACCESS_METHODS_HOBT_VIRTUAL_ROOT", 100.0, 50.0)]);
     let spinlock = report.latches.iter().find(|one| one.name == "LOCK_HASH").unwrap();
     assert_eq!((spinlock.waits, spinlock.spins, spinlock.backoffs), (200.0, Some(50_000.0), Some(3.0)));
     let pair = &report.blocked[0];

@@ -19,7 +19,7 @@ pub use statements::{
     Level, StatementKey, StatementReading, StatementSums, by_query, grown, total, total_ms,
 };
 pub use waits::{
-    ClassRow, CountedSinceStart, EventRow, FileRow, Latency, LatchRow, PoisonRow, StatementShare, WaitInputs,
+    ClassRow, CountedSinceStart, EventRow, FileRow, LatchRow, Latency, PoisonRow, StatementShare, WaitInputs,
     WaitReport,
 };
 

@@ -8,8 +8,8 @@ use kelvin_measure::observation::WaitKind;
 
 use super::link::Server;
 use super::pages::TEMPDB;
-use super::{latches, sql};
 use super::wait_types::wait_type;
+use super::{latches, sql};
 use crate::activity::{CountedWait, FileSums, IoSums};
 use crate::metric;
 use crate::server::counters::{Counter, Kind, gauge, rate};

@@ -81,7 +81,8 @@ impl Several {
         }
         if latches::has(table, LatchKind::Latch) {
             for (class, what) in latches::LATCHES {
-                let help = format!("time that all tasks of the server waited for latches of {what} ({class})");
+                let help =
+                    format!("time that all tasks of the server waited for latches of {what} ({class})");
                 let name = format!("{}{}", metric::LATCH_WAITS, class.to_lowercase());
                 add(name, "s/s", help, latches::key(LatchKind::Latch, class, "ms"), Of::Time);
             }

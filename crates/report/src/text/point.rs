@@ -130,8 +130,7 @@ impl Page {
             let [p50, p95, p99] = [source.latency.p50_us, source.latency.p95_us, source.latency.p99_us];
             let [p50, p95, p99] = [p50, p95, p99].map(|value| bounded(value, time));
             let headline = rate(report.throughput_of(source));
-            let share =
-                if report.is_scenario() { String::new() } else { one_decimal(source.share_percent) };
+            let share = if report.is_scenario() { String::new() } else { one_decimal(source.share_percent) };
             let errors = whole(source.errors);
             self.line(&row(&source.name, [headline, share, p50, p95, p99, errors]));
         }

@@ -42,7 +42,9 @@ pub fn stored(path: &Path) -> RunReport {
             seed: 1,
             random_algorithm: "Xoshiro256++".into(),
             kelvin_version: "0.1.0".into(),
-            kinds: ["oltp: New-Order", "oltp: Payment", "dss: read"].map(|name| Series::transaction(name, true)).into(),
+            kinds: ["oltp: New-Order", "oltp: Payment", "dss: read"]
+                .map(|name| Series::transaction(name, true))
+                .into(),
             headline: "transactions and I/Os per second".into(),
             headline_per: RatePeriod::Second,
             counter_names: Vec::new(),
@@ -53,7 +55,9 @@ pub fn stored(path: &Path) -> RunReport {
         .unwrap();
     let mut say = |source: SourceId, event: Event| writer.event_from(source, &event).unwrap();
     let local = SourceId::LOCAL;
-    for (id, name, database) in [(OLTP, "oltp", Some("postgres://joe@localhost:5432/tpcc")), (DSS, "dss", None)] {
+    for (id, name, database) in
+        [(OLTP, "oltp", Some("postgres://joe@localhost:5432/tpcc")), (DSS, "dss", None)]
+    {
         let source =
             Source { tenant: Some(name.into()), database: database.map(Into::into), ..Source::default() };
         say(local, Event::Source { id, source });
@@ -74,7 +78,14 @@ pub fn stored(path: &Path) -> RunReport {
             Event::Second(of)
         };
         let slow = if beside { 30 } else { 4 };
-        say(OLTP, busy(vec![counts(oltp / 2, slow, second), counts(oltp - oltp / 2, slow, second), counts(0, 1, 0)]));
+        say(
+            OLTP,
+            busy(vec![
+                counts(oltp / 2, slow, second),
+                counts(oltp - oltp / 2, slow, second),
+                counts(0, 1, 0),
+            ]),
+        );
         done += oltp;
         if beside {
             say(DSS, busy(vec![counts(0, 1, 0), counts(0, 1, 0), counts(4000, 9, second)]));

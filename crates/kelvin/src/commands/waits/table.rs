@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use kelvin_measure::text::cut;
-use kelvin_observe::activity::{BlockedSession, EventRow, FileRow, Latency, LatchKind, LatchRow};
+use kelvin_observe::activity::{BlockedSession, EventRow, FileRow, LatchKind, LatchRow, Latency};
 
 use super::Waits;
 use crate::out::wrapped;

@@ -46,7 +46,7 @@
           // The steps of a scenario have numbers; those that would lie over each other are below each other.
           let steps = 0;
           const rows = [];
-          c.font = 10 * devicePixelRatio + "px system-ui, sans-serif";
+          c.font = "600 " + 11 * devicePixelRatio + "px system-ui, sans-serif";
           c.textBaseline = "top";
           for (const [second, kind] of point.marks) {
             const x = u.valToPos(second, "x", true);
@@ -126,7 +126,7 @@
     const paces = () => (tenants ? lines(() => "") : point.directions ? point.directions.map((one) => line(one.name, colours[one.name] || "--c3", {})) : [line(data.headline, "--c0", {})]);
     const rates = () => (tenants ? tenants.map((one) => one.headline) : point.directions ? point.directions.map((one) => one.rate) : [point.headline]);
     const sources = () => (tenants ? [] : point.sources || []);
-    const rated = (name) => (narrow ? "per " : name + " per ") + data.per + (apart && !narrow ? " (log scale)" : "");
+    const rated = (name) => (narrow || tenants ? "per " : name + " per ") + data.per + (apart && !narrow ? " (log scale)" : "");
     const left = (label) => axis(label, { size: 64, values: (u, v) => v.map(short) });
     // Where most seconds have too few transactions for a p99, the p95 says more.
     const enough = (column) => column.filter((v) => v != null).length * 2 >= column.length;

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 /// Records per call.
-const AT_ONCE: usize = 1024;
+const AT_ONCE: usize = 192;
 /// Calls at most: a filesystem with more records is read in part.
-const MOST_CALLS: usize = 4096;
+const MOST_CALLS: usize = 20_000;
 /// `_IOWR('X', 59, struct fsmap_head)`.
 const GETFSMAP: u32 = 0xC0C0_583B;
 

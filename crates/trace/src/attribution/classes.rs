@@ -132,9 +132,8 @@ fn postgres(parts: &[&str]) -> (FileClass, String) {
         [.., directory, _] if directory.starts_with("pgsql_tmp") => {
             (FileClass::PostgresTemporary, "temporary files".into())
         }
-        ["base", database, name] => data(database, name),
+        ["base", database, name] | ["pg_tblspc", _, _, database, name] => data(database, name),
         ["global", name] => data("0", name),
-        ["pg_tblspc", _, _, database, name] => data(database, name),
         [first, _, ..] => (FileClass::PostgresOther, (*first).to_owned()),
         [name] => (FileClass::PostgresOther, (*name).to_owned()),
         [] => (FileClass::PostgresOther, "data directory".into()),
@@ -162,6 +161,10 @@ fn mysql(parts: &[&str]) -> (FileClass, String) {
     let Some((name, directories)) = parts.split_last() else {
         return (FileClass::MysqlOther, "data directory".into());
     };
+    if let Some(table) = name.strip_suffix(".ibd") {
+        let database = directories.last().map_or_else(String::new, |database| format!("{database}."));
+        return (FileClass::InnodbData, format!("{database}{table}"));
+    }
     let class = match (directories, *name) {
         (["#innodb_redo"], _) => FileClass::InnodbRedo,
         ([], name) if name.starts_with("ib_logfile") => FileClass::InnodbRedo,
@@ -171,12 +174,6 @@ fn mysql(parts: &[&str]) -> (FileClass, String) {
         ([], name) if name.starts_with("undo") => FileClass::InnodbUndo,
         ([], name) if name.starts_with("ibdata") => {
             return (FileClass::InnodbData, "system tablespace".into());
-        }
-        ([.., database], name) if name.ends_with(".ibd") => {
-            return (FileClass::InnodbData, format!("{database}.{}", name.trim_end_matches(".ibd")));
-        }
-        ([], name) if name.ends_with(".ibd") => {
-            return (FileClass::InnodbData, name.trim_end_matches(".ibd").into());
         }
         ([], name) if is_binary_log(name) => FileClass::MysqlBinaryLog,
         _ => FileClass::MysqlOther,

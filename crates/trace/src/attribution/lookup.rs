@@ -107,7 +107,9 @@ pub fn attribute(trace: &mut Trace, mut changes: Vec<Change>) {
         let at = request.at.saturating_add(origin);
         while let Some(look) = coming.next_if(|look| look.first().is_some_and(|change| change.seen > at)) {
             // What is free at the next look may have been any file's before: nobody's.
-            look.iter().for_each(|change| map.set(change));
+            for change in look {
+                map.set(change);
+            }
         }
         if request.file == Request::NO_FILE
             && let Some(device) = number(request).filter(|_| has_place(request))

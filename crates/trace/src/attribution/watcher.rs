@@ -104,12 +104,16 @@ impl FileWatcher {
                 None => self.walk(&directory, &mut |_| None, 0),
             }
         }
-        self.open_files();
+        let open = self.open_files();
+        // The files of servers first, by the paths that say what they are: their logs may be links to elsewhere.
         let mut roots: Vec<DatabaseRoot> = self.roots.values().flatten().cloned().collect();
         roots.sort_by(|a, b| a.path.cmp(&b.path));
         roots.dedup();
         for root in roots {
             self.root(&root);
+        }
+        for (path, link, about) in open {
+            self.file(&path, &link, &about, None);
         }
         self.forget();
         std::mem::take(&mut self.changes)
@@ -158,30 +162,32 @@ impl FileWatcher {
         }
     }
 
-    fn open_files(&mut self) {
+    /// The regular files that processes have open, outside of servers' directories: path, where it can be opened.
+    fn open_files(&mut self) -> Vec<(PathBuf, PathBuf, Metadata)> {
+        let mut found = Vec::new();
         for pid in self.tree.numbered("/proc", "") {
             let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
             for entry in entries.flatten() {
-                let Ok(path) = std::fs::read_link(entry.path()) else { continue };
+                let link = entry.path();
+                let Ok(path) = std::fs::read_link(&link) else { continue };
                 if !path.is_absolute()
                     || ["/dev", "/proc", "/sys"].iter().any(|other| path.starts_with(other))
                 {
                     continue;
                 }
                 // Of a file that was deleted and of one in another mount namespace the path leads nowhere, or elsewhere.
-                let Ok(about) = std::fs::metadata(entry.path()) else { continue };
+                let Ok(about) = std::fs::metadata(&link) else { continue };
                 if !about.is_file() {
                     continue;
                 }
                 let directory = path.parent().unwrap_or(&path).to_owned();
                 let root = self.roots.entry(directory);
-                let root = root.or_insert_with_key(|directory| DatabaseRoot::above(directory)).clone();
-                // The files of a server are found with its directory, by the paths that say what they are.
-                if root.is_none() {
-                    self.file(&path, &entry.path(), &about, None);
+                if root.or_insert_with_key(|directory| DatabaseRoot::above(directory)).is_none() {
+                    found.push((path, link, about));
                 }
             }
         }
+        found
     }
 
     /// What is behind loop devices.
@@ -385,7 +391,7 @@ fn parts(file: &File, home: Home, followed: &Followed) -> Option<(Vec<Part>, boo
         let (begin, length) = (part.physical + home.begin, part.logical.end - part.logical.start);
         match found.last_mut() {
             Some(last) if last.0 + last.1 == begin && last.2 + last.1 == part.logical.start => {
-                last.1 += length
+                last.1 += length;
             }
             _ => found.push((begin, length, part.logical.start, followed.file)),
         }

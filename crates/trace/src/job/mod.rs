@@ -22,6 +22,8 @@ use crate::{Error, Operation, Request, Result, Trace};
 const LEAST_SHARE: f64 = 0.005;
 /// Fewer requests have no figures worth keeping.
 const LEAST: usize = 20;
+/// Nor have fewer a second a rate: fio's are whole numbers.
+const LEAST_RATE: f64 = 0.5;
 
 /// By what a trace is split into streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +105,7 @@ pub fn streams(trace: &Trace, by: StreamsBy, devices: &[String], most_bytes: u64
     let least = ((moving.len() as f64 * LEAST_SHARE) as usize).max(LEAST);
     let (large, small): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, list)| list.len() >= least);
     let mut groups = large;
+    let mut left_out = 0;
     let mut rest: Vec<&Request> = small.into_iter().flat_map(|(_, list)| list).collect();
     if !rest.is_empty() {
         rest.sort_by_key(|request| request.at);
@@ -125,12 +128,21 @@ pub fn streams(trace: &Trace, by: StreamsBy, devices: &[String], most_bytes: u64
                 .filter(|request| request.operation == operation)
                 .map(|request| Request { offset: file.place(request), device: 0, ..**request })
                 .collect();
-            if !requests.is_empty() {
+            let rate = requests.len() as f64 / (lasts as f64 / 1e9);
+            if requests.len() < LEAST || rate < LEAST_RATE {
+                left_out += requests.len();
+            } else {
                 let profile = profile_of(&requests, lasts);
                 let (name, file_bytes) = (name.clone(), file.bytes);
                 found.push(StreamJob { name, operation, requests, file_bytes, profile });
             }
         }
+    }
+    if left_out > 0 {
+        notes.push(format!("{left_out} reads and writes of streams with too few are not in the job"));
+    }
+    if found.is_empty() {
+        return Err(Error::Unavailable("the trace has no stream with enough requests for a job".into()));
     }
     Ok(TraceJobs { streams: found, lasts, notes })
 }

@@ -141,10 +141,10 @@ fn bursts(requests: &[Request], lasts: Nanos, window: Nanos, peak: f64) -> usize
 fn random_share(sequential: f64) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     for _ in 0..50 {
-        let middle = (low + high) / 2.0;
+        let middle = f64::midpoint(low, high);
         if middle * middle * (3.0 - 2.0 * middle) < 1.0 - sequential { low = middle } else { high = middle }
     }
-    (low + high) / 2.0
+    f64::midpoint(low, high)
 }
 
 /// Sizes with their shares in percent, which are 100 together. Of many sizes near ones become one of their mean, so that

@@ -59,7 +59,7 @@ pub(super) fn verify(
 fn layout(jobs: &TraceJobs) -> String {
     let mut text = String::from("[global]\nioengine=psync\ncreate_only=1\nrw=read\n");
     let mut before = "";
-    for stream in jobs.streams.iter() {
+    for stream in &jobs.streams {
         if before != stream.name {
             let (file, size) = (stream.file_name(), stream.file_bytes);
             text += &format!("[{}]\nfilename={file}\nsize={size}\n", stream.name);

@@ -46,7 +46,9 @@ fn environment(words: &[&str]) -> Result<Vec<(&'static str, String)>> {
                 environment.push(("KELVIN_FAULTS_ACCEPT_NOISE", "1".into()));
                 continue;
             }
-            _ => bail!("there is no option {word}: --draws N, --healthy N, --seed N, --only NAME,…, --accept-noise"),
+            _ => bail!(
+                "there is no option {word}: --draws N, --healthy N, --seed N, --only NAME,…, --accept-noise"
+            ),
         };
         let value = words.next().with_context(|| format!("{word} needs a value"))?;
         if word != "--only" && value.parse::<u64>().is_err() {

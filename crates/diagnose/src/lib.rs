@@ -44,5 +44,5 @@ pub use noise::{
 };
 pub use pages::{PAGES, page, terms};
 pub use remedy::{Change, Remedy, Rules, remedies};
-pub use wait_change::{WaitChange, WaitLimit, wait_changes};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};
+pub use wait_change::{WaitChange, WaitLimit, wait_changes};

@@ -28,8 +28,8 @@ pub use kelvin_diagnose::{
 pub use model::SCHEMA;
 pub use model::{
     ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, JudgedCheck, Lag, LatencyRow,
-    MetricRow, NotSeen, ObservationReport, OccurrenceRow, OpenSecond, PercentileInterval, PointChecks, PointReport,
-    Precision, ProcessorRow, QueryReport, QueryRow, Recipe, RowWaits, RunReport, ScenarioReport,
+    MetricRow, NotSeen, ObservationReport, OccurrenceRow, OpenSecond, PercentileInterval, PointChecks,
+    PointReport, Precision, ProcessorRow, QueryReport, QueryRow, Recipe, RowWaits, RunReport, ScenarioReport,
     ScheduleReport, SecondReport, ServerCounts, ServerStatement, SessionsReport, SourceReport, StatementRow,
     TableReads, Throughput, TransactionStatements, TriedChange, WaitRow, WorkDetails,
 };

@@ -121,8 +121,7 @@ pub(crate) fn lost(evidence: &Evidence) -> Vec<Lost<'_>> {
             );
             let rows = table.rows.unwrap_or(0).max(1) as f64;
             // An update of an indexed column has to write the indexes, however much room there is.
-            let is_its =
-                |one: &&Relation| one.kind == "index" && one.table.as_deref() == Some(&table.name);
+            let is_its = |one: &&Relation| one.kind == "index" && one.table.as_deref() == Some(&table.name);
             let set = sets(evidence, &table.name);
             // What is not known is taken for an indexed column.
             let of_index = after.iter().filter(is_its).any(|index| match (&index.definition, &set) {

@@ -10,9 +10,9 @@ use kelvin_lab::bench;
 use kelvin_run::Spec;
 
 use super::advise::AdviseArgs;
-use super::{Format, FormatArgs};
 use super::repeat::{measures, refuse_other_headline};
 use super::workload::refuse_shell;
+use super::{Format, FormatArgs};
 
 /// `kelvin ab`.
 #[derive(Debug, Args)]
@@ -168,7 +168,9 @@ impl AbArgs {
 
     fn specs(&self) -> Result<Vec<Spec>> {
         if self.files.len() < 2 {
-            bail!("a comparison takes two specifications or more; --apply FINDING compares a run with one change");
+            bail!(
+                "a comparison takes two specifications or more; --apply FINDING compares a run with one change"
+            );
         }
         if self.files.len() > AbPlan::SIDES {
             bail!("more than {} sides are not supported; compare them in several steps", AbPlan::SIDES);

@@ -198,7 +198,8 @@ mod tests {
     #[test]
     fn changes_of_the_list_are_chosen_in_their_order() {
         const FINDINGS: [&str; 3] = ["scan-without-index", "jit-cost", "scan-without-index"];
-        let chosen = |text: &str| line(&["3", "--prove", text]).proved(&FINDINGS).map_err(|error| error.to_string());
+        let chosen =
+            |text: &str| line(&["3", "--prove", text]).proved(&FINDINGS).map_err(|error| error.to_string());
         assert_eq!(chosen("3,1"), Ok(Some(Tried::Some(vec![2, 0]))));
         assert_eq!(chosen("all"), Ok(Some(Tried::All)));
         assert_eq!(chosen("scan-without-index#2,jit-cost"), Ok(Some(Tried::Some(vec![2, 1]))));

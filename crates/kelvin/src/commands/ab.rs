@@ -20,11 +20,11 @@ use kelvin_stats::compare::ChangeVerdict;
 use kelvin_store::{GroupKind, NewGroup, RunId, Store};
 use serde_json::{Map, Value, json};
 
-use super::{advise, groups};
 use super::repeat::{
     ACCEPTED_UNKNOWN, accepts_noise, at_least, change, code, ended, failed, noise_words, of_chance, of_run,
     time_left,
 };
+use super::{advise, groups};
 use crate::args::{AbArgs, Format, Global};
 use crate::document;
 use crate::exit::Code;

@@ -199,7 +199,10 @@ impl Document for Advice {
             Ok(value)
         };
         let lines = (1..).zip(&self.lines).map(line).collect::<Result<Vec<_>>>()?;
-        Ok(vec![json!({ "event": "advice", "run": self.run.map(|run| run.0), "of": self.what, "changes": lines }).to_string()])
+        Ok(vec![
+            json!({ "event": "advice", "run": self.run.map(|run| run.0), "of": self.what, "changes": lines })
+                .to_string(),
+        ])
     }
 
     fn table(&self) -> Result<Table> {

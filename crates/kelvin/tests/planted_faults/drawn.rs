@@ -40,9 +40,7 @@ const FAULTS: [Planted; 20] = [
     ("fsync-off", |_| plants::fsync_off()),
     ("hot-rows", |draw| plants::hot_rows(draw.number("# users", 12, 24))),
     ("missing-index", |draw| plants::missing_index(draw.one_of(&["item", "stock"]))),
-    ("cpu-hog", |draw| {
-        plants::cpu_hog(draw.number("# processes", 3, 6), draw.number("after # s", 0, 8))
-    }),
+    ("cpu-hog", |draw| plants::cpu_hog(draw.number("# processes", 3, 6), draw.number("after # s", 0, 8))),
     ("throttled-client", |draw| plants::throttled_client(draw.number("0.# CPUs", 12, 24))),
     ("slow-log", |draw| plants::slow_log(draw.number("# ms a flush", 8, 25))),
     ("tiny-buffers", |draw| plants::tiny_buffers(draw.number("# MB", 1, 3))),
@@ -54,7 +52,7 @@ const FAULTS: [Planted; 20] = [
     ("held-snapshot", |draw| {
         plants::held_snapshot(draw.number("after # s", 6, 10), draw.number("for # s", 14, 20))
     }),
-    ("dropped-statistics", |draw| plants::dropped_statistics(draw.number("# states", 2, 8))),
+    ("dropped-statistics", |draw| plants::dropped_statistics(draw.number("# states", 2, 4))),
     ("duplicate-indexes", |draw| plants::duplicate_indexes(draw.number("# indexes", 3, 8))),
     ("packed-pages", |draw| plants::packed_pages(draw.number("# indexes", 4, 8))),
     ("jit", |draw| plants::compiled(draw.number("# rows", 20, 500))),

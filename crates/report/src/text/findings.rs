@@ -108,10 +108,8 @@ impl Page {
             }
         }
         for tried in &report.tried {
-            let words = format!(
-                "{}: {} ({}; kelvin groups {})",
-                tried.title, tried.answer, tried.cost, tried.group
-            );
+            let words =
+                format!("{}: {} ({}; kelvin groups {})", tried.title, tried.answer, tried.cost, tried.group);
             self.wrapped("tried: ", &words);
         }
         let left_out: usize =

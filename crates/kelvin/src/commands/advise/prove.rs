@@ -91,12 +91,7 @@ pub(super) fn prove(
 }
 
 /// The exit code; of two errors the second one is said here.
-fn outcome(
-    ended: Result<Code>,
-    put_back: Result<()>,
-    steps: &[Step],
-    live: &mut dyn Live,
-) -> Result<Code> {
+fn outcome(ended: Result<Code>, put_back: Result<()>, steps: &[Step], live: &mut dyn Live) -> Result<Code> {
     match (ended, put_back) {
         (Err(first), Err(error)) => {
             live.message(&describe(&error));

@@ -3,8 +3,8 @@
 use anyhow::{Context as _, Result};
 use kelvin_diagnose::{Context, Evidence, is_client};
 use kelvin_lab::open::Purpose;
-use kelvin_measure::observation::Observation;
 use kelvin_measure::event::Phase;
+use kelvin_measure::observation::Observation;
 use kelvin_measure::{Clock, Event};
 use kelvin_observe::watch::{Stage, Watch};
 use kelvin_run::Environment;

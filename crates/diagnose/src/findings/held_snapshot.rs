@@ -18,7 +18,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 /// Seconds of the window from which it matters: pages are pruned all the time, tables vacuumed once in autovacuum_naptime.
 const SECONDS: f64 = 10.0;
 /// Transactions that began meanwhile, each of which may have left row versions.
-const BEHIND: f64 = 10_000.0;
+const BEHIND: f64 = 1000.0;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point)).collect()
@@ -64,7 +64,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             None => Effect::unknown("the window has too few seconds without it to compare them"),
         },
         below_precision: false,
-        threshold: "10 s of the window with a snapshot behind which 10,000 transactions or more began; red if the \
+        threshold: "10 s of the window with a snapshot behind which 1000 transactions or more began; red if the \
             throughput during it was certainly lower than in the rest of the window"
             .into(),
         next: "End the session, or find out why it does not end its transaction; \

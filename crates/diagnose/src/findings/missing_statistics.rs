@@ -16,8 +16,8 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 /// Rows from which a guess matters: smaller tables are a page or few, whatever the plan.
 const ROWS: u64 = 1000;
 /// Blocks that a statement reads for each row that it returns from which its plan is probably not the best one: an index of four
-/// levels and the row itself are five.
-const BLOCKS: f64 = 100.0;
+/// levels and the row itself are five, and this is ten times as many.
+const BLOCKS: f64 = 50.0;
 /// Share of the statements' time in such statements: what another plan leaves of them is not known, but it is at most a third where
 /// this number of blocks is read in vain.
 const SHARE: f64 = 3.0 * WANTED;
@@ -93,7 +93,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         below_precision: false,
         threshold: "a table of 1000 rows or more without planner statistics: its plans rely on guesses, and \
             may change during the run when autovacuum analyzes the table; red if statements that read such a table take \
-            30 % of the statements' time and read 100 blocks or more for each row that they return"
+            30 % of the statements' time and read 50 blocks or more for each row that they return"
             .into(),
         next: "Run `analyze` (or `vacuum analyze`) after loading, before every run.".into(),
     }]

@@ -52,7 +52,7 @@ const FAULTS: [Planted; 20] = [
     ("held-snapshot", |draw| {
         plants::held_snapshot(draw.number("after # s", 6, 10), draw.number("for # s", 14, 20))
     }),
-    ("dropped-statistics", |draw| plants::dropped_statistics(draw.number("# states", 2, 8))),
+    ("dropped-statistics", |draw| plants::dropped_statistics(draw.number("# states", 2, 4))),
     ("duplicate-indexes", |draw| plants::duplicate_indexes(draw.number("# indexes", 3, 8))),
     ("packed-pages", |draw| plants::packed_pages(draw.number("# indexes", 4, 8))),
     ("jit", |draw| plants::compiled(draw.number("# rows", 20, 500))),

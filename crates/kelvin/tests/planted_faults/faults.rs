@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kelvin_database::Engine;
-use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::postgres::{Config, PostgresEngine};
 
 use super::support::{Server, wait_until};
 
@@ -36,12 +36,17 @@ impl Drop for CpuHog {
     }
 }
 
+/// Sessions of another program: those of a Kelvin would be taken for one that measures here, too.
+fn client(config: Config) -> PostgresEngine {
+    PostgresEngine::new(Config { application_name: "report".into(), ..config })
+}
+
 /// A session that changes a row and does not end its transaction, from now until others have waited for it for a time.
 pub(crate) fn forgotten_transaction(server: &Server, sql: &'static str, held: Duration) -> JoinHandle<()> {
     let config = server.instance.config();
     let (begun, wait_for_begin) = std::sync::mpsc::channel();
     let holder = std::thread::spawn(move || {
-        let engine = PostgresEngine::new(config);
+        let engine = client(config);
         let mut session = engine.connect().unwrap();
         session.run("begin").unwrap();
         session.run(sql).unwrap();
@@ -69,7 +74,7 @@ pub(crate) struct Held {
 pub(crate) fn hold_while_loaded(server: &Server, held: Held) -> JoinHandle<()> {
     let config = server.instance.config();
     std::thread::spawn(move || {
-        let engine = PostgresEngine::new(config);
+        let engine = client(config);
         let mut session = engine.connect().unwrap();
         wait_until("the load has begun", Duration::from_mins(1), || {
             let loading = "select count(*) from pg_stat_activity where query like 'update few%'";
@@ -94,7 +99,7 @@ impl Storm {
         const CLIENTS: u32 = 4;
         let ended = Arc::new(AtomicBool::new(false));
         let client = |_| {
-            let (engine, end) = (PostgresEngine::new(server.instance.config()), Arc::clone(&ended));
+            let (engine, end) = (client(server.instance.config()), Arc::clone(&ended));
             let between = Duration::from_secs(1) * CLIENTS / per_second;
             std::thread::spawn(move || {
                 let mut next = std::time::Instant::now();

@@ -213,18 +213,14 @@ pub(crate) fn held_snapshot(after: i64, seconds: i64) -> Fault {
         "create table few (id int primary key, v int, pad text); \
          insert into few select id, 0, repeat('x', 100) from generate_series(1, 80) as id; vacuum analyze few",
     );
-    // In the order of their numbers, so that there is no deadlock, and far apart, so that there is hardly a wait.
-    let mut text = String::from("\\set id random(1, 20)\nbegin;\n");
-    for part in 0..4 {
-        text += &format!("update few set v = v + 1 where id = :id + {};\n", part * 20);
-    }
-    text += "commit;\n";
+    // Each user has rows of its own, so that there is no wait.
+    let text = "update few set v = v + 1 where id between :client_id * 40 + 1 and :client_id * 40 + 40;\n";
     let run = move |bench: &Bench| {
         let held =
             Held { after: Duration::from_secs(after as u64), length: Duration::from_secs(seconds as u64) };
         let holder = hold_while_loaded(&bench.server, held);
         let duration = format!("{}s", after + seconds + 8);
-        let found = bench.run(bench.script(&text, &["--duration", &duration]));
+        let found = bench.run(bench.script(text, &["--duration", &duration]));
         holder.join().unwrap();
         found
     };
@@ -237,7 +233,7 @@ pub(crate) fn dropped_statistics(states: i64) -> Fault {
     bench.sql(&format!(
         "create table parcel (id int primary key, state int, customer int, pad text); \
          insert into parcel select id, id % {states}, (id * 7919) % 100003, repeat('x', 60) \
-         from generate_series(1, 200000) as id; \
+         from generate_series(1, 300000) as id; \
          create index parcel_state on parcel (state); create index parcel_customer on parcel (customer); \
          vacuum analyze parcel; delete from pg_statistic where starelid = 'parcel'::regclass; checkpoint"
     ));
@@ -260,21 +256,22 @@ pub(crate) fn duplicate_indexes(number: i64) -> Fault {
     Fault::new("duplicate-index", bench, |bench| bench.run(bench.tproc_c(&[])))
 }
 
-/// Two wide rows fill a page, and each row is updated about once: half of the updates find no room, and each of them
-/// is written into all indexes.
+/// Rows that fill their pages, and statements that update a page of them at once: none of the new versions finds room, and
+/// each is written into all indexes.
 pub(crate) fn packed_pages(indexes: i64) -> Fault {
     let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
-    bench.sql(
-        "create table wide (id int primary key, v int, a int, b int, pad text) with (fillfactor = 100); \
-         alter table wide alter pad set storage plain; \
-         insert into wide select id, 0, id, id % 1000, repeat('x', 3900) from generate_series(1, 6000) as id",
-    );
-    for one in 1..=indexes {
-        bench.sql(&format!("create index wide_{one} on wide (a, b, id)"));
+    let columns: Vec<String> = (1..=indexes).map(|one| format!("c{one}")).collect();
+    bench.sql(&format!(
+        "create table packed (id int primary key, v int, {}, pad text) with (fillfactor = 100); \
+         insert into packed select id, 0, {}, repeat('x', 150) from generate_series(1, 20000) as id",
+        columns.iter().map(|column| format!("{column} int")).collect::<Vec<_>>().join(", "),
+        columns.iter().map(|_| "id % 997").collect::<Vec<_>>().join(", ")
+    ));
+    for column in &columns {
+        bench.sql(&format!("create index packed_{column} on packed ({column})"));
     }
-    bench.sql("vacuum analyze wide");
-    bench.sql("checkpoint");
-    let text = "\\set id random(1, 6000)\nupdate wide set v = v + 1 where id = :id;\n";
+    bench.sql("vacuum analyze packed; checkpoint");
+    let text = "\\set id random(1, 19960)\nupdate packed set v = v + 1 where id between :id and :id + 39;\n";
     Fault::new("hot-updates-lost", bench, move |bench| bench.run(bench.script(text, &[])))
 }
 

@@ -35,7 +35,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
         threshold: "a node of a plan with 100 times as many or as few rows per loop as the planner expected, of 1000 rows or \
             more in all"
             .into(),
-        next: "`analyze` the tables below these nodes; for columns that depend on each other `create statistics`, for uneven \
+        next: "Run `analyze` on the tables below these nodes; for columns that depend on each other `create statistics`, for uneven \
             ones a higher statistics target. Compare the plan then: a wrong number is harmful only if it led to a slow plan."
             .into(),
         ..query_plans::amber(ABOUT.id, title, facts, wrong.effect(|_| 1.0))

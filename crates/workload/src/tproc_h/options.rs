@@ -73,7 +73,6 @@ impl fmt::Display for Scale {
 }
 
 /// What a user can choose.
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Options {

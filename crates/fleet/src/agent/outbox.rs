@@ -1,8 +1,8 @@
 //! What an agent says of its run, on its way to the server, which stores it. The thread that drives the load only hands it
 //! over; what the server has not confirmed is sent again.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 

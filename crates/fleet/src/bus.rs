@@ -168,7 +168,11 @@ impl Bus {
             })
             .map_err(FleetError::nats)?;
         let (client, handle) = start.recv().map_err(FleetError::nats)??;
-        let mut storage = jetstream::new(client.clone());
+        // It starts a task.
+        let mut storage = {
+            let _within = handle.enter();
+            jetstream::new(client.clone())
+        };
         storage.set_timeout(STORAGE);
         Ok(Self { client, storage, handle, stop: Some(stop), thread: Some(thread) })
     }

@@ -136,7 +136,7 @@ pub(crate) enum FleetCommand {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FleetNameArgs {
     /// The fleet
-    #[arg(default_value = "lab")]
+    #[arg(default_value = "kelvin")]
     pub(crate) name: Name,
 }
 

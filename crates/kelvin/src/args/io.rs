@@ -133,12 +133,13 @@ pub(crate) struct IoFlags {
 
 impl IoFlags {
     /// Applies the flags on top of a file or fio's options.
-    pub(crate) fn apply(&self, spec: &mut Spec) {
-        self.load.apply(spec);
+    pub(crate) fn apply(&self, spec: &mut Spec) -> Result<()> {
+        self.load.apply(spec)?;
         if let Work::Io(io) = &mut spec.work {
             io.prepare |= self.prepare;
             io.per_target |= self.per_target;
         }
+        Ok(())
     }
 
     /// How often the run is repeated; none if it runs once.
@@ -203,7 +204,7 @@ impl Flags for RunArgs {
         for (option, value) in flags.load.take_shape()? {
             options.set.insert(option.to_owned(), Setting::Text(value));
         }
-        flags.apply(spec);
+        flags.apply(spec)?;
         Ok(())
     }
 }

@@ -126,16 +126,17 @@ impl Drop for TestFleet {
     }
 }
 
-/// A server with the data of two warehouses, and copies of them.
+/// A server with the data of some warehouses, and copies of them.
 struct Data {
     server: Server,
 }
 
 impl Data {
-    fn build() -> Self {
+    fn build(warehouses: u32) -> Self {
         let server = Server::start();
         let place = Place::new();
-        place.expect(0, &["build", "tproc-c", "--warehouses", "2", "--target", &server.url()]);
+        let warehouses = warehouses.to_string();
+        place.expect(0, &["build", "tproc-c", "--warehouses", &warehouses, "--target", &server.url()]);
         Self { server }
     }
 
@@ -235,7 +236,7 @@ fn assert_counts_agree(run: &Value) {
 
 #[test]
 fn a_user_does_the_same_on_any_number_of_agents() {
-    let data = Data::build();
+    let data = Data::build(2);
     let names = ["here8", "on1", "on2", "on4", "here1", "alone1"];
     let urls: Vec<String> = names.iter().map(|name| data.copy(name)).collect();
     let targets: Vec<&str> = urls.iter().map(String::as_str).collect();
@@ -268,7 +269,7 @@ fn a_user_does_the_same_on_any_number_of_agents() {
 
 #[test]
 fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
-    let data = Data::build();
+    let data = Data::build(1);
     let url = data.copy("skew");
     let fleet = TestFleet::start(3, &[&url], "15s", &["", "3,50", "7,-50"]);
     let load = ["--users", "3", "--ramp-up", "1s", "--duration", "6s", "--no-build", "--check"];
@@ -301,7 +302,7 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
 
 #[test]
 fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
-    let data = Data::build();
+    let data = Data::build(1);
     let url = data.copy("killed");
     let mut fleet = TestFleet::start(2, &[&url], "15s", &[]);
     let load = ["--users", "4", "--ramp-up", "0s", "--duration", "8s", "--no-build", "--check"];
@@ -323,7 +324,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
 
 #[test]
 fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
-    let data = Data::build();
+    let data = Data::build(1);
     let url = data.copy("left");
     let fleet = TestFleet::start(2, &[&url], "3s", &[]);
     let load = ["--users", "4", "--ramp-up", "0s", "--duration", "10m", "--no-build"];
@@ -353,7 +354,7 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
 
 #[test]
 fn nothing_is_lost_when_the_server_of_nats_is_killed_and_comes_back() {
-    let data = Data::build();
+    let data = Data::build(1);
     let url = data.copy("gone");
     let fleet = TestFleet::start(2, &[&url], "15s", &[]);
     let load = ["--users", "4", "--ramp-up", "0s", "--duration", "13s", "--no-build", "--check"];
@@ -374,7 +375,7 @@ fn nothing_is_lost_when_the_server_of_nats_is_killed_and_comes_back() {
 
 #[test]
 fn an_agent_does_what_its_own_list_allows() {
-    let data = Data::build();
+    let data = Data::build(1);
     let (url, other) = (data.copy("mine"), data.copy("theirs"));
     let fleet = TestFleet::start(1, &[&url], "15s", &[]);
     let refused = |args: &[&str], words: &[&str]| {

@@ -134,6 +134,9 @@ pub(crate) struct IoFlags {
 impl IoFlags {
     /// Applies the flags on top of a file or fio's options.
     pub(crate) fn apply(&self, spec: &mut Spec) -> Result<()> {
+        if self.load.fleet.is_given() {
+            bail!("I/O jobs run on this host only; a fleet drives the users of a database");
+        }
         self.load.apply(spec)?;
         if let Work::Io(io) = &mut spec.work {
             io.prepare |= self.prepare;

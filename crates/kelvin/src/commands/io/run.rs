@@ -120,7 +120,7 @@ pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> 
     };
     let io = IoOptions { job, sections, read_only: parsed.run.read_only, ..IoOptions::default() };
     let mut spec = Spec { work: Work::Io(io), ..Spec::new(WORKLOAD) };
-    flags.apply(&mut spec);
+    flags.apply(&mut spec)?;
     spec.validate()?;
     Ok(spec)
 }

@@ -175,12 +175,13 @@ fn on(server: &Server) -> Box<dyn Session> {
     PostgresEngine::new(server.instance.config()).connect().unwrap()
 }
 
-/// The finding with this id of the last run, as text; empty where there is none. None of a run is red.
+/// The finding with this id of the last run, as text; empty where there is none. No other is red than that of a plan which a fault
+/// has made slow.
 fn finding(place: &Place, id: &str) -> String {
     let report = place.report("last");
     let findings = report["findings"].as_array().unwrap();
-    let of_time = ["steal", "noisy-neighbour", "client-saturated"];
-    let bad = |one: &&Value| one["severity"] == "red" && !of_time.contains(&one["id"].as_str().unwrap());
+    let allowed = ["steal", "noisy-neighbour", "client-saturated", "changed-plan"];
+    let bad = |one: &&Value| one["severity"] == "red" && !allowed.contains(&one["id"].as_str().unwrap());
     assert!(findings.iter().find(bad).is_none(), "{findings:#?}");
     findings.iter().find(|one| one["id"] == id).map(ToString::to_string).unwrap_or_default()
 }

@@ -139,7 +139,7 @@ mod tests {
         let slower = found(&before, &slow).unwrap();
         assert_eq!(slower.severity, Severity::Red);
         assert!(slower.title.starts_with("Q9 ran with a different plan"), "{}", slower.title);
-        assert!(slower.evidence[1].found.starts_with("c"), "{:?}", slower.evidence);
+        assert!(slower.evidence[1].found.starts_with('c'), "{:?}", slower.evidence);
         let mut drawn = slow.clone();
         drawn[0].parameters = "green".into();
         assert_eq!(found(&before, &drawn).unwrap().severity, Severity::Amber);

@@ -209,7 +209,8 @@ impl Bus {
     /// Waits until the server has what was sent.
     pub(crate) fn flush(&self) {
         // Whoever waits for the effect sees that it does not come.
-        let _late = self.handle.block_on(async { tokio::time::timeout(HAND_OVER, self.client.flush()).await });
+        let _late =
+            self.handle.block_on(async { tokio::time::timeout(HAND_OVER, self.client.flush()).await });
     }
 
     /// Answers a message.
@@ -333,9 +334,8 @@ impl Bus {
     pub(crate) fn store(&self, subject: &str, id: &str, payload: Vec<u8>) -> Result<()> {
         let message = PublishMessage::build().payload(payload.into()).message_id(id);
         self.handle.block_on(async {
-            let stored = async {
-                self.storage.send_publish(subject.to_owned(), message).await?.await.map(drop)
-            };
+            let stored =
+                async { self.storage.send_publish(subject.to_owned(), message).await?.await.map(drop) };
             match tokio::time::timeout(STORAGE, stored).await {
                 Ok(stored) => stored.map_err(FleetError::nats),
                 Err(_) => Err(FleetError::Nats("no answer".into())),
@@ -380,7 +380,9 @@ async fn read_on(
     let began = *next;
     loop {
         let batch = consumer.fetch().max_messages(BATCH).expires(BATCH_WAIT).messages();
-        let Ok(Ok(mut batch)) = tokio::time::timeout(STORAGE, batch).await else { return Some(*next > began) };
+        let Ok(Ok(mut batch)) = tokio::time::timeout(STORAGE, batch).await else {
+            return Some(*next > began);
+        };
         loop {
             let Ok(message) = tokio::time::timeout(STORAGE, batch.next()).await else {
                 return Some(*next > began);
@@ -469,7 +471,9 @@ mod tests {
             let error = of(url, key).check().unwrap_err().to_string();
             assert!(error.contains("TLS and keys"), "{url}: {error}");
         }
-        for (url, key) in [("nats://127.0.0.1:4222", false), ("nats://[::1]:4222", false), ("tls://db1:4222", true)] {
+        for (url, key) in
+            [("nats://127.0.0.1:4222", false), ("nats://[::1]:4222", false), ("tls://db1:4222", true)]
+        {
             of(url, key).check().unwrap();
         }
         let error = of("nats://me:secret@127.0.0.1:4222", true).check().unwrap_err().to_string();

@@ -97,7 +97,8 @@ impl ClockEstimate {
     /// The offset when the controller's clock shows `at`; none without an exchange.
     pub fn at(&self, at: Nanos) -> Option<Offset> {
         let base = self.exchanges.first()?.offset();
-        let strips: Vec<Strip> = self.exchanges.iter().map(|exchange| Strip::of(exchange, base, at)).collect();
+        let strips: Vec<Strip> =
+            self.exchanges.iter().map(|exchange| Strip::of(exchange, base, at)).collect();
         let (low, high, drift) = feasible(&strips).unwrap_or_else(|| loose(&strips));
         let middle = f64::midpoint(low, high);
         Some(Offset {
@@ -260,7 +261,12 @@ mod tests {
     #[test]
     fn a_clock_that_jumped_widens_the_bound_instead_of_hiding_it() {
         let mut estimate = estimate(0, 0.0, &[(0, 1_000, 1_000), (1_000, 1_000, 1_000)]);
-        estimate.add(Exchange { t0: 10_000_005_000, t1: 11_000_006_000, t2: 11_000_006_000, t3: 10_000_007_000 });
+        estimate.add(Exchange {
+            t0: 10_000_005_000,
+            t1: 11_000_006_000,
+            t2: 11_000_006_000,
+            t3: 10_000_007_000,
+        });
         assert!(estimate.at(10_000_000_000).unwrap().bound > 400_000_000);
     }
 

@@ -31,10 +31,12 @@ pub(crate) fn read_seed(path: &Path) -> Result<String, FleetError> {
         )));
     }
     let is_key = facts.len() <= LONGEST;
-    let text = if is_key { std::fs::read_to_string(path).map_err(FleetError::file(path))? } else { String::new() };
+    let text =
+        if is_key { std::fs::read_to_string(path).map_err(FleetError::file(path))? } else { String::new() };
     let seed = text.trim();
-    KeyPair::from_seed(seed)
-        .map_err(|error| FleetError::Refused(format!("{}: not the seed of an nkey ({error})", path.display())))?;
+    KeyPair::from_seed(seed).map_err(|error| {
+        FleetError::Refused(format!("{}: not the seed of an nkey ({error})", path.display()))
+    })?;
     Ok(seed.to_owned())
 }
 

@@ -269,7 +269,9 @@ impl Assembler {
         if part == 0 {
             // A part that was sent again after its answer was lost begins the message again.
             (self.message, self.next) = (Vec::new(), 0);
-        } else if part + 1 == self.next || self.next == 0 && (part + 1, parts) == (self.complete, self.complete) {
+        } else if part + 1 == self.next
+            || self.next == 0 && (part + 1, parts) == (self.complete, self.complete)
+        {
             return Ok(None);
         }
         if part != self.next || part >= parts {

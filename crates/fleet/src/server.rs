@@ -93,7 +93,8 @@ impl FleetServer {
         let mut distinct: Vec<&Name> = options.agents.iter().collect();
         distinct.sort();
         distinct.dedup();
-        if distinct.len() < options.agents.len() || distinct.iter().any(|name| name.as_str() == "controller") {
+        if distinct.len() < options.agents.len() || distinct.iter().any(|name| name.as_str() == "controller")
+        {
             let why = "each agent needs a name of its own, other than controller";
             return Err(FleetError::Refused(why.into()));
         }
@@ -103,7 +104,9 @@ impl FleetServer {
         }
         if let Some(state) = self.state() {
             let there = format!("://{}:", host_in_url(options.listen));
-            if !state.url.contains(&there) || options.port != 0 && !state.url.ends_with(&format!(":{}", options.port)) {
+            if !state.url.contains(&there)
+                || options.port != 0 && !state.url.ends_with(&format!(":{}", options.port))
+            {
                 return Err(FleetError::Refused(format!(
                     "the fleet's server runs at {}: end it first with kelvin fleet down",
                     state.url
@@ -157,7 +160,8 @@ impl FleetServer {
         let port = self.wait_for_port(child, &log)?;
         let host = host_in_url(options.listen);
         let scheme = if tls { "tls" } else { "nats" };
-        let state = ServerState { pid: port.0, url: format!("{scheme}://{host}:{}", port.1), lab: lab.clone() };
+        let state =
+            ServerState { pid: port.0, url: format!("{scheme}://{host}:{}", port.1), lab: lab.clone() };
         let text = serde_json::to_string(&state).map_err(|error| FleetError::Message(error.to_string()))?;
         write_private(&self.directory.join("state.json"), &text)?;
         Ok(state)
@@ -242,18 +246,60 @@ impl FleetServer {
             &format!("subjectAltName=IP:{address}\nextendedKeyUsage=serverAuth\n"),
         )?;
         let steps: [&[&str]; 3] = [
-            &["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "3650",
-                "-subj", "/CN=kelvin fleet", "-keyout", "ca.key", "-out", "ca.pem"],
-            &["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
-                "/CN=kelvin fleet server", "-keyout", "server.key", "-out", "server.csr"],
-            &["x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days",
-                "3650", "-extfile", "server.ext", "-out", "server.pem"],
+            &[
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-days",
+                "3650",
+                "-subj",
+                "/CN=kelvin fleet",
+                "-keyout",
+                "ca.key",
+                "-out",
+                "ca.pem",
+            ],
+            &[
+                "req",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-subj",
+                "/CN=kelvin fleet server",
+                "-keyout",
+                "server.key",
+                "-out",
+                "server.csr",
+            ],
+            &[
+                "x509",
+                "-req",
+                "-in",
+                "server.csr",
+                "-CA",
+                "ca.pem",
+                "-CAkey",
+                "ca.key",
+                "-CAcreateserial",
+                "-days",
+                "3650",
+                "-extfile",
+                "server.ext",
+                "-out",
+                "server.pem",
+            ],
         ];
         for step in steps.into_iter().skip(usize::from(has_authority)) {
             // The directory is its owner's alone; keys are made with a mode that says the same.
-            let made = Command::new("openssl").args(step).current_dir(&self.directory).output().map_err(|error| {
-                FleetError::Refused(format!("cannot make a certificate: openssl: {error}"))
-            })?;
+            let made = Command::new("openssl").args(step).current_dir(&self.directory).output().map_err(
+                |error| FleetError::Refused(format!("cannot make a certificate: openssl: {error}")),
+            )?;
             if !made.status.success() {
                 let why = String::from_utf8_lossy(&made.stderr).trim().to_owned();
                 return Err(FleetError::Refused(format!("cannot make a certificate: {why}")));

@@ -75,7 +75,8 @@ impl TestFleet {
     }
 
     fn args<'a>(&'a self, target: &'a str, hosts: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-        let run = ["run", "tproc-c", "--target", target, "--fleet", "lab", "--hosts", hosts, "--accept-noise"];
+        let run =
+            ["run", "tproc-c", "--target", target, "--fleet", "lab", "--hosts", hosts, "--accept-noise"];
         [&run[..], more].concat()
     }
 
@@ -163,7 +164,9 @@ impl Data {
     /// A number that depends on what the transactions were given, and not on their order.
     fn inputs(&self, database: &str) -> Vec<i64> {
         let hash = |columns: &str, table: &str| {
-            format!("select sum(('x' || substr(md5(concat_ws(',', {columns})), 1, 8))::bit(32)::bigint)::bigint from {table}")
+            format!(
+                "select sum(('x' || substr(md5(concat_ws(',', {columns})), 1, 8))::bit(32)::bigint)::bigint from {table}"
+            )
         };
         let queries = [
             hash("h_w_id, h_d_id, h_c_w_id, h_c_d_id, h_c_id, h_amount", "history"),
@@ -224,7 +227,11 @@ fn assert_counts_agree(run: &Value) {
     let hosts = point["hosts"].as_array().unwrap();
     let sum: u64 = hosts.iter().map(|host| host["headline_count"].as_u64().unwrap()).sum();
     assert_eq!(Some(sum), point["headline_count"].as_u64(), "{point}");
-    assert!(run["checks"].as_array().unwrap().iter().all(|check| check["holds"] == true), "{}", run["checks"]);
+    assert!(
+        run["checks"].as_array().unwrap().iter().all(|check| check["holds"] == true),
+        "{}",
+        run["checks"]
+    );
 }
 
 #[test]
@@ -283,7 +290,8 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
             at.parse::<f64>().unwrap() / 1e3
         })
         .collect();
-    let spread = starts.iter().copied().fold(f64::MIN, f64::max) - starts.iter().copied().fold(f64::MAX, f64::min);
+    let spread =
+        starts.iter().copied().fold(f64::MIN, f64::max) - starts.iter().copied().fold(f64::MAX, f64::min);
     assert!(spread <= at_most, "really {spread} us apart, at most {at_most} said: {}", point["hosts"]);
     let hosts = point["hosts"].as_array().unwrap();
     assert_eq!(hosts.iter().map(|host| host["users"].as_u64().unwrap()).sum::<u64>(), 3);
@@ -325,7 +333,8 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     run.kill().unwrap();
     run.wait().unwrap();
     fleet.wait_until_idle(2);
-    let sessions = "select count(*) from pg_stat_activity where datname = 'left' and backend_type = 'client backend'";
+    let sessions =
+        "select count(*) from pg_stat_activity where datname = 'left' and backend_type = 'client backend'";
     let left = data.engine("postgres").connect().unwrap().query(sessions).unwrap().int(0, 0).unwrap();
     assert_eq!(left, 0, "connections of the load");
     for agent in ["g0", "g1"] {

@@ -33,7 +33,9 @@ impl ClockTestHook {
             Some((Ok(shift), Ok(ppm))) if shift.abs() <= 1e6 && ppm.abs() <= 1e5 => {
                 Ok(Self { shift: (shift * 1e9) as i64, drift: ppm / 1e6 })
             }
-            _ => Err(FleetError::Refused(format!("{text:?}: write seconds and parts per million, such as 3,50"))),
+            _ => Err(FleetError::Refused(format!(
+                "{text:?}: write seconds and parts per million, such as 3,50"
+            ))),
         }
     }
 
@@ -104,7 +106,10 @@ mod tests {
             assert!(hook.real(hook.shown(now)).abs_diff(now) <= 1, "{now}");
         }
         assert_eq!(ClockTestHook::default().real(17), 17);
-        assert_eq!(hook.real_times(LoadTimes { begin: 4, open: 5, close: u64::MAX, end: u64::MAX }).close, u64::MAX);
+        assert_eq!(
+            hook.real_times(LoadTimes { begin: 4, open: 5, close: u64::MAX, end: u64::MAX }).close,
+            u64::MAX
+        );
         for bad in ["", "3", "x,1", "1,nan", "1e9,1"] {
             assert!(ClockTestHook::parse(bad).is_err(), "{bad}");
         }

@@ -109,7 +109,10 @@ pub fn serve(options: &AgentOptions, stop: &Stop, tell: &mut dyn FnMut(&str)) ->
     let asked = Arc::clone(&status);
     let _hello = bus.subscribe(&subjects.hello(), move |_| asked.changed.notify_one())?;
     let _beats = send_beats(&bus, subjects.beat(&options.name), &status);
-    tell(&format!("agent {} of lab {} waits for a run at {}", options.name, options.lab, options.connection.url));
+    tell(&format!(
+        "agent {} of lab {} waits for a run at {}",
+        options.name, options.lab, options.connection.url
+    ));
     let stop = stop.clone();
     let mut agent = Agent { options, bus, subjects, clock, status, job: None, ended: None, stop, tell };
     agent.work(&commands)
@@ -231,7 +234,8 @@ impl Agent<'_> {
                 let store = Store::open(&self.options.store)
                     .map_err(|error| FleetError::Refused(format!("its store: {error}")));
                 let limit = self.options.alone;
-                let alone = Duration::try_from_secs_f64(prepare.alone).map_or(limit, |alone| alone.min(limit));
+                let alone =
+                    Duration::try_from_secs_f64(prepare.alone).map_or(limit, |alone| alone.min(limit));
                 let job = store.and_then(|store| {
                     Job::prepare(
                         (prepare.run, spec),

@@ -2,9 +2,10 @@
 //! over; what the server has not confirmed is sent again.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::Arc;
+
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 

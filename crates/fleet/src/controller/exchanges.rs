@@ -34,7 +34,13 @@ impl AgentClocks {
 
     /// Exchanges times so often with each, now.
     pub(super) fn exchange(&self, bus: &Bus, times: u32) {
-        bus.wait(all(bus.client(), self.subjects.clone(), self.clock.clone(), times, Arc::clone(&self.estimates)));
+        bus.wait(all(
+            bus.client(),
+            self.subjects.clone(),
+            self.clock.clone(),
+            times,
+            Arc::clone(&self.estimates),
+        ));
     }
 
     /// Goes on with that until the task is dropped.

@@ -196,14 +196,21 @@ impl NatsFleet {
     }
 
     /// Has the agents open the target, at the first point: by then there are data.
-    fn prepare(&self, stop: &Stop, waiting: &mut dyn FnMut() -> std::result::Result<(), RunError>) -> std::result::Result<(), RunError> {
+    fn prepare(
+        &self,
+        stop: &Stop,
+        waiting: &mut dyn FnMut() -> std::result::Result<(), RunError>,
+    ) -> std::result::Result<(), RunError> {
         if self.prepared.load(Ordering::Acquire) {
             return Ok(());
         }
         let stream = self.subjects.stream(&self.run);
         self.bus.make_stream(&stream, vec![self.subjects.outputs(&self.run)]).map_err(started)?;
-        let prepare =
-            Command::Prepare(Prepare { run: self.run.clone(), spec: self.spec.clone(), alone: ALONE.as_secs_f64() });
+        let prepare = Command::Prepare(Prepare {
+            run: self.run.clone(),
+            spec: self.spec.clone(),
+            alone: ALONE.as_secs_f64(),
+        });
         let command = encode(&prepare).map_err(started)?;
         let commands = self.names.iter().map(|_| command.clone()).collect();
         self.prepared.store(true, Ordering::Release);
@@ -219,8 +226,10 @@ impl NatsFleet {
 
     /// Hands what the agents have said to the inbox.
     fn follow(&self, stream: String) -> Task {
-        let numbers: HashMap<String, usize> =
-            (0..).zip(&self.names).map(|(number, name)| (self.subjects.output(&self.run, name), number)).collect();
+        let numbers: HashMap<String, usize> = (0..)
+            .zip(&self.names)
+            .map(|(number, name)| (self.subjects.output(&self.run, name), number))
+            .collect();
         let mut parts: Vec<Assembler> = self.names.iter().map(|_| Assembler::default()).collect();
         let sender = self.inbox().sender.clone();
         self.bus.follow(stream, move |incoming| {
@@ -276,7 +285,9 @@ impl NatsFleet {
         for (name, assignment) in self.names.iter().zip(point.assignments) {
             let of = assignment.point;
             match beats.get(name).map(|(_, beat)| &beat.state) {
-                Some(AgentState::Armed { point }) if *point == of => users += u64::from(assignment.range.count()),
+                Some(AgentState::Armed { point }) if *point == of => {
+                    users += u64::from(assignment.range.count())
+                }
                 Some(AgentState::Connecting { point, done }) if *point == of => {
                     (users, all) = (users + done, false);
                 }
@@ -400,7 +411,9 @@ fn wait_for_agents(heard: &HeardBeats, names: &[Name]) -> Result<Vec<FleetAgent>
             )));
         }
         let mut chosen: Vec<&Beat> = match names {
-            [] => beats.values().map(|(_, beat)| beat).filter(|beat| beat.state == AgentState::Idle).collect(),
+            [] => {
+                beats.values().map(|(_, beat)| beat).filter(|beat| beat.state == AgentState::Idle).collect()
+            }
             names => names.iter().filter_map(|name| beats.get(name)).map(|(_, beat)| beat).collect(),
         };
         if names.is_empty() {

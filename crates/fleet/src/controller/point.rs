@@ -48,7 +48,12 @@ pub(super) struct ArmedPoint<'a> {
 }
 
 impl<'a> ArmedPoint<'a> {
-    pub(super) fn new(fleet: &'a NatsFleet, point: u32, agents: Vec<FleetAgent>, clocks: AgentClocks) -> Self {
+    pub(super) fn new(
+        fleet: &'a NatsFleet,
+        point: u32,
+        agents: Vec<FleetAgent>,
+        clocks: AgentClocks,
+    ) -> Self {
         let progress = vec![Progress::default(); agents.len()];
         Self { fleet, point, agents, clocks, progress, times: None, offsets: Vec::new(), exchanging: None }
     }
@@ -69,7 +74,9 @@ impl<'a> ArmedPoint<'a> {
     }
 
     fn all(&self, command: impl Fn(usize) -> Command) {
-        for (number, agent) in self.agents.iter().enumerate().filter(|(number, _)| !self.progress[*number].ended) {
+        for (number, agent) in
+            self.agents.iter().enumerate().filter(|(number, _)| !self.progress[*number].ended)
+        {
             self.fleet.order(&agent.name, &command(number));
         }
     }
@@ -177,16 +184,17 @@ impl RemoteGenerators for ArmedPoint<'_> {
     fn notice(&self) -> Duration {
         // Before the start has its time: exchanges with a slow agent take as long as they take.
         self.exchange(EXCHANGES);
-        let slowest = self.clocks.estimates().iter().filter_map(crate::clock::ClockEstimate::smallest_delay).max();
+        let slowest =
+            self.clocks.estimates().iter().filter_map(crate::clock::ClockEstimate::smallest_delay).max();
         NOTICE.max(ROUND_TRIPS * Duration::from_nanos(slowest.unwrap_or(0)))
     }
 
     fn start(&mut self, times: LoadTimes) -> Result<(), RunError> {
         let mut commands = Vec::with_capacity(self.agents.len());
         for (agent, estimate) in self.agents.iter().zip(self.clocks.estimates()) {
-            let offset = estimate.at(times.begin).ok_or_else(|| {
-                RunError::Start(format!("agent {}: its clock does not answer", agent.name))
-            })?;
+            let offset = estimate
+                .at(times.begin)
+                .ok_or_else(|| RunError::Start(format!("agent {}: its clock does not answer", agent.name)))?;
             self.offsets.push(offset.nanos);
             let times = times.shifted(offset.nanos);
             let start = Command::Start { run: self.fleet.run.clone(), point: self.point, times };

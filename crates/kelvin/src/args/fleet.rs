@@ -76,7 +76,8 @@ impl RunFleetArgs {
 
 /// `kelvin agent`.
 #[derive(Debug, Args)]
-#[command(after_help = "The agent waits for a controller (kelvin run … --hosts), connects its share of the users, starts at the \
+#[command(
+    after_help = "The agent waits for a controller (kelvin run … --hosts), connects its share of the users, starts at the \
     moment that the controller says, and keeps its own results in its own store as well. It puts load only on the \
     targets of --allow-target, and finds their passwords where psql and mariadb do: in its own environment and in \
     its own password files. It stops its load when the controller is silent for longer than --alone.\n\
@@ -86,7 +87,8 @@ impl RunFleetArgs {
     \x20 kelvin agent --nats tls://10.0.0.1:4222 --nats-key g1.nk --nats-ca ca.pem --name g1 \\\n\
     \x20              --allow-target postgres://bench@db1/tpcc\n\
     \n\
-    Exit codes: 0 ended as asked · 2 bad input · 4 with --once: the run lost its controller")]
+    Exit codes: 0 ended as asked · 2 bad input · 4 with --once: the run lost its controller"
+)]
 pub(crate) struct AgentArgs {
     /// The agent's name in the fleet [default: the host's name]
     #[arg(long, value_name = "NAME")]

@@ -12,8 +12,8 @@ use clap::Args;
 use kelvin_run::Spec;
 use kelvin_run::spec::{Build, LogFile, Span, TargetName, Users};
 
-use super::fleet::RunFleetArgs;
 use super::OutputArgs;
+use super::fleet::RunFleetArgs;
 use super::history::HistoryPlaceArgs;
 use super::language::seconds;
 use super::observation::ObservationArgs;

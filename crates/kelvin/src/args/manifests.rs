@@ -58,13 +58,29 @@ SecretVolume secretName=string defaultMode=int items=- optional=bool
 
 /// Directives of systemd.unit(5), systemd.service(5), systemd.exec(5) and systemd.resource-control(5) that units here may use.
 const DIRECTIVES: [(&str, &[&str]); 3] = [
-    ("[Unit]", &["After", "Description", "Documentation", "StartLimitBurst", "StartLimitIntervalSec", "Wants"]),
+    (
+        "[Unit]",
+        &["After", "Description", "Documentation", "StartLimitBurst", "StartLimitIntervalSec", "Wants"],
+    ),
     (
         "[Service]",
         &[
-            "CPUAffinity", "EnvironmentFile", "ExecStart", "LimitNOFILE", "LockPersonality", "MemoryMax",
-            "NoNewPrivileges", "PrivateTmp", "ProtectHome", "ProtectSystem", "ReadWritePaths", "Restart", "RestartSec",
-            "RestrictAddressFamilies", "Type", "User",
+            "CPUAffinity",
+            "EnvironmentFile",
+            "ExecStart",
+            "LimitNOFILE",
+            "LockPersonality",
+            "MemoryMax",
+            "NoNewPrivileges",
+            "PrivateTmp",
+            "ProtectHome",
+            "ProtectSystem",
+            "ReadWritePaths",
+            "Restart",
+            "RestartSec",
+            "RestrictAddressFamilies",
+            "Type",
+            "User",
         ],
     ),
     ("[Install]", &["Alias", "RequiredBy", "WantedBy"]),
@@ -72,8 +88,16 @@ const DIRECTIVES: [(&str, &[&str]); 3] = [
 
 /// Options of sbatch(1).
 const SBATCH: [&str; 10] = [
-    "--account", "--cpus-per-task", "--exclusive", "--job-name", "--nodes", "--ntasks-per-node", "--partition",
-    "--signal", "--time", "--output",
+    "--account",
+    "--cpus-per-task",
+    "--exclusive",
+    "--job-name",
+    "--nodes",
+    "--ntasks-per-node",
+    "--partition",
+    "--signal",
+    "--time",
+    "--output",
 ];
 
 #[derive(Debug, Clone, PartialEq)]
@@ -149,11 +173,14 @@ fn wrong(value: &Node, of: &str, path: &str, found: &mut Vec<String>) {
         let unit = &text[digits.len()..];
         digits.parse::<f64>().is_ok() && ["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"].contains(&unit)
     };
-    let not_text = |text: &str| text.parse::<f64>().is_ok() || ["true", "false", "null", "~", ""].contains(&text);
+    let not_text =
+        |text: &str| text.parse::<f64>().is_ok() || ["true", "false", "null", "~", ""].contains(&text);
     let right = match (value, of) {
         (_, "-") => false,
         (Node::Text(text, plain), "string") => !(*plain && not_text(text)),
-        (Node::Text(text, plain), "int") => *plain && text.parse::<i64>().is_ok_and(|number| number.to_string() == *text),
+        (Node::Text(text, plain), "int") => {
+            *plain && text.parse::<i64>().is_ok_and(|number| number.to_string() == *text)
+        }
         (Node::Text(text, plain), "bool") => *plain && (text == "true" || text == "false"),
         (Node::Text(text, _), "quantity") => quantity(text),
         (Node::List(list), _) if inner('[', ']').is_some() => {
@@ -247,7 +274,10 @@ fn the_kubernetes_manifest_has_the_shapes_of_the_api() {
     // An Indexed Job has completions, its pods do not restart, and one that failed is not replaced.
     assert_eq!(spec("completionMode").as_deref(), Some("Indexed"));
     assert_eq!(spec("completions"), spec("parallelism"), "all agents are there at once");
-    assert_eq!((spec("backoffLimit").as_deref(), spec("template.spec.restartPolicy").as_deref()), (Some("0"), Some("Never")));
+    assert_eq!(
+        (spec("backoffLimit").as_deref(), spec("template.spec.restartPolicy").as_deref()),
+        (Some("0"), Some("Never"))
+    );
     let label = |path: &str| find(job, path).cloned();
     assert_eq!(label("spec.template.metadata.labels"), label("metadata.labels"));
     let container = "spec.template.spec.containers.0";
@@ -263,7 +293,10 @@ fn the_kubernetes_manifest_has_the_shapes_of_the_api() {
         Node::Text(text, _) => text.clone(),
         other => panic!("{other:?}"),
     });
-    agent(args, &[("$(JOB_COMPLETION_INDEX)", "0"), ("$(KELVIN_NATS)", &data[0]), ("$(KELVIN_TARGET)", &data[1])]);
+    agent(
+        args,
+        &[("$(JOB_COMPLETION_INDEX)", "0"), ("$(KELVIN_NATS)", &data[0]), ("$(KELVIN_TARGET)", &data[1])],
+    );
 }
 
 #[test]
@@ -313,7 +346,8 @@ fn the_units_and_the_batch_file_start_agents_that_understand_their_flags() {
         ("$KELVIN_TARGET", "postgres://bench@db/tpcc"),
     ];
     let of_unit = contrib("systemd/kelvin-agent@.service");
-    let of_unit = of_unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/env kelvin ")).unwrap();
+    let of_unit =
+        of_unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/env kelvin ")).unwrap();
     agent(of_unit.split_whitespace().map(str::to_owned), &values);
     let batch = contrib("fleet/slurm.sh").replace("\\\n", " ");
     let of_batch = batch.lines().find_map(|line| line.trim().strip_prefix("exec kelvin ")).unwrap();

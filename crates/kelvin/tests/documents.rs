@@ -20,10 +20,13 @@ use command_lines::{documents, shell_lines};
 use support::{Place, Server, text};
 
 /// What is not run: a part of the line, and why.
-const NOT_RUN: [(&str, &str); 15] = [
+const NOT_RUN: [(&str, &str); 18] = [
     ("examples/colocation/", "it writes more than a gigabyte; the tests of scenarios check its plan"),
     ("LOG|RESULT|DIRECTORY|RUN…", "the shape of a command"),
     ("ssh ", "another host"),
+    ("kelvin fleet", "a server of NATS: tests/fleet.rs has one"),
+    ("kelvin agent", "an agent waits for a controller: tests/fleet.rs starts some"),
+    ("--fleet lab", "a fleet: tests/fleet.rs has some"),
     ("sslmode=verify-full", "a server with a certificate: tests/robustness_tls.rs has one"),
     ("sqlserver://", "a SQL Server: crates/database/tests/sqlserver.rs takes one"),
     (

@@ -27,6 +27,37 @@ fn text_of_a_run_that_is_not_valid() {
 }
 
 #[test]
+fn the_hosts_of_a_fleet_are_in_every_format() {
+    let swept = report(Shape { users: &[4, 8, 16], hosts: &[1, 2, 4], ..GOOD });
+    let text = text::render(&swept, text::Options::default());
+    let parts: Vec<&str> = text.split("\n\n").collect();
+    let part = |first: &str| parts.iter().rev().find(|part| part.starts_with(first)).unwrap().to_owned();
+    insta::assert_snapshot!(
+        "hosts_of_a_fleet",
+        format!("{}\n\n{}", part("host "), part("throughput per host"))
+    );
+    let json = serde_json::to_value(&swept).unwrap();
+    let generator = &json["points"][1]["generator"];
+    assert_eq!(generator["hosts"][1]["host"], "load2");
+    assert_eq!(
+        (generator["start"]["skew_us"].as_f64(), generator["start"]["at_most_us"].as_f64()),
+        (Some(20.0), Some(220.0))
+    );
+    assert_eq!(generator["hosts"][0]["cpu_host_percent"], 25.0);
+    assert!(json["points"][0]["generator"]["start"].is_null(), "one host is not apart from itself");
+    let page = html::render(&swept).unwrap();
+    for words in
+        ["<h3>Hosts of the fleet</h3>", "<h2>Hosts</h2>", "load4", "ms with the bounds of their clocks"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    let lost = report(Shape { users: &[8], hosts: &[2], valid: false, ..GOOD });
+    assert!(text::render(&lost, text::Options::default()).contains("load2 was lost: no beat for 10 s"));
+    assert!(html::render(&lost).unwrap().contains("(lost: no beat for 10 s)"));
+    assert!(!html::render(&report(GOOD)).unwrap().contains("Hosts of the fleet"));
+}
+
+#[test]
 fn several_sources_add_rows_and_change_no_figure() {
     let shape = Shape { seconds: 6, errors: true, ..GOOD };
     let directory = tempfile::tempdir().unwrap();

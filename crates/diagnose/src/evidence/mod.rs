@@ -80,7 +80,8 @@ impl Evidence {
         match event {
             Event::Source { id, source } if source.tenant.is_some() => self.tenants.push(*id),
             Event::Source { id, source } => {
-                self.hosts.insert(*id, source.describe(*id));
+                let name = source.host.clone().unwrap_or_else(|| source.describe(*id));
+                self.hosts.insert(*id, name);
             }
             Event::HostLoad(load) => {
                 let name = self.hosts.get(&source).cloned().unwrap_or_default();

@@ -65,7 +65,7 @@ fn of_point(point: &PointEvidence) -> Option<Finding> {
         severity: Severity::Amber,
         point: Some(point.point),
         title: format!(
-            "{name} measured times {} {} than the other hosts",
+            "Host {name} measured times {} {} than the other hosts",
             percent(by),
             if slower { "longer" } else { "shorter" }
         ),
@@ -120,7 +120,7 @@ mod tests {
     fn the_one_host_that_differs_is_named() {
         let found = find(&evidence(&[1e6, 1.01e6, 1.3e6, 0.99e6], 100_000));
         assert_eq!(severities(&found), [Severity::Amber]);
-        assert!(found[0].title.starts_with("load3 measured times 29"), "{found:?}");
+        assert!(found[0].title.starts_with("Host load3 measured times 29"), "{found:?}");
         // Its 100,000 would have been 130,000 of 430,000.
         assert!((found[0].effect.high().unwrap() - 0.07).abs() < 0.01, "{found:?}");
         let faster = find(&evidence(&[1e6, 0.7e6, 1e6], 100_000));

@@ -148,7 +148,7 @@ impl Page {
             format!("{:<24}{users:>8}{cpu:>9}{start:>18}{offset:>12}{drift:>8}", cut(name, 23))
         };
         self.line("");
-        let heads = ["users", "CPU %", "start ms", "clock ms", "ppm"];
+        let heads = ["users", "CPU", "start ms", "clock ms", "ppm"];
         self.line(&row("host", heads.map(str::to_owned)));
         for host in &generator.hosts {
             let bound = host.start_bound_us.map_or_else(String::new, |us| format!(" ± {:.3}", us / 1e3));

@@ -11,7 +11,8 @@ use std::path::Path;
 
 use kelvin_measure::event::Series;
 use kelvin_measure::event::{
-    AuditLine, CheckLine, ErrorCount, Event, KindCounts, LoadPart, Phase, Second, Status, Window,
+    AuditLine, CheckLine, ErrorCount, Event, HostClock, HostLoad, KindCounts, LoadPart, Phase, Second,
+    Status, Window,
 };
 use kelvin_measure::invariant::littles_law;
 use kelvin_measure::{Sink, Source, SourceId};
@@ -29,6 +30,8 @@ pub struct Shape {
     pub valid: bool,
     pub finished: bool,
     pub seed: u64,
+    /// Hosts of a fleet, by point; none of a run without a fleet.
+    pub hosts: &'static [u16],
 }
 
 pub const GOOD: Shape = Shape {
@@ -40,6 +43,7 @@ pub const GOOD: Shape = Shape {
     valid: true,
     finished: true,
     seed: 1,
+    hosts: &[],
 };
 
 pub struct Noise(u64);
@@ -89,6 +93,31 @@ fn parted(event: Event, apart: bool) -> Vec<(SourceId, Event)> {
     vec![part(1), part(2)]
 }
 
+/// What one of so many hosts did: the first began 40 µs late, each other 20 µs later.
+fn host_load(point: u32, (number, hosts): (u16, u16), users: u32, shape: Shape) -> HostLoad {
+    let users = users / u32::from(hosts);
+    HostLoad {
+        point,
+        first_user: users * u32::from(number - 1),
+        users,
+        client_headline: 1000,
+        times: None,
+        client_cpu: Some(shape.seconds as u64 * 500_000_000),
+        cpus: 2.0,
+        late: Some(20_000 + 20_000 * u64::from(number)),
+        clock: Some(HostClock {
+            offset: 3_000_123_000,
+            bound: 100_000,
+            drift_ppb: 50_000,
+            start_error: 0,
+            exchanges: 32,
+            round_trip: 200_000,
+            synchronisation: None,
+        }),
+        lost: (!shape.valid && number == 2).then(|| "no beat for 10 s".into()),
+    }
+}
+
 fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool, apart: bool) -> RunReport {
     let store = Store::open(path).unwrap();
     let kinds = ["New-Order", "Payment", "Order-Status", "Delivery", "Stock-Level"];
@@ -123,6 +152,11 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool, a
         let source = Source { tenant: Some(tenant.into()), host: Some("load2".into()), ..Source::default() };
         writer.event(&Event::Source { id: SourceId(id), source }).unwrap();
     }
+    for number in 1..=shape.hosts.iter().max().copied().unwrap_or(0) {
+        let source =
+            Source { generator: Some(number - 1), host: Some(format!("load{number}")), ..Source::default() };
+        writer.event(&Event::Source { id: SourceId(number), source }).unwrap();
+    }
     let mut noise = Noise(shape.seed);
     let mut clock = 0;
     for (point, users) in shape.users.iter().enumerate() {
@@ -132,6 +166,11 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool, a
             for (source, event) in parted(event, apart) {
                 writer.event_from(source, &event).unwrap();
             }
+        }
+        let hosts = shape.hosts.get(point).copied().unwrap_or(0);
+        for number in 1..=hosts {
+            let load = host_load(point as u32, (number, hosts), *users, shape);
+            writer.event_from(SourceId(number), &Event::HostLoad(load)).unwrap();
         }
     }
     if observed {

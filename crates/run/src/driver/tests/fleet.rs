@@ -123,7 +123,7 @@ impl Fleet for Threads {
         let hosts = each.map(|one| self.host(one, armed.clone(), messages.clone(), point.clock));
         let hosts: Vec<HostThread> = hosts.collect();
         for _ in &hosts {
-            ready.recv_timeout(Duration::from_secs(60)).unwrap();
+            ready.recv_timeout(Duration::from_mins(1)).unwrap();
         }
         connected(u64::from(point.assignments[0].range.total()))?;
         Ok(Box::new(Armed { hosts, messages: received, fault: self.fault, events_of_beta: 0 }))

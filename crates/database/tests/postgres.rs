@@ -103,7 +103,7 @@ fn values_come_back_as_they_went() {
         );
         assert_eq!((rows.len(), rows.columns()), (1, 16));
         assert_eq!(rows.int(0, 0).unwrap(), -7);
-        assert_eq!(rows.int(0, 1).unwrap(), i32::MIN.into());
+        assert_eq!(rows.int(0, 1).unwrap(), i64::from(i32::MIN));
         assert_eq!(rows.int(0, 2).unwrap(), i64::MAX);
         assert_eq!(rows.float(0, 3).unwrap(), 1.5);
         assert_eq!(rows.decimal(0, 4, 2).unwrap(), -123_456);

@@ -1,5 +1,7 @@
 //! The few figures of a run by which runs are compared, repeated and studied.
 
+use kelvin_measure::labels::WorkloadLabels;
+use kelvin_measure::query::{QueryExecution, point_mean};
 use kelvin_measure::{Bounded, CensoredTimes};
 use kelvin_observe::metric;
 use kelvin_store::StoredRun;
@@ -50,6 +52,45 @@ pub const KEY_FIGURES: [&str; 10] = [
     "wal",
 ];
 
+/// The same of TPROC-H: the geometric mean of its queries, and the mean time of each query and refresh function.
+pub const QUERY_FIGURES: [&str; 35] = [
+    "transactions",
+    "mean",
+    "p50",
+    "p95",
+    "p99",
+    "geometric-mean",
+    "q1",
+    "q2",
+    "q3",
+    "q4",
+    "q5",
+    "q6",
+    "q7",
+    "q8",
+    "q9",
+    "q10",
+    "q11",
+    "q12",
+    "q13",
+    "q14",
+    "q15",
+    "q16",
+    "q17",
+    "q18",
+    "q19",
+    "q20",
+    "q21",
+    "q22",
+    "rf1",
+    "rf2",
+    "client-cpu",
+    "server-cpu",
+    "cpu",
+    "server-instructions",
+    "wal",
+];
+
 /// The same of I/O jobs.
 pub const IO_FIGURES: [&str; 6] = ["mean", "p50", "p95", "p99", "bandwidth", "cpu"];
 
@@ -63,6 +104,9 @@ pub const IO_FIGURES: [&str; 6] = ["mean", "p50", "p95", "p99", "bandwidth", "cp
 /// | `client-cpu`, `server-cpu`, `cpu` | CPU time of Kelvin, of the database, of both for a good transaction | µs |
 /// | `server-instructions` | instructions that the database retired for a good transaction | 1 |
 /// | `wal` | log written for a good transaction | bytes |
+///
+/// Of TPROC-H's queries, after the times, `geometric-mean` and `q1` to `q22`, `rf1` and `rf2`: means in seconds, as far as there are
+/// such executions and all of them count.
 ///
 /// Of I/O jobs the times are completion times (response times with a rate), and after them stand `bandwidth` (MiB/s) and
 /// `cpu` (of Kelvin, µs for an I/O) instead;
@@ -116,6 +160,9 @@ pub fn key_figures(
         }
         return Ok(figures);
     }
+    for (id, name, value) in of_queries(evidence, point) {
+        add(&id, &name, "s", lower, value);
+    }
     let good = stored.all.good();
     let a_transaction = |a_second: f64| (good > 0).then(|| a_second * stored.seconds / good as f64);
     let embedded = is_embedded(evidence);
@@ -124,15 +171,17 @@ pub fn key_figures(
     let both = if embedded { client } else { client.zip(server).map(|(client, server)| client + server) };
     let micros = |cores: Option<f64>| cores.and_then(|cores| a_transaction(cores * 1e6));
     let separate = !embedded;
-    add("client-cpu", "client CPU/transaction", "µs", lower, micros(client.filter(|_| separate)));
-    add("server-cpu", "server CPU/transaction", "µs", lower, micros(server.filter(|_| separate)));
-    add("cpu", "CPU/transaction", "µs", lower, micros(both));
+    let one = WorkloadLabels::for_workload(&info.workload).unit.one;
+    let each = |what: &str| format!("{what}/{one}");
+    add("client-cpu", &each("client CPU"), "µs", lower, micros(client.filter(|_| separate)));
+    add("server-cpu", &each("server CPU"), "µs", lower, micros(server.filter(|_| separate)));
+    add("cpu", &each("CPU"), "µs", lower, micros(both));
     let instructions =
         evidence.mean(point, "host.process.server.hardware.instructions").and_then(a_transaction);
-    add("server-instructions", "server instructions/transaction", "1", lower, instructions);
+    add("server-instructions", &each("server instructions"), "1", lower, instructions);
     add(
         "wal",
-        "log/transaction",
+        &each("log"),
         "bytes",
         lower,
         evidence.mean_of_first_known(point, metric::LOG_BYTES).and_then(a_transaction),
@@ -142,6 +191,25 @@ pub fn key_figures(
         add(name, name, &unit, None, evidence.mean(point, name));
     }
     Ok(figures)
+}
+
+/// TPROC-H's: id, name, and time in seconds.
+fn of_queries(evidence: &Evidence, point: u32) -> Vec<(String, String, Option<f64>)> {
+    let executions = evidence.queries();
+    let mut names: Vec<(u32, &str)> =
+        executions.iter().filter(|one| one.point == point).map(|one| (one.rank(), &one.query[..])).collect();
+    names.sort_unstable();
+    names.dedup();
+    let of = |name: &str| {
+        let all = || executions.iter().filter(|one| one.point == point && one.query == name);
+        let sum: f64 = all().map(QueryExecution::seconds).sum();
+        all().all(|one| one.state.counts()).then(|| sum / all().count() as f64)
+    };
+    let mean = ("geometric-mean".to_owned(), "geometric mean".to_owned(), point_mean(executions, point));
+    let mean = Some(mean).filter(|_| !names.is_empty());
+    mean.into_iter()
+        .chain(names.iter().map(|(_, name)| (name.to_lowercase(), (*name).to_owned(), of(name))))
+        .collect()
 }
 
 impl KeyFigure {

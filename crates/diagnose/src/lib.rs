@@ -23,6 +23,7 @@ mod remedy;
 mod scene;
 pub mod tenants;
 mod verdict;
+mod wait_change;
 
 pub use class::{Class, is_client};
 pub use durability::durability_given_up;
@@ -35,7 +36,7 @@ pub use findings::{
 };
 pub use judge::{RunJudgements, judge};
 pub use kelvin_observe::metric;
-pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, key_figures};
+pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, QUERY_FIGURES, key_figures};
 pub use load::{cpus, is_embedded};
 pub use noise::{
     NoisePrice, accepted_noise, cpu_of_others, describe_accepted as describe_accepted_noise,
@@ -44,3 +45,4 @@ pub use noise::{
 pub use pages::{PAGES, page, terms};
 pub use remedy::{Change, Remedy, Rules, remedies};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};
+pub use wait_change::{WaitChange, WaitLimit, wait_changes};

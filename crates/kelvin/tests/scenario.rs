@@ -7,6 +7,7 @@ mod support;
 use kelvin_measure::invariant::{GENERATOR_RAN, LOAD_GENERATOR};
 use serde_json::Value;
 use support::Place;
+use support::scenarios::{hit_databases, hits, seconds};
 
 const TWO: &str = r#"
 scenario = "two tenants"
@@ -92,29 +93,9 @@ throughput-max = 150
 /// A place with the scenario and its databases.
 fn place(text: &str) -> Place {
     let place = Place::new();
-    for name in ["shop.db", "crowd.db"] {
-        let file = rusqlite::Connection::open(place.path(name)).unwrap();
-        file.execute_batch("pragma journal_mode = wal; create table hits (at integer)").unwrap();
-    }
+    hit_databases(&place, ["shop.db", "crowd.db"]);
     place.write("two.toml", text);
     place
-}
-
-fn hits(place: &Place, name: &str) -> u64 {
-    let file = rusqlite::Connection::open(place.path(name)).unwrap();
-    file.query_row("select count(*) from hits", [], |row| row.get::<_, i64>(0)).unwrap() as u64
-}
-
-/// What a tenant did, second by second: the transactions of the measured seconds, and all.
-fn seconds(report: &Value, tenant: &str) -> (Vec<u64>, u64) {
-    let sources = report["points"][0]["sources"].as_array().unwrap();
-    let source = sources.iter().find(|source| source["tenant"] == tenant).unwrap();
-    let good = |second: &Value| -> u64 {
-        second["good"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum()
-    };
-    let all = source["seconds"].as_array().unwrap();
-    let measured = all.iter().filter(|second| second["part"] == "measured").map(good).collect();
-    (measured, all.iter().map(good).sum())
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use support::scenarios::{hit_databases, hits, seconds};
 use support::{Place, text, wait_until};
 
 const LIMITED: &str = r#"
@@ -76,10 +77,7 @@ default = "1s"
 /// A place with the scenario and its databases; none where nothing can be limited, which is then said.
 fn place() -> Option<Place> {
     let place = Place::new();
-    for name in ["free.db", "shop.db"] {
-        let file = rusqlite::Connection::open(place.path(name)).unwrap();
-        file.execute_batch("pragma journal_mode = wal; create table hits (at integer)").unwrap();
-    }
+    hit_databases(&place, ["free.db", "shop.db"]);
     place.write("limits.toml", LIMITED);
     let root = rustix::process::geteuid().is_root();
     let groups = std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains(" - cgroup");
@@ -128,13 +126,9 @@ fn at_work(place: &Place) -> (Child, Vec<u32>) {
         all.dedup();
         all
     };
-    let hits = || {
-        let file = rusqlite::Connection::open(place.path("shop.db")).unwrap();
-        file.query_row("select count(*) from hits", [], |row| row.get::<_, i64>(0)).unwrap_or(0)
-    };
-    let before = hits();
+    let before = hits(place, "shop.db");
     wait_until("both processes are at work", Duration::from_secs(30), || {
-        members().len() == 2 && hits() > before
+        members().len() == 2 && hits(place, "shop.db") > before
     });
     let found = members();
     (child, found)
@@ -155,20 +149,9 @@ fn limited_tenants_do_the_same_and_leave_nothing_behind() {
     let Some(place) = place() else { return };
     let shown = place.expect(0, &["run", "limits.toml"]);
     let report = place.report("last");
-    let sources = report["points"][0]["sources"].as_array().unwrap();
-    let sum = |tenant: &str| -> u64 {
-        let source = sources.iter().find(|source| source["tenant"] == tenant).unwrap();
-        let good = source["seconds"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .flat_map(|second| second["good"].as_array().unwrap());
-        good.map(|n| n.as_u64().unwrap()).sum()
-    };
+    let sum = |tenant: &str| seconds(&report, tenant).1;
     for name in ["free", "shop"] {
-        let file = rusqlite::Connection::open(place.path(&format!("{name}.db"))).unwrap();
-        let hits: i64 = file.query_row("select count(*) from hits", [], |row| row.get(0)).unwrap();
-        assert_eq!(sum(name), hits as u64, "{name}: {shown}");
+        assert_eq!(sum(name), hits(&place, &format!("{name}.db")), "{name}: {shown}");
     }
     // 60 a second, and after the step twice as many; of the reads three times.
     assert!(sum("shop").abs_diff(180) <= 4 && sum("disk").abs_diff(400) <= 25, "{report}");
@@ -176,6 +159,73 @@ fn limited_tenants_do_the_same_and_leave_nothing_behind() {
     assert!(notes.contains("shop: at most CPUs 0, memory 256 MiB (control groups, version"), "{notes}");
     assert!(notes.contains("disk: at most 0.5 CPUs, memory 256 MiB"), "{notes}");
     assert_eq!(journals(&place), 0);
+}
+
+/// The tenants' processes and the watchers' are those of one run, though the server sees several clients.
+#[test]
+fn the_sessions_of_a_limited_tenant_are_not_those_of_another_kelvin() {
+    if place().is_none() {
+        return;
+    }
+    let (place, server) = (Place::new(), support::Server::start());
+    let tenant = |name: &str, limits: &str| {
+        format!(
+            "[tenants.{name}]\nworkload = \"script\"\ntarget = \"{}\"\n[tenants.{name}.load]\nusers = 2\n\
+             [tenants.{name}.script]\nscripts = [{{ name = \"one\", text = \"select pg_sleep(0.02);\" }}]\n{limits}",
+            server.url()
+        )
+    };
+    let limits = "[tenants.apart.limits]\ncpus = 0.5\n";
+    let steps = "[[steps]]\nstart = [\"free\", \"apart\"]\n[[steps]]\nwait = \"3s\"\n";
+    let tenants = tenant("free", "") + &tenant("apart", limits);
+    place.write("one.toml", format!("scenario = \"one server\"\n{tenants}{steps}"));
+    place.expect(0, &["run", "one.toml"]);
+    let report = place.report("last");
+    let findings = report["findings"].as_array().unwrap();
+    let foreign: Vec<_> = findings.iter().filter(|one| one["id"] == "foreign-sessions").collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+    // Both were seen: four sessions that sleep.
+    let sessions = &report["points"][0]["observed"]["sessions"];
+    assert!(sessions["active"].as_f64().unwrap() > 3.0, "{sessions}");
+}
+
+/// A server has the limits while the scenario runs and goes on without them, also after a kill.
+#[test]
+fn a_servers_limits_hold_for_the_scenario_and_are_lifted_after_it() {
+    if place().is_none() {
+        return;
+    }
+    let (place, server) = (Place::new(), support::Server::start());
+    let scenario = format!(
+        "scenario = \"limited server\"\naccept-noise = true\n[tenants.oltp]\nworkload = \"script\"\n\
+         target = \"{}\"\n[tenants.oltp.load]\nusers = 2\n[tenants.oltp.script]\n\
+         scripts = [{{ name = \"busy\", text = \"select count(*) from generate_series(1, 30000);\" }}]\n\
+         [tenants.oltp.server-limits]\ncpus = 0.25\n[[steps]]\nstart = \"oltp\"\n[[steps]]\nwait = \"${{long}}\"\n\
+         [parameters.long]\ntype = \"duration\"\ndefault = \"3s\"\n",
+        server.url()
+    );
+    place.write("server.toml", scenario);
+    let postmaster = server.instance.pid();
+    let before = std::fs::read_to_string(format!("/proc/{postmaster}/cgroup")).unwrap();
+    let now = || std::fs::read_to_string(format!("/proc/{postmaster}/cgroup")).unwrap();
+    place.expect(0, &["run", "server.toml"]);
+    let report = place.report("last");
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("oltp: its server at most 0.25 CPUs (control groups, version"), "{notes}");
+    assert_eq!(now(), before);
+    // Two users that do nothing else would keep both CPUs busy.
+    let used = report["points"][0]["observed"]["cpu"]["database"].as_f64().unwrap();
+    assert!(used < 0.5, "{used} CPUs");
+    // After a kill the server is still in the group, until the next start takes it away.
+    let mut child = place.command(&["run", "server.toml", "--param", "long=60s", "--quiet"]).spawn().unwrap();
+    let name = format!("kelvin-{}-oltp.server", child.id());
+    wait_until("the server is limited", Duration::from_secs(30), || now().contains(&name));
+    kill(child.id(), rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    assert!(now().contains(&name));
+    place.expect(0, &["server", "restore"]);
+    assert_eq!(now(), before);
+    assert!(groups(child.id()).is_empty() && journals(&place) == 0);
 }
 
 #[test]

@@ -9,11 +9,14 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
-use kelvin_database::Engine as _;
+use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::sqlite::SqliteEngine;
+use kelvin_database::{Engine as _, Session};
 use serde_json::Value;
-use support::{Place, Server, text};
+use support::{Place, Server, text, wait_until};
 
 /// Rows and digest of each query, and how the answers were judged, of the last run.
 fn answers(place: &Place) -> BTreeMap<String, (u64, String)> {
@@ -55,7 +58,7 @@ fn the_22_answers_are_equal_on_sqlite_postgres_and_mariadb() {
         let tests = urls.each_ref().map(|url| scope.spawn(move || power_test(url)));
         tests.map(|test| test.join().unwrap())
     });
-    let [(place, postgres_answers), (_, mariadb_answers), (sqlite, sqlite_answers)] = found;
+    let [(place, postgres_answers), (maria, mariadb_answers), (sqlite, sqlite_answers)] = found;
     assert_eq!(postgres_answers.len(), 22);
     assert_eq!(postgres_answers["Q1"].0, 4);
     assert_eq!(mariadb_answers, postgres_answers);
@@ -64,8 +67,32 @@ fn the_22_answers_are_equal_on_sqlite_postgres_and_mariadb() {
     let report = place.report("last");
     let plans = report["queries"]["rows"].as_array().unwrap().iter().filter(|row| row["plan"].is_string());
     assert_eq!(plans.count(), 22);
-    the_tests_on(&place, &urls[0]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| the_tests_on(&maria, &urls[1]));
+        the_tests_on(&place, &urls[0]);
+    });
+    a_tenant_on(&sqlite, &directory.path().join("h.db"));
     a_failure_on(&sqlite, &directory.path().join("h.db"));
+}
+
+/// Beside another load, until the timeline ends it.
+fn a_tenant_on(place: &Place, file: &Path) {
+    let target = format!("sqlite:{}", file.display());
+    let scenario = format!(
+        "scenario = \"reports\"\n[tenants.h]\nworkload = \"tproc-h\"\ntarget = \"{target}\"\n\
+         [tenants.h.tproc-h]\nprofile = \"hammerdb\"\nquery-sets = SETS\nqueries = [6]\n\
+         [tenants.h.load]\nusers = 2\n\
+         [[steps]]\nstart = \"h\"\n[[steps]]\nwait = \"3s\"\n[[steps]]\nstop = \"h\"\n"
+    );
+    place.write("ends.toml", scenario.replace("SETS", "1"));
+    let refused = text(&place.run(&["run", "ends.toml"]).stderr);
+    assert!(refused.contains("query-sets = 0"), "{refused}");
+    place.write("tenant.toml", scenario.replace("SETS", "0"));
+    let output = place.run(&["run", "tenant.toml"]);
+    let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 3)) || place.is_noise(), "{shown}");
+    let csv = place.expect(0, &["report", "last", "--csv"]);
+    assert!(csv.contains("Q6"), "{csv}");
 }
 
 /// A query that fails voids the figure and is named; what comes after it is run.
@@ -141,6 +168,207 @@ fn the_tests_on(place: &Place, target: &str) {
     let dropped = place.expect(0, &["drop", "tproc-h", "--target", target, "--yes"]);
     assert!(!dropped.contains("error"), "{dropped}");
     place.expect(2, &["run", "tproc-h", "--target", target, "--no-build"]);
+}
+
+/// A statement on the server, as its superuser.
+fn on(server: &Server) -> Box<dyn Session> {
+    PostgresEngine::new(server.instance.config()).connect().unwrap()
+}
+
+/// The finding with this id of the last run, as text; empty where there is none. None of a run is red.
+fn finding(place: &Place, id: &str) -> String {
+    let report = place.report("last");
+    let findings = report["findings"].as_array().unwrap();
+    let of_time = ["steal", "noisy-neighbour", "client-saturated"];
+    let bad = |one: &&Value| one["severity"] == "red" && !of_time.contains(&one["id"].as_str().unwrap());
+    assert!(findings.iter().find(bad).is_none(), "{findings:#?}");
+    findings.iter().find(|one| one["id"] == id).map(ToString::to_string).unwrap_or_default()
+}
+
+#[test]
+fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
+    let (server, place) = (Server::start(), Place::new());
+    let url = server.url();
+    place.expect(0, &["build", "tproc-h", "--scale", "0.01", "--target", &url, "--no-check", "-q"]);
+    let words = ["run", "tproc-h", "--target", &url, "--streams", "0", "--no-refresh", "--queries", "1,9,18"];
+    let set = |setting: &str| on(&server).run(&format!("alter database kelvin set {setting}")).unwrap();
+    let reset = |name: &str| on(&server).run(&format!("alter database kelvin reset {name}")).unwrap();
+    let run = |id: &str| {
+        place.expect(0, &words);
+        finding(&place, id)
+    };
+    // Healthy: plans are in the result, and nothing is said of them.
+    assert_eq!(run("temporary-files"), "");
+    let report = place.report("last");
+    let analyses = report["queries"]["analyses"].as_array().unwrap();
+    assert_eq!(analyses.len(), 3);
+    for one in analyses {
+        assert!(
+            one["hit_bytes"].as_u64().unwrap() > 100_000 && one["took_ms"].as_f64().unwrap() > 0.0,
+            "{one}"
+        );
+        let same = |row: &&Value| row["query"] == one["query"] && row["plan"] == one["plan"];
+        assert!(report["queries"]["rows"].as_array().unwrap().iter().find(same).is_some(), "{one}");
+    }
+    // Nobody can know that no order of query 18 is large enough; what query 1 reads is known.
+    assert!(!finding(&place, "misestimate").contains("Q1 expected"));
+    for id in ["parallel-workers", "changed-plan", "missing-statistics"] {
+        assert_eq!(finding(&place, id), "", "{id}");
+    }
+    // Other parameters of the same queries, with the same plans.
+    place.expect(0, &[&words[..], &["--no-analyze"]].concat());
+    assert_eq!(place.report("last")["queries"]["analyses"], Value::Null);
+
+    set("work_mem = '64kB'");
+    let spilled = run("temporary-files");
+    assert!(spilled.contains("Q18 spilled") || spilled.contains("Q9"), "{spilled}");
+    assert!(spilled.contains("work_mem"), "{spilled}");
+    reset("work_mem");
+
+    on(&server)
+        .run("update pg_class set reltuples = 1, relpages = 10000 where relname = 'lineitem'")
+        .unwrap();
+    let wrong = run("misestimate");
+    assert!(wrong.contains("Q1 expected") && wrong.contains("public.lineitem"), "{wrong}");
+    on(&server).run("delete from pg_statistic").unwrap();
+    on(&server).run("analyze orders").unwrap();
+    let missing = run("missing-statistics");
+    assert!(missing.contains("public.lineitem") && !missing.contains("public.orders"), "{missing}");
+    on(&server).run("vacuum analyze").unwrap();
+    place.expect(0, &words);
+
+    set("enable_hashjoin = off");
+    let changed = run("changed-plan");
+    assert!(changed.contains("different plan"), "{changed}");
+    reset("enable_hashjoin");
+
+    for setting in ["max_parallel_workers = 0", "min_parallel_table_scan_size = 0", "parallel_setup_cost = 0"]
+    {
+        set(setting);
+    }
+    let short = run("parallel-workers");
+    assert!(short.contains("did not get") && short.contains("max_parallel_workers"), "{short}");
+    for name in ["max_parallel_workers", "min_parallel_table_scan_size", "parallel_setup_cost"] {
+        reset(name);
+    }
+    partitions(&place, &server);
+    types_of_hammerdb(&place, &server);
+}
+
+/// Partitions by year help a query by the year of shipping, and not one by that of receipt.
+fn partitions(place: &Place, server: &Server) {
+    on(server).run("create database parts").unwrap();
+    let url = server.url().replace("@/kelvin?", "@/parts?");
+    let target = ["tproc-h", "--target", &url];
+    let with =
+        |command: &'static str, more: &[&str]| place.expect(0, &[&[command], &target[..], more].concat());
+    with("build", &["--scale", "0.01", "--partition", "-q"]);
+    with("run", &["--streams", "0", "--no-refresh", "--queries", "6,12"]);
+    let scanned = finding(place, "partition-scan");
+    assert!(scanned.contains("Q12 read") && !scanned.contains("Q6"), "{scanned}");
+    assert!(scanned.contains("7 partitions of lineitem"), "{scanned}");
+    with("drop", &["--yes"]);
+    let refused = ["build", "tproc-h", "--scale", "0.01", "--partition", "--target", "sqlite:p.db"];
+    place.expect(2, &refused);
+}
+
+/// HammerDB's tables on PostgreSQL have numerics for keys and counts, and timestamps for dates. Answers are the same.
+fn types_of_hammerdb(place: &Place, server: &Server) {
+    let url = server.url();
+    let run = ["run", "tproc-h", "--target", &url, "--streams", "0", "--no-refresh", "--no-analyze"];
+    place.expect(0, &run);
+    let ours = answers(place);
+    let mut session = on(server);
+    let columns = session
+        .query(
+            "select table_name, string_agg(format('alter column %I type %s', column_name, \
+             case data_type when 'date' then 'timestamp' else 'numeric' end), ', ') from information_schema.columns \
+             where table_schema = 'public' and table_name !~ 'kelvin' \
+             and data_type in ('date', 'integer', 'bigint', 'numeric') group by 1",
+        )
+        .unwrap();
+    assert_eq!(columns.len(), 8);
+    for row in 0..8 {
+        let (table, types) = (columns.text(row, 0).unwrap(), columns.text(row, 1).unwrap());
+        session.run(&format!("alter table {table} {types}")).unwrap();
+    }
+    session.run("drop table kelvin_tproc_h, kelvin_tproc_h_loaded").unwrap();
+    session.run("vacuum analyze").unwrap();
+    place.expect(2, &["run", "tproc-h", "--target", &url, "--streams", "0"]);
+    place.expect(0, &run);
+    assert_eq!(answers(place), ours);
+    assert_eq!(ours.len(), 22);
+    place.expect(2, &["drop", "tproc-h", "--target", &url, "--yes"]);
+}
+
+/// The states of the queries and refresh functions of the last run.
+fn states(place: &Place) -> BTreeMap<String, String> {
+    let report = place.report("last");
+    let rows = report["queries"]["rows"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    rows.iter().map(|row| (text(&row["query"]), text(&row["state"]))).collect()
+}
+
+#[test]
+fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_build_goes_on() {
+    let (mut server, place) = (Server::start(), Place::new());
+    let url = server.url();
+    // Two parts of lineitem.
+    let build = ["build", "tproc-h", "--scale", "0.09", "--target", &url, "--loaders", "1", "-q"];
+    let mut child = place.command(&build).spawn().unwrap();
+    let loaded = |server: &Server| {
+        let mut session = on(server);
+        let rows =
+            session.query("select name, part, xmin::text::bigint from kelvin_tproc_h_loaded order by 3");
+        let Ok(rows) = rows else { return Vec::new() };
+        let row = |row| {
+            (rows.text(row, 0).unwrap().to_owned(), rows.int(row, 1).unwrap(), rows.int(row, 2).unwrap())
+        };
+        (0..rows.len()).map(row).collect()
+    };
+    wait_until("a part is loaded", Duration::from_secs(120), || !loaded(&server).is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place.expect(2, &["run", "tproc-h", "--target", &url, "--no-build"]);
+    let before = loaded(&server);
+    assert!(before.len() < 9 && before[0].0 == "lineitem", "{before:?}");
+    place.expect(0, &build);
+    let after = loaded(&server);
+    // The parts that were there are those of then, in their transactions.
+    assert_eq!((&after[..before.len()], after.len()), (&before[..], 9));
+
+    // Only query 9 joins large tables: without indexes and hashes it takes seconds.
+    for name in ["hashjoin", "mergejoin", "indexscan", "bitmapscan", "indexonlyscan", "memoize", "material"] {
+        on(&server).run(&format!("alter database kelvin set enable_{name} = off")).unwrap();
+    }
+    let run = ["run", "tproc-h", "--target", &url, "--streams", "0", "--queries", "1,6,9", "--no-analyze"];
+    let child = place.command(&run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let in_query_9 = "select count(*) from pg_stat_activity where state = 'active' and pid <> pg_backend_pid() \
+        and query like '%p_name like%' and query not like 'explain%'";
+    wait_until("query 9 is executed", Duration::from_secs(120), || {
+        on(&server).query(in_query_9).unwrap().int(0, 0).unwrap() > 0
+    });
+    server.stop_immediately();
+    server.start_again();
+    let output = child.wait_with_output().unwrap();
+    let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("Q9 of stream 0 failed: "), "{shown}");
+    let wanted = [("Q1", "unchecked"), ("Q6", "unchecked"), ("Q9", "failed")];
+    let refreshed = [("RF1", "unchecked"), ("RF2", "unchecked")];
+    let wanted: BTreeMap<_, _> = wanted
+        .into_iter()
+        .chain(refreshed)
+        .map(|(query, state)| (query.to_owned(), state.to_owned()))
+        .collect();
+    assert_eq!(states(&place), wanted);
+    let report = place.report("last");
+    assert_eq!((&report["queries"]["power"], report["state"].as_str()), (&Value::Null, Some("void")));
+    for name in ["hashjoin", "indexscan", "bitmapscan", "indexonlyscan"] {
+        on(&server).run(&format!("alter database kelvin reset enable_{name}")).unwrap();
+    }
+    let checked = place.expect(0, &["check", "tproc-h", "--target", &url]);
+    assert!(checked.contains("every order has a line"), "{checked}");
 }
 
 /// What takes minutes on a quiet machine.

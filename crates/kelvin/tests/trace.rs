@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+#![allow(clippy::print_stdout, reason = "what was measured is read by who runs it")]
 
 mod support;
 
@@ -89,15 +90,14 @@ fn what_cannot_be_read_ends_with_2() {
 #[test]
 fn the_help_teaches() {
     let place = Place::new();
-    let mut seen = String::new();
-    for line in ["trace --help", "trace record --help", "trace show --help", "trace cache --help"] {
-        let args: Vec<&str> = line.split(' ').collect();
-        let output = place.command(&args).env("COLUMNS", "100").output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{line}");
-        let shown = text(&output.stdout);
-        assert!(shown.lines().all(|line| line.chars().count() <= 100), "{line}\n{shown}");
-        writeln!(seen, "## kelvin {line}\n{shown}").unwrap();
-    }
+    let seen = place.help(&[
+        "trace --help",
+        "trace record --help",
+        "trace show --help",
+        "trace cache --help",
+        "trace to-fio --help",
+        "trace csv --help",
+    ]);
     insta::assert_snapshot!(seen);
 }
 
@@ -157,4 +157,149 @@ fn a_recording_has_the_requests_of_its_command_and_leaves_nothing_behind() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(!instances_of(child.id()));
     place.expect(0, &["trace", "show", "more.trace"]);
+}
+
+/// What needs root, loop devices, and a machine that does nothing else.
+mod machine {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+    use std::process::Command;
+    use std::time::Duration;
+
+    use kelvin_database::managed::Manager;
+    use serde_json::Value;
+
+    use super::support::{Place, wait_until};
+
+    #[track_caller]
+    fn sh(line: &str) -> String {
+        let output = Command::new("sh").args(["-c", line]).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{line}: {error}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// A filesystem of its own on a loop device, for as long as this lives.
+    struct LoopDisk {
+        device: String,
+        mount: PathBuf,
+    }
+
+    impl LoopDisk {
+        fn new(place: &Place, name: &str, size: &str) -> Self {
+            let (image, mount) = (place.path(&format!("{name}.img")), place.path(name));
+            std::fs::create_dir(&mount).unwrap();
+            sh(&format!("truncate -s {size} {0} && fallocate -l {size} {0}", image.display()));
+            sh(&format!("mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 {}", image.display()));
+            let device = sh(&format!("losetup --find --show --direct-io=on {}", image.display()));
+            let this = Self { device, mount };
+            sh(&format!("mount {} {}", this.device, this.mount.display()));
+            std::fs::set_permissions(&this.mount, std::fs::Permissions::from_mode(0o777)).unwrap();
+            this
+        }
+
+        fn name(&self) -> &str {
+            self.device.trim_start_matches("/dev/")
+        }
+    }
+
+    impl Drop for LoopDisk {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(&self.mount).status();
+            let _ = Command::new("losetup").args(["-d", &self.device]).status();
+        }
+    }
+
+    fn stream<'a>(shown: &'a Value, name: &str) -> &'a Value {
+        let streams = shown["streams"].as_array().unwrap();
+        let found = streams.iter().find(|one| one["scope"]["name"] == name);
+        found.unwrap_or_else(|| panic!("{name} is not in {streams:#?}"))
+    }
+
+    fn share(shown: &Value, class: &str) -> f64 {
+        let classes = shown["attribution"]["classes"].as_array().unwrap();
+        let of = classes.iter().find(|one| one["name"] == class);
+        of.map_or(0.0, |one| one["share"].as_f64().unwrap())
+    }
+
+    /// PostgreSQL with its data and its log on two devices, TPROC-C with checkpoints.
+    #[test]
+    #[ignore = "needs root, loop devices, a quiet machine and two minutes: cargo xtask machine"]
+    fn a_databases_log_is_sequential_and_its_data_random_and_bursty() {
+        let place = Place::new();
+        std::fs::set_permissions(place.directory(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let data = LoopDisk::new(&place, "data", "3g");
+        let log = LoopDisk::new(&place, "log", "2g");
+        let settings = [
+            ("shared_buffers", "256MB"),
+            ("checkpoint_timeout", "30s"),
+            ("checkpoint_completion_target", "0.2"),
+            ("max_wal_size", "1GB"),
+        ];
+        let manager = Manager::new(data.mount.clone());
+        let up = || manager.up_with_settings(None, &settings, &mut |_| {}).unwrap();
+        let instance = up();
+        let wal = instance.data_directory().join("pg_wal");
+        manager.down(None).unwrap();
+        sh(&format!("cp -a {} {}/pg_wal && rm -r {0}", wal.display(), log.mount.display()));
+        symlink(log.mount.join("pg_wal"), &wal).unwrap();
+        let url = up().config().to_string();
+        place.expect(0, &["build", "tproc-c", "--target", &url, "-w", "4"]);
+        let devices = format!("{},{}", data.name(), log.name());
+        let kelvin = env!("CARGO_BIN_EXE_kelvin");
+        let record =
+            ["trace", "record", "-o", "io.trace", "--device", &devices, "--target", &url, "--", kelvin];
+        let load =
+            ["run", "tproc-c", "--target", &url, "-w", "4", "-u", "4", "--duration", "90s", "--no-observe"];
+        let output = place.run(&[&record[..], &load[..]].concat());
+        println!("{}", String::from_utf8_lossy(&output.stdout));
+        println!("{}", place.expect(0, &["trace", "show", "io.trace"]));
+        let shown: Value =
+            serde_json::from_str(&place.expect(0, &["trace", "show", "io.trace", "--json"])).unwrap();
+        manager.down(None).unwrap();
+        assert_eq!(shown["recording"]["lost"], 0);
+        for device in shown["recording"]["devices"].as_array().unwrap() {
+            let sum = |what: &str| -> f64 {
+                device[what].as_array().unwrap().iter().map(|sectors| sectors.as_f64().unwrap()).sum()
+            };
+            let (traced, counted) = (sum("traced"), sum("counted"));
+            assert!((traced - counted).abs() <= 0.001 * counted, "{device}");
+        }
+        assert!(shown["attribution"]["attributed"].as_f64().unwrap() >= 0.95);
+        assert!(share(&shown, "PostgreSQL data") > 0.05 && share(&shown, "PostgreSQL WAL") > 0.05);
+        assert!(share(&shown, "filesystem journal") + share(&shown, "filesystem metadata") > 0.0);
+        let objects = shown["attribution"]["objects"].to_string();
+        assert!(objects.contains("stock"), "relations have their names: {objects}");
+        let (wal, data) = (stream(&shown, "PostgreSQL WAL"), stream(&shown, "PostgreSQL data"));
+        assert!(wal["sequence"]["sequential"].as_f64().unwrap() >= 0.95, "{}", wal["sequence"]);
+        assert_eq!(data["category"]["pattern"], "random", "{}", data["category"]);
+        assert!(data["arrivals"]["peak_to_mean"].as_f64().unwrap() >= 5.0, "{}", data["arrivals"]);
+    }
+
+    /// A job that replays a trace is the trace.
+    #[test]
+    #[ignore = "needs root and a quiet machine: cargo xtask machine"]
+    fn a_job_made_from_a_trace_does_what_the_trace_did() {
+        let place = Place::new();
+        place.write(
+            "load.fio",
+            "[global]\nioengine=libaio\ndirect=1\ntime_based\nruntime=8s\nsize=64m\n\
+             [log]\nfilename=log\nrw=write\nbs=8k\nrate_iops=150\n\
+             [data]\nfilename=data\nrw=randread\nbssplit=4k/50:16k/50\niodepth=4\nrate_iops=400\nrate_process=poisson\n",
+        );
+        let kelvin = env!("CARGO_BIN_EXE_kelvin");
+        place.expect(0, &["io", "load.fio", "--no-store"]);
+        place.expect(0, &["trace", "record", "-o", "io.trace", "--", kelvin, "io", "load.fio", "--no-store"]);
+        for way in ["--by=object", "--replay"] {
+            let output = place.run(&["trace", "to-fio", "io.trace", "--verify", way]);
+            println!("{way}\n{}", String::from_utf8_lossy(&output.stdout));
+            assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        wait_until("the files are gone", Duration::from_secs(1), || {
+            let names = std::fs::read_dir(place.directory()).unwrap().flatten();
+            !names
+                .map(|entry| entry.file_name())
+                .any(|name| name.to_string_lossy().starts_with("kelvin-to-fio"))
+        });
+    }
 }

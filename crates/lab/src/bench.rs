@@ -2,10 +2,11 @@
 //! comparisons, studies) and the code that makes a run. The planning code uses only [`Bench`], so that the same code
 //! runs on real databases and, in tests, on simulated noise.
 
-use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES, KeyFigure};
+use kelvin_diagnose::{IO_FIGURES, KEY_FIGURES, KeyFigure, QUERY_FIGURES};
 use kelvin_store::{GroupId, GroupSlot, Judgement, RunId};
 
 use kelvin_run::Spec;
+use kelvin_run::spec::{Work, WorkloadName};
 
 /// A run of a group, as planned.
 #[derive(Debug, Clone, Copy)]
@@ -79,11 +80,20 @@ pub fn in_block(spec: &Spec, block: u32) -> Spec {
 
 /// The key metrics of a specification's workload in addition to its headline.
 pub fn key_figures(spec: &Spec) -> &'static [&'static str] {
-    if spec.is_io() { &IO_FIGURES } else { &KEY_FIGURES }
+    match spec.workload() {
+        WorkloadName::Io => &IO_FIGURES,
+        WorkloadName::TprocH => &QUERY_FIGURES,
+        _ => &KEY_FIGURES,
+    }
 }
 
 /// Refuses a specification that cannot be part of a group: with several points there is no single value.
 pub fn suits(spec: &Spec) -> Result<(), String> {
+    if matches!(spec.work, Work::TprocH(_)) && spec.load.points().len() != 1 {
+        return Err("repeats and comparisons need a single figure: --streams 0 (streams = 0 under [tproc-h]) runs the power test \
+             only, and --profile hammerdb one number of users"
+            .into());
+    }
     if spec.load.find_max || spec.load.points().len() != 1 {
         return Err("repeats and comparisons need a single number of users and a single rate".into());
     }

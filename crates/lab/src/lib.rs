@@ -16,6 +16,7 @@ pub mod live;
 pub mod open;
 pub mod repeat;
 pub mod reset;
+pub mod run_trace;
 pub mod selected_workload;
 pub mod simulated;
 pub mod squeeze;

@@ -1,10 +1,12 @@
-//! Limits of a process that generates load: CPUs, memory, and the I/O on one disk, by its affinity and a control group.
+//! Limits of a process that generates load, or of a database's server: CPUs, memory, and the I/O on one disk, by its affinity
+//! and a control group.
 //!
 //! What is changed stands in an undo journal before it is changed. Whoever holds the limits takes the groups away again; what
 //! a kill leaves behind is taken away by the next who holds some, and by [`recover_left_over`].
 
 use std::path::{Path, PathBuf};
 
+use kelvin_database::Engine;
 use kelvin_database::managed::Manager;
 use kelvin_host::SystemTree;
 use kelvin_measure::text::{binary, parse_bytes};
@@ -14,6 +16,7 @@ use crate::control_group::{Controller, Flow, Group, disk_below};
 use crate::directories;
 use crate::factor::{Access, cpus};
 use crate::store_bench::StoreBenchError;
+use crate::store_bench::error::Doing as _;
 use crate::undo::{Journal, JournalError, ReversibleChange, UndoError, recover};
 
 /// What a process may use. In a file:
@@ -212,14 +215,36 @@ impl Limits {
     }
 }
 
-/// A process to be limited, before it is started.
+/// A process to be limited: before it is started, or a server that is at work.
 pub struct Limited<'a> {
-    /// Its name in messages.
-    pub name: &'a str,
+    /// Its name in messages and as a part of that of its group.
+    pub name: String,
     /// What it may use.
     pub limits: &'a Limits,
     /// The files and devices that it reads and writes.
     pub paths: Vec<PathBuf>,
+    /// The first process of a server.
+    pub server: Option<u32>,
+}
+
+impl<'a> Limited<'a> {
+    /// A database's server, which has to be on this host. It may have as much CPU time beside others as so many processes.
+    ///
+    /// # Errors
+    /// When it is not, or cannot be told from others.
+    pub fn server(name: String, limits: &'a Limits, engine: &dyn Engine) -> Result<Self, StoreBenchError> {
+        let mut session = engine.connect().doing("connecting to the server that is to be limited")?;
+        let found = kelvin_observe::engine::locate_server(engine, &mut *session);
+        let Some(process) = found.server else {
+            let why = "its server is not on this host, or cannot be identified: run kelvin on the server's host, \
+                       outside of containers, as the server's user or as root";
+            return Err(StoreBenchError::Refused(because(&name, why)));
+        };
+        // Where the log is elsewhere, it is a second disk.
+        let log = found.data.as_ref().map(|data| data.join("pg_wal")).filter(|log| log.exists());
+        let paths = found.data.into_iter().chain(log).collect();
+        Ok(Self { name, limits, paths, server: Some(process) })
+    }
 }
 
 /// Limits in place, until this is dropped.
@@ -244,6 +269,13 @@ impl HeldLimits {
     /// # Errors
     /// When one cannot be limited, with its name; then none is.
     pub fn hold(wanted: &[Option<Limited<'_>>]) -> Result<Self, StoreBenchError> {
+        let servers: Vec<&Limited<'_>> = wanted.iter().flatten().filter(|one| one.server.is_some()).collect();
+        for (index, one) in servers.iter().enumerate() {
+            if let Some(first) = servers[..index].iter().find(|other| other.server == one.server) {
+                let why = format!("it is the server that {} limits already", first.name);
+                return Err(StoreBenchError::Refused(because(&one.name, &why)));
+            }
+        }
         let mut found =
             Self { held: Vec::with_capacity(wanted.len()), controllers: Group::none(), journal: None };
         if wanted.iter().flatten().any(|one| !one.limits.controllers().is_empty()) {
@@ -267,13 +299,13 @@ impl HeldLimits {
         let mut about = |change| journal.about_to(change).map(drop).map_err(|error| error.to_string());
         for controller in one.limits.controllers() {
             let switched = self.controllers.switch_on(controller, &mut about);
-            switched.map_err(|why| because(one.name, &why))?;
+            switched.map_err(|why| because(&one.name, &why))?;
         }
         Ok(())
     }
 
     fn make(&mut self, one: &Limited<'_>) -> Result<Held, String> {
-        let (name, limits) = (one.name, one.limits);
+        let (name, limits) = (one.name.as_str(), one.limits);
         let because = |why: String| because(name, &why);
         let wanted = limits.controllers();
         let mut description = limits.describe();
@@ -281,9 +313,9 @@ impl HeldLimits {
         if let Some(journal) = self.journal.as_mut().filter(|_| !wanted.is_empty()) {
             let mut about = |change| journal.about_to(change).map(drop).map_err(|error| error.to_string());
             let own = format!("kelvin-{}-{name}", std::process::id());
-            let made =
-                Group::journalled(&SystemTree::default(), &own, std::process::id(), &wanted, &mut about);
-            let made = made.map_err(because)?;
+            let beside = one.server.unwrap_or_else(std::process::id);
+            let made = Group::journalled(&SystemTree::default(), &own, beside, &wanted, &mut about);
+            let mut made = made.map_err(because)?;
             if let Some(CpuLimit::Number(number)) = limits.cpus {
                 made.bound_cpu(Some(number)).map_err(because)?;
             }
@@ -294,6 +326,10 @@ impl HeldLimits {
                 let (disk, number) = one_disk(&one.paths).map_err(because)?;
                 made.bound_io(&number, Some(io.flow())).map_err(because)?;
                 description.push_str(&format!(" on {disk}"));
+            }
+            if let Some(server) = one.server {
+                take_server(&mut made, server, matches!(limits.cpus, Some(CpuLimit::Number(_))))
+                    .map_err(because)?;
             }
             let version = made.version().unwrap_or_default();
             description.push_str(&format!(" (control groups, version {version})"));
@@ -370,6 +406,16 @@ pub fn recover_left_over() -> Result<Vec<String>, StoreBenchError> {
 pub fn is_journal(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with(directories::LIMITS) && name.ends_with(".journal")
+}
+
+/// Moves a server's processes into its group. The scheduler treats a group like one process, so with a controller of CPU time
+/// it gets the weight of all of them.
+fn take_server(group: &mut Group, server: u32, cpu: bool) -> Result<(), String> {
+    if cpu {
+        group.weigh_as(cpus::processes_of_tree(server).len() as u32)?;
+    }
+    // Twice: the server may have made another process while the first ones were moved.
+    (0..2).try_for_each(|_| group.take(&cpus::processes_of_tree(server)))
 }
 
 fn because(name: &str, why: &str) -> String {

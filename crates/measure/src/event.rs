@@ -10,6 +10,7 @@ use crate::invariant::Invariant;
 use crate::json::{lower, number, upper};
 use crate::observation::Observation;
 use crate::query::QueryExecution;
+use crate::query_analysis::QueryAnalysis;
 pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
 use crate::{Histogram, Nanos, Source, SourceId};
 pub use fleet::{HostClock, HostLoad, HostTimes, StartSkew};
@@ -499,6 +500,8 @@ pub enum Event {
     },
     /// A query of TPROC-H, or one of its refresh functions, was executed.
     Query(QueryExecution),
+    /// A query of TPROC-H was executed once more behind the load, for its plan.
+    QueryAnalysis(Box<QueryAnalysis>),
     /// Sums of the workload's own counters over the measured window so far.
     Counters {
         /// Which point of the run.
@@ -572,6 +575,7 @@ impl Event {
             Self::Errors(_) => "errors",
             Self::Note { .. } => "note",
             Self::Query(_) => "query",
+            Self::QueryAnalysis(_) => "query-analysis",
             Self::Counters { .. } => "counters",
             Self::Window(_) => "window",
             Self::Audit { .. } => "audit",

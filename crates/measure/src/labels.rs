@@ -129,12 +129,27 @@ static STORAGE: WorkloadLabels = WorkloadLabels {
     process: "the workers",
 };
 
+static TENANTS: WorkloadLabels = WorkloadLabels {
+    user: Noun { one: "user or worker", many: "users and workers" },
+    unit: Noun { one: "transaction or I/O", many: "transactions and I/Os" },
+    a_unit: "a transaction or I/O",
+    kind: "tenant",
+    time_is: "from the start of a transaction, or the submission of an I/O, to its end",
+    response_is: "from the scheduled start of a transaction or I/O",
+    closed_loop: "a tenant without a rate is a closed loop: each of its users starts the next transaction when the \
+        last one has ended, so that few transactions experience a stall (coordinated omission)",
+    system: "a tenant's target",
+    process: "the tenants' processes",
+    ..DATABASE
+};
+
 impl WorkloadLabels {
     /// Of a workload by its name.
     pub fn for_workload(workload: &str) -> &'static Self {
         match workload {
             IO => &STORAGE,
             TPROC_H => &QUERIES,
+            SCENARIO => &TENANTS,
             _ => &DATABASE,
         }
     }
@@ -152,6 +167,7 @@ mod tests {
     #[test]
     fn io_jobs_have_workers_and_databases_users() {
         assert_eq!(WorkloadLabels::for_workload(IO).users(1, "1"), "1 worker");
+        assert_eq!(WorkloadLabels::for_workload(SCENARIO).users(3, "3"), "3 users and workers");
         assert_eq!(WorkloadLabels::for_workload("tproc-c").users(1200, "1,200"), "1,200 virtual users");
         assert_eq!(
             [

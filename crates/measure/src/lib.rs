@@ -15,6 +15,7 @@ mod json;
 pub mod labels;
 pub mod observation;
 pub mod query;
+pub mod query_analysis;
 mod random;
 mod recorder;
 mod redact;

@@ -94,7 +94,7 @@ pub struct QueryExecution {
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryPlan {
-    /// Digest of the text: equal plans of equal parameters have equal digests.
+    /// Hash of its nodes, tables and indexes, without costs and values.
     pub digest: String,
     /// The engine's text, without costs.
     pub text: String,
@@ -208,6 +208,13 @@ impl QueryFigures {
         }
         Some(figures)
     }
+}
+
+/// Geometric mean of the times of a point's queries, in seconds; none if one of them has no answer or a wrong one.
+pub fn point_mean(executions: &[QueryExecution], point: u32) -> Option<f64> {
+    let queries = || executions.iter().filter(|one| one.point == point && one.is_query());
+    let times: Vec<f64> = queries().map(QueryExecution::seconds).collect();
+    geometric_mean(&times).filter(|_| queries().all(|one| one.state.counts()))
 }
 
 impl PointMeans {
@@ -375,11 +382,13 @@ mod tests {
         let [alone, both] = &figures.point_means[..] else { panic!("{figures:?}") };
         assert!(near(alone.geometric_mean, 2.0) && near(both.geometric_mean, 6.0), "{figures:?}");
         assert!(near(alone.users[0].1, 2.0) && near(both.users[0].1, 3.0) && near(both.users[1].1, 12.0));
+        assert_eq!((point_mean(&all, 0), point_mean(&all, 2)), (Some(alone.geometric_mean), None));
         // One mean of different loads says nothing.
         assert_eq!(figures.geometric_mean, None);
         assert!(near(QueryFigures::of(&all[..2]).unwrap().geometric_mean.unwrap(), 2.0));
         all[3].state = AnswerState::Failed;
         let figures = QueryFigures::of(&all).unwrap();
         assert_eq!((figures.point_means.len(), figures.geometric_mean), (1, None));
+        assert_eq!(point_mean(&all, 1), None);
     }
 }

@@ -98,6 +98,18 @@ pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> ServerPl
     }
 }
 
+/// What a server's catalogue calls the files of its relations: the database's number, the file's, and the name. Empty
+/// for engines whose files bear the names of what they hold.
+///
+/// # Errors
+/// When the server does not answer.
+pub fn file_names(engine: &dyn Engine) -> Result<Vec<(String, String, String)>> {
+    match engine.kind() {
+        EngineKind::Postgres => postgres::file_names(engine.connect()?.as_mut()),
+        _ => Ok(Vec::new()),
+    }
+}
+
 /// The server's instruments that show more of what its sessions wait for, and are off. None where an engine has no such.
 ///
 /// # Errors

@@ -92,6 +92,12 @@ pub const LOAD_WAITS: &str = "sqlserver.load_waits.";
 /// The same of all tasks of the server, less what they wait when it is idle.
 pub const SERVER_WAITS: &str = "sqlserver.server_waits.";
 
+/// What the names of the times begin with that all tasks of SQL Server waited for latches, a second, by class.
+pub const LATCH_WAITS: &str = "sqlserver.latch.";
+
+/// The same of the spins and backoffs on spinlocks.
+pub const SPINLOCKS: &str = "sqlserver.spinlock.";
+
 /// What the names of the metrics of a NUMA node begin with, by the server's own count.
 pub const NUMA: &str = "sqlserver.numa.";
 

@@ -46,6 +46,7 @@ fn main() {
         .into_iter()
         .map(|(name, shape)| (name, stored(&store, shape, Some(name))))
         .chain(seen)
+        .chain([("scenario", common::scenario::stored(&store))])
         .chain(plans.into_iter().map(|(name, plan)| (name, pgbench::stored(&store, &plan))));
     for (name, report) in reports {
         let page = html::render(&report).unwrap();

@@ -28,11 +28,11 @@ pub use kelvin_diagnose::{
 pub use model::SCHEMA;
 pub use model::{
     ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, HostReport, HostScaling,
-    JudgedCheck, Lag, LatencyRow, MetricRow, ObservationReport, OccurrenceRow, OpenSecond,
+    JudgedCheck, Lag, LatencyRow, MetricRow, NotSeen, ObservationReport, OccurrenceRow, OpenSecond,
     PercentileInterval, PointChecks, PointReport, Precision, ProcessorRow, QueryReport, QueryRow, Recipe,
     RowWaits, RunReport, ScenarioReport, ScheduleReport, SecondReport, ServerCounts, ServerStatement,
     SessionsReport, SourceReport, StartReport, StatementRow, TableReads, Throughput, TransactionStatements,
-    WaitRow, WorkDetails,
+    TriedChange, WaitRow, WorkDetails,
 };
 
 /// Why a report cannot be made.

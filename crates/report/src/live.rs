@@ -71,6 +71,7 @@ impl LiveRun {
             per: run.info.headline_per,
             open_loop: figures.open_loop,
             io: run.info.workload == kelvin_measure::labels::IO,
+            scenario: run.info.workload == kelvin_measure::labels::SCENARIO,
         };
         Ok(Some(LiveSeconds {
             point,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::table::Table;
-use crate::text::is_minor;
+use crate::text::{interference_sentence, is_minor};
 use crate::{LatencyRow, PointReport, RunReport};
 use kelvin_measure::text::{bounded, ms, printable, rate, seconds, significant_or_none};
 
@@ -11,14 +11,8 @@ use kelvin_measure::text::{bounded, ms, printable, rate, seconds, significant_or
 pub fn render(report: &RunReport) -> String {
     let mut out = String::new();
     let label = report.label.as_ref().map_or_else(String::new, |label| format!(" ({})", escaped(label)));
-    let _ = writeln!(
-        out,
-        "## Kelvin run {}{label}: {} on {}\n",
-        report.run,
-        escaped(&report.workload_name()),
-        escaped(&report.target)
-    );
-    if let Some(best) = report.best() {
+    let _ = writeln!(out, "## Kelvin run {}{label}: {}\n", report.run, escaped(&report.subject()));
+    if let Some(best) = report.best().filter(|_| !report.is_scenario()) {
         let interval = best.within_run.map_or_else(String::new, |p| {
             format!(" ± {:.1} % (95 %, within this run)", p.half_width_percent)
         });
@@ -31,6 +25,12 @@ pub fn render(report: &RunReport) -> String {
             seconds(best.window_s),
             seconds(best.ramp_up_s)
         );
+    }
+    for one in report.scenario.iter().flat_map(|scenario| &scenario.interference) {
+        let _ = writeln!(out, "- {}", escaped(&interference_sentence(one)));
+    }
+    if report.scenario.as_ref().is_some_and(|scenario| !scenario.interference.is_empty()) {
+        out.push('\n');
     }
     let _ = writeln!(out, "State: {}\n", escaped(&report.judgement.describe()));
     for verdict in report.points.iter().filter_map(|point| point.verdict.as_ref()) {

@@ -6,7 +6,7 @@ mod common;
 
 use common::pgbench::{self, Plan};
 use common::{GOOD, Shape, stored};
-use kelvin_report::{RunReport, compare, csv, html, json, text};
+use kelvin_report::{RunReport, compare, csv, html, json, markdown, text};
 
 fn report(shape: Shape) -> RunReport {
     stored(&tempfile::tempdir().unwrap().path().join("k.db"), shape, Some("base"))
@@ -92,6 +92,44 @@ fn several_sources_add_rows_and_change_no_figure() {
     assert!(page.contains("<h3>By source</h3>") && page.contains(r#""name":"shop, load2""#), "{page}");
     let page = html::render(&one).unwrap();
     assert!(!page.contains("<h3>By source</h3>") && !page.contains(r#""sources""#));
+}
+
+#[test]
+fn tenants_of_a_scenario_are_shown_each_and_never_added_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let report = common::scenario::stored(&directory.path().join("k.db"));
+    // Oltp did 100 a second and 50, dss 4,000 while it was at work: their sum over the window would be 2,076.
+    let rates: Vec<f64> =
+        report.points[0].sources.iter().map(|s| s.throughput.transactions_per_second.unwrap()).collect();
+    assert!((rates[0] - 76.0).abs() < 1.0 && (rates[1] - 4000.0).abs() < 1.0, "{rates:?}");
+    let page = html::render(&report).unwrap();
+    let visible = page.split("<script").next().unwrap();
+    let texts = [text::render(&report, text::Options::default()), markdown::render(&report)];
+    for shown in texts.iter().map(String::as_str).chain([visible]) {
+        assert!(!shown.contains("2,076") && !shown.contains("2,07"), "{shown}");
+        assert!(!shown.contains("a database") && shown.contains("colocation"), "{shown}");
+        assert!(shown.contains("oltp at"), "{shown}");
+    }
+    assert!(visible.contains("<h1>colocation &lt;1&gt;</h1>") && visible.contains("scenario with 2 tenants"));
+    assert!(
+        visible.contains("Throughput of each tenant, transactions and I")
+            && !visible.contains("class=\"all\"")
+    );
+    // The charts have a column for each tenant, and a number for each step.
+    let data = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let point = &data["points"][0];
+    assert_eq!((&data["scenario"], &point["sources"][0]["name"]), (&true.into(), &"oltp".into()));
+    assert_eq!(point["sources"][0]["headline"][1], 101.0);
+    assert!(point["sources"][1]["headline"][1].is_null() && point["sources"][1]["headline"][30] == 4000.0);
+    assert!(point["sources"][1]["p99"][30].as_f64().unwrap() > 9.0, "{point}");
+    let steps: Vec<_> = point["marks"].as_array().unwrap().iter().filter(|mark| mark[1] == "step").collect();
+    assert_eq!(
+        steps.iter().map(|step| step[2].as_str().unwrap()).collect::<Vec<_>>(),
+        ["start oltp", "start dss", "the end"]
+    );
+    assert!(visible.contains("2: start dss"), "the legend says what the numbers mean");
+    insta::assert_snapshot!(texts[0]);
 }
 
 #[test]

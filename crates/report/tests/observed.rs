@@ -78,7 +78,7 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
 #[test]
 fn lines_keep_to_80_columns_and_colour_adds_nothing_but_colour() {
     let mut report = judged(seen(Shape { users: &[4, 8], seconds: 10, ..GOOD }));
-    report.lost = vec![kelvin_measure::observation::UnavailableMetrics {
+    report.not_seen.lost = vec![kelvin_measure::observation::UnavailableMetrics {
         what: "postgres".into(),
         why: "the connection of the observer was closed by the server; what is seen of it ends there".into(),
     }];

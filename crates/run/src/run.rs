@@ -101,6 +101,7 @@ impl Run<'_> {
                 if matches!(error, RunError::Interrupted) { Status::Interrupted } else { Status::Failed };
             outcome.error = Some(error.to_string());
         }
+        self.analyze(sink, &outcome)?;
         sink.event(&Event::Finished { status: outcome.status, error: outcome.error.clone() })?;
         // Without a single measured point the error is all there is to report.
         match result {
@@ -219,6 +220,27 @@ impl Run<'_> {
         ended.map(drop)
     }
 
+    /// Asks for the plans behind the load, when nothing is observed any more. What fails is a note: the figures stand.
+    fn analyze(&self, sink: &mut dyn Sink, outcome: &RunOutcome) -> Result<(), RunError> {
+        if outcome.status != Status::Complete {
+            return Ok(());
+        }
+        let with = (self.spec.load.seed, self.spec.load.timeout.duration());
+        let analyzed = relay(sink, &self.stop, |sender| {
+            let each = &mut |analysis| drop(sender.send(Event::QueryAnalysis(Box::new(analysis))));
+            self.workload.analyze(&*self.engine, with, (&Heard(sender.clone()), &self.stop), each)
+        });
+        match analyzed {
+            Err(error @ RunError::Sink(_)) => Err(error),
+            Err(error) => {
+                let point = outcome.points.last().map_or(0, |point| point.window.point);
+                let text = format!("plans were not analyzed completely: {error}");
+                Ok(sink.event(&Event::Note { point, second: 0, text })?)
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
     fn checks(&self, sink: &mut dyn Sink, outcome: &mut RunOutcome) -> Result<(), RunError> {
         if self.spec.check && outcome.status == Status::Complete {
             outcome.checks = check_consistency(
@@ -244,15 +266,24 @@ pub fn check_consistency(
     sink: &mut dyn Sink,
 ) -> Result<Vec<CheckLine>, RunError> {
     sink.event(&Event::Phase { point: 0, phase, at: clock.now(), users: 0, planned: None })?;
+    relay(sink, stop, |sender| {
+        let each = &mut |line| drop(sender.send(Event::Check { phase, line }));
+        workload.check(engine, &Heard(sender.clone()), stop, each)
+    })
+}
+
+/// Does work in a thread and hands its events to the sink as they come; returns the lines of checks among them.
+fn relay(
+    sink: &mut dyn Sink,
+    stop: &Stop,
+    work: impl FnOnce(mpsc::Sender<Event>) -> kelvin_database::Result<()> + Send,
+) -> Result<Vec<CheckLine>, RunError> {
     let mut lines = Vec::new();
     let mut refused = None;
-    let checked = std::thread::scope(|scope| {
+    let done = std::thread::scope(|scope| {
+        // Nobody listens only when the command is ending.
         let (sender, receiver) = mpsc::channel();
-        let work = scope.spawn(move || {
-            // Nobody listens only when the command is ending.
-            let each = &mut |line| drop(sender.send(Event::Check { phase, line }));
-            workload.check(engine, &Heard(sender.clone()), stop, each)
-        });
+        let work = scope.spawn(move || work(sender));
         for event in receiver {
             if refused.is_none() {
                 refused = sink.event(&event).err();
@@ -263,9 +294,9 @@ pub fn check_consistency(
         }
         work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
-    match checked {
+    match done {
         Err(_) if stop.requested() => return Err(RunError::Interrupted),
-        checked => checked?,
+        done => done?,
     }
     match refused {
         Some(error) => Err(error.into()),

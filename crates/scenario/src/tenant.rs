@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use kelvin_lab::limits::Limits;
+use kelvin_lab::limits::{CpuLimit, Limits};
 use kelvin_run::Spec;
 use kelvin_run::arrivals::Process;
 use kelvin_run::spec::{IoOptions, Load, Observe, Setting, Span, SpecFile, Work};
+use kelvin_workload::tproc_h::Profile;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -34,6 +35,8 @@ pub struct Tenant {
     pub users: u32,
     /// What its process may use; with any limit it has a process of its own.
     pub limits: Limits,
+    /// What its database's server may use.
+    pub server_limits: Limits,
 }
 
 impl Tenant {
@@ -105,7 +108,7 @@ impl Tenants {
         let DeValue::Table(table) = value.get_mut() else {
             return Err((value.span(), format!("tenants.{name} must be a table")));
         };
-        let limits = table.remove("limits");
+        let limits = [Limited::Client, Limited::Server].map(|of| (of, table.remove(of.key())));
         let copies = copies(table, names)?;
         let single = matches!(copies.as_slice(), [None]);
         let mut members = Vec::with_capacity(copies.len());
@@ -126,12 +129,17 @@ impl Tenants {
             let index = self.all.len() as u64;
             let seed = seed.wrapping_add(index * SEEDS_APART);
             let mut tenant = tenant((own, name.clone()), value, directory, seed)?;
-            if let Some(mut limits) = limits.clone() {
+            for (of, limits) in limits.clone() {
+                let Some(mut limits) = limits else { continue };
                 names.put_into(&mut limits)?;
                 let span = limits.span();
-                tenant.limits = document::read(limits)?;
-                check_limits(&tenant)
-                    .map_err(|why| (span, format!("tenants.{}.limits: {why}", tenant.name)))?;
+                let limits = document::read(limits)?;
+                let checked = of.check(&limits, &tenant.spec);
+                checked.map_err(|why| (span, format!("tenants.{}.{}: {why}", tenant.name, of.key())))?;
+                match of {
+                    Limited::Client => tenant.limits = limits,
+                    Limited::Server => tenant.server_limits = limits,
+                }
             }
             self.all.push(tenant);
         }
@@ -207,26 +215,52 @@ fn tenant(
     } else {
         spec.load.points().first().map_or(1, |&(users, _)| users)
     };
-    Ok(Tenant { name, group, spec, users, limits: Limits::default() })
+    let (limits, server_limits) = (Limits::default(), Limits::default());
+    Ok(Tenant { name, group, spec, users, limits, server_limits })
 }
 
-/// Refuses limits that would not limit what the tenant uses.
-fn check_limits(tenant: &Tenant) -> Result<(), String> {
-    let (spec, limits) = (&tenant.spec, &tenant.limits);
-    if limits.is_none() {
-        return Err("give at least one of cpus, memory and io".into());
+/// Whose limits a table has.
+#[derive(Debug, Clone, Copy)]
+enum Limited {
+    /// Those of the tenant's own process.
+    Client,
+    /// Those of its database's server.
+    Server,
+}
+
+impl Limited {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Client => "limits",
+            Self::Server => "server-limits",
+        }
     }
-    if !spec.is_io() && spec.target.is_temporary() {
-        return Err("a database that is made for the run is not seen by another process; name its file: \
-                    target = \"sqlite:FILE\""
-            .into());
+
+    /// Refuses limits that would not limit what is meant.
+    fn check(self, limits: &Limits, spec: &Spec) -> Result<(), String> {
+        let has_server = !spec.is_io() && spec.target.file().is_none() && !spec.target.is_temporary();
+        let why = match self {
+            _ if limits.is_none() => "give at least one of cpus, memory and io",
+            Self::Client if !spec.is_io() && spec.target.is_temporary() => {
+                "a database that is made for the run is not seen by another process; name its file: \
+                 target = \"sqlite:FILE\""
+            }
+            Self::Client if limits.io.is_some() && has_server => {
+                "io limits the tenant's process, and its I/O is done by its server: write it in server-limits"
+            }
+            Self::Server if !has_server => "it has no server; limits are those of its process",
+            Self::Server if limits.memory.is_some() => {
+                "a server keeps the memory that it has taken outside of the limit; set its own sizes \
+                 (shared_buffers, innodb_buffer_pool_size)"
+            }
+            Self::Server if matches!(limits.cpus, Some(CpuLimit::List(_))) => {
+                "give an amount of CPU time, such as 1.5: a server's threads are not bound to CPUs here; the \
+                 factor cpus of a study does that"
+            }
+            _ => return Ok(()),
+        };
+        Err(why.into())
     }
-    if limits.io.is_some() && !spec.is_io() && spec.target.file().is_none() {
-        return Err("io limits the tenant's process, and its I/O is done by its server; limit the server's \
-                    control group"
-            .into());
-    }
-    Ok(())
 }
 
 /// Refuses what the steps decide, or what only a run by itself has.
@@ -254,6 +288,14 @@ fn check(spec: &Spec) -> Result<(), String> {
     ];
     if let Some((_, why)) = refused.iter().find(|(refused, _)| *refused) {
         return Err((*why).into());
+    }
+    if let Work::TprocH(options) = &spec.work
+        && (options.profile != Profile::Hammerdb || options.query_sets > 0)
+    {
+        return Err(
+            "the queries of a tenant do not end by themselves: profile = \"hammerdb\" and query-sets = 0"
+                .into(),
+        );
     }
     let jobs = spec.jobs().map_err(|error| error.to_string())?;
     if jobs.jobs.iter().any(|job| job.course.ramp > 0) {

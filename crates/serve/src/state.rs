@@ -123,6 +123,7 @@ impl State {
             | Event::Progress { .. }
             | Event::Note { .. }
             | Event::Query(_)
+            | Event::QueryAnalysis(_)
             | Event::Counters { .. }
             | Event::Audit { .. }
             | Event::Invariant { .. }

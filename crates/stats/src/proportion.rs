@@ -20,6 +20,41 @@ pub fn accepted_counts(n: u64, low: f64, high: f64, tail: f64) -> (u64, u64) {
     (smallest, largest)
 }
 
+/// The interval of the true proportion after `k` of `n` independent trials, by the exact tails of the binomial distribution
+/// (Clopper and Pearson, Biometrika 26, 1934): it covers the truth at least as often as `confidence` says. From 0 to 1 for `n` = 0.
+///
+/// ```
+/// // R: binom.test(36, 40)$conf.int is 0.7634 to 0.9721.
+/// let (low, high) = kelvin_stats::proportion::interval(36, 40, 0.95);
+/// assert!((low - 0.7634).abs() < 1e-4 && (high - 0.9721).abs() < 1e-4);
+/// ```
+pub fn interval(k: u64, n: u64, confidence: f64) -> (f64, f64) {
+    let tail = (1.0 - confidence) / 2.0;
+    // P(X >= k | p) grows with p, P(X <= k | p) falls.
+    let low = if k == 0 { 0.0 } else { bisect(|p| at_least(k, n, p) < tail) };
+    let high = if k >= n { 1.0 } else { bisect(|p| at_least(k + 1, n, p) < 1.0 - tail) };
+    (low, high)
+}
+
+/// P(X >= k) of `n` trials.
+fn at_least(k: u64, n: u64, p: f64) -> f64 {
+    Binomial::new(p, n).map_or(1.0, |of| if k == 0 { 1.0 } else { of.sf(k - 1) })
+}
+
+/// Where a condition that holds for small proportions ceases to hold.
+fn bisect(holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::midpoint(low, high)
+}
+
 /// The smallest k of 0..=n for which a condition that stays true once it is true holds; n when none does.
 fn first(n: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, n);
@@ -44,6 +79,19 @@ mod tests {
         assert_eq!(accepted_counts(100, 0.5, 0.5, 0.025), (40, 60));
         // P(X >= 1 | n = 5, p = 0.011) = 0.0538, P(X >= 2) = 0.0012, P(X >= 3) = 1.3e-5.
         assert_eq!(accepted_counts(5, 0.009, 0.011, 0.0005), (0, 2));
+    }
+
+    #[test]
+    fn the_interval_is_clopper_and_pearsons() {
+        let close = |found: (f64, f64), low: f64, high: f64| {
+            assert!((found.0 - low).abs() < 1e-4 && (found.1 - high).abs() < 1e-4, "{found:?}");
+        };
+        // The one-sided ends are 1 - 0.025^(1/60) and its mirror image.
+        close(interval(0, 60, 0.95), 0.0, 0.0596);
+        close(interval(60, 60, 0.95), 0.9404, 1.0);
+        // R: binom.test(1, 2)$conf.int.
+        close(interval(1, 2, 0.95), 0.0126, 0.9874);
+        close(interval(0, 0, 0.95), 0.0, 1.0);
     }
 
     #[test]

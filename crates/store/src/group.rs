@@ -158,6 +158,22 @@ impl Store {
         self.groups_where("", params![])
     }
 
+    /// The comparisons that were made for the advice on a run, in the order of their numbers.
+    pub fn groups_of_advice(&self, run: RunId) -> Result<Vec<StoredGroup>> {
+        self.groups_where("WHERE json_extract(body, '$.advice.run') = ?", params![run.0])
+    }
+
+    /// Adds what came of a group to its plan.
+    pub fn set_answer(&self, group: GroupId, answer: &Value) -> Result<()> {
+        self.connection()
+            .execute(
+                "UPDATE run_group SET body = json_set(body, '$.answer', json(?)) WHERE id = ?",
+                params![answer.to_string(), group.0],
+            )
+            .map_err(|e| Error::sqlite(self.path(), e))?;
+        Ok(())
+    }
+
     /// The runs of a group in order of time, including those that do not count.
     pub fn members(&self, group: GroupId) -> Result<Vec<GroupMember>> {
         self.members_where("WHERE run_group = ? ORDER BY place", params![group.0])

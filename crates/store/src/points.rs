@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kelvin_measure::event::{AuditLine, CheckLine, Event, MaximumRate, Phase, Scalability, Squeeze, Window};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::query::QueryExecution;
+use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::{Nanos, SourceId};
 
 use crate::stored::StoredRun;
@@ -212,6 +213,15 @@ impl StoredRun {
             _ => None,
         });
         queries.collect()
+    }
+
+    /// What the plans of TPROC-H's queries showed behind the load.
+    pub fn query_analyses(&self) -> Vec<QueryAnalysis> {
+        let analyses = self.events.iter().filter_map(|(_, event)| match event {
+            Event::QueryAnalysis(analysis) => Some(QueryAnalysis::clone(analysis)),
+            _ => None,
+        });
+        analyses.collect()
     }
 
     /// A named result that a run of I/O jobs stored besides its counts; the last of several.

@@ -179,7 +179,7 @@ pub fn merge(streams: &[(String, Vec<Request>)]) -> Trace {
                 // A flush has no place.
                 _ => 0,
             };
-            builder.push(Request { at, offset, device, process, ..*request }, None);
+            builder.push(Request { at, offset, device, process, file: Request::NO_FILE, ..*request }, None);
         }
     }
     let mut trace = builder.finish();
@@ -220,6 +220,7 @@ mod tests {
                 process: 0,
                 operation: Operation::Read,
                 flags: Flags::default(),
+                file: Request::NO_FILE,
                 took: Request::UNKNOWN,
             }
         };

@@ -2,17 +2,22 @@
 //!
 //! [`capture`] records them from the kernel's ring buffers into a [`file`], [`import`] reads that file and the traces of
 //! other tools into one [`Trace`]. [`stream`] describes a trace: sizes, arrivals, depth, sequentiality, working set;
-//! [`blender`] compares the streams with what they become when they are merged; [`cache`] predicts what a cache would
-//! bring. Nothing here prints.
+//! [`attribution`] finds the file and
+//! the database's object of each request, [`blender`] compares the streams with what they become when they are merged; [`cache`] predicts what a cache would
+//! bring, [`job`] turns a trace into jobs for fio. Nothing here prints.
 
+pub mod attribution;
 pub mod blender;
 pub mod cache;
 pub mod capture;
 mod error;
+pub mod export;
 pub mod file;
 pub mod import;
+pub mod job;
 mod request;
 pub mod stream;
+pub mod summary;
 
 pub use error::{Error, Result};
 pub use request::{Builder, Device, Flags, Operation, Process, Request, Trace};

@@ -7,6 +7,7 @@ use kelvin_measure::Nanos;
 use kelvin_measure::text::{count, whole};
 use serde::Serialize;
 
+use crate::attribution::TracedFile;
 use crate::file::Recording;
 
 /// What was done.
@@ -111,6 +112,8 @@ pub struct Request {
     pub device: u16,
     /// Who issued it, by its place in [`Trace::processes`].
     pub process: u32,
+    /// The file that it was for, by its place in [`Trace::files`]; [`Request::NO_FILE`] if none is known.
+    pub file: u32,
     /// What was done.
     pub operation: Operation,
     /// Further properties.
@@ -120,6 +123,9 @@ pub struct Request {
 }
 
 impl Request {
+    /// The file of a request that belongs to none.
+    pub const NO_FILE: u32 = u32::MAX;
+
     /// The response time of a request whose end was not seen.
     pub(crate) const UNKNOWN: Nanos = Nanos::MAX;
 
@@ -178,6 +184,8 @@ pub struct Trace {
     pub devices: Vec<Device>,
     /// Who issued requests.
     pub processes: Vec<Process>,
+    /// The files that requests were for; none where the trace does not know them.
+    pub files: Vec<TracedFile>,
     /// The requests, in the order of their issue, the first at 0.
     pub requests: Vec<Request>,
     /// When the first was issued, by the trace's own clock in nanoseconds (of our recordings `CLOCK_MONOTONIC`).
@@ -335,6 +343,7 @@ mod tests {
             length: 4096,
             device: 0,
             process: 0,
+            file: Request::NO_FILE,
             operation: Operation::Read,
             flags: Flags::default(),
             took: Request::UNKNOWN,

@@ -17,6 +17,7 @@ use std::time::Duration;
 use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
 use kelvin_measure::query::QueryExecution;
+use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::{Clock, Counters, Nanos, TransactionOutcome};
 
 pub use kelvin_measure::event::RatePeriod;
@@ -154,6 +155,18 @@ pub trait Workload: Send + Sync {
     /// Makes the virtual users of `range`, in its order. Their random values come from `seed` and their numbers alone. `clock` is
     /// for the times of their statements. [`Workload::inspect`] came before.
     fn users(&self, range: UserRange, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>>;
+
+    /// Executes the headline transactions once more behind the load, each at most `timeout` long, and hands out what their plans
+    /// did; nothing where the workload or the engine has nothing to say.
+    fn analyze(
+        &self,
+        _engine: &dyn Engine,
+        (_seed, _timeout): (u64, Duration),
+        (_progress, _stop): (&dyn BuildProgress, &Stop),
+        _each: &mut dyn FnMut(QueryAnalysis),
+    ) -> Result<()> {
+        Ok(())
+    }
 
     /// The executions that users have ended since the last call, with their answers; empty where answers are not kept.
     fn take_executions(&self) -> Vec<QueryExecution> {

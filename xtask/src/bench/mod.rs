@@ -15,6 +15,7 @@ mod reset;
 mod server;
 mod server_cpu;
 mod table;
+mod tproc_h;
 mod users;
 
 use anyhow::{Result, bail};
@@ -39,6 +40,8 @@ Benchmarks:
   load    loading 10 warehouses, and --warehouses N, into PostgreSQL, SQLite and MariaDB at its defaults; 100 need 25 GB
   observe the overhead of observation, and how many findings a healthy run has
   reset   resetting 10 warehouses on PostgreSQL with each method
+  tproc-h building TPROC-H's data (--scale N, 1) compared with COPY from files in memory, and the client's memory;
+          --rounds N (3)
   users   virtual users on threads compared with event loops
 
 Options:
@@ -59,6 +62,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         ["users", rest @ ..] => users::users(&Options::parse(rest, 5, 3)?),
         ["lab", rest @ ..] => lab::lab(&Options::parse(rest, 20, 1)?),
         ["load", rest @ ..] => load::load(rest),
+        ["tproc-h", rest @ ..] => tproc_h::tproc_h(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())

@@ -8,7 +8,7 @@ use super::session::MysqlSession;
 use super::wire;
 use super::{Config, Host, SslMode, authentication, error};
 use crate::client::attempts;
-use crate::process_sessions::{PROGRAM, SESSION_NAME};
+use crate::process_sessions::{PROGRAM, session_name};
 use crate::stream::{Socket, Stream, connect, tls};
 use crate::{Error, ErrorClass, Result, Session};
 
@@ -225,7 +225,7 @@ fn respond(
     }
     if capabilities & capability::CONNECT_ATTRS != 0 {
         let mut attributes = Vec::new();
-        for (name, value) in [("_client_name", PROGRAM), ("program_name", &SESSION_NAME)] {
+        for (name, value) in [("_client_name", PROGRAM), ("program_name", session_name())] {
             wire::put_bytes(&mut attributes, name.as_bytes());
             wire::put_bytes(&mut attributes, value.as_bytes());
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Password, SslMode};
 use crate::Result;
 use crate::client::{Authority, CONNECT_TIMEOUT, Host, Parameters};
-use crate::process_sessions::{PROGRAM, SESSION_NAME};
+use crate::process_sessions::{PROGRAM, session_name};
 use crate::url::Escaped;
 
 /// Whether the login is tied to the TLS connection that carries it, with libpq's meanings.
@@ -114,7 +114,7 @@ impl Config {
 
     /// The name of the sessions: "kelvin 1f9a04c7" by default, or the chosen name.
     pub fn session_name(&self) -> &str {
-        if self.application_name == PROGRAM { &SESSION_NAME } else { &self.application_name }
+        if self.application_name == PROGRAM { session_name() } else { &self.application_name }
     }
 
     /// The address in brief, for messages.

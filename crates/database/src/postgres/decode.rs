@@ -97,7 +97,7 @@ fn timestamp(value: i64, unit: i64) -> Result<Cell> {
     let infinite = if unit == 1 {
         value == i64::MAX || value == i64::MIN
     } else {
-        value == i32::MAX.into() || value == i32::MIN.into()
+        value == i64::from(i32::MAX) || value == i64::from(i32::MIN)
     };
     value
         .checked_mul(unit)

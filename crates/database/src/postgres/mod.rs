@@ -15,6 +15,7 @@ mod end_point;
 mod engine;
 mod error;
 mod execute;
+pub mod explain;
 pub mod faults;
 mod home;
 mod inbox;

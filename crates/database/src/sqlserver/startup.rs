@@ -12,7 +12,7 @@ use super::prelogin::{self, Agreed, Reply};
 use super::session::SqlServerSession;
 use super::token::{Answer, Route, Token};
 use super::{Config, Encrypt, Password, browser, password, tls};
-use crate::process_sessions::{PROGRAM, SESSION_NAME};
+use crate::process_sessions::{PROGRAM, session_name};
 use crate::stream::{Stream, connect as socket};
 use crate::{Error, ErrorClass, Result, Rows};
 
@@ -101,7 +101,7 @@ fn log_in(
         host: host.nodename().to_str().unwrap_or_default(),
         user: &config.user,
         password,
-        program: &SESSION_NAME,
+        program: session_name(),
         server: &place.host,
         library: PROGRAM,
         database: &config.database,

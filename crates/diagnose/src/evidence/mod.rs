@@ -12,6 +12,8 @@ use kelvin_measure::observation::{
     Blocker, CaptureTime, DatabaseDirectory, Observation, Occurrence, OtherProcess, Relation,
     StatementTotals, UnavailableMetrics,
 };
+use kelvin_measure::query::QueryExecution;
+use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::{Nanos, SourceId, event::Phase};
 use kelvin_store::StoredRun;
 
@@ -45,6 +47,8 @@ pub struct Evidence {
     finished: bool,
     storage: Option<kelvin_storage::probe::StorageFacts>,
     tenants: Vec<SourceId>,
+    queries: Vec<QueryExecution>,
+    query_analyses: Vec<QueryAnalysis>,
     /// Names of the sources that are hosts.
     hosts: BTreeMap<SourceId, String>,
     /// The newest complete run of the same workload on the same target before this one, when there is one.
@@ -83,7 +87,7 @@ impl Evidence {
                 let name = self.hosts.get(&source).cloned().unwrap_or_default();
                 self.point_mut(load.point).hosts.push((name, load.clone()));
             }
-            Event::Observed(_) if self.tenants.contains(&source) => {}
+            Event::Observed(_) | Event::Query(_) if self.tenants.contains(&source) => {}
             event => self.event(event),
         }
     }
@@ -115,6 +119,8 @@ impl Evidence {
             Event::Storage { what, body } if what == "facts" => {
                 self.storage = serde_json::from_value(body.clone()).ok();
             }
+            Event::Query(execution) => self.queries.push(execution.clone()),
+            Event::QueryAnalysis(analysis) => self.query_analyses.push(QueryAnalysis::clone(analysis)),
             Event::Finished { .. } => self.finished = true,
             _ => {}
         }
@@ -395,6 +401,16 @@ impl Evidence {
     /// What was seen of the files, the devices and the host around a run of I/O jobs.
     pub fn storage(&self) -> Option<&kelvin_storage::probe::StorageFacts> {
         self.storage.as_ref()
+    }
+
+    /// The executions of TPROC-H's queries.
+    pub fn queries(&self) -> &[QueryExecution] {
+        &self.queries
+    }
+
+    /// What the plans of TPROC-H's queries did behind the load.
+    pub fn query_analyses(&self) -> &[QueryAnalysis] {
+        &self.query_analyses
     }
 
     /// Whether it is a run of I/O jobs, of which the findings about databases say nothing.

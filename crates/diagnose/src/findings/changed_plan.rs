@@ -5,7 +5,7 @@
 use kelvin_measure::observation::StatementTotals;
 use kelvin_measure::text;
 
-use super::{FindingDefinition, estimator, scan_without_index};
+use super::{FindingDefinition, changed_query_plan, estimator, scan_without_index};
 use crate::load::is_sqlserver;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
@@ -19,8 +19,8 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 const KNOWN: f64 = 0.01;
 /// Share from which a slower statement is the limit (METHOD B6), and how much slower it must be: twice is beyond what another
 /// moment of the same machine does.
-const LIMIT: f64 = 0.4;
-const SLOWER: f64 = 2.0;
+pub(super) const LIMIT: f64 = 0.4;
+pub(super) const SLOWER: f64 = 2.0;
 
 struct Change<'a> {
     now: &'a StatementTotals,
@@ -48,6 +48,9 @@ impl Change<'_> {
 }
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
+    if let Some(finding) = changed_query_plan::find(evidence) {
+        return vec![finding];
+    }
     evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 

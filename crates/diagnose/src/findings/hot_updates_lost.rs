@@ -9,6 +9,8 @@ use kelvin_measure::observation::{CaptureTime, Relation};
 use kelvin_measure::text;
 
 use super::FindingDefinition;
+use super::useless_indexes::written;
+use crate::noise::WANTED;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -37,9 +39,16 @@ pub(crate) struct Lost<'a> {
     pub(crate) fillfactor: u32,
     updates: u64,
     in_page: u64,
+    /// How many it has.
+    indexes: u64,
 }
 
 impl Lost<'_> {
+    /// Entries of indexes that were written only because of it.
+    fn entries(&self) -> u64 {
+        (self.updates - self.in_page.min(self.updates)) * self.indexes
+    }
+
     /// What is known of it.
     pub(crate) fn reason(&self) -> String {
         format!(
@@ -112,11 +121,10 @@ pub(crate) fn lost(evidence: &Evidence) -> Vec<Lost<'_>> {
             );
             let rows = table.rows.unwrap_or(0).max(1) as f64;
             // An update of an indexed column has to write the indexes, however much room there is.
-            let mut indexes =
-                after.iter().filter(|one| one.kind == "index" && one.table.as_deref() == Some(&table.name));
+            let is_its = |one: &&Relation| one.kind == "index" && one.table.as_deref() == Some(&table.name);
             let set = sets(evidence, &table.name);
             // What is not known is taken for an indexed column.
-            let of_index = indexes.any(|index| match (&index.definition, &set) {
+            let of_index = after.iter().filter(is_its).any(|index| match (&index.definition, &set) {
                 (Some(definition), Some(set)) => {
                     let definition = definition.to_lowercase();
                     set.iter().any(|column| has_word(&definition, column))
@@ -130,6 +138,7 @@ pub(crate) fn lost(evidence: &Evidence) -> Vec<Lost<'_>> {
                 fillfactor: now.fillfactor,
                 updates,
                 in_page,
+                indexes: after.iter().filter(is_its).count() as u64,
             })
         })
         .collect();
@@ -140,17 +149,24 @@ pub(crate) fn lost(evidence: &Evidence) -> Vec<Lost<'_>> {
 fn find(evidence: &Evidence) -> Vec<Finding> {
     let found = lost(evidence);
     let Some(first) = found.first() else { return Vec::new() };
+    let share = written(evidence).share(found.iter().map(Lost::entries).sum());
+    let mut facts = vec![EvidenceLine::new(
+        "index entries for them, of the row versions and index entries that the load wrote",
+        text::percent(share),
+    )];
+    facts.extend(found.iter().take(5).map(|one| EvidenceLine::new(&one.table.name, one.reason())));
     vec![Finding {
         id: ABOUT.id,
-        severity: Severity::Amber,
+        severity: if share >= WANTED { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!("Updates of {} wrote its indexes, too: {}", first.table.name, first.reason()),
-        evidence: found.iter().take(5).map(|one| EvidenceLine::new(&one.table.name, one.reason())).collect(),
+        evidence: facts,
         effect: Effect::unknown("what an update spends on the indexes is not measured"),
         below_precision: false,
         threshold:
             "less than half of 10,000 updates or more, at least one for each row, left the indexes alone, \
-            although the statements set no indexed column"
+            although the statements set no indexed column; red if the entries for them are 10 % of all row versions \
+            and index entries that the load wrote"
                 .into(),
         next: format!(
             "Look for long transactions, which keep old versions in the pages; otherwise give the table room: ALTER \
@@ -187,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn full_pages_of_a_hot_table_are_amber_and_all_else_is_nothing() {
+    fn full_pages_of_a_hot_table_are_red_and_all_else_is_nothing() {
         const SQL: &str = "UPDATE district SET d_next_o_id = d_next_o_id + $1 WHERE d_w_id = $2";
         assert_eq!(
             set_by(
@@ -198,7 +214,7 @@ mod tests {
         );
         assert_eq!(set_by("SELECT 1 FROM district FOR UPDATE", "district"), Some(Vec::new()));
         let found = load(1000, 50_000, 10_000, SQL);
-        assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         assert!(found[0].title.contains("20 % of 50"), "{}", found[0].title);
         for (rows, updated, in_page, sql) in [
             (1000, 50_000, 48_000, SQL),

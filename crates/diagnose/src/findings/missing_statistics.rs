@@ -1,10 +1,11 @@
 //! Does the planner know the tables it plans for?
 
-use kelvin_measure::observation::CaptureTime;
+use kelvin_measure::observation::{CaptureTime, Relation, StatementTotals};
 use kelvin_measure::text;
 
 use super::FindingDefinition;
-use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use crate::noise::WANTED;
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "missing-statistics",
@@ -14,17 +15,43 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// Rows from which a guess matters: smaller tables are a page or few, whatever the plan.
 const ROWS: u64 = 1000;
+/// Blocks that a statement reads for each row that it returns from which its plan is probably not the best one: an index of four
+/// levels and the row itself are five.
+const BLOCKS: f64 = 100.0;
+/// Share of the statements' time in such statements: what another plan leaves of them is not known, but it is at most a third where
+/// this number of blocks is read in vain.
+const SHARE: f64 = 3.0 * WANTED;
+
+/// Statements with plans that read a table without statistics, and far more of it than they return; with the share of the statements' time
+/// that they take.
+fn costly<'a>(evidence: &'a Evidence, tables: &[&Relation]) -> Option<(f64, &'a StatementTotals)> {
+    let of_point = |point: u32| {
+        let (statements, total) = evidence.statements(point)?;
+        let blocks = |one: &StatementTotals| Some(one.blocks_hit? + one.blocks_read?);
+        let is_costly = |one: &&StatementTotals| {
+            let plan = one.plan.as_ref().map_or(&[][..], |plan| &plan.scans);
+            let guessed = plan.iter().any(|scan| tables.iter().any(|table| table.name == scan.relation));
+            let each =
+                blocks(one).map_or(0.0, |blocks| blocks as f64 / one.rows.max(one.calls).max(1) as f64);
+            guessed && each >= BLOCKS
+        };
+        let time: f64 = statements.iter().filter(is_costly).map(|one| one.total_ms).sum();
+        let first = statements.iter().find(is_costly)?;
+        (total > 0.0).then_some((time / total, first))
+    };
+    evidence.points().filter_map(|point| of_point(point.point)).max_by(|a, b| a.0.total_cmp(&b.0))
+}
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     let Some((relations, _)) = evidence.relations(CaptureTime::Before) else { return Vec::new() };
-    let unknown = |r: &&kelvin_measure::observation::Relation| {
+    let unknown = |r: &&Relation| {
         r.kind == "table" && r.analyzed == Some(false) && r.rows.is_some_and(|rows| rows >= ROWS)
     };
     let tables: Vec<_> = relations.iter().filter(unknown).collect();
     if tables.is_empty() {
         return Vec::new();
     }
-    let fact = |table: &&kelvin_measure::observation::Relation| {
+    let fact = |table: &&Relation| {
         EvidenceLine::new(
             table.name.clone(),
             format!("{} rows, no statistics", text::rounded(table.rows.unwrap_or(0) as f64)),
@@ -32,20 +59,41 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     };
     let names: Vec<&str> = tables.iter().take(3).map(|table| table.name.as_str()).collect();
     let more = if tables.len() > names.len() { ", …" } else { "" };
+    let costly = costly(evidence, &tables);
+    let mut facts: Vec<EvidenceLine> = tables.iter().take(10).map(fact).collect();
+    if let Some((share, statement)) = costly {
+        let blocks = statement.blocks_hit.unwrap_or(0) + statement.blocks_read.unwrap_or(0);
+        facts.push(EvidenceLine::new(
+            format!("reads much and returns little: {}", text::statement(&statement.text)),
+            format!(
+                "{} blocks for {} in {} calls",
+                text::rounded(blocks as f64),
+                text::count(statement.rows as usize, "row"),
+                text::rounded(statement.calls as f64)
+            ),
+        ));
+        facts.push(EvidenceLine::new("share of such statements", text::percent(share)));
+    }
+    let red = costly.is_some_and(|(share, _)| share >= SHARE);
     vec![Finding {
         id: ABOUT.id,
-        severity: Severity::Amber,
+        severity: if red { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
             "{} had no statistics when the load began: {}{more}",
             text::count(tables.len(), "table"),
             names.join(", ")
         ),
-        evidence: tables.iter().take(10).map(fact).collect(),
-        effect: Effect::unknown("the plans based on statistics were not run"),
+        evidence: facts,
+        effect: Effect::up_to_or(
+            costly.map(|(share, _)| share),
+            EffectBasis::StatementTime,
+            "the plans based on statistics were not run",
+        ),
         below_precision: false,
         threshold: "a table of 1000 rows or more without planner statistics: its plans rely on guesses, and \
-            may change during the run when autovacuum analyzes the table"
+            may change during the run when autovacuum analyzes the table; red if statements that read such a table take \
+            30 % of the statements' time and read 100 blocks or more for each row that they return"
             .into(),
         next: "Run `analyze` (or `vacuum analyze`) after loading, before every run.".into(),
     }]
@@ -72,6 +120,24 @@ mod tests {
         let one = found(Some(false), 100_000);
         assert_eq!((one.len(), one[0].severity), (1, Severity::Amber));
         assert!(one[0].title.contains("public.stock") && !one[0].title.contains("item"));
+    }
+
+    #[test]
+    fn statements_that_read_much_of_it_for_little_are_red() {
+        let found = |blocks: u64, ms: f64| {
+            let scan = [("Index Scan", "public.stock")];
+            let mut one = crate::findings::staged::statement(1, ms, 100, "a", &scan);
+            (one.blocks_hit, one.blocks_read) = (Some(blocks), Some(0));
+            let other =
+                crate::findings::staged::statement(2, 100.0, 100, "b", &[("Index Scan", "public.item")]);
+            let stock = Relation { analyzed: Some(false), ..table("public.stock", 100_000, 0) };
+            let staged = Staged::new().relations(CaptureTime::Before, vec![stock], 1);
+            find(&staged.statements(vec![one, other]).done()).remove(0)
+        };
+        assert_eq!(found(200_000, 900.0).severity, Severity::Red);
+        assert_eq!(found(200_000, 900.0).effect.high(), Some(0.9));
+        assert_eq!(found(200_000, 20.0).severity, Severity::Amber, "little of the time");
+        assert_eq!(found(500, 900.0).severity, Severity::Amber, "five blocks a row");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod buffer_pool;
 pub(crate) mod buffers_too_small;
 mod causes;
 mod changed_plan;
+mod changed_query_plan;
 mod checkpoint_in_window;
 mod client_saturated;
 mod client_throttled;
@@ -36,6 +37,7 @@ mod log_write_latency;
 mod machine_changed;
 mod memory_grants;
 mod memory_pressure;
+mod misestimate;
 mod missing_statistics;
 mod network_round_trips;
 mod noisy_neighbour;
@@ -47,8 +49,10 @@ mod odd_host;
 mod outage;
 mod parallel_workers;
 mod parallelism_waits;
+mod partition_scan;
 mod past_the_knee;
 mod performance_schema_off;
+mod query_plans;
 mod query_store_cost;
 mod ramp_up_too_short;
 mod redo_log_too_small;
@@ -138,6 +142,8 @@ const KNOWN: &[FindingDefinition] = &[
     top_statement_dominates::ABOUT,
     parallelism_waits::ABOUT,
     missing_statistics::ABOUT,
+    misestimate::ABOUT,
+    partition_scan::ABOUT,
     huge_pages_off::ABOUT,
     numa_remote::ABOUT,
     numa_skew::ABOUT,

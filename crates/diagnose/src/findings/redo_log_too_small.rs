@@ -104,7 +104,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         below_precision: false,
         threshold: "red when furious flushing takes 10 % of the window or more, or throughput during it is \
             lower than the ±10 % of a steady state allows (99 % confidence, SNIA PTS); it begins at 7/8 of \
-            MariaDB's Innodb_checkpoint_max_age, and at 75 % of MySQL's innodb_redo_log_capacity \
+            MariaDB's Innodb_checkpoint_max_age, and at 73 % of MySQL's innodb_redo_log_capacity \
             (log_max_modified_age_async of 8.0.31)"
             .into(),
         next,

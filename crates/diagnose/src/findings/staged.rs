@@ -8,6 +8,8 @@ use kelvin_measure::observation::{
     Blocker, CaptureTime, DatabaseDirectory, Metric, Observation, Observer, Occurrence, QueryPlan, Reading,
     Relation, Scan, StatementTotals, UnavailableMetrics, WaitGroup, WaitKind, WaitSamples,
 };
+use kelvin_measure::query::QueryExecution;
+use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_observe::postgres::wait_group;
 use serde_json::json;
 
@@ -185,6 +187,22 @@ impl Staged {
     pub(crate) fn statements(self, statements: Vec<StatementTotals>) -> Self {
         let total_ms = statements.iter().map(|s| s.total_ms).sum();
         self.seen(Observation::Statements { point: 0, statements, total_ms })
+    }
+
+    /// Executions of TPROC-H's queries.
+    pub(crate) fn queries(mut self, executions: &[QueryExecution]) -> Self {
+        for execution in executions {
+            self.evidence.event(&Event::Query(execution.clone()));
+        }
+        self
+    }
+
+    /// What the plans of the queries did.
+    pub(crate) fn analyses(mut self, analyses: &[QueryAnalysis]) -> Self {
+        for analysis in analyses {
+            self.evidence.event(&Event::QueryAnalysis(Box::new(analysis.clone())));
+        }
+        self
     }
 
     pub(crate) fn absent(self, what: &str) -> Self {

@@ -3,7 +3,9 @@
 use kelvin_measure::observation::StatementTotals;
 use kelvin_measure::text;
 
-use super::FindingDefinition;
+use super::query_plans::{self, Affected};
+use super::{FindingDefinition, buffers_too_small};
+use crate::noise::WANTED;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -14,9 +16,52 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// Bytes a second from which it is more than a report beside the load: PostgreSQL's own pages of 8 kB, 128 a second.
 const RATE: f64 = 1_048_576.0;
+/// Share of the statements' time in statements that spill from which a run's figure is more than what it may hide: writing and
+/// merging take a third of such a statement or more.
+const SHARE: f64 = 3.0 * WANTED;
+/// Times the bytes of its file that a sort or hash takes in memory: rows have a header there and pointers to them.
+const IN_MEMORY: f64 = 3.0;
+/// Part of the host's memory that all users together may take for it.
+const OF_HOST: f64 = 0.25;
+
+/// Bytes of one query from which its plan would be another with more memory.
+const BYTES: u64 = 1 << 20;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
+    match of_queries(evidence) {
+        Some(finding) => vec![finding],
+        None => evidence.points().filter_map(|point| of_point(evidence, point)).collect(),
+    }
+}
+
+/// By the plans of the queries themselves, where they are known.
+fn of_queries(evidence: &Evidence) -> Option<Finding> {
+    let spilled =
+        Affected::by(evidence, |one| (one.temporary_bytes >= BYTES).then_some(one.temporary_bytes as f64))?;
+    let mut facts = spilled.lines("wrote to temporary files", |one| {
+        let bytes = text::memory(one.temporary_bytes as f64);
+        if one.spills.is_empty() { bytes } else { format!("{bytes}: {}", text::few(&one.spills, 3)) }
+    });
+    facts.extend(work_mem(evidence));
+    facts.extend(
+        evidence.setting("hash_mem_multiplier").map(|value| EvidenceLine::new("hash_mem_multiplier", value)),
+    );
+    let written = text::memory(spilled.sum());
+    let title = format!(
+        "{} to temporary files: {written} in one execution each",
+        spilled.subject("spilled", "spilled")
+    );
+    Some(Finding {
+        threshold: "1 MB of temporary files by a query, when it was executed once more behind the load".into(),
+        next: "Raise work_mem (each sort and each process of a query takes it, a hash hash_mem_multiplier times it), \
+            for the sessions of these queries only if there are many others."
+            .into(),
+        ..query_plans::amber(ABOUT.id, title, facts, spilled.effect(|_| 1.0))
+    })
+}
+
+fn work_mem(evidence: &Evidence) -> Option<EvidenceLine> {
+    Some(EvidenceLine::new("work_mem", text::memory(evidence.setting_number("work_mem")?)))
 }
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
@@ -27,17 +72,19 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     spilled.sort_by_key(|one| std::cmp::Reverse(one.temporary_bytes));
     let time: f64 = spilled.iter().map(|one| one.total_ms).sum();
     let share = (total > 0.0 && !spilled.is_empty()).then(|| time / total);
+    let each = |one: &StatementTotals| one.temporary_bytes.unwrap_or(0) as f64 / one.calls.max(1) as f64;
+    let needed = spilled.iter().map(|one| each(one)).fold(0.0, f64::max) * IN_MEMORY;
+    let host = buffers_too_small::memory(evidence);
+    let room = host.is_some_and(|host| needed * f64::from(point.users.max(1)) <= OF_HOST * host);
+    let red = room && share.is_some_and(|share| share >= SHARE);
     let mut facts = vec![EvidenceLine::new("written to temporary files", text::disk_rate(rate))];
-    if let Some(memory) = evidence.setting_number("work_mem") {
-        facts.push(EvidenceLine::new("work_mem", text::memory(memory)));
-    }
+    facts.extend(work_mem(evidence));
     facts.extend(spilled.iter().take(3).map(|one| {
-        let each = one.temporary_bytes.unwrap_or(0) as f64 / one.calls.max(1) as f64;
         EvidenceLine::new(
             format!("statement that spilled: {}", text::statement(&one.text)),
             format!(
                 "{} per call, {} calls, {} ms each",
-                text::memory(each),
+                text::memory(each(one)),
                 text::rounded(one.calls as f64),
                 text::number(one.total_ms / one.calls.max(1) as f64)
             ),
@@ -45,7 +92,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }));
     Some(Finding {
         id: ABOUT.id,
-        severity: Severity::Amber,
+        severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point.point),
         title: format!("Statements spilled {} to temporary files", text::disk_rate(rate)),
         evidence: facts,
@@ -55,8 +102,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "which statements spilled is not known (pg_stat_statements)",
         ),
         below_precision: false,
-        threshold: "1 MB/s of temporary files; never red, as how much of the statements' time the files take is not \
-            measured"
+        threshold: "1 MB/s of temporary files; red if the statements that spill take 30 % of the statements' time, and a \
+            quarter of the host's memory would hold three times the bytes of their files for all users"
             .into(),
         next: "Raise work_mem for the statements that spill (it is taken by each sort and hash of each session), \
             or give them an index in the order that they need; `kelvin advise --prove` measures what it gains."
@@ -66,6 +113,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::query_analysis::QueryAnalysis;
+
+    use super::super::query_plans::tests::{analysis, execution};
     use super::super::staged::{Staged, statement};
     use super::*;
 
@@ -77,6 +127,40 @@ mod tests {
             .setting("work_mem", "65536")
             .statements(vec![one, statement(2, 100.0, 10, "b", &[])]);
         find(&staged.done()).first().map(|found| found.severity)
+    }
+
+    #[test]
+    fn queries_that_spilled_are_named_with_what_did() {
+        let spilled = QueryAnalysis {
+            temporary_bytes: 20 << 20,
+            spills: vec!["Sort: external merge".into()],
+            ..analysis("Q9")
+        };
+        let staged = Staged::new().setting("work_mem", "65536").metric("postgres.temp.bytes", 5e6);
+        let staged = staged.queries(&[execution("Q9", 3.0, "a"), execution("Q1", 1.0, "b")]);
+        let found = find(&staged.analyses(&[spilled, analysis("Q1")]).done());
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
+        assert!(found[0].title.starts_with("Q9 spilled"), "{}", found[0].title);
+        let facts = format!("{:?}", found[0].evidence);
+        assert!(facts.contains("external merge") && facts.contains("work_mem"), "{facts}");
+        assert_eq!(found[0].effect.high(), Some(0.75));
+        assert!(find(&Staged::new().analyses(&[analysis("Q1")]).done()).is_empty());
+    }
+
+    #[test]
+    fn a_spill_that_memory_would_take_is_red_where_it_has_much_of_the_time() {
+        let found = |memory: f64, spilling_ms: f64| {
+            let mut one = statement(1, spilling_ms, 10, "a", &[]);
+            one.temporary_bytes = Some(10 << 20);
+            let staged = Staged::new().place("data", "vda").metric("host.memory.total", memory);
+            let staged = staged.metric("postgres.temp.bytes", 11.6e6);
+            let statements = vec![one, statement(2, 100.0, 10, "b", &[])];
+            find(&staged.statements(statements).done())[0].severity
+        };
+        // A megabyte each, for eight users.
+        assert_eq!(found(8e9, 900.0), Severity::Red);
+        assert_eq!(found(8e9, 20.0), Severity::Amber, "a sixth of the time");
+        assert_eq!(found(64e6, 900.0), Severity::Amber, "no memory for it");
     }
 
     #[test]

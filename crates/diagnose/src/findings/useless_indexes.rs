@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kelvin_measure::observation::{CaptureTime, Relation};
+use kelvin_measure::observation::{CaptureTime, Relation, TableWrites};
 use kelvin_measure::text;
 
 use crate::Evidence;
@@ -40,6 +40,52 @@ impl Useless<'_> {
     }
 }
 
+/// What the load wrote into tables and indexes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Written {
+    /// Row versions.
+    rows: u64,
+    /// Entries of indexes.
+    entries: u64,
+}
+
+impl Written {
+    /// The share of all of it that so many entries are.
+    pub(crate) fn share(self, entries: u64) -> f64 {
+        entries as f64 / (self.rows + self.entries).max(1) as f64
+    }
+
+    /// Row versions of a table, and the entries that each of its indexes got for them: of inserted rows, and of updated ones
+    /// whose new version went to another page.
+    fn of(table: &Relation, before: &[Relation]) -> Option<Self> {
+        let earlier = before.iter().find(|one| one.kind == table.kind && one.name == table.name)?;
+        let (now, then) = (table.writes?, earlier.writes?);
+        let moved = |of: TableWrites| of.updated - of.updated_in_page.min(of.updated);
+        let inserted = now.inserted.saturating_sub(then.inserted);
+        Some(Self {
+            rows: inserted + now.updated.saturating_sub(then.updated),
+            entries: inserted + moved(now).saturating_sub(moved(then)),
+        })
+    }
+}
+
+/// The sum over all tables with all of their indexes.
+pub(crate) fn written(evidence: &Evidence) -> Written {
+    let (Some((before, _)), Some((after, _))) =
+        (evidence.relations(CaptureTime::Before), evidence.relations(CaptureTime::After))
+    else {
+        return Written::default();
+    };
+    let mut sum = Written::default();
+    for table in after.iter().filter(|one| one.kind == "table") {
+        let Some(of) = Written::of(table, before) else { continue };
+        let is_its = |one: &&Relation| one.kind == "index" && one.table.as_deref() == Some(&table.name);
+        sum.rows += of.rows;
+        sum.entries += of.entries * after.iter().filter(is_its).count() as u64;
+    }
+    sum
+}
+
 /// What makes two indexes the same but for their names: method, columns, options and condition.
 fn shape(index: &Relation) -> Option<(&str, &str)> {
     let definition = index.definition.as_deref()?;
@@ -66,10 +112,7 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
         let table = after
             .iter()
             .find(|one| one.kind == "table" && Some(one.name.as_str()) == index.table.as_deref())?;
-        let (now, then) = (table.writes?, earlier(table)?.writes?);
-        let moved = (now.updated - now.updated_in_page.min(now.updated))
-            .saturating_sub(then.updated - then.updated_in_page.min(then.updated));
-        Some(now.inserted.saturating_sub(then.inserted) + moved)
+        Some(Written::of(table, before)?.entries)
     };
     let scans = |index: &Relation| Some(index.index_scans?.saturating_sub(earlier(index)?.index_scans?));
     let mut indexes: Vec<(&Relation, u64, u64)> = after
@@ -101,8 +144,6 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use kelvin_measure::observation::TableWrites;
-
     use super::super::staged::{Staged, index, table};
     use super::*;
 

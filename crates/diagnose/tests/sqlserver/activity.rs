@@ -53,6 +53,16 @@ fn waits_are_counted_with_their_signal_part_and_sampled_with_their_page() {
     );
     let file = report.files.iter().find(|file| file.name == "tpcc log tpcc_log").unwrap();
     assert_eq!(file.writes.average_ms, Some(0.5));
+    // 80,000 waits of a millisecond for pages, 100 of half a one for an index's root; no other latch was waited for.
+    let latches: Vec<_> = report
+        .latches
+        .iter()
+        .filter(|one| one.spins.is_none())
+        .map(|one| (one.name.as_str(), one.waits, one.wait_ms))
+        .collect();
+    assert_eq!(latches, [("BUFFER", 80_000.0, 80_000.0), ("ACCESS_METHODS_HOBT_VIRTUAL_ROOT", 100.0, 50.0)]);
+    let spinlock = report.latches.iter().find(|one| one.name == "LOCK_HASH").unwrap();
+    assert_eq!((spinlock.waits, spinlock.spins, spinlock.backoffs), (200.0, Some(50_000.0), Some(3.0)));
     let pair = &report.blocked[0];
     assert_eq!((pair.waits_for.as_str(), pair.blocker_doing.as_str()), ("row of dbo.warehouse", "CPU"));
     assert_eq!(pair.statement, "UPDATE dbo.warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?");

@@ -110,6 +110,19 @@ fn a_hot_page_is_named_with_its_table_and_what_to_try() {
     assert!(found.next.contains("--fill-page") && found.next.contains("kelvin ab"), "{}", found.next);
     assert!(seen.facts("hot-page").contains("UPDATE dbo.warehouse"));
     assert!(!seen.ids().contains(&"tempdb-contention"));
+    // By class: pages, the roots of indexes, and the spinlocks of a healthy server.
+    for (name, mean) in [
+        ("latch.buffer", 8.0),
+        ("latch.access_methods_hobt_virtual_root", 0.005),
+        ("latch.log_manager", 0.0),
+        ("latch.other", 0.0),
+        ("spinlock.lock_hash.spins", 5000.0),
+        ("spinlock.lock_hash.backoffs", 0.3),
+        ("spinlock.other.spins", 50.0),
+    ] {
+        let found = seen.mean(&format!("sqlserver.{name}"));
+        assert!((found - mean).abs() <= 0.001 * mean, "{name}: {found}");
+    }
 }
 
 #[test]

@@ -9,9 +9,10 @@ use kelvin_lab::ab::AbPlan;
 use kelvin_lab::bench;
 use kelvin_run::Spec;
 
-use super::FormatArgs;
+use super::advise::AdviseArgs;
 use super::repeat::{measures, refuse_other_headline};
 use super::workload::refuse_shell;
+use super::{Format, FormatArgs};
 
 /// `kelvin ab`.
 #[derive(Debug, Args)]
@@ -30,12 +31,27 @@ use super::workload::refuse_shell;
     \x20 kelvin ab a.toml b.toml                             6 blocks\n\
     \x20 kelvin ab a.toml b.toml --effect 3%                 as many blocks as it takes to detect 3 %\n\
     \x20 kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer if the result is clear\n\
-    \x20 kelvin ab a.toml b.toml c.toml --measure p99        three sides, judged by p99"
+    \x20 kelvin ab a.toml b.toml c.toml --measure p99        three sides, judged by p99\n\
+    \x20 kelvin ab --apply scan-without-index 17             run 17 without and with what the finding advises"
 )]
 pub(crate) struct AbArgs {
-    /// The specifications; each of the others is compared with the first
-    #[arg(required = true, num_args = 2.., value_name = "FILE.toml")]
+    /// The specifications; each of the others is compared with the first. With --apply: the run
+    #[arg(required_unless_present = "apply", num_args = 1.., value_name = "FILE.toml")]
     files: Vec<PathBuf>,
+
+    /// Compare a stored run [default: last] with the same and the change that `kelvin advise` lists for a finding; #N is its
+    /// N-th change. The change is made and put back by `kelvin advise --prove`, which has more options
+    #[arg(long, value_name = "FINDING[#N]", conflicts_with_all = ["effect", "stop_early", "no_control", "noise",
+        "measure", "replacements", "seed", "name", "allow_shell", "i_know_it_destroys"])]
+    apply: Option<String>,
+
+    /// With --apply: allow changes of settings of a server that kelvin does not manage; they are put back
+    #[arg(long, requires = "apply")]
+    allow_settings: bool,
+
+    /// With --apply: do not ask before a server that kelvin does not manage is changed and its data are replaced
+    #[arg(long, requires = "apply")]
+    yes: bool,
 
     /// Number of blocks, each of which runs every side: 2 to 1000 [default: 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000),
@@ -100,6 +116,23 @@ pub(crate) struct AbArgs {
 }
 
 impl AbArgs {
+    /// The advice that `--apply` tries; none without it.
+    pub(crate) fn advice(&self) -> Result<Option<AdviseArgs>> {
+        let Some(finding) = &self.apply else { return Ok(None) };
+        let run = match self.files.as_slice() {
+            [] => "last".to_owned(),
+            [run] => run.display().to_string(),
+            _ => bail!("--apply takes one run, not {} files", self.files.len()),
+        };
+        if self.format.format() != Format::Text {
+            bail!("--apply prints text; kelvin groups prints the comparison in every format");
+        }
+        if self.blocks.is_some_and(|blocks| !(4..=200).contains(&blocks)) {
+            bail!("--apply: --blocks is 4 to 200");
+        }
+        Ok(Some(AdviseArgs::trying(run, finding, self.blocks, (self.allow_settings, self.yes))))
+    }
+
     /// The sides and the options of the comparison.
     pub(crate) fn plan(&self) -> Result<(AbPlan, Vec<Spec>)> {
         let specs = self.specs()?;
@@ -134,6 +167,11 @@ impl AbArgs {
     }
 
     fn specs(&self) -> Result<Vec<Spec>> {
+        if self.files.len() < 2 {
+            bail!(
+                "a comparison takes two specifications or more; --apply FINDING compares a run with one change"
+            );
+        }
         if self.files.len() > AbPlan::SIDES {
             bail!("more than {} sides are not supported; compare them in several steps", AbPlan::SIDES);
         }

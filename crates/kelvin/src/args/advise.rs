@@ -1,8 +1,8 @@
 //! `kelvin advise`'s flags.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use kelvin_run::spec::Span;
+use kelvin_run::spec::{Span, TargetName};
 
 use super::FormatArgs;
 
@@ -23,12 +23,19 @@ use super::FormatArgs;
     \x20 kelvin advise 17 --within-rules           only those that TPC-C's rules allow\n\
     \x20 kelvin advise 17 --prove 1                try the first\n\
     \x20 kelvin advise 17 --prove all --budget 2h  try one after another\n\
-    \x20 kelvin advise 17 --try jit=off --prove 4  a setting of your choice, which is last in the list"
+    \x20 kelvin advise 17 --prove jit-cost         try what the finding names; jit-cost#2 is its second change\n\
+    \x20 kelvin advise 17 --try jit=off --prove 4  a setting of your choice, which is last in the list\n\
+    \x20 kelvin advise --target postgres://dba@db.example/shop -d 1m\n\
+    \x20                                           watch a server for a minute and list changes for it"
 )]
 pub(crate) struct AdviseArgs {
     /// The run: its number, its label, or "last"
     #[arg(default_value = "last")]
     pub(crate) run: String,
+
+    /// List changes for a server as it is, instead of a run: it is watched for --duration, and nothing is changed
+    #[arg(long, short, value_name = "TARGET", conflicts_with = "prove")]
+    pub(crate) target: Option<TargetName>,
 
     /// List only changes that TPC-C's rules allow
     #[arg(long)]
@@ -38,9 +45,9 @@ pub(crate) struct AdviseArgs {
     #[arg(long = "try", value_name = "NAME=VALUE")]
     tried: Vec<String>,
 
-    /// Try these changes of the list, by number and separated by commas, or all
+    /// Try these changes of the list, by number or as FINDING#N, separated by commas, or all
     #[arg(long, value_name = "N,…|all")]
-    prove: Option<String>,
+    pub(crate) prove: Option<String>,
 
     /// With --prove: begin no run after this time [default: none]
     #[arg(long, value_name = "TIME", requires = "prove")]
@@ -50,8 +57,9 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=200), requires = "prove")]
     pub(crate) blocks: Option<u32>,
 
-    /// With --prove: duration of the measured window [default: that of the run]
-    #[arg(long, short, value_name = "TIME", requires = "prove")]
+    /// With --prove: duration of the measured window [default: that of the run]; with --target: how long it is watched
+    /// [default: 30s]
+    #[arg(long, short, value_name = "TIME")]
     pub(crate) duration: Option<Span>,
 
     /// With --prove: ramp-up before it [default: that of the run]
@@ -84,6 +92,26 @@ pub(crate) enum Tried {
 }
 
 impl AdviseArgs {
+    /// As if `--prove` had named this change of this run; `allowed` is whether settings may be changed, and whether that was
+    /// agreed to.
+    pub(crate) fn trying(run: String, change: &str, blocks: Option<u32>, allowed: (bool, bool)) -> Self {
+        Self {
+            run,
+            target: None,
+            within_rules: false,
+            tried: Vec::new(),
+            prove: Some(change.to_owned()),
+            budget: None,
+            blocks,
+            duration: None,
+            ramp_up: None,
+            no_reset: false,
+            allow_settings: allowed.0,
+            yes: allowed.1,
+            format: FormatArgs::default(),
+        }
+    }
+
     /// The settings of `--try`, as name and value.
     pub(crate) fn settings(&self) -> Result<Vec<(String, String)>> {
         let split = |text: &String| match text.split_once('=') {
@@ -95,10 +123,15 @@ impl AdviseArgs {
         self.tried.iter().map(split).collect()
     }
 
-    /// What `--prove` names of a list of so many changes; none without it.
-    pub(crate) fn proved(&self, of: usize) -> Result<Option<Tried>> {
-        let Some(text) = &self.prove else { return Ok(None) };
-        if of == 0 {
+    /// What `--prove` names of a list of changes with these findings; none without it.
+    pub(crate) fn proved(&self, findings: &[&str]) -> Result<Option<Tried>> {
+        let Some(text) = &self.prove else {
+            if self.duration.is_some() && self.target.is_none() {
+                bail!("--duration: give --prove or --target, too");
+            }
+            return Ok(None);
+        };
+        if findings.is_empty() {
             bail!("--prove: there is nothing to try for this run; --try NAME=VALUE adds a setting");
         }
         if text == "all" {
@@ -106,17 +139,44 @@ impl AdviseArgs {
         }
         let mut chosen = Vec::new();
         for word in text.split(',') {
-            match word.trim().parse::<usize>() {
-                Ok(number) if (1..=of).contains(&number) && !chosen.contains(&(number - 1)) => {
-                    chosen.push(number - 1);
-                }
-                Ok(number) if (1..=of).contains(&number) => bail!("--prove {text}: {number} is given twice"),
-                Ok(number) => bail!("--prove {text}: there is no number {number}; the list has 1 to {of}"),
-                Err(_) => bail!("--prove {text}: write numbers of the list, such as 1,3, or all"),
+            let index = index(word.trim(), findings).map_err(|why| anyhow!("{text}: {why}"))?;
+            if chosen.contains(&index) {
+                bail!("{text}: number {} is given twice", index + 1);
             }
+            chosen.push(index);
         }
         Ok(Some(Tried::Some(chosen)))
     }
+}
+
+/// The place in the list that a word names: "3", "jit-cost" or "scan-without-index#2".
+fn index(word: &str, findings: &[&str]) -> Result<usize, String> {
+    let of = findings.len();
+    if let Ok(number) = word.parse::<usize>() {
+        let there = (1..=of).contains(&number);
+        return there
+            .then(|| number - 1)
+            .ok_or_else(|| format!("there is no number {number}; the list has 1 to {of}"));
+    }
+    let (finding, number) = word.split_once('#').unwrap_or((word, "1"));
+    let number: usize = number
+        .parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| format!("{word}: write a finding's first change as {finding}#1"))?;
+    let all: Vec<usize> = (0..of).filter(|at| findings.get(*at) == Some(&finding)).collect();
+    all.get(number - 1).copied().ok_or_else(|| match all.len() {
+        0 => {
+            let mut known = findings.to_vec();
+            known.sort_unstable();
+            known.dedup();
+            format!(
+                "no change is for {finding:?}; write numbers of the list, such as 1,3, or all, or one of {}",
+                known.join(", ")
+            )
+        }
+        one => format!("{finding} has {one} of the changes"),
+    })
 }
 
 #[cfg(test)]
@@ -136,16 +196,28 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_the_list_are_chosen_in_their_order() {
-        let chosen = |text: &str| line(&["3", "--prove", text]).proved(3).map_err(|error| error.to_string());
+    fn changes_of_the_list_are_chosen_in_their_order() {
+        const FINDINGS: [&str; 3] = ["scan-without-index", "jit-cost", "scan-without-index"];
+        let chosen =
+            |text: &str| line(&["3", "--prove", text]).proved(&FINDINGS).map_err(|error| error.to_string());
         assert_eq!(chosen("3,1"), Ok(Some(Tried::Some(vec![2, 0]))));
         assert_eq!(chosen("all"), Ok(Some(Tried::All)));
-        assert_eq!(line(&[]).proved(0).unwrap(), None);
-        for (text, part) in [("4", "has 1 to 3"), ("0", "has 1 to 3"), ("1,1", "twice"), ("x", "such as 1,3")]
-        {
+        assert_eq!(chosen("scan-without-index#2,jit-cost"), Ok(Some(Tried::Some(vec![2, 1]))));
+        assert_eq!(line(&[]).proved(&[]).unwrap(), None);
+        for (text, part) in [
+            ("4", "has 1 to 3"),
+            ("0", "has 1 to 3"),
+            ("1,1", "twice"),
+            ("scan-without-index,1", "twice"),
+            ("x", "such as 1,3"),
+            ("jit-cost#2", "jit-cost has 1 of"),
+            ("jit-cost#0", "jit-cost#1"),
+            ("jit-cost#x", "jit-cost#1"),
+            ("", "such as 1,3"),
+        ] {
             assert!(chosen(text).unwrap_err().contains(part), "{text}");
         }
-        assert!(line(&["--prove", "1"]).proved(0).unwrap_err().to_string().contains("--try"));
+        assert!(line(&["--prove", "1"]).proved(&[]).unwrap_err().to_string().contains("--try"));
     }
 
     #[test]
@@ -153,5 +225,7 @@ mod tests {
         assert_eq!(line(&["--try", "jit = off"]).settings().unwrap(), [("jit".into(), "off".into())]);
         assert!(line(&["--try", "jit"]).settings().is_err() && line(&["--try", "=1"]).settings().is_err());
         assert!(Line::try_parse_from(["advise", "--budget", "1h"]).is_err(), "without --prove");
+        assert!(line(&["-d", "1s"]).proved(&[]).unwrap_err().to_string().contains("--prove or --target"));
+        assert!(line(&["-d", "1s", "--target", "postgres"]).proved(&[]).unwrap().is_none());
     }
 }

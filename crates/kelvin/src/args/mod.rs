@@ -70,7 +70,8 @@ pub(crate) use study::{
 };
 pub(crate) use study_analysis::{AnalyzeArgs, StudyReportArgs};
 pub(crate) use trace::{
-    TraceCacheArgs, TraceCommand, TraceFileArgs, TracePolicy, TraceRecordArgs, TraceShowArgs,
+    TraceCacheArgs, TraceCommand, TraceCsvArgs, TraceFileArgs, TracePolicy, TraceRecordArgs, TraceShowArgs,
+    TraceStreams, TraceToFioArgs,
 };
 pub(crate) use transfer::{ExportArgs, ImportArgs};
 pub(crate) use vioperf::{Required, VioperfArgs};

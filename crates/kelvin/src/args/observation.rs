@@ -26,6 +26,11 @@ pub(crate) struct ObservationArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Observation")]
     looks: Option<u32>,
 
+    /// Record the block requests of all devices during the run, as root: which files they are for, how sequential and
+    /// bursty they are, what a cache would bring (see kelvin trace)
+    #[arg(long, help_heading = "Observation")]
+    trace: bool,
+
     /// Also read a Prometheus endpoint of another host: `node_exporter`, `postgres_exporter`, `pcm-exporter`;
     /// may be given several times
     #[arg(long, value_name = "URL", help_heading = "Observation")]
@@ -51,6 +56,7 @@ impl ObservationArgs {
             observe.deep = depth == Depth::Deep;
             observe.enabled = true;
         }
+        observe.trace |= self.trace;
         if self.observe_interval.is_some() || self.looks.is_some() || !self.scrape.is_empty() {
             observe.enabled = true;
         }

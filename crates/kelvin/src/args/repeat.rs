@@ -2,22 +2,30 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use kelvin_diagnose::KEY_FIGURES;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use kelvin_diagnose::{KEY_FIGURES, QUERY_FIGURES};
 use kelvin_lab::bench::{self, key_figures};
 use kelvin_lab::repeat::{RepeatPlan, Until};
 use kelvin_run::Spec;
 
 /// What runs can be judged by.
 pub(super) fn measures() -> PossibleValuesParser {
-    ["nopm", "tps", "iops"].into_iter().chain(KEY_FIGURES).chain(["bandwidth"]).into()
+    let queries = QUERY_FIGURES.into_iter().filter(|figure| !KEY_FIGURES.contains(figure));
+    // The help names the first of many.
+    let queries =
+        queries.map(|figure| PossibleValue::new(figure).hide(!["geometric-mean", "q1"].contains(&figure)));
+    let others = HEADLINES.into_iter().chain(KEY_FIGURES).chain(["bandwidth"]).map(PossibleValue::new);
+    others.chain(queries).collect::<Vec<_>>().into()
 }
+
+/// Of all workloads.
+const HEADLINES: [&str; 4] = ["nopm", "tps", "iops", "queries/min"];
 
 /// Rejects the headline of another workload, which would otherwise be noticed only after the last run.
 pub(super) fn refuse_other_headline(measure: Option<&str>, spec: &Spec) -> Result<()> {
     let headline = spec.workload().headline();
     match measure {
-        Some(other @ ("nopm" | "tps" | "iops")) if other != headline => {
+        Some(other) if HEADLINES.contains(&other) && other != headline => {
             bail!("--measure {other}: the headline of {} is {headline}", spec.workload().as_str())
         }
         Some(figure) if figure != headline && !key_figures(spec).contains(&figure) => {

@@ -25,6 +25,10 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "N", help_heading = "TPROC-H")]
     loaders: Option<u32>,
 
+    /// Build orders and their lines with partitions by year (PostgreSQL)
+    #[arg(long, help_heading = "TPROC-H")]
+    partition: bool,
+
     /// Use the parameters of the specification's validation run, and compare the answers with the published ones
     /// (scale factor 1, data as loaded)
     #[arg(long, help_heading = "TPROC-H")]
@@ -74,6 +78,10 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "TPROC-H")]
     no_refresh: bool,
 
+    /// Do not execute the queries once more behind the load for what their plans do (PostgreSQL)
+    #[arg(long, help_heading = "TPROC-H")]
+    no_analyze: bool,
+
     #[command(flatten)]
     pub(super) load: LoadArgs,
 }
@@ -84,6 +92,7 @@ impl Flags for DataArgs {
         let Work::TprocH(options) = &mut spec.work else { return Ok(()) };
         options.scale = self.scale.or(options.scale);
         options.loaders = self.loaders.or(options.loaders);
+        options.partition |= self.partition;
         options.validate |= self.validate;
         Ok(())
     }
@@ -100,6 +109,10 @@ impl Flags for RunArgs {
             options.queries.clone_from(&self.queries);
         }
         options.no_refresh |= self.no_refresh;
+        options.no_analyze |= self.no_analyze;
+        if options.query_sets == 0 {
+            bail!("--query-sets 0 is for tenants of a scenario, whose steps end the load");
+        }
         let is_spec = options.profile == Profile::Spec;
         if let Some(flag) = self.load.decided_by_queries() {
             bail!("{flag} does not apply to tproc-h: its queries decide how long it takes");

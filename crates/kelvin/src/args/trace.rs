@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use kelvin_measure::text::parse_bytes;
-use kelvin_run::spec::Span;
+use kelvin_run::spec::{Span, TargetName};
 use kelvin_trace::import::MOST;
 
 use super::FormatArgs;
@@ -19,7 +19,8 @@ use super::FormatArgs;
     \x20 kelvin trace record --duration 30s -o io.trace\n\
     \x20 kelvin trace record -o io.trace -- kelvin run pgbench --target postgres\n\
     \x20 kelvin trace show io.trace\n\
-    \x20 kelvin trace cache io.trace --sizes 64m,256m,1g"
+    \x20 kelvin trace cache io.trace --sizes 64m,256m,1g\n\
+    \x20 kelvin trace to-fio io.trace -o io.fio --verify"
 )]
 pub(crate) enum TraceCommand {
     /// Record the block requests of this host, until Ctrl-C, for a time, or while a command runs
@@ -28,6 +29,20 @@ pub(crate) enum TraceCommand {
     Show(TraceShowArgs),
     /// Predict what a cache would bring: miss ratios of LRU, ARC and S3-FIFO by size
     Cache(TraceCacheArgs),
+    /// Write a trace as a job file of fio's: streams with the same sizes, mix, sequentiality, arrivals and depth
+    ToFio(TraceToFioArgs),
+    /// Write a trace as csv, a line for each request, with its process, and its database object where that is known
+    Csv(TraceCsvArgs),
+}
+
+/// `kelvin trace csv`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceCsvArgs {
+    #[command(flatten)]
+    pub(crate) trace: TraceFileArgs,
+    /// The file to write; it must not exist [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `kelvin trace record`.
@@ -36,9 +51,19 @@ pub(crate) struct TraceRecordArgs {
     /// How long to record [default: until Ctrl-C, or until the command ends]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Span>,
-    /// Record only this block device, such as vda or /dev/vda (of a partition its disk) [default: all]
-    #[arg(long, value_name = "DEVICE")]
-    pub(crate) device: Option<String>,
+    /// Record only these block devices, such as vda or /dev/vda (of a partition its disk) [default: all]
+    #[arg(long, value_name = "DEVICE,…", value_delimiter = ',')]
+    pub(crate) device: Vec<String>,
+    /// A database whose catalogue gives the files of its tables and indexes their names
+    #[arg(long, value_name = "TARGET", conflicts_with = "no_files")]
+    pub(crate) target: Option<TargetName>,
+    /// Also find out where the files in this directory lie; may be given several times [default: those of running
+    /// database servers, and all files that a process has open]
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "no_files")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Do not find out which files the requests are for
+    #[arg(long)]
+    pub(crate) no_files: bool,
     /// The file to write; it must not exist
     #[arg(long, short, value_name = "FILE", default_value = "kelvin.trace")]
     pub(crate) output: PathBuf,
@@ -56,8 +81,8 @@ pub(crate) struct TraceRecordArgs {
 /// A trace to read.
 #[derive(Debug, Args)]
 pub(crate) struct TraceFileArgs {
-    /// The trace: of kelvin trace record, blktrace, perf script, fio (iolog), or csv
-    #[arg(value_name = "FILE")]
+    /// The trace: of kelvin trace record, blktrace, perf script, fio (iolog), or csv; or a run that was made with --trace
+    #[arg(value_name = "FILE|RUN")]
     pub(crate) file: PathBuf,
     /// Read at most this many requests
     #[arg(long, value_name = "N", default_value_t = MOST)]
@@ -123,6 +148,49 @@ pub(crate) enum TracePolicy {
     Arc,
     /// Yang et al., 2023
     S3Fifo,
+}
+
+/// `kelvin trace to-fio`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceToFioArgs {
+    #[command(flatten)]
+    pub(crate) trace: TraceFileArgs,
+    /// What makes a stream: class (a database's data, its log, …), object, process, or nothing
+    #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true, default_value = "class")]
+    pub(crate) by: TraceStreams,
+    /// Devices of the trace [default: the one with the most requests]
+    #[arg(long, value_name = "DEVICE,…", value_delimiter = ',')]
+    pub(crate) device: Vec<String>,
+    /// Replay each request at its time, by iologs beside the job file, instead of describing the streams by figures
+    #[arg(long)]
+    pub(crate) replay: bool,
+    /// The job file to write; it must not exist [default: print it]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Bytes of the job's files together, at most
+    #[arg(long, value_name = "SIZE", default_value = "8g", value_parser = parse_bytes)]
+    pub(crate) most_size: u64,
+    /// Run the job with kelvin io while its requests are recorded, and show feature by feature how close it comes (as root)
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Where --verify puts the job's files, which are removed afterwards
+    #[arg(long, value_name = "DIRECTORY", default_value = ".", requires = "verify")]
+    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+/// The values of `--by`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceStreams {
+    /// A class of files
+    Class,
+    /// An object or file
+    Object,
+    /// A process
+    Process,
+    /// All requests
+    Nothing,
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -1,5 +1,7 @@
 //! `kelvin ab`: specifications in turn.
 
+mod waits;
+
 use std::fmt::Write as _;
 
 use anyhow::Result;
@@ -18,11 +20,11 @@ use kelvin_stats::compare::ChangeVerdict;
 use kelvin_store::{GroupKind, NewGroup, RunId, Store};
 use serde_json::{Map, Value, json};
 
-use super::groups;
 use super::repeat::{
     ACCEPTED_UNKNOWN, accepts_noise, at_least, change, code, ended, failed, noise_words, of_chance, of_run,
     time_left,
 };
+use super::{advise, groups};
 use crate::args::{AbArgs, Format, Global};
 use crate::document;
 use crate::exit::Code;
@@ -31,6 +33,9 @@ use crate::{live, out, paths, signal};
 
 /// Runs the comparison and prints the result.
 pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
+    if let Some(advice) = args.advice()? {
+        return advise::advise(&advice, global);
+    }
     let (plan, specs) = args.plan()?;
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, args.format.format() == Format::Jsonl);
@@ -136,14 +141,15 @@ pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
     let (store, group) = (shown.store, shown.stored);
     let plan: AbPlan = groups::plan(group)?;
     let summary = AbSummary::of(&plan, shown.rows()?);
-    let differs = differences(store, &plan, &summary)?;
+    let sides = reports(store, &plan, &summary)?;
+    let differs = differences(&plan, &sides);
     let resets: Map<String, Value> = groups::resets(store, group)?
         .into_iter()
         .map(|(treatment, how)| (treatment, groups::reset_label(how).into()))
         .collect();
     Ok(json!({
         "event": "ab", "group": group.id.0, "name": group.info.name, "plan": plan, "reset": resets, "summary": summary,
-        "differences": differs,
+        "differences": differs, "waits": waits::changed(&summary, &sides),
     }))
 }
 
@@ -152,13 +158,18 @@ pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     let (store, group) = (shown.store, shown.stored);
     let plan: AbPlan = groups::plan(group)?;
     let summary = AbSummary::of(&plan, shown.rows()?);
-    let differs = differences(store, &plan, &summary)?;
+    let sides = reports(store, &plan, &summary)?;
+    let differs = differences(&plan, &sides);
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::describe_first_run(store, group)?;
     let colour = super::show::options(false).colour;
+    let mut of_waits = String::new();
+    for one in waits::changed(&summary, &sides) {
+        say(&mut of_waits, "waits    ", &one.sentence());
+    }
     Ok(format!(
-        "\ngroup {}{name}: A/B, {what}, {began}\n\n{}",
+        "\ngroup {}{name}: A/B, {what}, {began}\n\n{}{of_waits}",
         group.id,
         page(
             &plan,
@@ -231,9 +242,14 @@ struct Difference {
     b: String,
 }
 
-/// What differs between the runs of A and those of each side, second runs for the control included: what the specifications
-/// say, and what they do not and may matter.
-fn differences(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<Difference>> {
+/// Waits of the sessions that changed from A to another side, and whether they were a limit, in a sentence each.
+pub(super) fn waits_that_changed(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<String>> {
+    let sides = reports(store, plan, summary)?;
+    Ok(waits::changed(summary, &sides).iter().map(waits::SideWaits::sentence).collect())
+}
+
+/// The reports of each side's runs in complete blocks, second runs for the control included.
+fn reports(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<Vec<RunReport>>> {
     let treatments = plan.treatments();
     let of = |side: usize| -> Result<Vec<RunReport>> {
         let of_side = |block: &BlockLine| {
@@ -243,12 +259,16 @@ fn differences(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<
         let runs = summary.blocks.iter().flat_map(of_side);
         Ok(runs.map(|run| RunReport::load(store, RunId(run))).collect::<kelvin_report::Result<_>>()?)
     };
-    let base = of(0)?;
-    let base: Vec<&RunReport> = base.iter().collect();
+    (0..plan.sides.len()).map(of).collect()
+}
+
+/// What differs between the runs of A and those of each side, second runs for the control included: what the specifications
+/// say, and what they do not and may matter.
+fn differences(plan: &AbPlan, sides: &[Vec<RunReport>]) -> Vec<Difference> {
+    let base: Vec<&RunReport> = sides.first().into_iter().flatten().collect();
     let mut found = Vec::new();
     for (side, named) in plan.sides.iter().enumerate().skip(1) {
-        let other = of(side)?;
-        let other: Vec<&RunReport> = other.iter().collect();
+        let other: Vec<&RunReport> = sides.get(side).into_iter().flatten().collect();
         for one in compare::differing(&base, &other).iter().filter(|one| one.matters) {
             let spec = one.name.strip_prefix("spec ");
             found.push(Difference {
@@ -260,7 +280,7 @@ fn differences(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<
             });
         }
     }
-    Ok(found)
+    found
 }
 
 /// The first side of which no run came to a result.

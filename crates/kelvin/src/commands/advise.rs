@@ -1,6 +1,7 @@
 //! `kelvin advise`: changes that may help a stored run, by the most that they can gain, and their proofs.
 
 mod prove;
+mod server;
 
 use std::fmt::Write as _;
 
@@ -9,6 +10,7 @@ use kelvin_diagnose::{Change, Effect, Evidence, Remedy, Rules, findings_for, rem
 use kelvin_lab::ab::{AbPlan, AbSummary};
 use kelvin_lab::advise::{AdviceOrigin, Proof};
 use kelvin_measure::text::{ends, trimmed_percent};
+use kelvin_report::RunReport;
 use kelvin_report::table::Table;
 use kelvin_store::{GroupKind, RunId, Store, StoredGroup};
 use serde_json::{Value, json};
@@ -25,18 +27,29 @@ const WIDTH: usize = 100;
 /// Lists the changes, or tries some of them.
 pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
     let settings = args.settings()?;
+    if let Some(target) = &args.target {
+        let seen = server::watch(target, args.duration, global)?;
+        let changes = remedies(&seen.evidence, &findings_for(&seen.evidence));
+        let advice = Advice::of(None, seen.what, changes, Some(&seen.evidence), args, &settings, &[]);
+        document::print(&advice, args.format.format())?;
+        return Ok(if seen.interrupted { Code::Interrupted } else { Code::Success });
+    }
     let path = paths::store(global.store.as_deref())?;
-    let advice = Advice::read(&Store::open_read_only(&path)?, args, &settings)?;
-    if let Some(tried) = args.proved(advice.lines.len())? {
-        return prove::prove(args, global, &advice, &tried);
+    let store = Store::open_read_only(&path)?;
+    let run = store.find(&args.run)?;
+    let advice = Advice::read(&store, run, args, &settings)?;
+    let findings: Vec<&str> = advice.lines.iter().map(|line| line.remedy.finding).collect();
+    if let Some(tried) = args.proved(&findings)? {
+        return prove::prove(args, global, run, &advice, &tried);
     }
     document::print(&advice, args.format.format())?;
     Ok(Code::Success)
 }
 
-/// The changes for a run.
+/// The changes for a run, or for a server.
 struct Advice {
-    run: RunId,
+    /// The run.
+    run: Option<RunId>,
     /// "tproc-c on PostgreSQL …".
     what: String,
     lines: Vec<Line>,
@@ -51,50 +64,51 @@ struct Line {
 }
 
 impl Advice {
-    fn read(store: &Store, args: &AdviseArgs, settings: &[(String, String)]) -> Result<Self> {
-        let run = store.find(&args.run)?;
-        let (evidence, what) = evidence(store, run)?;
-        let mut all = candidates(&evidence);
+    fn read(store: &Store, run: RunId, args: &AdviseArgs, settings: &[(String, String)]) -> Result<Self> {
+        let report = RunReport::load(store, run)?;
+        let what = format!("{} on {}", report.workload, report.target);
+        let proofs = proofs(store, run)?;
+        Ok(Self::of(Some(run), what, candidates(&report), report.evidence(), args, settings, &proofs))
+    }
+
+    /// These changes and the settings that the user wants to try, with what came of trying them.
+    fn of(
+        run: Option<RunId>,
+        what: String,
+        mut all: Vec<Remedy>,
+        seen: Option<&Evidence>,
+        args: &AdviseArgs,
+        settings: &[(String, String)],
+        proofs: &[(i64, AdviceOrigin, Proof)],
+    ) -> Self {
         let before = all.len();
         if args.within_rules {
             all.retain(Remedy::is_allowed);
         }
         let forbidden = before - all.len();
-        all.extend(settings.iter().map(|(name, value)| chosen(&evidence, name, value)));
-        let proofs = proofs(store, run)?;
+        all.extend(settings.iter().map(|(name, value)| chosen(seen, name, value)));
         let line = |remedy: Remedy| {
             // The latest one.
             let of_it = proofs.iter().rev().find(|(_, origin, _)| origin.title == remedy.title);
             Line { proof: of_it.map(|(group, _, proof)| (*group, *proof)), remedy }
         };
-        Ok(Self { run, what, lines: all.into_iter().map(line).collect(), forbidden })
+        Self { run, what, lines: all.into_iter().map(line).collect(), forbidden }
     }
 }
 
-/// What is known of a run, and what it is.
-fn evidence(store: &Store, run: RunId) -> Result<(Evidence, String)> {
-    let stored = store.load(run)?;
-    let mut evidence = Evidence::from_run(&stored)?;
-    if stored.has_observations()
-        && let Some(earlier) = store.previous_run(&stored)?
-    {
-        evidence.earlier = Some(Box::new(Evidence::from_run(&store.load(earlier)?)?));
-    }
-    Ok((evidence, format!("{} on {}", stored.info.workload, stored.info.target)))
-}
-
-fn candidates(evidence: &Evidence) -> Vec<Remedy> {
-    remedies(evidence, &findings_for(evidence))
+/// The changes for a run, by their bound; none where nothing was observed.
+fn candidates(report: &RunReport) -> Vec<Remedy> {
+    report.evidence().map_or_else(Vec::new, |evidence| remedies(evidence, &report.findings))
 }
 
 /// A setting that the user wants to try.
-fn chosen(evidence: &Evidence, name: &str, value: &str) -> Remedy {
+fn chosen(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
     Remedy {
         finding: "try",
         title: format!("{name} = {value}"),
         change: Change::Setting {
             name: name.into(),
-            before: evidence.setting(name).unwrap_or_default().into(),
+            before: evidence.and_then(|seen| seen.setting(name)).unwrap_or_default().into(),
             value: value.into(),
         },
         reason: "asked for with --try".into(),
@@ -106,20 +120,15 @@ fn chosen(evidence: &Evidence, name: &str, value: &str) -> Remedy {
 /// The comparisons that were made for a run.
 fn proofs(store: &Store, run: RunId) -> Result<Vec<(i64, AdviceOrigin, Proof)>> {
     let mut found = Vec::new();
-    for group in store.groups()?.into_iter().filter(|group| group.info.kind == GroupKind::Ab) {
+    for group in store.groups_of_advice(run)?.into_iter().filter(|group| group.info.kind == GroupKind::Ab) {
         let Some((origin, summary)) = proof_of(store, &group)? else { continue };
-        if origin.run == run.0 {
-            found.push((group.id.0, origin, Proof::of(&summary)));
-        }
+        found.push((group.id.0, origin, Proof::of(&summary)));
     }
     Ok(found)
 }
 
 /// The advice that a comparison was made for, and its summary; none where it was made for none.
 fn proof_of(store: &Store, group: &StoredGroup) -> Result<Option<(AdviceOrigin, AbSummary)>> {
-    if group.info.body.get("advice").is_none() {
-        return Ok(None);
-    }
     let plan: AbPlan = groups::plan(group)?;
     let Some(origin) = plan.advice.clone() else { return Ok(None) };
     let shown = groups::Group::new(store, group);
@@ -146,9 +155,10 @@ fn answer(proof: &Proof) -> String {
 
 impl Document for Advice {
     fn text(&self) -> Result<String> {
-        let mut text = format!("run {}: {}\n\n", self.run, self.what);
+        let run = self.run.map_or(String::new(), |run| format!("run {run}: "));
+        let mut text = format!("{run}{}\n\n", self.what);
         if self.lines.is_empty() {
-            text.push_str("No change is proposed: no finding of this run names one, and no wait has one.\n");
+            text.push_str("No change is proposed: no finding names one, and no wait has one.\n");
         }
         for (number, Line { remedy, proof }) in (1..).zip(&self.lines) {
             let _ = writeln!(text, "{number:>3}  {}  {}", remedy.title, gain(remedy.gain()));
@@ -168,11 +178,11 @@ impl Document for Advice {
             let _ = writeln!(text, "\n{} left out: not within the rules", self.forbidden);
         }
         if !self.lines.is_empty() {
-            let _ = writeln!(
-                text,
-                "\nA bound is the most that can be gained, and no forecast: kelvin advise {} --prove 1",
-                self.run
+            let how = self.run.map_or_else(
+                || "a run of its load can prove it, kelvin advise RUN --prove 1".into(),
+                |run| format!("kelvin advise {run} --prove 1"),
             );
+            let _ = writeln!(text, "\nA bound is the most that can be gained, and no forecast: {how}");
         }
         Ok(text)
     }
@@ -189,7 +199,10 @@ impl Document for Advice {
             Ok(value)
         };
         let lines = (1..).zip(&self.lines).map(line).collect::<Result<Vec<_>>>()?;
-        Ok(vec![json!({ "event": "advice", "run": self.run.0, "changes": lines }).to_string()])
+        Ok(vec![
+            json!({ "event": "advice", "run": self.run.map(|run| run.0), "of": self.what, "changes": lines })
+                .to_string(),
+        ])
     }
 
     fn table(&self) -> Result<Table> {

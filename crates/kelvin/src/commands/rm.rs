@@ -1,6 +1,7 @@
 //! `kelvin rm` and `kelvin tag`: what changes the list of runs.
 
 use anyhow::{Result, bail};
+use kelvin_lab::run_trace::trace_path;
 use kelvin_measure::text::plural;
 use kelvin_store::Store;
 
@@ -10,7 +11,7 @@ use crate::args::{Global, RmArgs, TagArgs};
 use crate::exit::Code;
 use crate::{out, paths};
 
-/// Removes runs and groups, with the pages of the runs.
+/// Removes runs and groups, with the pages and recordings of the runs.
 pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     let mut store = open(&path)?;
@@ -27,11 +28,13 @@ pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
     for run in &doomed.runs {
         store.delete(*run)?;
         let page = paths::report(&path, *run)?;
-        match std::fs::remove_file(&page) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                out::note(&format!("kelvin: cannot remove {}: {error}", page.display()));
+        for file in [page, trace_path(&path, *run)] {
+            match std::fs::remove_file(&file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    out::note(&format!("kelvin: cannot remove {}: {error}", file.display()));
+                }
+                _ => {}
             }
-            _ => {}
         }
     }
     for group in &doomed.groups {

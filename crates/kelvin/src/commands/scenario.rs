@@ -99,6 +99,9 @@ fn show(args: &ScenarioFileArgs) -> Result<Code> {
         if !tenant.limits.is_none() {
             let _ = writeln!(text, "at most {}", tenant.limits.describe());
         }
+        if !tenant.server_limits.is_none() {
+            let _ = writeln!(text, "its server at most {}", tenant.server_limits.describe());
+        }
     }
     for expected in &scenario.expect {
         let _ = writeln!(text, "\nexpect {expected}");

@@ -1,7 +1,7 @@
 //! The status line: one second of the load as text. Pure functions, so that it can be tested exactly.
 
 use kelvin_measure::event::{Arrivals, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole};
-use kelvin_measure::labels::WorkloadLabels;
+use kelvin_measure::labels::{self, WorkloadLabels};
 use kelvin_measure::text::{self, plural, whole};
 use kelvin_measure::{Histogram, Nanos};
 
@@ -9,6 +9,9 @@ use super::fields::Fields;
 
 /// The part of a second below which its pace is noise.
 pub(super) const SLIVER: f64 = 0.2;
+
+/// Tenants of a scenario that have their pace in the line.
+const TENANTS: usize = 4;
 
 impl Default for Status {
     /// Of a run of which nothing is known yet.
@@ -72,6 +75,11 @@ impl Status {
         }
     }
 
+    /// Whether the series are those of a scenario's tenants, whose loads have no common sum.
+    fn has_tenants(&self) -> bool {
+        self.words == WorkloadLabels::for_workload(labels::SCENARIO)
+    }
+
     /// A phase began.
     pub(super) fn phase(&mut self, phase: Phase, at: Nanos, users: u32, planned: Option<Nanos>) {
         match phase {
@@ -129,11 +137,18 @@ impl Status {
     fn line(&mut self, second: &Second, ramp_up: u64) -> Option<Fields> {
         let (mut now, mut width) = (0, 1.0);
         let (mut service, mut response) = (Histogram::new(), Histogram::new());
+        let mut tenants: Vec<(&str, u64)> = Vec::new();
         for (series, kind) in self.series.iter().zip(&second.kinds) {
             match series.role {
                 SeriesRole::Transaction => {
                     now += if series.headline { kind.committed } else { 0 };
                     service.add(&kind.latency);
+                    let tenant = series.name.split_once(": ").filter(|_| self.has_tenants());
+                    match (tenant, tenants.last_mut()) {
+                        (Some((name, _)), Some((last, count))) if *last == name => *count += kind.committed,
+                        (Some((name, _)), _) => tenants.push((name, kind.committed)),
+                        (None, _) => {}
+                    }
                 }
                 SeriesRole::Response { .. } => response.add(&kind.latency),
                 SeriesRole::Statement { .. } | SeriesRole::Lag => {}
@@ -166,12 +181,17 @@ impl Status {
             (LoadPart::Measured, seconds) if seconds > 0.0 => pace(self.measured, seconds),
             _ => "–".into(),
         };
-        let now = if width >= SLIVER { pace(now, width) } else { "–".into() };
+        let of_second = |count| if width >= SLIVER { pace(count, width) } else { "–".into() };
         let clock = total.map_or(format!("{at} s"), |total| format!("{} s left", total.saturating_sub(at)));
         let mut fields = Fields::default();
         fields.push(0, format!("{name} {clock}"));
-        fields.push(0, format!("{now} {} now {mean} mean", self.headline));
-        fields.push(2, format!("{what} {p95}"));
+        if tenants.is_empty() {
+            fields.push(0, format!("{} {} now {mean} mean", of_second(now), self.headline));
+            fields.push(2, format!("{what} {p95}"));
+        } else {
+            let each = tenants.iter().map(|(name, count)| format!("{name} {}/s", of_second(*count)));
+            fields.push(0, text::few(each, TENANTS));
+        }
         if let Some(arrivals) = &self.arrivals {
             fields.push(4, format!("{} due", whole(arrivals.due)));
             fields.push(3, queue(arrivals));
@@ -201,6 +221,18 @@ mod tests {
             kind.latency.record(1_500_000);
         }
         Second { point: 0, second: at, part, kinds: vec![kind] }
+    }
+
+    #[test]
+    fn tenants_have_their_pace_each_and_no_sum() {
+        let series = ["oltp: New-Order", "oltp: Payment", "dss: read"];
+        let series = series.map(|name| Series::transaction(name, true)).into();
+        let mut status = Status::new("scenario", "x", RatePeriod::Second, series);
+        status.phase(Phase::Measure, 0, 4, Some(20_000_000_000));
+        let kinds = [40, 50, 7000].map(|committed| KindCounts { committed, ..KindCounts::default() });
+        let second = Second { point: 0, second: 0, part: LoadPart::Measured, kinds: kinds.into() };
+        let line = status.second(&second, 0).unwrap().join();
+        assert_eq!(line, "measure 19 s left · oltp 90.0/s, dss 7,000/s · 0 errors · 4 users");
     }
 
     #[test]

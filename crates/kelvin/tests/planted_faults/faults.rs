@@ -19,9 +19,10 @@ use super::support::{Server, wait_until};
 pub(crate) struct CpuHog(Vec<Child>);
 
 impl CpuHog {
-    pub(crate) fn start(processes: usize) -> Self {
-        let one =
-            || Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+    /// They begin after a time.
+    pub(crate) fn start(processes: usize, after: Duration) -> Self {
+        let script = format!("sleep {}; while :; do :; done", after.as_secs());
+        let one = || Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap();
         Self((0..processes).map(|_| one()).collect())
     }
 }
@@ -57,6 +58,70 @@ pub(crate) fn forgotten_transaction(server: &Server, sql: &'static str, held: Du
     holder
 }
 
+/// When a snapshot is taken, counted from the load's beginning, and for how long it is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) after: Duration,
+    pub(crate) length: Duration,
+}
+
+/// A session that reads something and keeps its snapshot, while others work.
+pub(crate) fn hold_while_loaded(server: &Server, held: Held) -> JoinHandle<()> {
+    let config = server.instance.config();
+    std::thread::spawn(move || {
+        let engine = PostgresEngine::new(config);
+        let mut session = engine.connect().unwrap();
+        wait_until("the load has begun", Duration::from_mins(1), || {
+            let loading = "select count(*) from pg_stat_activity where query like 'update few%'";
+            session.query(loading).unwrap().int(0, 0).unwrap() > 0
+        });
+        std::thread::sleep(held.after);
+        session.run("begin isolation level repeatable read").unwrap();
+        session.query("select count(*) from pg_class").unwrap();
+        std::thread::sleep(held.length);
+        session.run("rollback").unwrap();
+    })
+}
+
+/// Clients that open a session, ask something and close it, again and again, until it is dropped.
+pub(crate) struct Storm {
+    ended: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Storm {
+    pub(crate) fn start(server: &Server, per_second: u32) -> Self {
+        const CLIENTS: u32 = 4;
+        let ended = Arc::new(AtomicBool::new(false));
+        let client = |_| {
+            let (engine, end) = (PostgresEngine::new(server.instance.config()), Arc::clone(&ended));
+            let between = Duration::from_secs(1) * CLIENTS / per_second;
+            std::thread::spawn(move || {
+                let mut next = std::time::Instant::now();
+                while !end.load(Ordering::Acquire) {
+                    // The server may be about to stop.
+                    if let Ok(mut session) = engine.connect() {
+                        let _ = session.query("select 1");
+                    }
+                    next += between;
+                    std::thread::sleep(next.saturating_duration_since(std::time::Instant::now()));
+                }
+            })
+        };
+        let clients = (0..CLIENTS).map(client).collect();
+        Self { ended, clients }
+    }
+}
+
+impl Drop for Storm {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        for client in self.clients.drain(..) {
+            let _ = client.join();
+        }
+    }
+}
+
 /// A control group with a limit on its CPU time.
 pub(crate) struct Throttle(PathBuf);
 
@@ -78,6 +143,17 @@ impl Throttle {
         Self(directory)
     }
 
+    /// Moves a server into the group, with all of its processes; those that it starts later are born there.
+    pub(crate) fn take(&self, server: &Server) {
+        let main = server.instance.pid();
+        let children = std::fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
+        let children = children.split_whitespace().map(str::to_owned);
+        for process in std::iter::once(main.to_string()).chain(children) {
+            // One of its processes may have ended meanwhile.
+            let _ = std::fs::write(self.0.join("cgroup.procs"), process);
+        }
+    }
+
     /// The command within the group.
     pub(crate) fn around(&self, command: &Command) -> Command {
         let mut within = Command::new("sh");
@@ -96,7 +172,17 @@ impl Throttle {
 
 impl Drop for Throttle {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.0);
+        // Whoever is in it goes back to where this process is not limited; new ones may come meanwhile.
+        for _ in 0..20 {
+            let within = std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+            for process in within.lines() {
+                let _ = std::fs::write(self.0.with_file_name("cgroup.procs"), process);
+            }
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod scenarios;
+
+use std::fmt::Write as _;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -89,6 +92,21 @@ impl Place {
         let noise = found == Some(1) && matches!(code, 0 | 3) && args[0] == "run" && self.is_noise();
         assert!(found == Some(code) || noise, "kelvin {}: {found:?}\n{stdout}\n{stderr}", args.join(" "));
         stdout
+    }
+
+    /// What each of these command lines prints in a terminal of 100 columns.
+    #[track_caller]
+    pub(crate) fn help(&self, lines: &[&str]) -> String {
+        let mut seen = String::new();
+        for line in lines {
+            let args: Vec<&str> = line.split(' ').collect();
+            let output = self.command(&args).env("COLUMNS", "100").output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{line}");
+            let shown = text(&output.stdout);
+            assert!(shown.lines().all(|line| line.chars().count() <= 100), "{line}\n{shown}");
+            writeln!(seen, "## kelvin {line}\n{shown}").unwrap();
+        }
+        seen
     }
 
     /// Whether the last run came to its end and is void only by findings about timing.

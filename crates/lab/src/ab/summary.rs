@@ -1,5 +1,6 @@
 //! The result of a comparison.
 
+use kelvin_diagnose::{KEY_FIGURES, QUERY_FIGURES};
 use kelvin_measure::Bounded;
 use kelvin_stats::compare::{self, ChangeVerdict, ComparedSamples, MeasuredChange, compare_bounds};
 use kelvin_stats::holm;
@@ -307,7 +308,8 @@ fn explore(plan: &AbPlan, blocks: &[Block<'_>]) -> Vec<Explored> {
     let Some(first) = blocks.first().and_then(|block| block.runs.first()) else { return Vec::new() };
     let judged = first.figure(plan.figure.as_deref()).map(|figure| figure.id.clone());
     let mut found = Vec::new();
-    for id in BESIDE.iter().filter(|id| judged.as_deref() != Some(**id)) {
+    let of_queries = QUERY_FIGURES.iter().filter(|id| !KEY_FIGURES.contains(id));
+    for id in BESIDE.iter().chain(of_queries).filter(|id| judged.as_deref() != Some(**id)) {
         let (Some(values), Some(figure)) = (values(blocks, Some(id)), first.figure(Some(id))) else {
             continue;
         };

@@ -27,6 +27,7 @@ use crate::bench::{Bench, BenchError, Measured, Planned};
 use crate::deep_observation::DeepObservation;
 use crate::live::{Live, RunSummary};
 use crate::open::{self, PasswordPrompt, Purpose};
+use crate::run_trace::{RunTrace, TracedSink};
 use crate::squeeze;
 
 use error::Doing;
@@ -136,6 +137,8 @@ impl<'a> StoreBench<'a> {
             None
         };
 
+        let trace = RunTrace::begin_if(spec, self.store, Some(&opened.engine))?;
+
         // Again: what was made meanwhile has a size.
         let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
         let info = self.new_run(spec, &*opened.engine, &*workload, notes, &environment)?;
@@ -152,6 +155,7 @@ impl<'a> StoreBench<'a> {
             fleet: self.fleet,
         };
         let mut sinks = (&mut writer, &mut *self.live);
+        let mut sinks = TracedSink::new(&mut sinks, trace, self.store, id, &run.clock);
         let outcome = match squeeze {
             Some(squeeze) => {
                 let series = kelvin_run::series(run.workload.kinds(), false);
@@ -159,6 +163,7 @@ impl<'a> StoreBench<'a> {
             }
             None => run.execute(&mut sinks),
         };
+        drop(sinks);
         let mut points = (0..).zip(outcome.iter().flat_map(|outcome| &outcome.points));
         let summed = points.try_for_each(|(point, result)| writer.set_totals(point, &result.totals));
         drop(writer);
@@ -231,9 +236,13 @@ impl<'a> StoreBench<'a> {
             environment: serde_json::to_value(&environment)?,
             started: jiff::Timestamp::now(),
         };
+        let trace = RunTrace::begin_if(spec, self.store, None)?;
         let mut writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
-        let done = run.execute(spec, clock, self.stop, &mut (&mut writer, &mut *self.live), view);
+        let mut sinks = (&mut writer, &mut *self.live);
+        let mut sinks = TracedSink::new(&mut sinks, trace, self.store, id, clock);
+        let done = run.execute(spec, clock, self.stop, &mut sinks, view);
+        drop(sinks);
         let mut points = done.iter().flat_map(|done| &done.totals);
         let summed = points.try_for_each(|(point, totals)| writer.set_totals(*point, totals));
         drop(writer);

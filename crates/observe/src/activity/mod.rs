@@ -19,7 +19,7 @@ pub use statements::{
     Level, StatementKey, StatementReading, StatementSums, by_query, grown, total, total_ms,
 };
 pub use waits::{
-    ClassRow, CountedSinceStart, EventRow, FileRow, Latency, PoisonRow, StatementShare, WaitInputs,
+    ClassRow, CountedSinceStart, EventRow, FileRow, LatchRow, Latency, PoisonRow, StatementShare, WaitInputs,
     WaitReport,
 };
 
@@ -132,6 +132,52 @@ pub struct FileSums {
     pub syncs: IoSums,
 }
 
+/// Which of a server's short locks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatchKind {
+    /// Whoever waits for it sleeps.
+    #[default]
+    Latch,
+    /// Whoever waits for it spins on its CPU, and sleeps (backs off) only at times.
+    Spinlock,
+}
+
+impl LatchKind {
+    /// "latch".
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Latch => "latch",
+            Self::Spinlock => "spinlock",
+        }
+    }
+
+    /// "latches".
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Latch => "latches",
+            Self::Spinlock => "spinlocks",
+        }
+    }
+}
+
+/// A class of latches or spinlocks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LatchSums {
+    /// Which of them.
+    pub kind: LatchKind,
+    /// Its name on the server.
+    pub name: String,
+    /// Waits for a latch; collisions of a spinlock.
+    pub count: f64,
+    /// Milliseconds asleep.
+    pub ms: f64,
+    /// Rounds of spinning; none of a latch.
+    pub spins: Option<f64>,
+    /// How often a spinning task went to sleep; none of a latch.
+    pub backoffs: Option<f64>,
+}
+
 /// One reading of a server's counters.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerReading {
@@ -139,6 +185,8 @@ pub struct ServerReading {
     pub waits: Vec<CountedWait>,
     /// Files that were used.
     pub files: Vec<FileSums>,
+    /// Latches and spinlocks; empty where the server counts none by class.
+    pub latches: Vec<LatchSums>,
 }
 
 /// A session that waits for another one.
@@ -193,9 +241,21 @@ impl ServerReading {
                 syncs: now.syncs.since(then.syncs),
             }
         };
+        let latch = |now: &LatchSums| {
+            let then = earlier.latches.iter().find(|then| (then.kind, &then.name) == (now.kind, &now.name));
+            let then = then.filter(|then| then.count <= now.count);
+            LatchSums {
+                count: now.count - then.map_or(0.0, |then| then.count),
+                ms: (now.ms - then.map_or(0.0, |then| then.ms)).max(0.0),
+                spins: less(now.spins, then.and_then(|then| then.spins)),
+                backoffs: less(now.backoffs, then.and_then(|then| then.backoffs)),
+                ..now.clone()
+            }
+        };
         Self {
             waits: self.waits.iter().map(wait).filter(|one| one.count > 0.0).collect(),
             files: self.files.iter().map(file).filter(FileSums::is_used).collect(),
+            latches: self.latches.iter().map(latch).filter(|one| one.count > 0.0).collect(),
         }
     }
 }
@@ -239,6 +299,10 @@ mod tests {
         }
     }
 
+    fn latch(name: &str, count: f64, ms: f64) -> LatchSums {
+        LatchSums { name: name.into(), count, ms, ..LatchSums::default() }
+    }
+
     fn io(count: f64, ms: Option<f64>) -> IoSums {
         IoSums { count: Some(count), bytes: None, ms }
     }
@@ -253,6 +317,7 @@ mod tests {
                 file("f", io(10.0, Some(20.0)), io(1.0, None)),
                 file("g", io(3.0, None), io(0.0, None)),
             ],
+            latches: vec![latch("A", 10.0, 5.0), latch("B", 4.0, 1.0)],
         };
         let after = ServerReading {
             waits: vec![
@@ -265,8 +330,10 @@ mod tests {
                 file("f", io(14.0, Some(40.0)), io(1.0, None)),
                 file("g", io(3.0, None), io(0.0, None)),
             ],
+            latches: vec![latch("A", 10.0, 5.0), latch("B", 7.0, 3.0), latch("C", 2.0, 2.0)],
         };
         let grown = after.since(&before);
+        assert_eq!(grown.latches, [latch("B", 3.0, 2.0), latch("C", 2.0, 2.0)]);
         let waits: Vec<_> =
             grown.waits.iter().map(|one| (one.event.as_str(), one.count, one.total_ms.unwrap())).collect();
         assert_eq!(waits, [("a", 2.0, 30.0), ("c", 2.0, 4.0), ("d", 1.0, 9.0)]);

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 use serde::Serialize;
 
-use super::{BlockedSession, FileSums, IoSums, SampleCounts, ServerActivity, ServerReading, SessionSamples};
+use super::{
+    BlockedSession, FileSums, IoSums, LatchKind, LatchSums, SampleCounts, ServerActivity, ServerReading,
+    SessionSamples,
+};
 
 /// Statements that are named for each class.
 const STATEMENTS: usize = 5;
@@ -47,6 +50,9 @@ pub struct WaitReport {
     pub background: Vec<EventRow>,
     /// Files by the time spent on them, then by their operations.
     pub files: Vec<FileRow>,
+    /// Latches by the time that was waited for them, then spinlocks by their spins; empty where they are not counted by class.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latches: Vec<LatchRow>,
     /// Who waited for whom.
     pub blocked: Vec<BlockedSession>,
 }
@@ -135,6 +141,23 @@ pub struct FileRow {
     pub writes: Latency,
     /// Syncs; with opens and closes where the server counts them together.
     pub syncs: Latency,
+}
+
+/// A class of latches or spinlocks in the interval.
+#[derive(Debug, Clone, Serialize)]
+pub struct LatchRow {
+    /// Which of them.
+    pub kind: LatchKind,
+    /// Its name on the server.
+    pub name: String,
+    /// Waits for a latch; collisions of a spinlock.
+    pub waits: f64,
+    /// Milliseconds asleep in them.
+    pub wait_ms: f64,
+    /// Rounds of spinning; none of a latch.
+    pub spins: Option<f64>,
+    /// How often a spinning task went to sleep; none of a latch.
+    pub backoffs: Option<f64>,
 }
 
 /// How many operations, and how long they took.
@@ -294,6 +317,7 @@ impl WaitReport {
             classes,
             background: background.into_iter().map(|(name, one)| one.row(name, looks, 0.0)).collect(),
             files: files(&interval.files),
+            latches: latches(&interval.latches),
             blocked,
         }
     }
@@ -405,6 +429,24 @@ fn files(files: &[FileSums]) -> Vec<FileRow> {
     files.into_iter().map(row).collect()
 }
 
+fn latches(latches: &[LatchSums]) -> Vec<LatchRow> {
+    let mut latches: Vec<&LatchSums> = latches.iter().collect();
+    let cost = |one: &LatchSums| one.spins.unwrap_or(one.ms);
+    latches.sort_by(|one, other| {
+        let by_kind = (one.kind != LatchKind::Latch).cmp(&(other.kind != LatchKind::Latch));
+        by_kind.then(cost(other).total_cmp(&cost(one))).then(one.name.cmp(&other.name))
+    });
+    let row = |one: &LatchSums| LatchRow {
+        kind: one.kind,
+        name: one.name.clone(),
+        waits: one.count,
+        wait_ms: one.ms,
+        spins: one.spins,
+        backoffs: one.backoffs,
+    };
+    latches.into_iter().map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use kelvin_measure::observation::{Observation, WaitSamples};
@@ -497,13 +539,14 @@ mod tests {
                     ..FileSums::default()
                 },
             ],
+            latches: Vec::new(),
         };
         let since_start = ServerReading {
             waits: vec![
                 wait(WaitKind::RowLock, "row", 60.0, 600.0, 30.0),
                 wait(WaitKind::Other, "pool", 2.0, 4.0, 0.0),
             ],
-            files: Vec::new(),
+            ..ServerReading::default()
         };
         let inputs = WaitInputs {
             samples: &samples,

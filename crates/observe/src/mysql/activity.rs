@@ -104,7 +104,7 @@ impl ServerActivity for MysqlActivity {
 
     fn read(&mut self) -> std::result::Result<ServerReading, String> {
         self.with(|session, server| {
-            let mut reading = ServerReading { waits: status(session)?, files: Vec::new() };
+            let mut reading = ServerReading { waits: status(session)?, ..ServerReading::default() };
             if server.performance_schema {
                 reading.waits.extend(events(session)?);
                 reading.files = files::by_instance(session)?;

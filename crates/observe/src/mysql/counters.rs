@@ -367,7 +367,7 @@ mod tests {
         derive(&mut maria, &server(true));
         assert_eq!((maria[AGE_SHARE], maria[SYNCED_WRITES]), (0.5, 5.0));
         let mut mysql = table(&[
-            ("innodb_redo_log_current_lsn", 175.0),
+            ("innodb_redo_log_current_lsn", 173.0),
             ("innodb_redo_log_checkpoint_lsn", 100.0),
             ("innodb_redo_log_capacity_resized", 100.0),
             ("innodb_os_log_fsyncs", 1.0),

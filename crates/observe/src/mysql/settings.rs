@@ -35,7 +35,7 @@ const NAMES: &[&str] = &[
     "innodb_page_size",
     "innodb_purge_threads",
     "innodb_read_io_threads",
-    "innodb_redo_log_capacity",
+    CAPACITY,
     "innodb_use_native_aio",
     "innodb_write_io_threads",
     "large_pages",
@@ -56,6 +56,8 @@ const NAMES: &[&str] = &[
     "version_comment",
 ];
 
+const CAPACITY: &str = "innodb_redo_log_capacity";
+
 /// Times in seconds.
 const SECONDS: &[&str] = &["innodb_flush_log_at_timeout", "innodb_lock_wait_timeout"];
 
@@ -69,7 +71,16 @@ pub(super) fn read(session: &mut dyn Session) -> Result<BTreeMap<String, String>
         let value = in_base_unit(&name, rows.text(row, 1)?);
         Ok((name, value))
     };
-    (0..rows.len()).map(one).collect()
+    let mut settings: BTreeMap<_, _> = (0..rows.len()).map(one).collect::<Result<_>>()?;
+    // MySQL makes the log as large as innodb_log_file_size × innodb_log_files_in_group says if these are set and the capacity is
+    // not, whose variable shows the unused default then: the server's status has the size in force.
+    if let Some(capacity) = settings.get_mut(CAPACITY) {
+        let rows = session.query("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_capacity_resized'")?;
+        if rows.len() == 1 {
+            rows.text(0, 1)?.clone_into(capacity);
+        }
+    }
+    Ok(settings)
 }
 
 fn in_base_unit(name: &str, value: &str) -> String {

@@ -130,7 +130,7 @@ impl ServerActivity for PostgresActivity {
             let rows = session.query(&sql::files(server.version))?;
             (0..rows.len()).map(|row| file(&rows, row)).collect()
         })?;
-        Ok(ServerReading { waits: Vec::new(), files })
+        Ok(ServerReading { files, ..ServerReading::default() })
     }
 
     fn blocked(&mut self) -> std::result::Result<Vec<BlockedSession>, String> {

@@ -13,6 +13,7 @@ mod baseline;
 mod checkpoints;
 mod counter_watcher;
 mod counters;
+mod file_names;
 mod horizon;
 mod link;
 mod locks;
@@ -38,6 +39,7 @@ use crate::server::figures::Figures;
 use crate::server::sessions::Sessions;
 pub(crate) use activity::activity;
 pub(crate) use baseline::settings as baseline_settings;
+pub(crate) use file_names::file_names;
 pub use placement::locate_server;
 pub use wait_kind::wait_group;
 

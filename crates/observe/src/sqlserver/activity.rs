@@ -12,7 +12,7 @@ use super::pages::{Tables, locked};
 use super::sessions::SqlServerSessions;
 use super::shown_text::shown;
 use super::wait_types::{poison, wait_type};
-use super::{counters, sql, statements};
+use super::{counters, latches, sql, statements};
 use crate::activity::{
     Activity, BlockedSession, ServerActivity, ServerReading, StatementCounters, StatementPlan,
     StatementReading,
@@ -53,7 +53,7 @@ impl ServerActivity for SqlServerActivity {
 
     fn absent(&mut self) -> Vec<UnavailableMetrics> {
         // What cannot be seen of the sessions is told with them.
-        Vec::new()
+        latches::absent(&self.link.about).collect()
     }
 
     fn read(&mut self) -> std::result::Result<ServerReading, String> {
@@ -61,6 +61,7 @@ impl ServerActivity for SqlServerActivity {
             Ok(ServerReading {
                 waits: counters::waits(session, &sql::waits(server))?,
                 files: counters::files(session, server)?.into_iter().map(|(_, file)| file).collect(),
+                latches: latches::read(session, server)?,
             })
         })
     }

@@ -9,7 +9,7 @@ use super::counters::{self, Counters, Table};
 use super::link::{Link, Server};
 use super::several::Several;
 use super::statements::Statements;
-use super::{relations, settings};
+use super::{latches, relations, settings};
 use crate::engine::WatchPlan;
 use crate::server::figures::{CounterSource, Timed, lost, timed};
 use crate::server::link::{FIGURES, Observers};
@@ -58,7 +58,7 @@ impl CounterSource for SqlServerCounters {
             self.counters = counters::known(table);
             self.several = Several::of(table);
         }
-        (Statements::begin(link).into_iter().collect(), reading)
+        (Statements::begin(link).into_iter().chain(latches::absent(&link.about)).collect(), reading)
     }
 
     fn metrics(&self) -> Vec<Metric> {

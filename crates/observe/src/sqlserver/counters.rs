@@ -8,8 +8,8 @@ use kelvin_measure::observation::WaitKind;
 
 use super::link::Server;
 use super::pages::TEMPDB;
-use super::sql;
 use super::wait_types::wait_type;
+use super::{latches, sql};
 use crate::activity::{CountedWait, FileSums, IoSums};
 use crate::metric;
 use crate::server::counters::{Counter, Kind, gauge, rate};
@@ -157,6 +157,7 @@ pub(super) fn read(session: &mut dyn Session, server: &Server, observers: &str) 
         }
     }
     nodes(session, observers, &mut table)?;
+    latches::add(&mut table, server, &latches::read(session, server)?);
     for one in waits(session, &sql::load_waits(observers))? {
         add(&mut table, "load", &one);
     }

@@ -1,8 +1,10 @@
-//! Metrics that a server has several of: of each NUMA node, and of each class of waits.
+//! Metrics that a server has several of: of each NUMA node, and of each class of waits, latches and spinlocks.
 
 use kelvin_measure::observation::Metric;
 
 use super::counters::{GROUPS, Table};
+use super::latches;
+use crate::activity::LatchKind;
 use crate::metric;
 
 /// One of them.
@@ -21,6 +23,8 @@ enum Of {
     Time,
     /// The same, less what it is when the server has nothing to do.
     ServerTime,
+    /// Its growth a second.
+    Growth,
     /// Growth of a node's CPU time, as a share of its schedulers'.
     Busy(i64),
 }
@@ -75,6 +79,23 @@ impl Several {
                 Of::ServerTime,
             );
         }
+        if latches::has(table, LatchKind::Latch) {
+            for (class, what) in latches::LATCHES {
+                let help =
+                    format!("time that all tasks of the server waited for latches of {what} ({class})");
+                let name = format!("{}{}", metric::LATCH_WAITS, class.to_lowercase());
+                add(name, "s/s", help, latches::key(LatchKind::Latch, class, "ms"), Of::Time);
+            }
+        }
+        if latches::has(table, LatchKind::Spinlock) {
+            for (class, what) in latches::SPINLOCKS {
+                for counted in ["spins", "backoffs"] {
+                    let help = format!("{counted} on spinlocks of {what} ({class})");
+                    let name = format!("{}{}.{counted}", metric::SPINLOCKS, class.to_lowercase());
+                    add(name, "1/s", help, latches::key(LatchKind::Spinlock, class, counted), Of::Growth);
+                }
+            }
+        }
         Self { rest: vec![None; series.len()], series }
     }
 
@@ -93,6 +114,7 @@ impl Several {
         let one = |(series, rest): (&Series, &mut Option<f64>)| match series.of {
             Of::Gauge => Some(after.get(&series.key).copied().unwrap_or(0.0)),
             Of::Time => grown(&series.key).map(|ms| ms / 1e3),
+            Of::Growth => grown(&series.key),
             Of::ServerTime => {
                 let now = grown(&series.key)? / 1e3;
                 if !loaded {

@@ -24,6 +24,8 @@ pub(super) const STARTED: &str =
     "/* kelvin started */ SELECT CONVERT(nvarchar(30), sqlserver_start_time, 126) FROM sys.dm_os_sys_info";
 
 pub(super) const PAGE_INFO: &str = "dm_db_page_info";
+pub(super) const LATCH_STATS: &str = "dm_os_latch_stats";
+pub(super) const SPINLOCK_STATS: &str = "dm_os_spinlock_stats";
 
 /// The views that are read.
 pub(super) const VIEWS: &[&str] = &[
@@ -34,8 +36,10 @@ pub(super) const VIEWS: &[&str] = &[
     "dm_exec_query_stats",
     "dm_exec_session_wait_stats",
     "dm_io_virtual_file_stats",
+    LATCH_STATS,
     "dm_os_performance_counters",
     "dm_os_schedulers",
+    SPINLOCK_STATS,
     "dm_os_sys_info",
     "dm_os_tasks",
     "dm_os_wait_stats",
@@ -161,6 +165,15 @@ pub(super) fn waits(server: &Server) -> String {
          CAST(signal_wait_time_ms AS bigint) FROM sys.{view} WHERE waiting_tasks_count > 0"
     )
 }
+
+/// Latches by class, since the server started: number of waits, milliseconds, and nothing where spinlocks have more.
+pub(super) const LATCHES: &str = "/* kelvin latches */ SELECT latch_class, waiting_requests_count, wait_time_ms, \
+     CAST(NULL AS bigint), CAST(NULL AS bigint) FROM sys.dm_os_latch_stats WHERE waiting_requests_count > 0";
+
+/// Spinlocks by name: collisions, milliseconds asleep, spins, backoffs.
+pub(super) const SPINLOCKS: &str = "/* kelvin spinlocks */ SELECT name, CAST(collisions AS bigint), \
+     CAST(sleep_time AS bigint), CAST(spins AS bigint), CAST(backoffs AS bigint) \
+     FROM sys.dm_os_spinlock_stats WHERE collisions > 0";
 
 /// Files: database and its number, kind (0 data, 1 log), name; reads, bytes, milliseconds; writes, bytes, milliseconds.
 pub(super) fn files(server: &Server) -> String {

@@ -28,9 +28,7 @@ impl Run {
     /// When there is no such run, or it is damaged.
     pub fn load(store: &Store, id: RunId, metrics: &[String]) -> Result<Self> {
         let stored = store.load(id)?;
-        let earlier = if stored.has_observations() { store.previous_run(&stored)? } else { None };
-        let earlier = earlier.map(|id| store.load(id)).transpose()?;
-        let report = RunReport::with_earlier(&stored, earlier.as_ref())?;
+        let report = RunReport::of_stored(store, &stored)?;
         let evidence = match &report.evidence {
             Some(evidence) => Arc::clone(evidence),
             None => Arc::new(Evidence::from_run(&stored)?),

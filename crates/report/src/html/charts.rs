@@ -41,16 +41,28 @@ pub struct SecondColumns {
     max: Column,
     /// Of I/O jobs each direction alone: a mean of reads and writes is of nothing.
     pub(super) directions: Option<Vec<DirectionCharts>>,
-    /// The throughput of each of several sources.
+    /// What each of several sources did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sources: Vec<SourceCharts>,
 }
 
-/// The column of a source.
+/// The columns of a source.
 #[derive(Debug, Clone, Serialize)]
 struct SourceCharts {
     name: String,
+    /// Its throughput; of a tenant of a scenario all that it did.
     headline: Column,
+    /// Of a tenant of a scenario the times that its clients see.
+    #[serde(flatten)]
+    times: Option<TenantTimes>,
+}
+
+/// Percentiles of a tenant's times.
+#[derive(Debug, Clone, Serialize)]
+struct TenantTimes {
+    p50: Column,
+    p95: Column,
+    p99: Column,
 }
 
 /// The columns of a direction.
@@ -96,6 +108,8 @@ pub(crate) struct Seconds<'a> {
     pub(crate) per: RatePeriod,
     pub(crate) open_loop: bool,
     pub(crate) io: bool,
+    /// Whether the sources are tenants, whose loads have no common sum.
+    pub(crate) scenario: bool,
 }
 
 impl Seconds<'_> {
@@ -132,9 +146,21 @@ impl Seconds<'_> {
     /// What a source did in the seconds that are drawn.
     fn of_source(&self, source: &SourceReport) -> SourceCharts {
         let own = source.seconds.iter().filter(|s| s.part != LoadPart::Tail);
-        let own: BTreeMap<i64, f64> = own.map(|s| (s.second, s.headline(self.per))).collect();
-        let headline = throughput(&self.rows, &|s| own.get(&s.second).copied());
-        SourceCharts { name: source.name.clone(), headline }
+        let own: BTreeMap<i64, &SecondReport> = own.map(|s| (s.second, s)).collect();
+        let pace =
+            |s: &SecondReport| if self.scenario { s.transactions(self.per) } else { s.headline(self.per) };
+        let headline = throughput(&self.rows, &|s| own.get(&s.second).copied().map(pace));
+        let unit = TimeUnit::of(self.io);
+        let column = |pick: fn(&SecondReport) -> Option<f64>| -> Column {
+            let in_row = |row: &&SecondReport| own.get(&row.second).copied().and_then(pick);
+            self.rows.iter().map(|row| in_row(row).map(|us| unit.rounded(us))).collect()
+        };
+        let times = self.scenario.then(|| TenantTimes {
+            p50: column(|s| s.open.map_or(s.p50_us, |open| open.response_p50_us)),
+            p95: column(|s| s.open.map_or(s.p95_us, |open| open.response_p95_us)),
+            p99: column(|s| s.open.map_or(s.p99_us, |open| open.response_p99_us)),
+        });
+        SourceCharts { name: source.name.clone(), headline, times }
     }
 
     /// The directions of I/O that there is anything of.
@@ -180,6 +206,7 @@ impl Charts {
             per: report.headline_per,
             open_loop: point.open_loop,
             io: report.is_io(),
+            scenario: report.is_scenario(),
         };
         Self {
             seconds: seconds.columns(),

@@ -7,12 +7,14 @@ mod frame;
 mod observed;
 mod plot;
 mod point;
+mod trace;
 
 use std::collections::BTreeMap;
 
 use kelvin_diagnose::interference::{Interference, RelativeChange};
 use kelvin_measure::Bounded;
 use kelvin_measure::event::Phase;
+use kelvin_measure::query_analysis::QueryAnalysis;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 
@@ -25,7 +27,7 @@ use crate::chart::escaped;
 use crate::text::{
     SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
     elasticity_interval, explained, grouped, how, interference_details, interference_sentence, interval,
-    is_minor, others, peak, squeezed, two_times, unanswered,
+    is_minor, others, peak, plan_cells, squeezed, two_times, unanswered,
 };
 use crate::{Result, RunReport};
 use answer::Answer;
@@ -35,11 +37,12 @@ use kelvin_measure::text::{
 };
 use point::PointView;
 
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 8] = [
     ("page.html", include_str!("page.html")),
     ("answer.html", include_str!("answer.html")),
     ("point.html", include_str!("point.html")),
     ("queries.html", include_str!("queries.html")),
+    ("trace.html", include_str!("trace.html")),
     ("legend.html", include_str!("legend.html")),
     // What the page of I/O jobs has instead of the table of users or rates, and beside each point.
     ("io_phases.html", include_str!("io_phases.html")),
@@ -90,7 +93,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
     let words = report.vocabulary();
     let data = serde_json::json!({
         "headline": report.headline, "total": report.total_name(), "per": per.word(), "points": charts,
-        "words": words, "unit": unit.name, "best": points.iter().position(PointView::is_best),
+        "words": words, "unit": unit.name, "scenario": report.is_scenario(), "best": points.iter().position(PointView::is_best),
     });
     let uplot = format!("/* {UPLOT_LICENSE} */\n{UPLOT}");
     let curve = |draw: fn(&RunReport) -> String| if io { String::new() } else { draw(report) };
@@ -106,7 +109,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         unit => unit.name,
         io => io.then(|| point::of_io(report)),
         first_closed => report.points.iter().position(|p| !p.open_loop),
-        best_pace => report.best().map(|p| rate(p.headline(per))),
+        best_pace => report.best().filter(|_| !report.is_scenario()).map(|p| rate(p.headline(per))),
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         has_total => report.has_total(),
         total => report.total_name(),
@@ -123,9 +126,12 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         scalability => curves::scalability(report),
         law => law(report),
         law_words => report.scalability.as_ref().map(|fit| [explained(fit), peak(fit)]),
+        is_scenario => report.is_scenario(),
         scenario => scenario(report),
+        steps => steps(report),
         squeeze => squeeze(report),
         queries => queries(report),
+        trace => report.details.trace.as_ref().map(|found| Value::from(Serde(trace::TraceView::of(found)))),
         highest => report.maximum_rate.as_ref().map(describe_maximum_rate),
         checks => checks(report),
         facts,
@@ -134,6 +140,11 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         uplot,
         script => SCRIPT,
     })?)
+}
+
+/// What was recorded of the storage, and its streams, as text.
+pub(crate) fn trace_rows(found: &kelvin_trace::summary::TraceSummary) -> (String, Vec<[String; 10]>) {
+    (trace::sentence(found), found.streams.iter().map(trace::row).collect())
 }
 
 /// The templates and what they call.
@@ -165,6 +176,17 @@ fn environment(io: bool) -> Result<Environment<'static>> {
     }
     add_frame(&mut environment)?;
     Ok(environment)
+}
+
+/// The steps of a scenario: seconds, number of the annotation in the charts, text.
+fn steps(report: &RunReport) -> Value {
+    let mut annotations = 0;
+    let steps = report.scenario.iter().flat_map(|scenario| &scenario.steps);
+    let row = |step: &kelvin_measure::event::Step| {
+        annotations += usize::from(step.annotated);
+        (step.at as f64 / 1e9, step.annotated.then_some(annotations), step.text.clone())
+    };
+    Value::from(Serde(steps.map(row).collect::<Vec<_>>()))
 }
 
 /// The rows of the tenants' table.
@@ -204,6 +226,10 @@ fn queries(report: &RunReport) -> Value {
                 "plan": or_none(row.plan.clone()), "answer": row.answer(), "bad": !row.state.counts(),
             })
         };
+        let analysis = |one: &QueryAnalysis| {
+            let cells = plan_cells(one);
+            serde_json::json!({ "query": one.query, "cells": cells, "spills": one.spills.join("; "), "plan": one.plan })
+        };
         let mut plans: Vec<(&str, &str)> = Vec::new();
         for one in &found.executions {
             let Some(plan) = &one.plan else { continue };
@@ -213,6 +239,7 @@ fn queries(report: &RunReport) -> Value {
         }
         serde_json::json!({
             "sentence": found.describe(), "rows": found.rows.iter().map(row).collect::<Vec<_>>(), "plans": plans,
+            "analyses": found.analyses.iter().map(analysis).collect::<Vec<_>>(),
         })
     });
     Value::from(Serde(found))

@@ -43,10 +43,25 @@
             c.fillRect(start, top, width, 3 * devicePixelRatio);
             c.globalAlpha = 1;
           }
+          // The steps of a scenario have numbers; those that would lie over each other are below each other.
+          let steps = 0;
+          const rows = [];
+          c.font = 10 * devicePixelRatio + "px system-ui, sans-serif";
+          c.textBaseline = "top";
           for (const [second, kind] of point.marks) {
             const x = u.valToPos(second, "x", true);
+            if (kind === "step") steps++;
             if (x < left || x > right) continue;
-            c.strokeStyle = css(kind === "error" ? "--bad" : kind === "note" ? "--warn" : "--soft");
+            if (kind === "step") {
+              const width = c.measureText(steps).width + 3 * devicePixelRatio;
+              const at = x + width > right ? x - width : x + 2 * devicePixelRatio;
+              let row = rows.findIndex((end) => end <= at);
+              if (row < 0) row = rows.length;
+              rows[row] = at + width;
+              c.fillStyle = css("--accent");
+              if (row < 4) c.fillText(steps, at, top + row * 11 * devicePixelRatio);
+            }
+            c.strokeStyle = css(kind === "error" ? "--bad" : kind === "note" ? "--warn" : kind === "step" ? "--accent" : "--soft");
             c.globalAlpha = kind === "error" ? 0.35 : 0.8;
             c.lineWidth = devicePixelRatio;
             c.setLineDash(kind === "error" ? [] : [4 * devicePixelRatio, 4 * devicePixelRatio]);
@@ -96,34 +111,43 @@
     const time = axis("seconds since the start of the measured window", { size: 42, labelSize: 14 }), bare = axis("", { labelSize: 0, size: 28 });
     // Jobs with a rate have no queue of arrivals, and nobody but themselves who could be late.
     const known = (column) => (column && column.some((v) => v != null) ? column : null);
-    const due = point.open && known(point.open.due), late = point.open && known(point.open.lag_max);
+    // Each tenant of a scenario has a line of its own: transactions and I/Os of different loads have no sum.
+    const tenants = data.scenario && (point.sources || []).length ? point.sources : null;
+    const lines = (more) => tenants.map((one, k) => line(one.name + more(one), "--c" + (k % 9), {}));
+    // The highest percentile that most of a tenant's seconds have enough transactions for.
+    const highest = (one) => ["p99", "p95"].find((name) => one[name].filter((v) => v != null).length * 2 >= one.headline.filter((v) => v > 0).length) || "p50";
+    // Where one does very much less than another, it would lie on the axis.
+    const means = (tenants || []).map((one) => one.headline.filter((v) => v > 0)).filter((own) => own.length).map((own) => own.reduce((a, b) => a + b) / own.length);
+    const apart = means.length && Math.max(...means) > 30 * Math.min(...means);
+    const scale = apart ? { distr: 3 } : { range: (u, lo, hi) => [0, (hi || 1) * 1.08] };
+    const due = !tenants && point.open && known(point.open.due), late = point.open && known(point.open.lag_max);
     // A second's reads and writes have a line each: their sum says nothing of either.
     const colours = { read: "--c0", write: "--c1", trim: "--c2" };
-    const paces = () => (point.directions ? point.directions.map((one) => line(one.name, colours[one.name] || "--c3", {})) : [line(data.headline, "--c0", {})]);
-    const rates = () => (point.directions ? point.directions.map((one) => one.rate) : [point.headline]);
-    const sources = () => point.sources || [];
-    const rated = (name) => (narrow ? "per " : name + " per ") + data.per;
+    const paces = () => (tenants ? lines(() => "") : point.directions ? point.directions.map((one) => line(one.name, colours[one.name] || "--c3", {})) : [line(data.headline, "--c0", {})]);
+    const rates = () => (tenants ? tenants.map((one) => one.headline) : point.directions ? point.directions.map((one) => one.rate) : [point.headline]);
+    const sources = () => (tenants ? [] : point.sources || []);
+    const rated = (name) => (narrow ? "per " : name + " per ") + data.per + (apart && !narrow ? " (log scale)" : "");
     const left = (label) => axis(label, { size: 64, values: (u, v) => v.map(short) });
     // Where most seconds have too few transactions for a p99, the p95 says more.
     const enough = (column) => column.filter((v) => v != null).length * 2 >= column.length;
     const tail = (one) => (enough(one.p99) || !enough(one.p95) ? "p99" : "p95");
-    const times = point.directions ? point.directions.map((one) => [one.name + " " + tail(one), colours[one.name], () => one[tail(one)]])
+    const times = tenants ? [] : point.directions ? point.directions.map((one) => [one.name + " " + tail(one), colours[one.name], () => one[tail(one)]])
       : [[tail(point), "--c1", () => point[tail(point)]], ["p50", "--c3", () => point.p50]];
     plot("overview-" + i, {
-      cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] }, ms: { distr: 3 } }, plugins: [marks(point)],
-      axes: [time, left(rated(data.words.unit.many)),
-        axis((narrow ? "" : (point.open ? "response time, " : data.words.time + ", ")) + data.unit + (narrow ? "" : " (log scale)"), { scale: "ms", side: 1, size: 56, grid: { show: false }, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
-      series: [{ label: "second" }].concat(paces().map((one) => Object.assign(one, { width: 2, fill: point.directions ? null : () => css("--c0") + "1f" })),
+      cursor, scales: { x, y: scale, ms: { distr: 3 } }, plugins: [marks(point)],
+      axes: [time, left(rated(data.words.unit.many))].concat(tenants ? [] :
+        axis((narrow ? "" : (point.open ? "response time, " : data.words.time + ", ")) + data.unit + (narrow ? "" : " (log scale)"), { scale: "ms", side: 1, size: 56, grid: { show: false }, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })),
+      series: [{ label: "second" }].concat(paces().map((one) => Object.assign(one, { width: 2, fill: tenants || point.directions ? null : () => css("--c0") + "1f" })),
         due ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : [],
         times.map(([name, colour]) => line(name + ", " + data.unit, colour, { scale: "ms", width: 1.3, dash: point.directions ? [6, 3] : null }))),
     }, () => [point.t].concat(rates(), due ? [point.open.due] : [], times.map((one) => one[2]())), (width) => (width < 500 ? 230 : 270));
     plot("throughput-" + i, {
-      cursor, scales: { x, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.08] } }, plugins: [marks(point)],
-      axes: [bare, left("")],
+      cursor, scales: { x, y: scale }, plugins: [marks(point)],
+      axes: [bare, left(apart ? "log scale" : "")],
       series: [{ label: "second" }].concat(paces(), sources().map((one, k) => line(one.name, "--c" + ((k + 3) % 9), {})),
-        point.all ? [line(data.total, "--c2", {})] : [],
+        point.all && !tenants ? [line(data.total, "--c2", {})] : [],
         due ? [line("due", "--soft", { width: 1, dash: [4, 4] })] : []),
-    }, () => [point.t].concat(rates(), sources().map((one) => one.headline), point.all ? [point.all] : [], due ? [point.open.due] : []));
+    }, () => [point.t].concat(rates(), sources().map((one) => one.headline), point.all && !tenants ? [point.all] : [], due ? [point.open.due] : []));
     const latency = (id, times, service, late) => plot(id, {
       cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
       axes: [bare, axis("log scale", { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
@@ -132,6 +156,11 @@
         late ? [line("generator’s lateness, max", "--c4", { width: 0.8, dash: [2, 3] })] : []),
     }, () => [point.t, times.p50, times.p95, times.p99, times.max].concat(service ? [service().service_p99] : [], late ? [point.open.lag_max] : []));
     if (point.directions) point.directions.forEach((one, k) => latency("latency-" + i + "-" + k, one, point.open ? () => one : null, late));
+    else if (tenants) plot("latency-" + i, {
+      cursor, scales: { x, y: { distr: 3 } }, plugins: [marks(point)],
+      axes: [bare, axis("log scale", { size: 64, values: (u, v) => v.map((n) => (n == null ? "" : number(n))) })],
+      series: [{ label: "second" }].concat(lines((one) => " " + highest(one))),
+    }, () => [point.t].concat(tenants.map((one) => one[highest(one)])));
     else latency("latency-" + i, point, point.open ? () => point.open : null, late);
     if (point.open) plot("queue-" + i, {
       cursor, scales: { x, y: { range: (u, lo, hi) => [0, Math.max(hi || 0, 1) * 1.08] } }, plugins: [marks(point)],

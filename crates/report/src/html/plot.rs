@@ -3,7 +3,7 @@
 
 use crate::chart::{self, Axis, colour, dot, legend, polyline};
 
-const FRAME: chart::Frame =
+pub(super) const FRAME: chart::Frame =
     chart::Frame { width: 960.0, height: 330.0, left: 78.0, right: 24.0, top: 16.0, bottom: 52.0 };
 
 /// x, y, and what the mark says when pointed at.

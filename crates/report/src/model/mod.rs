@@ -16,6 +16,7 @@ mod scenario;
 mod second;
 mod source;
 mod statements;
+mod tried;
 
 use std::sync::Arc;
 
@@ -47,6 +48,7 @@ pub use scenario::ScenarioReport;
 pub use second::{OpenSecond, SecondReport};
 pub use source::SourceReport;
 pub use statements::{StatementRow, TransactionStatements};
+pub use tried::TriedChange;
 
 /// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.
 pub const SCHEMA: &str = "kelvin-report/2";
@@ -104,10 +106,12 @@ pub struct RunReport {
     pub points: Vec<PointReport>,
     /// What the reader of the figures has to know, the most severe first; empty also where nothing was observed.
     pub findings: Vec<Finding>,
-    /// What could not be seen.
-    pub absent: Vec<UnavailableMetrics>,
-    /// What fell silent while the run went on.
-    pub lost: Vec<UnavailableMetrics>,
+    /// Changes that were tried for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedChange>,
+    /// What was not seen.
+    #[serde(flatten)]
+    pub not_seen: NotSeen,
     /// What only I/O jobs or queries have.
     #[serde(flatten)]
     pub details: WorkDetails,
@@ -124,6 +128,15 @@ pub struct RunReport {
     /// The point by which it is known; none while no window has closed.
     #[serde(skip)]
     known_by: Option<u32>,
+}
+
+/// What observers did not see.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct NotSeen {
+    /// What could not be seen.
+    pub absent: Vec<UnavailableMetrics>,
+    /// What fell silent while the run went on.
+    pub lost: Vec<UnavailableMetrics>,
 }
 
 /// What has to be the same for the run to be repeated.
@@ -187,7 +200,9 @@ impl RunReport {
     /// # Errors
     /// When a stored histogram is damaged.
     pub fn from_run(run: &StoredRun) -> Result<Self> {
-        Self::with_earlier(run, None)
+        let evidence = Evidence::from_run(run)?;
+        let judged = judge(run, &evidence)?;
+        Self::made(run, evidence, judged, None)
     }
 
     /// The report of a run in a store, with the newest complete run of the same workload on the same target before it,
@@ -196,10 +211,22 @@ impl RunReport {
     /// # Errors
     /// When there is no such run, or it or the earlier one is damaged.
     pub fn load(store: &Store, id: RunId) -> Result<Self> {
-        let run = store.load(id)?;
-        let evidence = Evidence::from_run(&run)?;
-        let judged = judge(&run, &evidence)?;
-        Self::of_judged(store, &run, evidence, judged)
+        Self::of_stored(store, &store.load(id)?)
+    }
+
+    /// [`RunReport::load`] of a run that was loaded already.
+    ///
+    /// # Errors
+    /// When the run or the earlier one is damaged.
+    pub fn of_stored(store: &Store, run: &StoredRun) -> Result<Self> {
+        let evidence = Evidence::from_run(run)?;
+        let judged = judge(run, &evidence)?;
+        Self::of_judged(store, run, evidence, judged)
+    }
+
+    /// What was observed in the run; none where nothing was.
+    pub fn evidence(&self) -> Option<&Evidence> {
+        self.evidence.as_deref()
     }
 
     /// [`RunReport::load`] of a run that was loaded and judged already.
@@ -214,17 +241,9 @@ impl RunReport {
     ) -> Result<Self> {
         let earlier = if run.has_observations() { store.previous_run(run)? } else { None };
         let earlier = earlier.map(|id| store.load(id)).transpose()?;
-        Self::made(run, evidence, judged, earlier.as_ref())
-    }
-
-    /// The report of a stored run, with an earlier one to look back at.
-    ///
-    /// # Errors
-    /// When a stored histogram or an observation of either is damaged.
-    pub fn with_earlier(run: &StoredRun, earlier: Option<&StoredRun>) -> Result<Self> {
-        let evidence = Evidence::from_run(run)?;
-        let judged = judge(run, &evidence)?;
-        Self::made(run, evidence, judged, earlier)
+        let mut report = Self::made(run, evidence, judged, earlier.as_ref())?;
+        report.tried = TriedChange::of(store, run.id)?;
+        Ok(report)
     }
 
     fn made(
@@ -295,8 +314,10 @@ impl RunReport {
             scenario: ScenarioReport::of(run)?,
             points,
             findings: if seen.is_some() { findings } else { Vec::new() },
-            absent: seen.map(|e| once(e.absent())).unwrap_or_default(),
-            lost: seen.map(|e| once(e.lost())).unwrap_or_default(),
+            tried: Vec::new(),
+            not_seen: seen
+                .map(|e| NotSeen { absent: once(e.absent()), lost: once(e.lost()) })
+                .unwrap_or_default(),
             notes: notes.chain(accepted).collect(),
             details,
             checks,
@@ -350,16 +371,25 @@ impl RunReport {
         self.workload == labels::IO
     }
 
+    /// Whether it is a run of a scenario, whose tenants' loads have no common sum.
+    pub fn is_scenario(&self) -> bool {
+        self.workload == labels::SCENARIO
+    }
+
     /// What its users and their work are called.
     pub(crate) fn vocabulary(&self) -> &'static WorkloadLabels {
         WorkloadLabels::for_workload(&self.workload)
     }
 
-    /// What was measured as a heading has it: product and version, or the files of I/O jobs. Nobody's name, host or address
-    /// is in it, so that the page can be passed on.
+    /// What was measured as a heading has it: product and version, the files of I/O jobs, or the tenants of a scenario.
+    /// Nobody's name, host or address is in it, so that the page can be passed on.
     pub fn system(&self) -> String {
         if self.is_io() {
             return kelvin_measure::text::cut(&self.target, 60);
+        }
+        if self.is_scenario() {
+            let tenants = self.points.first().map_or(0, |point| point.sources.len()).max(1);
+            return kelvin_measure::text::count(tenants as u64, "tenant");
         }
         let version =
             self.recipe.environment.pointer("/database/version").and_then(serde_json::Value::as_str);
@@ -377,9 +407,34 @@ impl RunReport {
         }
     }
 
-    /// The workload's name as a heading has it.
+    /// The workload's name as a heading has it; of a scenario the name that its file gives it.
     pub fn workload_name(&self) -> String {
+        if self.is_scenario() {
+            let file = toml::from_str::<toml::Table>(&self.recipe.spec_toml).unwrap_or_default();
+            let name = file.get("scenario").and_then(toml::Value::as_str);
+            return name.map_or_else(|| self.workload.clone(), ToOwned::to_owned);
+        }
         if self.workload.starts_with("tproc") { self.workload.to_uppercase() } else { self.workload.clone() }
+    }
+}
+
+impl RunReport {
+    /// What a source did in the unit of the headline; a tenant of a scenario all that it did, as its comparisons have it.
+    pub(crate) fn throughput_of(&self, source: &SourceReport) -> Option<f64> {
+        if self.is_scenario() {
+            source.throughput.transactions(self.headline_per)
+        } else {
+            source.throughput.headline(self.headline_per)
+        }
+    }
+
+    /// What was run on what, as the title of a text: "TPROC-C on postgres://…".
+    pub(crate) fn subject(&self) -> String {
+        if self.is_scenario() {
+            format!("scenario \"{}\" with {}", self.workload_name(), self.target)
+        } else {
+            format!("{} on {}", self.workload_name(), self.target)
+        }
     }
 }
 

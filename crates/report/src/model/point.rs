@@ -127,6 +127,14 @@ impl Throughput {
         }
     }
 
+    /// Commits and rollbacks per elapsed minute or second.
+    pub fn transactions(&self, per: RatePeriod) -> Option<f64> {
+        match per {
+            RatePeriod::Minute => self.transactions_per_minute,
+            RatePeriod::Second => self.transactions_per_second,
+        }
+    }
+
     /// Headline transactions per elapsed minute or second.
     pub fn headline(&self, per: RatePeriod) -> Option<f64> {
         match per {
@@ -216,10 +224,7 @@ impl PointReport {
 
     /// Commits and rollbacks per elapsed minute or second.
     pub fn transactions(&self, per: RatePeriod) -> Option<f64> {
-        match per {
-            RatePeriod::Minute => self.throughput.transactions_per_minute,
-            RatePeriod::Second => self.throughput.transactions_per_second,
-        }
+        self.throughput.transactions(per)
     }
 
     /// Commits and rollbacks per minute or second by the server's own statistics.
@@ -286,7 +291,9 @@ impl PointReport {
         let series = &run.info.kinds;
         let open_loop = figures.open_loop;
         let words = WorkloadLabels::for_workload(&run.info.workload);
-        let schedule = open_loop.then(|| ScheduleReport::of(&point, &figures, words));
+        // The arrivals of several tenants have no common schedule.
+        let one_schedule = run.info.workload != labels::SCENARIO;
+        let schedule = (open_loop && one_schedule).then(|| ScheduleReport::of(&point, &figures, words));
         let mut invariants = point.invariants;
         invariants.extend(run.cross_checks(point.point, &figures));
         let window = point.window.as_ref();

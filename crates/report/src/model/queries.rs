@@ -1,9 +1,12 @@
 //! The queries of TPROC-H: a row for each, and the figures of the tests.
 
+use kelvin_measure::labels;
 use kelvin_measure::query::{AnswerState, QueryExecution, QueryFigures, QueryTest};
+use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::storage::JobLine;
 use kelvin_measure::text::{plural, significant};
 use kelvin_store::StoredRun;
+use kelvin_trace::summary::TraceSummary;
 use serde::Serialize;
 
 /// What only some workloads have, beside counts and times.
@@ -15,13 +18,20 @@ pub struct WorkDetails {
     /// The queries of TPROC-H.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueryReport>,
+    /// The storage's requests during the window, of a run with `--trace`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceSummary>,
 }
 
 impl WorkDetails {
     pub(super) fn of(run: &StoredRun) -> Self {
         // What a newer Kelvin wrote otherwise is not shown.
         let jobs = run.storage("jobs").and_then(|jobs| serde_json::from_value(jobs.clone()).ok());
-        Self { jobs: jobs.unwrap_or_default(), queries: QueryReport::of(run.queries()) }
+        let trace = run.storage("trace").and_then(|trace| serde_json::from_value(trace.clone()).ok());
+        // Tenants may run the same queries on different databases.
+        let is_one = run.info.workload != labels::SCENARIO;
+        let queries = QueryReport::of(run.queries(), run.query_analyses()).filter(|_| is_one);
+        Self { jobs: jobs.unwrap_or_default(), queries, trace }
     }
 }
 
@@ -35,6 +45,9 @@ pub struct QueryReport {
     pub rows: Vec<QueryRow>,
     /// Every execution, in the order in which they ended.
     pub executions: Vec<QueryExecution>,
+    /// What the plans did, when each query was executed once more behind the load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub analyses: Vec<QueryAnalysis>,
 }
 
 /// The executions of one query.
@@ -61,14 +74,14 @@ pub struct QueryRow {
 
 impl QueryReport {
     /// None of a run without queries.
-    fn of(executions: Vec<QueryExecution>) -> Option<Self> {
+    fn of(executions: Vec<QueryExecution>, analyses: Vec<QueryAnalysis>) -> Option<Self> {
         let figures = QueryFigures::of(&executions)?;
         let mut ranks: Vec<u32> = executions.iter().map(QueryExecution::rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
         let of = |rank: u32| executions.iter().filter(|one| one.rank() == rank).collect::<Vec<_>>();
         let rows = ranks.into_iter().filter_map(|rank| QueryRow::of(&of(rank))).collect();
-        Some(Self { figures, rows, executions })
+        Some(Self { figures, rows, executions, analyses })
     }
 
     /// The figures in a sentence.

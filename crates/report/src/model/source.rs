@@ -1,6 +1,6 @@
 //! What each of several sources put on the database: generators, tenants, hosts.
 
-use kelvin_measure::{Source, SourceId};
+use kelvin_measure::{Source, SourceId, labels};
 use kelvin_store::StoredRun;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub struct SourceReport {
     /// What it counts.
     #[serde(flatten)]
     pub throughput: Throughput,
-    /// Its part of the headline transactions, in per cent.
+    /// Its part of the headline transactions, in per cent; none of a tenant of a scenario, whose loads have no common sum.
     pub share_percent: Option<f64>,
     /// Errors of any sort, over the whole point.
     pub errors: u64,
@@ -37,6 +37,7 @@ impl SourceReport {
     pub(crate) fn all(run: &StoredRun, point: u32) -> Result<Vec<Self>> {
         let found = run.source_statistics(point)?;
         let all: u64 = found.iter().map(|one| one.figures.headline).sum();
+        let alike = run.info.workload != labels::SCENARIO;
         let each = found.into_iter().map(|one| {
             let (figures, errors) = (one.figures, run.source_errors_by_second(point, one.id));
             let counts = if figures.open_loop { &figures.response } else { &figures.all };
@@ -45,7 +46,7 @@ impl SourceReport {
                 name: one.source.describe(one.id),
                 source: one.source,
                 throughput: Throughput::of(&figures),
-                share_percent: (all > 0).then(|| 100.0 * figures.headline as f64 / all as f64),
+                share_percent: (alike && all > 0).then(|| 100.0 * figures.headline as f64 / all as f64),
                 errors: errors.values().sum(),
                 latency: row("all", counts, figures.times()),
                 seconds: SecondReport::all(&figures, errors),

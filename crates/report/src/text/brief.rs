@@ -58,7 +58,7 @@ pub fn brief(report: &RunReport, options: Options) -> String {
 fn at_level(report: &RunReport, options: Options, level: Level) -> String {
     let mut page = Page { out: String::new(), colour: options.colour, all: false };
     let label = report.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
-    let title = format!("run {}{label}: {} on {}", report.run, report.workload_name(), report.target);
+    let title = format!("run {}{label}: {}", report.run, report.subject());
     page.line(&cut(&title, WIDTH));
     let best = report.best();
     page.answer(report, level);
@@ -74,7 +74,7 @@ fn at_level(report: &RunReport, options: Options, level: Level) -> String {
     page.failures(report, level);
     page.top_findings(report, level);
     if level.table
-        && report.scenario.is_none()
+        && !report.is_scenario()
         && let Some(point) = best
     {
         if report.points.len() > 1 {
@@ -107,7 +107,7 @@ impl Page {
         }
         match report.best() {
             // Sums over tenants would add up what is not alike.
-            Some(point) if report.scenario.is_some() => self.sources(report, point),
+            Some(point) if report.is_scenario() => self.sources(report, point),
             Some(point) => self.figures(report, point, level),
             None => self.line("nothing was measured"),
         }
@@ -211,7 +211,7 @@ impl Page {
         {
             self.sentence(RED, "error", error, level.sentence);
         }
-        if let Some(lost) = report.lost.first() {
+        if let Some(lost) = report.not_seen.lost.first() {
             self.sentence(AMBER, "lost", &format!("{}: {}", lost.what, lost.why), 1);
         }
     }

@@ -107,6 +107,11 @@ impl Page {
                 self.finding(one.finding, &one.about);
             }
         }
+        for tried in &report.tried {
+            let words =
+                format!("{}: {} ({}; kelvin groups {})", tried.title, tried.answer, tried.cost, tried.group);
+            self.wrapped("tried: ", &words);
+        }
         let left_out: usize =
             serious.iter().map(|one| one.finding.evidence.len().saturating_sub(self.most(one.finding))).sum();
         if left_out > 0 {

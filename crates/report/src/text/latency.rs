@@ -13,10 +13,10 @@ use crate::{LatencyRow, PointReport, RunReport};
 impl Page {
     pub(super) fn latency(&mut self, report: &RunReport, p: &PointReport, first: bool) {
         if let Some(all) = &p.response_all {
-            self.times("response, ms", &p.response, Some(all).filter(|_| report.scenario.is_none()));
+            self.times("response, ms", &p.response, Some(all).filter(|_| !report.is_scenario()));
         }
         // Types of different tenants have no common sum.
-        self.times("service, ms", &p.latency, Some(&p.latency_all).filter(|_| report.scenario.is_none()));
+        self.times("service, ms", &p.latency, Some(&p.latency_all).filter(|_| !report.is_scenario()));
         for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all), p.words) {
             self.wrapped("", &note);
         }

@@ -10,6 +10,7 @@ mod points;
 mod queries;
 mod scenario;
 mod squeeze;
+mod trace;
 
 pub use brief::brief;
 pub use findings::findings;
@@ -20,7 +21,7 @@ pub(crate) use observed::{client_waits, when};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
 pub use points::sweep;
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
-pub(crate) use queries::others;
+pub(crate) use queries::{others, plan_cells};
 pub(crate) use scenario::{
     details as interference_details, interval as change_interval, percent as change_percent,
     sentence as interference_sentence,
@@ -64,6 +65,7 @@ pub fn render(report: &RunReport, options: Options) -> String {
     page.squeeze(report);
     page.scenario(report);
     page.queries(report);
+    page.trace(report);
     if report.points.len() > 1 && report.is_io() {
         page.io_points(report);
     } else if report.points.len() > 1 {
@@ -129,7 +131,7 @@ impl Page {
 
     fn title(&mut self, report: &RunReport) {
         let label = report.label.as_ref().map_or_else(String::new, |l| format!(" ({l})"));
-        let title = format!("run {}{label}: {} on {}", report.run, report.workload_name(), report.target);
+        let title = format!("run {}{label}: {}", report.run, report.subject());
         self.wrapped_in(BOLD, "", &title);
         let started = report.started.strftime("%Y-%m-%d %H:%M:%S UTC");
         let words = format!("{started}, {}", report.judgement.state.word());
@@ -142,7 +144,7 @@ impl Page {
         {
             self.wrapped_in(RED, "caution: ", &caution);
         }
-        for lost in &report.lost {
+        for lost in &report.not_seen.lost {
             self.wrapped_in(AMBER, "lost: ", &format!("{}: {}", lost.what, lost.why));
         }
     }

@@ -47,7 +47,7 @@ impl Page {
             return self.io_point(report, p, first);
         }
         self.line("");
-        if report.scenario.is_some() {
+        if report.is_scenario() {
             return self.scenario_point(report, p);
         }
         if report.points.len() > 1 {
@@ -97,7 +97,7 @@ impl Page {
         let cores = p.generator.cpu_cores.map_or_else(String::new, |cores| {
             format!("; {} CPU: {} cores", p.words.client, decimal(Some(cores)))
         });
-        let text = format!("{} tenants, {} measured{cores}", p.sources.len(), seconds(p.window_s));
+        let text = format!("{}, {} measured{cores}", report.system(), seconds(p.window_s));
         self.wrapped("", &text);
         self.sources(report, p);
         self.latency(report, p, true);
@@ -121,15 +121,18 @@ impl Page {
         let (unit, time): (_, fn(Option<f64>) -> String) =
             if report.is_io() { ("µs", significant_or_none) } else { ("ms", ms) };
         let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| format!("{name} {unit}"));
-        let (headline, share, errors) = (report.headline.clone(), "share".into(), "errors".into());
-        self.line(&row("source", [headline, share, p50, p95, p99, errors]));
+        let (name, headline, share) = if report.is_scenario() {
+            ("tenant", "per second".into(), String::new())
+        } else {
+            ("source", report.headline.clone(), "share".into())
+        };
+        self.line(&row(name, [headline, share, p50, p95, p99, "errors".into()]));
         for source in &p.sources {
             let [p50, p95, p99] = [source.latency.p50_us, source.latency.p95_us, source.latency.p99_us];
             let [p50, p95, p99] = [p50, p95, p99].map(|value| bounded(value, time));
-            let headline = rate(source.throughput.headline(report.headline_per));
-            // Transactions and I/Os of different tenants have no common sum.
-            let share = source.share_percent.filter(|_| report.scenario.is_none());
-            let (share, errors) = (one_decimal(share), whole(source.errors));
+            let headline = rate(report.throughput_of(source));
+            let share = if report.is_scenario() { String::new() } else { one_decimal(source.share_percent) };
+            let errors = whole(source.errors);
             self.line(&row(&source.name, [headline, share, p50, p95, p99, errors]));
         }
     }

@@ -1,6 +1,7 @@
 //! The queries of TPROC-H as a table.
 
-use kelvin_measure::text::{NONE, significant, whole};
+use kelvin_measure::query_analysis::{Misestimate, QueryAnalysis};
+use kelvin_measure::text::{NONE, memory, percent, rounded, significant, whole};
 
 use super::{Page, RED};
 use crate::RunReport;
@@ -36,7 +37,48 @@ impl Page {
                 row.answer()
             ));
         }
+        self.plans(&found.analyses);
     }
+
+    /// A line for each plan, with what its execution behind the load showed.
+    fn plans(&mut self, analyses: &[QueryAnalysis]) {
+        if analyses.is_empty() {
+            return;
+        }
+        self.line("");
+        self.line(&format!(
+            "{:<6}{:>9}{:>9}{:>11}{:>9}{:>8}{:>9}  {}",
+            "plan", "hits", "read", "temporary", "workers", "JIT", "rows off", "hash"
+        ));
+        for one in analyses {
+            let [hits, read, temporary, workers, jit, off] = plan_cells(one);
+            let query = &one.query;
+            self.line(&format!(
+                "{query:<6}{hits:>9}{read:>9}{temporary:>11}{workers:>9}{jit:>8}{off:>9}  {}",
+                one.plan
+            ));
+        }
+    }
+}
+
+/// Share of the pages found in shared buffers, bytes read and written to temporary files, workers obtained of those planned,
+/// share of the time that compiling took, and how many times as many or as few rows as expected there were.
+pub(crate) fn plan_cells(one: &QueryAnalysis) -> [String; 6] {
+    let bytes = |bytes: u64| if bytes == 0 { NONE.into() } else { memory(bytes as f64) };
+    let workers = match one.workers_planned {
+        0 => NONE.into(),
+        planned => format!("{}/{planned}", one.workers_launched),
+    };
+    let share = one.jit_share();
+    let off = one.misestimate.as_ref().map(Misestimate::factor).filter(|factor| *factor >= 2.0);
+    [
+        one.hit_share().map_or_else(|| NONE.into(), percent),
+        bytes(one.read_bytes),
+        bytes(one.temporary_bytes),
+        workers,
+        if share > 0.0 { percent(share) } else { NONE.into() },
+        off.map_or_else(|| NONE.into(), |factor| format!("{} ×", rounded(factor))),
+    ]
 }
 
 fn time(seconds: Option<f64>) -> String {

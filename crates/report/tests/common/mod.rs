@@ -5,6 +5,7 @@
 pub mod observed;
 pub mod open;
 pub mod pgbench;
+pub mod scenario;
 
 use std::path::Path;
 

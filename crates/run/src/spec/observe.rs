@@ -20,6 +20,9 @@ pub struct Observe {
     /// Switch on the server's instruments that are off by default, for the run (MySQL and MariaDB).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub deep: bool,
+    /// Record the block requests of this host during the run, which needs root.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trace: bool,
     /// Prometheus endpoints of other hosts to read as well, such as "http://db1:9100/metrics".
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scrape: Vec<String>,
@@ -33,6 +36,7 @@ impl Default for Observe {
             looks: 10,
             statements: 10,
             deep: false,
+            trace: false,
             scrape: Vec::new(),
         }
     }

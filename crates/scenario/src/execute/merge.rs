@@ -15,14 +15,15 @@ use super::{Message, Stage};
 use crate::scenario::Scenario;
 use crate::step::Action;
 
-/// The series and counters of all tenants, one after another, each with its tenant's name.
+/// The series and counters of all tenants, one after another, each with its tenant's name. All that a tenant does counts for
+/// the headline: a workload's own headline (New-Orders) means nothing beside other loads.
 pub(super) fn layout(scenario: &Scenario, loads: &[PreparedLoad]) -> (Vec<Series>, Vec<String>) {
     let (mut kinds, mut counters): (Vec<Series>, Vec<String>) = (Vec::new(), Vec::new());
     for (tenant, load) in scenario.tenants.iter().zip(loads) {
         let first = kinds.len() as u16;
         kinds.extend(load.series().into_iter().map(|series| Series {
             name: format!("{}: {}", tenant.name, series.name),
-            headline: series.headline,
+            headline: series.is_transaction(),
             role: match series.role {
                 SeriesRole::Response { of } => SeriesRole::Response { of: of + first },
                 SeriesRole::Statement { of } => SeriesRole::Statement { of: of + first },
@@ -58,6 +59,8 @@ pub(super) struct Merge<'a> {
     stage: &'a Stage<'a>,
     places: Vec<Place>,
     kinds: usize,
+    /// Which of the run's series count for the headline.
+    headline: Vec<bool>,
     counters: Vec<u64>,
     totals: Totals,
     origin: Option<Nanos>,
@@ -95,6 +98,7 @@ impl<'a> Merge<'a> {
             stage,
             places,
             kinds: first,
+            headline: info.kinds.iter().map(|kind| kind.headline).collect(),
             counters: vec![0; counter],
             totals: Totals::new(info.kinds.iter().map(|kind| kind.role).collect()),
             origin: None,
@@ -247,6 +251,10 @@ impl<'a> Merge<'a> {
         }
         let of = place.counter..place.counter + place.counters;
         place.counted = self.counters.get(of).unwrap_or_default().to_vec();
+        let done = outcome.totals.as_ref().map(|totals| {
+            let counted = self.headline.iter().skip(place.first).take(place.kinds).zip(&totals.measured);
+            counted.filter(|(headline, _)| **headline).map(|(_, kind)| kind.committed).sum::<u64>()
+        });
         if let Some(totals) = outcome.totals {
             add(&mut self.totals, (place.first, place.kinds), &totals);
         }
@@ -256,7 +264,7 @@ impl<'a> Merge<'a> {
         let from = place.opened.max(0) as Nanos * SECOND;
         let to = from + window.elapsed;
         self.end = self.end.max(to);
-        self.window.client_headline += window.client_headline;
+        self.window.client_headline += done.unwrap_or(window.client_headline);
         self.window.idle += window.idle;
         if self.stage.is_apart(tenant) {
             self.cpu_apart += window.client_cpu;

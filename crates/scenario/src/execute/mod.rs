@@ -149,8 +149,11 @@ pub fn execute(
     conditions: &Conditions,
 ) -> Result<CompletedScenario, StoreBenchError> {
     let loads = prepare::prepare(scenario, bench, stop, &conditions.devices)?;
-    let limited: Vec<Option<Limited<'_>>> =
-        scenario.tenants.iter().zip(&loads).map(|(tenant, load)| limited(tenant, load)).collect();
+    // Those of the tenants' servers follow those of their processes.
+    let tenants = || scenario.tenants.iter().zip(&loads);
+    let processes = tenants().map(|(tenant, load)| Ok(limited(tenant, load)));
+    let servers = tenants().map(|(tenant, load)| limited_server(tenant, load));
+    let limited: Vec<Option<Limited<'_>>> = processes.chain(servers).collect::<Result<_, _>>()?;
     let limits = HeldLimits::hold(&limited)?;
     let environment = prepare::environment(&loads);
     let described = serde_json::to_value(&environment)?;
@@ -168,8 +171,18 @@ pub fn execute(
 
 /// What is to be limited of a tenant; none of one without limits.
 fn limited<'a>(tenant: &'a Tenant, load: &PreparedLoad) -> Option<Limited<'a>> {
-    let some = Limited { name: &tenant.name, limits: &tenant.limits, paths: load.paths(&tenant.spec) };
-    Some(some).filter(|one| !one.limits.is_none())
+    let (name, limits, paths) = (tenant.name.clone(), &tenant.limits, load.paths(&tenant.spec));
+    (!limits.is_none()).then(|| Limited { name, limits, paths, server: None })
+}
+
+/// The same of its database's server.
+fn limited_server<'a>(
+    tenant: &'a Tenant,
+    load: &PreparedLoad,
+) -> Result<Option<Limited<'a>>, StoreBenchError> {
+    let engine = load.engine().filter(|_| !tenant.server_limits.is_none());
+    let name = format!("{}.server", tenant.name);
+    engine.map(|engine| Limited::server(name, &tenant.server_limits, &**engine)).transpose()
 }
 
 /// What is known of the run before it begins.
@@ -186,7 +199,9 @@ fn new_run(
         target.map(|(tenant, load)| format!("{}: {}", tenant.name, load.target())).collect();
     let mut notes = vec![format!("scenario: {}", scenario.name)];
     for (index, (tenant, load)) in scenario.tenants.iter().zip(loads).enumerate() {
+        let server = limits.describe(scenario.tenants.len() + index);
         notes.extend(limits.describe(index).map(|limits| format!("{}: at most {limits}", tenant.name)));
+        notes.extend(server.map(|limits| format!("{}: its server at most {limits}", tenant.name)));
         notes.extend(load.notes().into_iter().map(|note| format!("{}: {note}", tenant.name)));
     }
     let changed = scenario.parameters.iter().filter(|one| one.value != one.default);

@@ -1,6 +1,7 @@
 //! The process of a tenant with limits, as the scenario sees it: the timeline's orders go to it over its standard input,
 //! what its load does comes back over its standard output, a line of JSON each.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use kelvin_database::process_sessions;
 use kelvin_measure::event::Event;
 use kelvin_measure::{Clock, Nanos, SECOND};
 use kelvin_run::control::Change;
@@ -35,6 +37,8 @@ const LONGEST: usize = 64 << 20;
 pub(super) struct Assignment {
     /// The tenant's name.
     pub(super) name: String,
+    /// What the sessions of this run are called, by which its watchers know them.
+    pub(super) session_name: String,
     /// Its specification, with what was taken from the database.
     pub(super) spec: String,
     /// The most users of any step.
@@ -68,6 +72,8 @@ pub(super) enum Report {
     Armed { turn: usize },
     /// It began then.
     Begun { turn: usize, at: Nanos },
+    /// The numbers of its open connections, for servers that list no names.
+    Connections(BTreeSet<u32>),
     /// An event of it.
     Event(Event),
     /// It has ended.
@@ -117,6 +123,7 @@ pub(super) fn start(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad) -> Re
         .map_err(|error| error.to_string())?;
     let assignment = Assignment {
         name: of.name.clone(),
+        session_name: process_sessions::session_name().into(),
         spec: if let PreparedLoad::Database(load) = load { load.0.to_toml() } else { of.spec.to_toml() },
         users: of.users,
         lasts: stage.turns[tenant].iter().map(|turn| turn.lasts).collect(),
@@ -236,6 +243,7 @@ fn listen(
 ) -> Result<bool, String> {
     let turns = &stage.turns[tenant];
     let (mut output, mut line) = (BufReader::new(output), Vec::new());
+    let mut connections = OfProcess::default();
     while next_line(&mut output, LONGEST, &mut line)? {
         let report: Report = serde_json::from_slice(&line)
             .map_err(|error| format!("its process says what is not understood: {error}"))?;
@@ -245,6 +253,7 @@ fn listen(
             }
         };
         match report {
+            Report::Connections(open) => connections.set(open),
             Report::Armed { turn } => heard(turn, None),
             Report::Begun { turn, at } => heard(turn, Some(at)),
             // Nobody listens only when the run is lost, and then the turns are asked to stop.
@@ -263,6 +272,24 @@ fn listen(
         }
     }
     Ok(false)
+}
+
+/// The connections of a tenant's process, which this run's watchers know as long as it lives.
+#[derive(Default)]
+struct OfProcess(BTreeSet<u32>);
+
+impl OfProcess {
+    fn set(&mut self, open: BTreeSet<u32>) {
+        self.0.difference(&open).for_each(|&number| process_sessions::set_connection(number, false));
+        open.difference(&self.0).for_each(|&number| process_sessions::set_connection(number, true));
+        self.0 = open;
+    }
+}
+
+impl Drop for OfProcess {
+    fn drop(&mut self) {
+        self.set(BTreeSet::new());
+    }
 }
 
 /// Takes the next line; false when there is none. A line without its end is of a process that died while it wrote it.
@@ -295,6 +322,20 @@ mod tests {
         assert_eq!(next_line(&mut input, 4, &mut line), Ok(false));
         let why = next_line(&mut &b"five\n"[..], 4, &mut line).unwrap_err();
         assert!(why.contains("more than 4 bytes"), "{why}");
+    }
+
+    #[test]
+    fn connections_of_the_process_are_this_runs_as_long_as_it_lives() {
+        let mut seen = 0;
+        let mut open = || process_sessions::changed_connections(&mut seen);
+        open();
+        let mut connections = OfProcess::default();
+        connections.set([7, 8].into());
+        assert_eq!(open(), Some([7, 8].into()));
+        connections.set([8, 9].into());
+        assert_eq!((open(), open()), (Some([8, 9].into()), None));
+        drop(connections);
+        assert_eq!(open(), Some([].into()));
     }
 
     #[test]

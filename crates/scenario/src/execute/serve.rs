@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use kelvin_database::process_sessions;
 use kelvin_lab::limits::{HeldLimits, Limits};
 use kelvin_lab::store_bench::{io_run, reopen_tenant};
 use kelvin_measure::Clock;
@@ -35,6 +36,9 @@ pub fn serve_tenant(input: &mut impl BufRead, output: &mut (impl Write + Send)) 
     input.read_line(&mut line).map_err(|error| error.to_string())?;
     let assignment: Assignment = serde_json::from_str(&line)
         .map_err(|error| format!("`kelvin run` starts this command for a tenant with limits: {error}"))?;
+    if !process_sessions::join_run(&assignment.session_name) {
+        return Err("this process has sessions of another run".into());
+    }
     let conditions = Conditions { devices: assignment.devices.clone(), tenant_command: Vec::new() };
     let stop = Stop::new();
     let prepared = prepare(&assignment, &stop);
@@ -83,6 +87,7 @@ fn prepare(assignment: &Assignment, stop: &Stop) -> Result<(Scenario, PreparedLo
         spec,
         users: assignment.users,
         limits: Limits::default(),
+        server_limits: Limits::default(),
     };
     let scenario = Scenario {
         name,
@@ -136,8 +141,11 @@ fn abandon(stage: &Stage<'_>) {
 fn report(stage: &Stage<'_>, messages: &Receiver<Message>, output: &mut impl Write) -> std::io::Result<()> {
     let turns = &stage.turns[0];
     let (mut armed, mut begun) = (vec![false; turns.len()], vec![false; turns.len()]);
-    let mut ended = 0;
+    let (mut ended, mut seen) = (0, 0);
     loop {
+        if let Some(open) = process_sessions::changed_connections(&mut seen) {
+            say(output, &Report::Connections(open))?;
+        }
         let message = messages.recv_timeout(TICK);
         for (turn, control) in turns.iter().map(|turn| &turn.control).enumerate() {
             if control.is_armed() && !control.is_ended() && !std::mem::replace(&mut armed[turn], true) {

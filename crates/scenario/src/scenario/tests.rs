@@ -119,6 +119,10 @@ fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
         ("copies = 2", "copies = 2\nlimits = { cpus = \"x\" }", "23:", "not a list of CPUs"),
         ("copies = 2", "copies = 2\nlimits = { ram = \"1g\" }", "23:", "unknown field `ram`"),
         ("copies = 2", "copies = 2\nlimits = {}", "23:", "tenants.disk-1.limits: give at least one"),
+        ("copies = 2", "copies = 2\nserver-limits = { cpus = 1 }", "23:", "it has no server"),
+        ("sqlite:shop.db\"", "postgres\"\nlimits = { io = \"1m/s\" }", "17:", "write it in server-limits"),
+        ("sqlite:shop.db\"", "postgres\"\nserver-limits = { memory = \"1g\" }", "17:", "shared_buffers"),
+        ("sqlite:shop.db\"", "postgres\"\nserver-limits = { cpus = \"0\" }", "17:", "an amount of CPU time"),
     ];
     for (right, wrong, place, why) in mistakes {
         assert!(SMALL.contains(right), "{right}");

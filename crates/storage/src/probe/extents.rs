@@ -21,8 +21,12 @@ const FIEMAP: u32 = 0xC020_660B;
 const SYNC: u32 = 1;
 
 const LAST: u32 = 0x1;
+const UNKNOWN: u32 = 0x2;
 const DELAYED: u32 = 0x4;
 const ENCODED: u32 = 0x8;
+const NOT_ALIGNED: u32 = 0x100;
+const INLINE: u32 = 0x200;
+const TAIL: u32 = 0x400;
 /// Reserved, never written.
 pub(crate) const UNWRITTEN: u32 = 0x800;
 const SHARED: u32 = 0x2000;
@@ -72,10 +76,10 @@ pub(crate) fn coverage(
 fn by_map(file: &File, begin: u64, end: u64, sync: bool, until: Instant) -> io::Result<Coverage> {
     let mut found = Coverage { by: "fiemap".into(), synced: sync, ..Coverage::default() };
     let mut at = begin;
-    let looked = walk(file, begin..end, sync, &mut |piece, flags| {
-        found.hole += piece.start - at;
-        at = piece.end;
-        found.add(flags, piece.end - piece.start);
+    let looked = walk(file, begin..end, sync, &mut |part| {
+        found.hole += part.logical.start - at;
+        at = part.logical.end;
+        found.add(part.flags, part.logical.end - part.logical.start);
         found.extents < MOST && (!found.extents.is_multiple_of(AT_ONCE as u64) || Instant::now() <= until)
     })?;
     found.hole += looked - at;
@@ -83,16 +87,33 @@ fn by_map(file: &File, begin: u64, end: u64, sync: bool, until: Instant) -> io::
     Ok(found)
 }
 
-/// Calls `each` for the extents of `range`, ascending and clipped to it, with FIEMAP's flags, until `each` stops it.
-/// `sync` writes dirty pages first. Returns how far it got.
+/// A stored part of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePart {
+    /// Its bytes in the file.
+    pub logical: Range<u64>,
+    /// Where it begins on the filesystem's device, in bytes: see [`FilePart::has_place`].
+    pub physical: u64,
+    pub(crate) flags: u32,
+}
+
+impl FilePart {
+    /// Whether it has a place on the device, at which its bytes are as in the file.
+    pub fn has_place(&self) -> bool {
+        self.flags & (UNKNOWN | DELAYED | ENCODED | NOT_ALIGNED | INLINE | TAIL) == 0
+    }
+}
+
+/// Calls `each` for the extents of `range`, ascending and clipped to it, until `each` stops it. `sync` writes dirty pages
+/// first. Returns how far it got.
 ///
 /// # Errors
 /// The kernel's error; `EOPNOTSUPP` or `ENOTTY` where the filesystem has no FIEMAP.
-pub(crate) fn walk(
+pub fn walk(
     file: &File,
     range: Range<u64>,
     sync: bool,
-    each: &mut dyn FnMut(Range<u64>, u32) -> bool,
+    each: &mut dyn FnMut(FilePart) -> bool,
 ) -> io::Result<u64> {
     let mut at = range.start;
     let mut request = Box::new(Request {
@@ -117,7 +138,8 @@ pub(crate) fn walk(
             let to = extent.logical.saturating_add(extent.length).clamp(from, range.end);
             at = to;
             last = extent.flags & LAST != 0;
-            if !each(from..to, extent.flags) {
+            let physical = extent.physical.wrapping_add(from.wrapping_sub(extent.logical));
+            if !each(FilePart { logical: from..to, physical, flags: extent.flags }) {
                 return Ok(at);
             }
         }

@@ -122,6 +122,7 @@ mod tests {
             process: 0,
             operation: Operation::Read,
             flags: Flags::default(),
+            file: Request::NO_FILE,
             took: Request::UNKNOWN,
         };
         let of = |offset, length| {

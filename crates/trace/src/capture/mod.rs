@@ -13,7 +13,7 @@ mod page;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kelvin_host::disk::{DiskCounters, whole_disk};
@@ -24,6 +24,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub use format::{EventFormat, PageFormat};
 pub use instance::{Instance, tracefs};
 
+use crate::attribution::FileThread;
 use crate::file::{DeviceCheck, FileWriter, Header, HeaderDevice, Recording};
 use crate::{Error, Flags, Operation, Result};
 use format::Place;
@@ -38,17 +39,19 @@ const SETTLES: Nanos = 2_000_000;
 /// What is recorded, and with how much.
 #[derive(Debug, Clone)]
 pub struct CaptureOptions {
-    /// Only this device: a name such as "vda" or a path such as "/dev/vda". All if none.
-    pub device: Option<String>,
+    /// Only these devices: names such as "vda" or paths such as "/dev/vda". All if none.
+    pub devices: Vec<String>,
     /// KiB of the kernel's buffer of each processor.
     pub buffer_kib: u64,
     /// The file ends when it has so many bytes.
     pub most_bytes: u64,
+    /// Whether to look up where files lie, and in which directories beside those of open files.
+    pub files: Option<Vec<PathBuf>>,
 }
 
 impl Default for CaptureOptions {
     fn default() -> Self {
-        Self { device: None, buffer_kib: 4096, most_bytes: 1 << 30 }
+        Self { devices: Vec::new(), buffer_kib: 4096, most_bytes: 1 << 30, files: Some(Vec::new()) }
     }
 }
 
@@ -144,6 +147,7 @@ pub struct Capture<W: Write> {
     began: Nanos,
     cpu_before: Nanos,
     unreadable_pages: u64,
+    files: Option<FileThread>,
 }
 
 fn now(clock: ClockId) -> Nanos {
@@ -158,7 +162,8 @@ impl<W: Write> Capture<W> {
     /// What this host lacks, or the kernel refuses.
     pub fn start(options: &CaptureOptions, command: Option<String>, out: W) -> Result<Self> {
         let tree = SystemTree::default();
-        let chosen = options.device.as_deref().map(|device| disk_named(&tree, device)).transpose()?;
+        let chosen = options.devices.iter().map(|device| disk_named(&tree, device));
+        let chosen = chosen.collect::<Result<Vec<HeaderDevice>>>()?;
         let place = tracefs(&tree)?;
         let instance = Instance::create(&place)?;
         let format = |name: &str| {
@@ -190,8 +195,9 @@ impl<W: Write> Capture<W> {
         instance.write("buffer_size_kb", &options.buffer_kib.to_string())?;
         // What does not fit is dropped and counted, so that what is there is without holes between.
         instance.write("options/overwrite", "0")?;
-        if let Some(disk) = &chosen {
-            let filter = format!("dev == {}", disk.number.0 << 20 | disk.number.1);
+        if !chosen.is_empty() {
+            let one = |disk: &HeaderDevice| format!("dev == {}", disk.number.0 << 20 | disk.number.1);
+            let filter = chosen.iter().map(one).collect::<Vec<_>>().join(" || ");
             for event in EVENTS {
                 instance.write(&format!("events/block/{event}/filter"), &filter)?;
             }
@@ -207,10 +213,9 @@ impl<W: Write> Capture<W> {
             let file = open.open(&path).map_err(Error::system(format!("opening {}", path.display())))?;
             processors.push((name, file));
         }
-        let disks = match chosen {
-            Some(disk) => vec![disk],
-            None => all_disks(&tree),
-        };
+        let disks = if chosen.is_empty() { all_disks(&tree) } else { chosen };
+        let files = options.files.clone().map(FileThread::start).transpose();
+        let files = files.map_err(Error::system("starting a thread"))?;
         let began = now(ClockId::Monotonic);
         let header = Header::of_this_host(&tree, began, command, &disks);
         let writer = FileWriter::new(out, &header).map_err(Error::system("writing the trace"))?;
@@ -240,6 +245,7 @@ impl<W: Write> Capture<W> {
             began,
             cpu_before: now(ClockId::ThreadCPUTime),
             unreadable_pages: 0,
+            files,
         })
     }
 
@@ -253,6 +259,9 @@ impl<W: Write> Capture<W> {
         let settled = now(ClockId::Monotonic).saturating_sub(SETTLES);
         self.read_pages()?;
         self.write_until(settled)?;
+        for found in self.files.iter().flat_map(FileThread::take) {
+            self.writer.files(&found).map_err(Error::system("writing the trace"))?;
+        }
         Ok(self.writer.written() < self.most_bytes)
     }
 
@@ -302,6 +311,14 @@ impl<W: Write> Capture<W> {
         failed.map_or(Ok(()), |error| Err(Error::system("writing the trace")(error)))
     }
 
+    /// Names objects of databases: what [`crate::attribution::classify`] calls them, and their name.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn name_objects(&mut self, names: &[(String, String)]) -> Result<()> {
+        self.writer.names(names).map_err(Error::system("writing the trace"))
+    }
+
     /// Ends the recording: reads what is left, removes the instance, and completes the file.
     ///
     /// # Errors
@@ -331,6 +348,10 @@ impl<W: Write> Capture<W> {
             lost += of("dropped events:");
             overrun += of("overrun:") + of("commit overrun:");
         }
+        let files = self.files.take().map(FileThread::finish).unwrap_or_default();
+        for found in &files.changes {
+            self.writer.files(found).map_err(Error::system("writing the trace"))?;
+        }
         let counts = self.matcher.counts;
         self.checks.retain(DeviceCheck::is_used);
         let recording = Recording {
@@ -344,6 +365,8 @@ impl<W: Write> Capture<W> {
             without_completion: counts.without_completion,
             requeued: counts.requeued,
             cpu: now(ClockId::ThreadCPUTime).saturating_sub(self.cpu_before),
+            files_cpu: files.cpu,
+            files_partial: files.is_partial,
             full: self.writer.written() >= self.most_bytes,
             devices: self.checks,
             complete: true,

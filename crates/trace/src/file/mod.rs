@@ -1,12 +1,13 @@
 //! The file of a recording.
 //!
 //! Eight bytes of magic and version, then chunks: a letter, the length of the content, the CRC-32C of letter, length and
-//! content (both 32 bits, little-endian), the content. `H` is the [`Header`] (JSON), `B` a block of requests, `E` the
-//! [`Recording`] (JSON), which ends the file; a file without it was cut off. Each block can be read without the
+//! content (both 32 bits, little-endian), the content. `H` is the [`Header`] (JSON), `B` a block of requests, `F`, `X` and `N` are files and their places, `E`
+//! the [`Recording`] (JSON), which ends the file; a file without it was cut off. Each block can be read without the
 //! others. A request is, as variable-length numbers: its class (device, operation, flags, process; described where it
 //! is first used in the block), the time since the issue before, the response time and one, the distance from the end
 //! of the request before on the device, the length; both in sectors where the class says so.
 
+mod places;
 mod read;
 pub(crate) mod varint;
 mod write;
@@ -20,8 +21,8 @@ pub(crate) use read::is_ours;
 pub use read::read;
 pub use write::FileWriter;
 
-/// The first bytes; the last is the version.
-pub(crate) const MAGIC: [u8; 8] = *b"KELVTRC\x01";
+/// The first bytes; the last is the version. Version 1 had no files.
+pub(crate) const MAGIC: [u8; 8] = *b"KELVTRC\x02";
 /// A chunk's content is no longer than this.
 pub(crate) const LONGEST_CHUNK: usize = 1 << 20;
 /// A block ends when it has so many bytes.
@@ -108,6 +109,12 @@ pub struct Recording {
     pub requeued: u64,
     /// CPU time of the recorder.
     pub cpu: Nanos,
+    /// CPU time of looking up files, which is not part of the recorder's.
+    #[serde(default)]
+    pub files_cpu: Nanos,
+    /// Whether there were too many files to follow all of them.
+    #[serde(default)]
+    pub files_partial: bool,
     /// Whether recording ended because the file was full.
     pub full: bool,
     /// The devices that had requests, with their own counters.

@@ -1,5 +1,6 @@
 //! Reading a recording.
 
+use std::collections::HashMap;
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::Path;
 
@@ -8,7 +9,8 @@ use kelvin_measure::text::count;
 
 use super::varint::Input;
 use super::write::bytes;
-use super::{CHUNK_HEAD, Header, LONGEST_CHUNK, MAGIC, Recording, checksum};
+use super::{CHUNK_HEAD, Header, LONGEST_CHUNK, MAGIC, Recording, checksum, places};
+use crate::attribution::{Change, TracedFile, attribute};
 use crate::{Builder, Device, Error, Flags, Operation, Process, Request, Result, Trace};
 
 /// Whether these are the first bytes of a recording, of whatever version.
@@ -27,7 +29,7 @@ pub fn read(mut input: impl BufRead, path: &Path, most: usize) -> Result<Trace> 
     if !is_ours(&magic) {
         return Err(Error::byte(path, 0, "not a recording of kelvin trace record"));
     }
-    if magic != MAGIC {
+    if !(1..=MAGIC[7]).contains(&magic[7]) {
         let (version, mine) = (magic[7], MAGIC[7]);
         return Err(Error::byte(
             path,
@@ -35,7 +37,13 @@ pub fn read(mut input: impl BufRead, path: &Path, most: usize) -> Result<Trace> 
             format!("version {version} of the format; this kelvin reads {mine}"),
         ));
     }
-    let mut file = File { builder: Builder::new("kelvin", most), header: None, end: None, found: 0 };
+    let mut file = File {
+        builder: Builder::new("kelvin", most),
+        header: None,
+        end: None,
+        found: 0,
+        files: Files::default(),
+    };
     let mut at = MAGIC.len() as u64;
     let mut content = Vec::new();
     loop {
@@ -93,6 +101,51 @@ struct File {
     header: Option<Header>,
     end: Option<Recording>,
     found: u64,
+    files: Files,
+}
+
+/// What the recording has about files.
+#[derive(Default)]
+struct Files {
+    list: Vec<TracedFile>,
+    changes: Vec<Change>,
+    names: HashMap<String, String>,
+}
+
+impl Files {
+    fn chunk(&mut self, kind: u8, content: &[u8]) -> std::result::Result<(), String> {
+        let json = |error: serde_json::Error| format!("files: {error}");
+        match kind {
+            b'F' => {
+                let list: Vec<TracedFile> = serde_json::from_slice(content).map_err(json)?;
+                self.list.extend(list);
+            }
+            b'N' => {
+                let names: Vec<(String, String)> = serde_json::from_slice(content).map_err(json)?;
+                self.names.extend(names);
+            }
+            _ => {
+                let decoded = places::decode(content, &mut self.changes);
+                decoded.ok_or("places of files that make no sense, or too many: the file is damaged")?;
+            }
+        }
+        let is_much = self.list.len().max(self.names.len()) > places::MOST_FILES;
+        if is_much { Err("too many files".into()) } else { Ok(()) }
+    }
+
+    /// Gives the requests of a trace their files.
+    fn attribute(mut self, trace: &mut Trace) {
+        for file in &mut self.list {
+            if let Some(name) = self.names.get(&file.object) {
+                file.object.clone_from(name);
+            }
+        }
+        // A damaged number names no file.
+        let known = self.list.len() as u64;
+        self.changes.retain(|change| change.file.is_none_or(|file| u64::from(file) < known));
+        trace.files = self.list;
+        attribute(trace, self.changes);
+    }
 }
 
 struct Class {
@@ -114,6 +167,7 @@ impl File {
                 Ok(false)
             }
             (b'B', true) => self.block(content),
+            (b'F' | b'X' | b'N', true) => self.files.chunk(kind, content).map(|()| false),
             (b'E', true) => {
                 let end = serde_json::from_slice(content).map_err(|error| format!("the end: {error}"))?;
                 self.end = Some(end);
@@ -126,7 +180,7 @@ impl File {
     fn block(&mut self, content: &[u8]) -> std::result::Result<bool, String> {
         let mut input = Input(content);
         let mut classes = Vec::new();
-        let mut ends = std::collections::HashMap::new();
+        let mut ends = HashMap::new();
         let mut last: Nanos = 0;
         let damaged = || "a request of this part makes no sense: the file is damaged".to_owned();
         while !input.0.is_empty() {
@@ -140,9 +194,9 @@ impl File {
                 *end = sector.wrapping_add(sectors);
                 let (offset, length) = bytes(sector, sectors)?;
                 let Class { device, process, operation, flags, .. } = *class;
-                let took = Request::UNKNOWN;
+                let (file, took) = (Request::NO_FILE, Request::UNKNOWN);
                 Some((
-                    Request { at: last, offset, length, device, process, operation, flags, took },
+                    Request { at: last, offset, length, device, process, file, operation, flags, took },
                     response,
                 ))
             };
@@ -193,8 +247,13 @@ impl File {
                 count(recording.lost, "event")
             ));
         }
+        if recording.files_partial {
+            self.builder.note("there were too many files to follow all of them: some requests have no file");
+        }
         self.builder.recording(recording);
-        Some(self.builder.finish())
+        let mut trace = self.builder.finish();
+        self.files.attribute(&mut trace);
+        Some(trace)
     }
 }
 
@@ -204,6 +263,7 @@ mod tests {
 
     use super::super::FileWriter;
     use super::*;
+    use crate::attribution::{FileChanges, attribution};
     use crate::capture::matcher::{EventKind, Matched, RequestEvent};
 
     type Given = ((u64, Option<u64>), (u64, u32), (u8, u8), (i32, u8));
@@ -278,6 +338,40 @@ mod tests {
             let _ = parse(&junk);
             let _ = parse(&MAGIC.iter().copied().chain(junk).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn requests_get_the_files_that_the_recording_knows() {
+        let mut writer = FileWriter::new(Vec::new(), &Header::default()).unwrap();
+        let file = |object: &str| TracedFile { object: object.into(), ..TracedFile::default() };
+        let change = |begin, file| Change { seen: 1, device: (8, 0), begin, length: 4096, file, logical: 0 };
+        let files = vec![file("relation 5/1"), file("WAL")];
+        let changes = vec![change(0, Some(0)), change(4096, Some(1)), change(8192, Some(7))];
+        writer.files(&FileChanges { files, changes }).unwrap();
+        for sector in [8, 0, 16] {
+            let issue = RequestEvent {
+                at: 5,
+                device: (8, 0),
+                sector,
+                sectors: 8,
+                operation: Operation::Write,
+                flags: Flags::default(),
+                kind: EventKind::Issue { pid: 1, command: [0; 16] },
+            };
+            writer.request(&Matched { issue, pid: 1, command: [0; 16], response: None }).unwrap();
+        }
+        writer.names(&[("relation 5/1".into(), "public.t".into())]).unwrap();
+        let bytes = writer.finish(&Recording { complete: true, ..Recording::default() }).unwrap();
+        let trace = parse(&bytes).unwrap();
+        let objects: Vec<Option<&str>> = trace
+            .requests
+            .iter()
+            .map(|request| Some(trace.files.get(request.file as usize)?.object.as_str()))
+            .collect();
+        assert_eq!(objects, [Some("WAL"), Some("public.t"), None]);
+        let parts = attribution(&trace).unwrap();
+        assert!((parts.attributed - 2.0 / 3.0).abs() < 1e-9 && parts.objects.len() == 2, "{parts:?}");
+        assert_eq!(parts.unattributed.len(), 1);
     }
 
     #[test]

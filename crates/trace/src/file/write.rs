@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use kelvin_measure::Nanos;
 
 use super::varint::{put, put_signed};
-use super::{BLOCK, CHUNK_HEAD, Header, MAGIC, Recording, checksum};
+use super::{BLOCK, CHUNK_HEAD, Header, MAGIC, Recording, checksum, places};
+use crate::attribution::FileChanges;
 use crate::capture::matcher::{Matched, SECTOR};
 
 /// What requests of one kind have in common.
@@ -107,6 +108,31 @@ impl<W: Write> FileWriter<W> {
         self.classes.clear();
         self.ends.clear();
         self.last = 0;
+        Ok(())
+    }
+
+    /// Adds what was found about files.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn files(&mut self, found: &FileChanges) -> io::Result<()> {
+        for list in places::lists(&found.files, BLOCK) {
+            self.chunk(b'F', &serde_json::to_vec(list)?)?;
+        }
+        for changes in places::encode(&found.changes, BLOCK) {
+            self.chunk(b'X', &changes)?;
+        }
+        Ok(())
+    }
+
+    /// Adds names of objects of databases: what they are called now, and their name.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn names(&mut self, names: &[(String, String)]) -> io::Result<()> {
+        for names in names.chunks(1024) {
+            self.chunk(b'N', &serde_json::to_vec(names)?)?;
+        }
         Ok(())
     }
 

@@ -112,8 +112,8 @@ impl Columns {
         let offset = place.checked_mul(self.block).filter(|offset| offset.checked_add(size).is_some());
         let offset = offset.ok_or_else(|| format!("place {place} is beyond the largest device"))?;
         let response = match self.response {
-            Some(column) => Some(duration(column, "a response time")?),
-            None => None,
+            Some(column) if values.get(column) != Some(&"") => Some(duration(column, "a response time")?),
+            _ => None,
         };
         let names: Vec<&str> = self.device.iter().filter_map(|place| values.get(*place).copied()).collect();
         let name = if names.is_empty() { "device".to_owned() } else { names.join(".") };
@@ -125,6 +125,7 @@ impl Columns {
             process: builder.process(&Process::default()),
             operation,
             flags: Flags::default(),
+            file: Request::NO_FILE,
             took: Request::UNKNOWN,
         };
         Ok(builder.push(request, response))

@@ -81,6 +81,7 @@ impl Events {
                 process: builder.process(&process),
                 operation: issue.operation,
                 flags: issue.flags,
+                file: Request::NO_FILE,
                 took: Request::UNKNOWN,
             };
             builder.push(request, matched.response);

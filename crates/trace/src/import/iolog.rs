@@ -34,6 +34,7 @@ pub(super) fn read(input: Input, path: &Path, most: usize) -> Result<Trace> {
             process,
             operation,
             flags: Flags::default(),
+            file: Request::NO_FILE,
             took: Request::UNKNOWN,
         };
         if !builder.push(request, None) {

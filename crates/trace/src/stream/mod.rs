@@ -15,10 +15,13 @@ pub use category::{ArrivalCategory, Category, Pattern};
 pub use places::{HotRange, Places};
 use runs::{Run, RunKind, Tracker, gap};
 
-use crate::{Operation, Request, Trace};
+use crate::attribution::TracedFile;
+use crate::{Device, Operation, Request, Trace};
 
 /// Sizes that are listed of an operation.
 const SIZES: usize = 4;
+/// Objects that are described: one pass over the trace each.
+const MOST_OBJECTS: usize = 20;
 /// Streams below this share of all requests are not described one by one.
 const LEAST_SHARE: f64 = 0.005;
 
@@ -30,6 +33,10 @@ pub enum Scope {
     All,
     /// A device, or a file.
     Device(String),
+    /// What a kind of file holds, such as a database's log.
+    Class(String),
+    /// An object of a database, or a file.
+    Object(String),
     /// A process.
     Process(String),
 }
@@ -39,7 +46,7 @@ impl Scope {
     pub fn label(&self) -> &str {
         match self {
             Self::All => "all",
-            Self::Device(name) | Self::Process(name) => name,
+            Self::Device(name) | Self::Class(name) | Self::Object(name) | Self::Process(name) => name,
         }
     }
 }
@@ -144,7 +151,36 @@ pub struct Sequence {
     pub gap: u64,
 }
 
-/// Describes everything, each device, and each process that has at least 0.5 % of the requests.
+/// The class and the object of each file, by numbers, and their names.
+struct FileGroups {
+    classes: (Vec<u32>, Vec<Scope>),
+    objects: (Vec<u32>, Vec<Scope>),
+}
+
+impl FileGroups {
+    fn of(trace: &Trace) -> Self {
+        let grouped = |scope: &dyn Fn(&TracedFile) -> Scope| {
+            let mut scopes: Vec<Scope> = Vec::new();
+            let mut numbers: HashMap<String, u32> = HashMap::new();
+            let number = |file: &TracedFile| {
+                let scope = scope(file);
+                *numbers.entry(scope.label().to_owned()).or_insert_with(|| {
+                    scopes.push(scope);
+                    scopes.len() as u32 - 1
+                })
+            };
+            let of_files: Vec<u32> = trace.files.iter().map(number).collect();
+            (of_files, scopes)
+        };
+        Self {
+            classes: grouped(&|file| Scope::Class(file.class.name().into())),
+            objects: grouped(&|file| Scope::Object(file.object.clone())),
+        }
+    }
+}
+
+/// Describes everything, each device, and each class of files, each object and each process that has at least 0.5 % of
+/// the requests.
 pub fn profiles(trace: &Trace) -> Vec<Profile> {
     let depths = trace.depths();
     let resolution = resolution(trace);
@@ -156,6 +192,7 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
     };
     let mut all = vec![describe(Scope::All, &|_| true)];
     let mut counts: (HashMap<u16, u64>, HashMap<u32, u64>) = (HashMap::new(), HashMap::new());
+    let groups = FileGroups::of(trace);
     for request in &trace.requests {
         *counts.0.entry(request.device).or_insert(0) += 1;
         *counts.1.entry(request.process).or_insert(0) += 1;
@@ -170,6 +207,22 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
             }
         }
     }
+    for (of_file, scopes) in [&groups.classes, &groups.objects] {
+        let mut sums: HashMap<u32, u64> = HashMap::new();
+        for request in &trace.requests {
+            if let Some(group) = of_file.get(request.file as usize) {
+                *sums.entry(*group).or_insert(0) += 1;
+            }
+        }
+        let mut sums: Vec<(u32, u64)> = sums.into_iter().filter(|(_, count)| enough(*count)).collect();
+        sums.sort_unstable_by_key(|(group, count)| (std::cmp::Reverse(*count), *group));
+        for (group, _) in sums.into_iter().take(MOST_OBJECTS) {
+            if let Some(scope) = scopes.get(group as usize) {
+                let is_in = |request: &Request| of_file.get(request.file as usize) == Some(&group);
+                all.push(describe(scope.clone(), &is_in));
+            }
+        }
+    }
     if trace.processes.len() > 1 {
         let mut processes: Vec<(u32, u64)> =
             counts.1.into_iter().filter(|(_, count)| enough(*count)).collect();
@@ -181,6 +234,17 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
         }
     }
     all
+}
+
+/// Describes requests that belong together, of one device, in a trace of this length.
+pub fn profile_of(requests: &[Request], lasts: Nanos) -> Profile {
+    let trace = Trace {
+        devices: vec![Device::default()],
+        requests: requests.iter().map(|request| Request { device: 0, ..*request }).collect(),
+        ..Trace::default()
+    };
+    let chosen: Vec<(&Request, Option<u32>)> = trace.requests.iter().zip(trace.depths()).collect();
+    profile(Scope::All, &chosen, lasts, resolution(&trace))
 }
 
 /// The unit of the trace's times: what all of them are multiples of.
@@ -308,7 +372,7 @@ pub(crate) fn at_once(runs: &[Run]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Builder, Device, Flags, Process};
+    use crate::{Builder, Flags, Process};
 
     #[test]
     fn a_trace_is_described_by_device_and_process() {
@@ -325,9 +389,9 @@ mod tests {
             };
             let flags = Flags::default();
             let at = n * 1_000_000;
-            let took = Request::UNKNOWN;
+            let (file, took) = (Request::NO_FILE, Request::UNKNOWN);
             builder.push(
-                Request { at, offset, length, device, process, operation, flags, took },
+                Request { at, offset, length, device, process, file, operation, flags, took },
                 Some(1_500_000),
             );
         }
@@ -359,8 +423,8 @@ mod tests {
         let mut builder = Builder::new("test", 1000);
         for at in 0..100 {
             let (operation, flags, took) = (Operation::Write, Flags::default(), Request::UNKNOWN);
-            let (offset, length, device, process) = (1 << 30, 4096, 0, 0);
-            let request = Request { at, offset, length, device, process, operation, flags, took };
+            let (offset, length, device, process, file) = (1 << 30, 4096, 0, 0, 0);
+            let request = Request { at, offset, length, device, process, file, operation, flags, took };
             builder.push(request, None);
             // A second place, so that the span allows gaps.
             if at == 50 {

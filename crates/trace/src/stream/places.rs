@@ -154,8 +154,8 @@ mod tests {
     use crate::{Flags, Operation};
 
     fn request(at: Nanos, offset: u64, length: u32, operation: Operation) -> Request {
-        let (device, process, flags, took) = (0, 0, Flags::default(), Request::UNKNOWN);
-        Request { at, offset, length, device, process, operation, flags, took }
+        let (device, process, file, flags, took) = (0, 0, 0, Flags::default(), Request::UNKNOWN);
+        Request { at, offset, length, device, process, file, operation, flags, took }
     }
 
     #[test]

@@ -238,6 +238,7 @@ mod tests {
             process: 0,
             operation: Operation::Write,
             flags: Flags::default(),
+            file: Request::NO_FILE,
             took: Request::UNKNOWN,
         }
     }

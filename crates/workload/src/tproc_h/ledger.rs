@@ -1,5 +1,6 @@
 //! What the users of a run have done, for the driver and the audit.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kelvin_measure::query::{AnswerState, QueryExecution};
@@ -21,6 +22,8 @@ struct Pages {
     ended: Vec<QueryExecution>,
     tally: Tally,
     window: u32,
+    /// Queries that have failed or timed out.
+    unanswered: BTreeSet<String>,
 }
 
 /// Shared by all users of a run.
@@ -50,7 +53,15 @@ impl Ledger {
         tally.failed += u64::from(matches!(execution.state, AnswerState::Failed | AnswerState::TimedOut));
         tally.differing += u64::from(execution.state == AnswerState::Differs);
         tally.compared += u64::from(matches!(execution.state, AnswerState::Published | AnswerState::Differs));
+        if matches!(execution.state, AnswerState::Failed | AnswerState::TimedOut) {
+            pages.unanswered.insert(execution.query.clone());
+        }
         pages.ended.push(execution);
+    }
+
+    /// The queries that have failed or timed out.
+    pub(super) fn unanswered(&self) -> BTreeSet<String> {
+        self.pages().unanswered.clone()
     }
 
     /// The executions since the last call.

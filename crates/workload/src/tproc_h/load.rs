@@ -5,10 +5,10 @@ use kelvin_database::{BulkTable, Engine, Error, Result, Session};
 
 use super::data::{RowWriter, Slice};
 use super::dialect::Dialect;
-use super::schema::{TABLES, Table};
+use super::schema::{Name, TABLES, Table, table};
 use super::state::{self, BUILD, LOADED, State};
 use super::{Options, Scale};
-use crate::tproc_c::load::{Job, Shared, Unit, checkpoint, in_transaction, run};
+use crate::tproc_c::load::{Job, Shared, Unit, change_tables, checkpoint, in_transaction, run};
 use crate::{BuildProgress, Stop};
 
 /// Rows between two checks of the stop flag and the progress.
@@ -28,6 +28,10 @@ pub(crate) fn build(
     (progress, stop): (&dyn BuildProgress, &Stop),
 ) -> Result<()> {
     engine.capabilities().need_session_state("building the data")?;
+    if options.partition && dialect.create_partitioned(table(Name::Orders)).is_none() {
+        return Err(Error::usage(format!("TPROC-H's tables are not partitioned on {}", engine.kind()))
+            .with_help("leave out --partition"));
+    }
     let loaders = dialect.loaders(options)?;
     let mut session = engine.connect()?;
     dialect.begin_build(session.as_mut(), stop)?;
@@ -113,7 +117,11 @@ fn prepare(
     }
     let make = |session: &mut dyn Session| {
         let wanted = TABLES.iter().filter(|table| missing.contains(&table.name));
-        wanted.map(|table| dialect.create_table(table)).try_for_each(|statement| session.run(&statement))
+        let statements = |table: &Table| match dialect.create_partitioned(table) {
+            Some(statements) if options.partition => statements,
+            _ => vec![dialect.create_table(table)],
+        };
+        wanted.flat_map(statements).try_for_each(|statement| session.run(&statement))
     };
     change_tables(engine, session, make).map_err(|error| error.context("creating the tables"))?;
     let parts_of = |table: &'static Table| {
@@ -127,15 +135,6 @@ fn prepare(
     };
     let parts = TABLES.iter().rev().flat_map(parts_of).filter(|part| !is_loaded(part)).collect();
     Ok(Some((scale, parts)))
-}
-
-/// Makes or drops tables, all or none of them where the engine can.
-fn change_tables(
-    engine: &dyn Engine,
-    session: &mut dyn Session,
-    work: impl FnOnce(&mut dyn Session) -> Result<()>,
-) -> Result<()> {
-    if engine.capabilities().transactional_ddl { in_transaction(session, work) } else { work(session) }
 }
 
 /// Loads a part and commits it together with its row in [`LOADED`], so that it is there as a whole or not at all.
@@ -177,9 +176,13 @@ fn make_indexes(
     table: &Table,
     shared: &Shared<'_>,
 ) -> Result<()> {
+    let date = dialect.partition_key(session, table)?;
     for (number, (name, columns)) in table.index_names().enumerate() {
         shared.go_on()?;
-        let Some(statement) = dialect.create_index(table, number, &name, columns) else { continue };
+        // Without the partitions' column a key cannot be unique over all of them.
+        let date = date.as_deref().filter(|_| number == 0);
+        let columns: Vec<&str> = columns.iter().copied().chain(date).collect();
+        let Some(statement) = dialect.create_index(table, number, &name, &columns) else { continue };
         if !has_index(session, dialect, table, &name)? {
             session.run(&statement).map_err(|error| error.context(&format!("creating index {name}")))?;
         }

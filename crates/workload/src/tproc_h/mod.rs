@@ -3,6 +3,7 @@
 //! The data are dbgen's, from the crate `tpchgen`. Each answer is brought into a form that all engines share; its digest is in the
 //! result, and at scale factor 1 it is compared with the published answer.
 
+mod analysis;
 mod answer;
 mod check;
 mod data;

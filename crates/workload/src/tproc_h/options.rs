@@ -73,6 +73,7 @@ impl fmt::Display for Scale {
 }
 
 /// What a user can choose.
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Options {
@@ -85,7 +86,7 @@ pub struct Options {
     /// scale factor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
-    /// Query sets of each virtual user, in the `hammerdb` profile.
+    /// Query sets of each virtual user, in the `hammerdb` profile. 0, for a tenant of a scenario: until the load is stopped.
     pub query_sets: u32,
     /// The queries to run; empty runs all 22.
     pub queries: Vec<u8>,
@@ -94,6 +95,10 @@ pub struct Options {
     /// Whether the parameters are those of the validation run, and the answers are compared with the published ones where
     /// there are any (scale factor 1, data as loaded).
     pub validate: bool,
+    /// Whether the queries are not executed once more behind the load, for what their plans do.
+    pub no_analyze: bool,
+    /// Whether orders and their lines are built with partitions by year.
+    pub partition: bool,
     /// Connections that load; none depends on engine and cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loaders: Option<u32>,
@@ -109,6 +114,8 @@ impl Default for Options {
             queries: Vec::new(),
             no_refresh: false,
             validate: false,
+            no_analyze: false,
+            partition: false,
             loaders: None,
         }
     }
@@ -168,7 +175,7 @@ impl Options {
         }
         let ranges = [
             ("streams", self.streams, 0),
-            ("query sets", Some(self.query_sets), 1),
+            ("query sets", Some(self.query_sets), 0),
             ("loaders", self.loaders, 1),
         ];
         for (what, number, low) in ranges {

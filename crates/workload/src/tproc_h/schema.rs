@@ -182,6 +182,15 @@ impl Table {
         self.columns.iter().map(|column| (column.name, kind(column))).collect()
     }
 
+    /// The date by which it is partitioned, if partitions are asked for.
+    pub(crate) fn partition_date(&self) -> Option<&'static str> {
+        match self.id {
+            Name::Orders => Some("o_orderdate"),
+            Name::LineItem => Some("l_shipdate"),
+            _ => None,
+        }
+    }
+
     /// Names and columns of its indexes: that of the primary key first.
     pub(crate) fn index_names(&self) -> impl Iterator<Item = (String, &'static [&'static str])> {
         let rest = self.indexes.iter().enumerate();

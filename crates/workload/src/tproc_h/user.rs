@@ -7,7 +7,7 @@ use kelvin_database::{Error, ErrorClass, Result, Session};
 use kelvin_measure::query::{AnswerState, QueryExecution, QueryPlan, QueryTest};
 use kelvin_measure::{Clock, Counters, Nanos, TransactionOutcome};
 
-use super::answer::{Answer, digest_of};
+use super::answer::Answer;
 use super::dialect::Dialect;
 use super::ledger::Ledger;
 use super::query::{self, Parameters};
@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub(super) validate: bool,
     /// Whether the answers to those are published for these data.
     pub(super) has_published: bool,
+    /// Of users whose query sets do not end by themselves, their number: a set's parameters are so many draws after those before.
+    pub(super) endless: Option<u32>,
     /// The steps, in the order of the workload's kinds.
     pub(super) kinds: Vec<Step>,
     pub(super) ledger: Arc<Ledger>,
@@ -144,6 +146,16 @@ impl User {
 }
 
 impl User {
+    /// Begins another set of the same queries with other parameters, if there is one.
+    fn repeat(&mut self) {
+        let Some(users) = self.shared.endless else { return };
+        for planned in &mut self.steps {
+            let draw = planned.step.draw.wrapping_add(users);
+            *planned = plan(&self.shared, PlannedStep { draw, ..planned.step });
+        }
+        self.begun = 0;
+    }
+
     /// The step that has failed is not repeated any more.
     fn give_up(&mut self) {
         if let Some(failed) = self.failed.take() {
@@ -169,11 +181,7 @@ fn plan(shared: &Shared, step: PlannedStep) -> Planned {
         return Planned { step, parameters: None, sql: Err(String::new()), plan: None };
     };
     let scale = shared.scale.factor();
-    let parameters = if shared.validate {
-        Parameters::for_validation(number, scale)
-    } else {
-        Parameters::draw(number, scale, shared.seed, step.draw)
-    };
+    let parameters = Parameters::for_run(number, scale, (shared.seed, step.draw), shared.validate);
     let sql = query::sql(number, shared.dialect, &parameters).map_err(|error| error.to_string());
     Planned { step, parameters: Some(parameters), sql, plan: None }
 }
@@ -188,17 +196,19 @@ impl VirtualUser for User {
         for planned in &mut self.steps {
             let (Step::Query(_), Ok(sql)) = (planned.step.step, &planned.sql) else { continue };
             // What cannot be explained fails when it is run.
-            let text = match self.shared.dialect.plan(session, sql) {
+            planned.plan = match self.shared.dialect.plan(session, sql) {
                 Err(error) if session.is_broken() => return Err(error),
                 explained => explained.unwrap_or_default(),
             };
-            planned.plan = text.map(|text| QueryPlan { digest: digest_of(&text), text });
         }
         Ok(())
     }
 
     fn next(&mut self) -> NextTransaction {
         self.give_up();
+        if self.begun == self.steps.len() {
+            self.repeat();
+        }
         // Never beyond the last: the driver asks whether there is one.
         self.begun = (self.begun + 1).min(self.steps.len());
         let step = self.steps[self.begun - 1].step.step;
@@ -207,7 +217,7 @@ impl VirtualUser for User {
     }
 
     fn has_ended(&self) -> bool {
-        self.begun >= self.steps.len()
+        self.begun >= self.steps.len() && self.shared.endless.is_none()
     }
 
     fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome> {
@@ -278,6 +288,7 @@ mod tests {
             seed: 1,
             validate: false,
             has_published: false,
+            endless: None,
             kinds: vec![Step::Insert, Step::Delete],
             ledger: Arc::default(),
             clock: clock.clone(),

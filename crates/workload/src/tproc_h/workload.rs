@@ -1,16 +1,19 @@
 //! The workload as the driver sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kelvin_database::{Engine, Error, Result, Session};
 use kelvin_measure::event::{AuditLine, CheckLine};
 use kelvin_measure::query::{QueryExecution, QueryTest};
+use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::{Clock, labels};
 use tpchgen::text::TextPool;
 
+use super::analysis::{self, Queries};
 use super::check::has_published;
 use super::query::order_of_stream;
-use super::schema::TABLES;
+use super::schema::{Name, TABLES, table};
 use super::state::{BUILD, LOADED, State};
 use super::user::{PlannedStep, Shared, Step, User};
 use super::{TprocH, check, dialect, load};
@@ -67,6 +70,13 @@ impl Workload for TprocH {
                 .with_help("leave out the refresh functions: --no-refresh"));
         }
         let mut notes = Vec::new();
+        let date = dialect.partition_key(session.as_mut(), table(Name::LineItem))?;
+        if let Some(date) = &date {
+            notes.push(format!("lineitem is partitioned by {date}"));
+        } else if self.options.partition {
+            return Err(Error::usage("the data are not partitioned")
+                .with_help("leave out --partition, or drop the data: kelvin drop tproc-h"));
+        }
         if state.is_ours {
             notes.extend(
                 load::missing_indexes(session.as_mut(), dialect)?
@@ -177,6 +187,7 @@ impl Workload for TprocH {
             seed,
             validate: self.options.validate,
             has_published: self.options.validate && has_published(state),
+            endless: (self.options.query_sets == 0).then(|| range.total()),
             kinds: self.steps.clone(),
             ledger: Arc::clone(&self.ledger),
             clock: clock.clone(),
@@ -188,6 +199,27 @@ impl Workload for TprocH {
                 Box::new(User::new(&shared, test, &steps)) as Box<dyn VirtualUser>
             })
             .collect()
+    }
+
+    fn analyze(
+        &self,
+        engine: &dyn Engine,
+        (seed, timeout): (u64, Duration),
+        (progress, stop): (&dyn BuildProgress, &Stop),
+        each: &mut dyn FnMut(QueryAnalysis),
+    ) -> Result<()> {
+        let Some((state, dialect)) = &self.found else { return Ok(()) };
+        if self.options.no_analyze || !dialect.can_analyze() {
+            return Ok(());
+        }
+        let mut numbers = self.options.chosen();
+        let unanswered = self.ledger.unanswered();
+        numbers.retain(|number| !unanswered.contains(&Step::Query(*number).name()));
+        // The first stream's, or those of the first user's first set.
+        let draw = u32::from(self.options.profile == Profile::Hammerdb);
+        let validate = self.options.validate;
+        let queries = Queries { numbers, scale: state.scale, seed, draw, validate };
+        analysis::analyze(engine, *dialect, (&queries, timeout), (progress, stop), each)
     }
 
     fn take_executions(&self) -> Vec<QueryExecution> {
@@ -226,7 +258,8 @@ impl TprocH {
         };
         if self.options.profile == Profile::Hammerdb {
             let (user, order) = (number + 1, if total == 1 { 0 } else { number + 1 });
-            let sets = (0..self.options.query_sets).flat_map(|set| queries(user, set * total + user, order));
+            let sets =
+                (0..self.options.query_sets.max(1)).flat_map(|set| queries(user, set * total + user, order));
             return (QueryTest::QuerySets, sets.collect());
         }
         let refresh = |step, stream| PlannedStep { step, stream, draw: 0 };

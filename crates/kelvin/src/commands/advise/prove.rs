@@ -17,13 +17,14 @@ use kelvin_lab::live::Live;
 use kelvin_lab::open::{self, Opened, Purpose};
 use kelvin_lab::repeat::RepeatEnd;
 use kelvin_lab::{bench as benches, directories};
-use kelvin_measure::text::{count, trimmed_percent};
+use kelvin_measure::text::{self, count, trimmed_percent};
+use kelvin_report::{RunReport, TriedChange};
 use kelvin_run::Spec;
 use kelvin_run::spec::{Build, Reset, ResetMethod, Span};
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
 use kelvin_workload::Stop;
 
-use super::{Advice, answer, candidates, evidence, gain};
+use super::{Advice, answer, candidates, gain};
 use crate::args::{AdviseArgs, Global, Tried};
 use crate::commands::{ab as command_ab, confirm, groups, repeat, snapshot};
 use crate::exit::{Code, describe};
@@ -41,17 +42,23 @@ struct Step {
 }
 
 enum Outcome {
-    Compared { group: GroupId, summary: Box<AbSummary>, proof: Proof, kept: bool },
+    Compared { group: GroupId, summary: Box<AbSummary>, proof: Proof, waits: Vec<String>, kept: bool },
     Failed(String),
 }
 
 /// Tries changes and prints what came of them. Settings, statements and data are put back, however it ends.
-pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: &Tried) -> Result<Code> {
+pub(super) fn prove(
+    args: &AdviseArgs,
+    global: &Global,
+    run: RunId,
+    advice: &Advice,
+    tried: &Tried,
+) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = live::for_run(global.quiet, false);
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open(&path)?;
-    let mut spec = spec_of(&store, advice.run, args)?;
+    let mut spec = spec_of(&store, run, args)?;
     let journal = directories::settings_journal(&spec.target.target()?, directories::ADVICE)?;
     for change in recover(&journal, &access()?, &mut |text| live.message(text))?.changes {
         live.message(&format!("put back, because an earlier command was killed: {change}"));
@@ -65,7 +72,7 @@ pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: 
     };
     let mut session = Session {
         args,
-        run: advice.run,
+        run,
         store: &store,
         journal,
         spec,
@@ -75,9 +82,16 @@ pub(super) fn prove(args: &AdviseArgs, global: &Global, advice: &Advice, tried: 
         steps: Vec::new(),
     };
     let ended = session.all(pending, *tried == Tried::All, &mut *live);
-    let (steps, run) = (std::mem::take(&mut session.steps), session.run);
+    let steps = std::mem::take(&mut session.steps);
     let put_back = saved.map_or(Ok(()), |saved| saved.put_back(&mut *live));
-    out::write(&render(run, &steps, &paths::kelvin_command(&path)))?;
+    // What was not put back is said before a reader of the answer who went away is.
+    let written = out::write(&render(run, &steps, &paths::kelvin_command(&path)));
+    let code = outcome(ended, put_back, &steps, &mut *live)?;
+    written.map(|()| code)
+}
+
+/// The exit code; of two errors the second one is said here.
+fn outcome(ended: Result<Code>, put_back: Result<()>, steps: &[Step], live: &mut dyn Live) -> Result<Code> {
     match (ended, put_back) {
         (Err(first), Err(error)) => {
             live.message(&describe(&error));
@@ -164,6 +178,7 @@ impl Session<'_> {
 
     /// A comparison of what was accepted with the same and the change.
     fn compare(&mut self, next: &Remedy, live: &mut dyn Live) -> Result<(Outcome, RepeatEnd)> {
+        let began = Instant::now();
         let comparison = Comparison::of(&self.accepted, next)?;
         let plan = self.plan(next);
         let group = self.store.begin_group(&NewGroup {
@@ -206,11 +221,26 @@ impl Session<'_> {
         let proof = Proof::of(&summary);
         let confirmed = proof.verdict == ProofVerdict::Confirmed;
         let kept = confirmed && next.is_allowed();
-        live.message(&format!("{}: {}", next.title, answer(&proof)));
+        let tried = TriedChange {
+            group: group.0,
+            finding: next.finding.into(),
+            title: next.title.clone(),
+            bound: gain(next.gain()),
+            answer: answer(&proof),
+            others: side_effects(&summary),
+            waits: command_ab::waits_that_changed(self.store, &plan, &summary)?,
+            cost: format!(
+                "{} in {}",
+                text::count(self.store.members(group)?.len(), "run"),
+                text::short_seconds(began.elapsed().as_secs_f64())
+            ),
+        };
+        self.store.set_answer(group, &serde_json::to_value(&tried)?)?;
+        live.message(&format!("{}: {} ({})", next.title, tried.answer, tried.cost));
         if confirmed && !kept {
             live.message("it is not within the rules: the next changes are tried without it");
         }
-        Ok((Outcome::Compared { group, summary, proof, kept }, ended))
+        Ok((Outcome::Compared { group, summary, proof, waits: tried.waits, kept }, ended))
     }
 
     fn plan(&self, next: &Remedy) -> AbPlan {
@@ -241,8 +271,7 @@ impl Session<'_> {
         let Some(last) = members.iter().rev().find(|one| one.slot.treatment.starts_with('B')) else {
             return Ok(None);
         };
-        let (evidence, _) = evidence(self.store, last.run)?;
-        let mut next = candidates(&evidence);
+        let mut next = candidates(&RunReport::load(self.store, last.run)?);
         if self.args.within_rules {
             next.retain(Remedy::is_allowed);
         }
@@ -360,7 +389,7 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
         let mut say = |words: &str| out::wrapped(&mut text, words, 5, 7, super::WIDTH);
         match outcome {
             Outcome::Failed(why) => say(&format!("could not be tried: {why}")),
-            Outcome::Compared { group, summary, proof, kept } => {
+            Outcome::Compared { group, summary, proof, waits, kept } => {
                 let kept = if *kept { "; kept for the next changes" } else { "" };
                 say(&format!("{}{kept}", answer(proof)));
                 let shown = summary.comparisons.first().map_or(f64::NAN, |one| one.confidence);
@@ -378,6 +407,9 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
                 let aside = side_effects(summary);
                 if !aside.is_empty() {
                     say(&format!("other figures: {aside}"));
+                }
+                for wait in waits {
+                    say(wait);
                 }
             }
         }

@@ -28,7 +28,7 @@ fn the_list_has_bounds_rules_and_answers() {
     };
     let forbidden = Rules::Forbidden { why: "TPC-C 3.5: a committed transaction must survive a failure" };
     let advice = Advice {
-        run: RunId(17),
+        run: Some(RunId(17)),
         what: "tproc-c on PostgreSQL 15".into(),
         lines: vec![
             line(
@@ -54,6 +54,6 @@ fn the_list_has_bounds_rules_and_answers() {
         (json["changes"][1]["number"].as_i64(), json["changes"][2]["gain"].is_null()),
         (Some(2), true)
     );
-    let none = Advice { run: RunId(3), what: "scan".into(), lines: Vec::new(), forbidden: 2 };
+    let none = Advice { run: Some(RunId(3)), what: "scan".into(), lines: Vec::new(), forbidden: 2 };
     assert!(none.text().unwrap().contains("2 left out"));
 }

@@ -12,7 +12,7 @@ use kelvin_trace::cache::{
 };
 use serde::Serialize;
 
-use crate::args::{TraceCacheArgs, TracePolicy};
+use crate::args::{Global, TraceCacheArgs, TracePolicy};
 use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
@@ -25,14 +25,14 @@ const SIZES: u64 = 10;
 const MOST_ACCESSES: u64 = 1_000_000_000;
 
 /// Reads, computes and prints.
-pub(super) fn cache(args: &TraceCacheArgs) -> Result<Code> {
+pub(super) fn cache(args: &TraceCacheArgs, global: &Global) -> Result<Code> {
     if !args.block.is_power_of_two() || !(512..=1 << 26).contains(&args.block) {
         bail!("a --block of {} is not a power of two between 512 and 64m", args.block);
     }
     if args.sampled_only && args.sample >= 1.0 {
         bail!("--sampled-only needs a --sample below 1");
     }
-    let trace = super::read(&args.trace)?;
+    let trace = super::read(&args.trace, global)?;
     let prediction = predict(&trace, args)?;
     document::print(&prediction, args.format.format())?;
     Ok(Code::Success)

@@ -5,20 +5,27 @@ use std::io::BufWriter;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use kelvin_database::Engine;
+use kelvin_lab::open::Purpose;
 use kelvin_measure::text::{binary, count, nanos, plain_percent, seconds, whole};
+use kelvin_observe::engine;
+use kelvin_run::spec::TargetName;
+use kelvin_trace::attribution::relation_object;
 use kelvin_trace::capture::{Capture, CaptureOptions};
 use kelvin_trace::file::Recording;
 use kelvin_workload::Stop;
 
 use crate::args::{Global, TraceRecordArgs};
 use crate::exit::Code;
+use crate::measure::open;
 use crate::{out, signal};
 
 /// Between two readings of the kernel's buffers: 4 MiB of a processor last for 30,000 requests.
-const PAUSE: Duration = Duration::from_millis(20);
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 /// Completions come a moment after the command's end.
 const AFTER: Duration = Duration::from_millis(100);
 
@@ -26,6 +33,11 @@ const AFTER: Duration = Duration::from_millis(100);
 pub(super) fn record(args: &TraceRecordArgs, global: &Global) -> Result<Code> {
     if args.buffer < 64 << 10 || args.buffer > 1 << 30 {
         bail!("a --buffer of {} is not between 64k and 1g", binary(args.buffer));
+    }
+    for directory in &args.files {
+        if !directory.is_dir() {
+            bail!("--files {}: not a directory", directory.display());
+        }
     }
     let path = args.output.as_path();
     let mut open = File::options();
@@ -51,10 +63,12 @@ pub(super) fn record(args: &TraceRecordArgs, global: &Global) -> Result<Code> {
 
 fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(Recording, Code)> {
     let options = CaptureOptions {
-        device: args.device.clone(),
+        devices: args.device.clone(),
         buffer_kib: args.buffer >> 10,
         most_bytes: args.most_bytes,
+        files: (!args.no_files).then(|| args.files.clone()),
     };
+    let catalogue = args.target.as_ref().map(|target| Catalogue::open(target, global)).transpose()?;
     let program = args.command.first().cloned();
     let stop = signal::listen_saying("kelvin: ending the recording; Ctrl-C again to stop now")?;
     let capture = Capture::start(&options, program.clone(), BufWriter::with_capacity(1 << 17, file))?;
@@ -76,7 +90,7 @@ fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(R
     if !global.quiet && child.is_none() && args.duration.is_none() {
         out::note("kelvin: recording; Ctrl-C ends it");
     }
-    let followed = follow(capture, args, &stop, child.as_mut());
+    let followed = follow(capture, args, &stop, child.as_mut(), catalogue);
     let Some(mut child) = child else {
         // Without a command, Ctrl-C is how a recording ends.
         return followed.map(|recording| (recording, Code::Success));
@@ -104,6 +118,7 @@ fn follow(
     args: &TraceRecordArgs,
     stop: &Stop,
     mut child: Option<&mut Child>,
+    catalogue: Option<Catalogue>,
 ) -> Result<Recording> {
     let mut over = None;
     loop {
@@ -124,6 +139,9 @@ fn follow(
         }
         std::thread::sleep(PAUSE);
     }
+    if let Some(catalogue) = catalogue {
+        capture.name_objects(&catalogue.names())?;
+    }
     let (recording, _) = capture.finish()?;
     if recording.full {
         out::warning(&format!(
@@ -132,6 +150,42 @@ fn follow(
         ));
     }
     Ok(recording)
+}
+
+/// A database whose catalogue names files.
+struct Catalogue {
+    engine: Arc<dyn Engine>,
+    names: Vec<(String, String, String)>,
+}
+
+impl Catalogue {
+    /// Connects, and reads the names of now.
+    fn open(target: &TargetName, global: &Global) -> Result<Self> {
+        let mut tell = |text: &str| {
+            if !global.quiet {
+                out::note(text);
+            }
+        };
+        let engine = open(target, Purpose::Existing, &mut tell)?.engine;
+        let names = engine::file_names(engine.as_ref())?;
+        Ok(Self { engine, names })
+    }
+
+    /// The names of the beginning and of now: TRUNCATE and REINDEX give relations other files.
+    fn names(mut self) -> Vec<(String, String)> {
+        match engine::file_names(self.engine.as_ref()) {
+            Ok(names) => self.names.extend(names),
+            Err(error) => {
+                out::warning(&format!("the catalogue was not read at the end of the recording: {error}"));
+            }
+        }
+        let named =
+            |(database, node, name): (String, String, String)| (relation_object(&database, &node), name);
+        let mut names: Vec<(String, String)> = self.names.into_iter().map(named).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
 }
 
 /// Asks a command to end, unless it has ended.
@@ -161,6 +215,9 @@ fn report(path: &Path, recording: &Recording, size: u64) -> Result<()> {
             nanos(recording.cpu as f64 / requests as f64),
             plain_percent(recording.cpu as f64 / recording.lasted.max(1) as f64),
         );
+    }
+    if recording.files_cpu > 0 {
+        text += &format!("{} of CPU to look up files\n", nanos(recording.files_cpu as f64));
     }
     text += &super::table::checks(recording);
     out::write(&text)?;

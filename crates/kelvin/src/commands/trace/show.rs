@@ -4,34 +4,37 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use kelvin_report::table::{Table, number};
+use kelvin_trace::attribution::{Attribution, attribution};
 use kelvin_trace::blender::{self, Blend};
 use kelvin_trace::stream::{Profile, profiles};
 use kelvin_trace::{Request, Trace, import};
 
 use super::table;
-use crate::args::TraceShowArgs;
+use crate::args::{Global, TraceShowArgs};
 use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
 
 /// Reads, describes and prints.
-pub(super) fn show(args: &TraceShowArgs) -> Result<Code> {
+pub(super) fn show(args: &TraceShowArgs, global: &Global) -> Result<Code> {
     if let Some([change, _]) = args.what_if.as_deref()
         && change != "merge"
     {
         bail!("--what-if {change} is not known; write --what-if merge A,B,C");
     }
-    let trace = super::read(&args.trace)?;
+    let trace = super::read(&args.trace, global)?;
     let format = args.format.format();
     if let Some([_, streams]) = args.what_if.as_deref() {
         let merged = merged(&trace, streams, args.trace.most)?;
         let blend = blender::blend(&merged);
         let profiles = profiles(&merged);
-        document::print(&Streams { trace: &merged, profiles, blend, width: out::width() }, format)?;
+        let streams = Streams { trace: &merged, profiles, blend, attribution: None, width: out::width() };
+        document::print(&streams, format)?;
         return Ok(Code::Success);
     }
     let (profiles, blend) = (profiles(&trace), blender::blend(&trace));
-    document::print(&Streams { trace: &trace, profiles, blend, width: out::width() }, format)?;
+    let attribution = attribution(&trace);
+    document::print(&Streams { trace: &trace, profiles, blend, attribution, width: out::width() }, format)?;
     Ok(Code::Success)
 }
 
@@ -60,12 +63,13 @@ struct Streams<'a> {
     trace: &'a Trace,
     profiles: Vec<Profile>,
     blend: Blend,
+    attribution: Option<Attribution>,
     width: usize,
 }
 
 impl Document for Streams<'_> {
     fn text(&self) -> Result<String> {
-        Ok(table::render(self.trace, &self.profiles, &self.blend, self.width))
+        Ok(table::render(self.trace, &self.profiles, &self.blend, self.attribution.as_ref(), self.width))
     }
 
     fn records(&self) -> Result<Vec<String>> {
@@ -79,6 +83,7 @@ impl Document for Streams<'_> {
             "notes": trace.notes,
             "streams": self.profiles,
             "blender": self.blend,
+            "attribution": self.attribution,
         });
         Ok(vec![serde_json::to_string(&record)?])
     }

@@ -6,6 +6,7 @@ use kelvin_measure::text::{
     NONE, binary, count, cut, latency, number, percent, rate, seconds, three_figures, whole,
 };
 use kelvin_trace::Trace;
+use kelvin_trace::attribution::{Attribution, ObjectShare};
 use kelvin_trace::blender::Blend;
 use kelvin_trace::file::Recording;
 use kelvin_trace::stream::{Distribution, Profile, Scope};
@@ -45,8 +46,17 @@ pub(super) fn checks(recording: &Recording) -> String {
 }
 
 /// All of it.
-pub(super) fn render(trace: &Trace, profiles: &[Profile], blend: &Blend, width: usize) -> String {
+pub(super) fn render(
+    trace: &Trace,
+    profiles: &[Profile],
+    blend: &Blend,
+    attribution: Option<&Attribution>,
+    width: usize,
+) -> String {
     let mut text = heading(trace, width);
+    if let Some(attribution) = attribution {
+        objects(&mut text, attribution, width);
+    }
     streams(&mut text, profiles);
     operations(&mut text, profiles);
     places(&mut text, trace, profiles);
@@ -112,6 +122,41 @@ fn streams(text: &mut String, profiles: &[Profile]) {
             profile.category.arrivals.name()
         );
     }
+}
+
+/// What the bytes belong to.
+fn objects(text: &mut String, attribution: &Attribution, width: usize) {
+    const LISTED: usize = 20;
+    const WIDE: usize = 46;
+    let _ = writeln!(
+        text,
+        "\n{:<WIDE$}{:>9}{:>10}{:>10}{:>8}",
+        "Objects", "requests", "read", "written", "share"
+    );
+    for class in &attribution.classes {
+        let of_class = |text: &mut String, name: &str, part: &ObjectShare| {
+            let (read, written) = (binary(part.read), binary(part.written));
+            let _ = writeln!(
+                text,
+                "{:<WIDE$}{:>9}{read:>10}{written:>10}{:>8}",
+                cut(name, WIDE - 1),
+                whole(part.requests),
+                percent(part.share)
+            );
+        };
+        of_class(text, &class.name, class);
+        let listed = attribution.objects.iter().take(LISTED).filter(|object| object.class == class.class);
+        for object in listed.filter(|object| object.share >= 0.001) {
+            of_class(text, &format!("  {}", object.name), object);
+        }
+    }
+    let mut words = format!("{} of the bytes belong to these", percent(attribution.attributed));
+    if !attribution.unattributed.is_empty() {
+        let sender = |(name, share): &(String, f64)| format!("{name} {}", percent(*share));
+        let senders: Vec<String> = attribution.unattributed.iter().map(sender).collect();
+        words += &format!("; the rest to no file that is known, sent by: {}", senders.join(", "));
+    }
+    wrapped(text, &format!("{words}."), 0, 2, width);
 }
 
 fn operations(text: &mut String, profiles: &[Profile]) {

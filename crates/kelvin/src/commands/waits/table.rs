@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use kelvin_measure::text::cut;
-use kelvin_observe::activity::{BlockedSession, EventRow, FileRow, Latency};
+use kelvin_observe::activity::{BlockedSession, EventRow, FileRow, LatchKind, LatchRow, Latency};
 
 use super::Waits;
 use crate::out::wrapped;
@@ -51,6 +51,7 @@ pub(super) fn render(waits: &Waits<'_>, most: usize) -> String {
     statements(&mut text, waits);
     background(&mut text, waits);
     files(&mut text, waits);
+    latches(&mut text, waits);
     not_seen(&mut text, waits);
     if text.lines().count() <= most {
         return text;
@@ -285,6 +286,39 @@ fn file(one: &FileRow, seconds: f64, name: usize, wide: bool) -> String {
         rate(&one.syncs),
         mean(&one.syncs)
     )
+}
+
+/// Latches, then spinlocks: of the latter the spins are CPU time, and the sleep is between them.
+fn latches(text: &mut String, waits: &Waits<'_>) {
+    let all = &waits.report.latches;
+    if all.is_empty() {
+        return;
+    }
+    let name = waits.width.saturating_sub(46).clamp(20, 60);
+    let _ = writeln!(
+        text,
+        "\n{:<name$}{:>9}{:>9}{:>9}{:>10}{:>9}",
+        "Latches and spinlocks", "waits/s", "mean ms", "ms/s", "spins/s", "backoffs"
+    );
+    let rate = |count: f64| count / waits.report.seconds.max(1e-9);
+    for kind in [LatchKind::Latch, LatchKind::Spinlock] {
+        let of_kind: Vec<&LatchRow> = all.iter().filter(|one| one.kind == kind).collect();
+        for one in of_kind.iter().take(ROWS) {
+            let line = format!(
+                "{:<name$}{:>9}{:>9}{:>9}{:>10}{:>9}",
+                shortened(&format!("{} {}", kind.word(), one.name), name - 1),
+                figure(Some(rate(one.waits))),
+                figure((one.waits > 0.0).then(|| one.wait_ms / one.waits)),
+                figure(Some(rate(one.wait_ms))),
+                figure(one.spins.map(rate)),
+                figure(one.backoffs.map(rate))
+            );
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        if of_kind.len() > ROWS {
+            let _ = writeln!(text, "and {} more {}", of_kind.len() - ROWS, kind.plural());
+        }
+    }
 }
 
 fn not_seen(text: &mut String, waits: &Waits<'_>) {

@@ -39,7 +39,10 @@ function take(message) {
   }
   const planned = message.phase === "measure" && message.planned_s ? " of " + number(message.planned_s) : "";
   const where = second < 0 ? "ramp-up, " + -second + " s before the measured window" : "second " + (second + 1) + planned;
-  const text = `Running: ${names[message.phase] || message.phase || ""}, ${where}, ${message.users} users. Last second: ${number(seconds.headline[last])} ${data.headline}, p99 ${number(seconds.p99[last] ?? seconds.p95[last] ?? seconds.p50[last])} ${data.unit}. ${number(message.errors)} errors.`;
+  // The tenants of a scenario have no common sum.
+  const tenants = (data.scenario && seconds.sources) || [];
+  const done = tenants.length ? tenants.map((one) => `${one.name} ${number(one.headline[last])}`).join(", ") + ` per ${data.per}` : `${number(seconds.headline[last])} ${data.headline}, p99 ${number(seconds.p99[last] ?? seconds.p95[last] ?? seconds.p50[last])} ${data.unit}`;
+  const text = `Running: ${names[message.phase] || message.phase || ""}, ${where}, ${message.users} users. Last second: ${done}. ${number(message.errors)} errors.`;
   // Once in ten seconds is often enough to be read aloud.
   bar.setAttribute("aria-live", performance.now() - spoken > 10000 ? "polite" : "off");
   if (performance.now() - spoken > 10000) spoken = performance.now();

@@ -97,8 +97,8 @@ fn a_transaction_takes_as_few_round_trips_as_its_data_allow() {
         let (port, round_trips) = proxy(server.port());
         let url = format!("postgres://postgres@127.0.0.1:{port}/loaded");
         let mut session = PostgresEngine::new(Config::parse(&url).unwrap()).connect().unwrap();
-        let mut executor =
-            executor(Profile::Spec, Driven::new(of_engine(EngineKind::Postgres).unwrap(), calls), 2);
+        let driven = Driven::new(of_engine(session.engine()).unwrap(), calls);
+        let mut executor = executor(Profile::Spec, driven, 2);
         executor.prepare(session.as_mut()).unwrap();
         for (transaction, pipelined) in &transactions {
             let before = round_trips.load(Ordering::SeqCst);

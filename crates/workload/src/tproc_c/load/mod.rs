@@ -182,7 +182,7 @@ fn begin(
 }
 
 /// Makes or drops tables, all or none of them where the engine can.
-fn change_tables(
+pub(crate) fn change_tables(
     engine: &dyn Engine,
     session: &mut dyn Session,
     work: impl FnOnce(&mut dyn Session) -> Result<()>,

@@ -2,12 +2,15 @@
 
 mod mysql;
 mod postgres;
+mod postgres_analysis;
 mod sqlite;
 mod sqlserver;
 
 use std::fmt::Debug;
 
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+use kelvin_measure::query::QueryPlan;
+use kelvin_measure::query_analysis::QueryAnalysis;
 
 use super::Options;
 use super::schema::Table;
@@ -40,6 +43,17 @@ pub(crate) trait Dialect: Debug + Send + Sync {
 
     /// The statement that makes a table.
     fn create_table(&self, table: &Table) -> String;
+
+    /// The statements that make a table with partitions by the year of its date; none where it has no date or the engine's tables
+    /// are not partitioned.
+    fn create_partitioned(&self, _table: &Table) -> Option<Vec<String>> {
+        None
+    }
+
+    /// The column by which an existing table is partitioned.
+    fn partition_key(&self, _session: &mut dyn Session, _table: &Table) -> Result<Option<String>> {
+        Ok(None)
+    }
 
     /// The statement that makes an index of a table; the first one is the primary key. None where the table is made with it.
     fn create_index(&self, table: &Table, number: usize, name: &str, columns: &[&str]) -> Option<String>;
@@ -124,8 +138,18 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         None
     }
 
-    /// The plan of a query as text; none where the engine's plans are not read.
-    fn plan(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<String>> {
+    /// The plan of a query; none where the engine's plans are not read.
+    fn plan(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<QueryPlan>> {
+        Ok(None)
+    }
+
+    /// Whether [`Dialect::analyze_query`] says anything.
+    fn can_analyze(&self) -> bool {
+        false
+    }
+
+    /// Executes a query for what its plan does; none where the engine cannot be asked.
+    fn analyze_query(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<QueryAnalysis>> {
         Ok(None)
     }
 }

@@ -1,14 +1,20 @@
 //! TPROC-H on PostgreSQL.
 
+use kelvin_database::postgres::explain::Plan;
 use kelvin_database::{EngineKind, Error, Result, Session};
+use kelvin_measure::query::QueryPlan;
+use kelvin_measure::query_analysis::QueryAnalysis;
 
-use super::{Common, Dialect, common};
+use super::{Common, Dialect, common, postgres_analysis as analysis};
 use crate::Stop;
 use crate::tproc_c::load::postgres as load;
 use crate::tproc_h::schema::{Table, standard_type};
 
 #[derive(Debug)]
 pub(super) struct Postgres;
+
+/// Those of the orders' and the lines' dates (TPC-H clause 4.2.2.12).
+const YEARS: std::ops::RangeInclusive<i32> = 1992..=1998;
 
 impl Dialect for Postgres {
     fn common(&self) -> Result<&'static dyn Common> {
@@ -17,6 +23,26 @@ impl Dialect for Postgres {
 
     fn create_table(&self, table: &Table) -> String {
         table.create(|kind| standard_type(kind, ""), false, "")
+    }
+
+    fn create_partitioned(&self, table: &Table) -> Option<Vec<String>> {
+        let (name, date) = (table.name, table.partition_date()?);
+        let parent =
+            table.create(|kind| standard_type(kind, ""), false, &format!(" partition by range ({date})"));
+        let years = YEARS.map(|year| {
+            let next = year + 1;
+            format!("create table {name}_{year} partition of {name} for values from ('{year}-01-01') to ('{next}-01-01')")
+        });
+        Some(std::iter::once(parent).chain(years).collect())
+    }
+
+    fn partition_key(&self, session: &mut dyn Session, table: &Table) -> Result<Option<String>> {
+        let rows = session.query(&format!(
+            "select attname::text from pg_catalog.pg_partitioned_table join pg_catalog.pg_attribute \
+             on attrelid = partrelid and attnum = partattrs[0] where partrelid = to_regclass('{}')",
+            table.name
+        ))?;
+        Ok(rows.texts(0)?.pop())
     }
 
     fn create_index(&self, table: &Table, number: usize, name: &str, columns: &[&str]) -> Option<String> {
@@ -53,8 +79,19 @@ impl Dialect for Postgres {
         format!("cast(extract(year from {date}) as integer)")
     }
 
-    fn plan(&self, session: &mut dyn Session, sql: &str) -> Result<Option<String>> {
-        let rows = session.query(&format!("explain (costs off) {sql}"))?;
-        Ok(Some(rows.texts(0)?.join("\n")))
+    fn plan(&self, session: &mut dyn Session, sql: &str) -> Result<Option<QueryPlan>> {
+        let mut explain = |options: &str| -> Result<String> {
+            Ok(session.query(&format!("explain ({options}) {sql}"))?.texts(0)?.join("\n"))
+        };
+        let (text, json) = (explain("costs off")?, explain("verbose, format json")?);
+        Ok(Plan::parse(&json).map(|plan| QueryPlan { digest: analysis::hash(&plan), text }))
+    }
+
+    fn can_analyze(&self) -> bool {
+        true
+    }
+
+    fn analyze_query(&self, session: &mut dyn Session, sql: &str) -> Result<Option<QueryAnalysis>> {
+        analysis::analyze(session, sql).map(Some)
     }
 }

@@ -1,17 +1,13 @@
 //! The substitution parameters of the queries: drawn by the specification's rules (TPC-H clauses 2.4.1 to 2.4.22), or those of
 //! its validation run.
 //!
-//! They are drawn with Kelvin's own generator from the run's seed, the stream and the query: not the values that qgen prints
-//! for the same seed.
+//! They are drawn as the specification's tool qgen draws them: equal seeds give equal parameters. Which numbers it draws, and in which
+//! order, follows from statements that were published with their seeds.
 
-use kelvin_measure::Random;
 use tpchgen::distribution::Distributions;
 use tpchgen::generators::NationGenerator;
 
 use crate::tproc_h::data::date_text;
-
-/// Domain of [`Random::part`] for parameters: "tproc-h" in ASCII.
-const DOMAIN: u64 = 0x0074_7072_6f63_2d68;
 
 /// Days from 1992-01-01 to 1998-12-01, from which query 1 goes back.
 const END_OF_SHIPPING: i64 = 2526;
@@ -75,12 +71,14 @@ impl Parameters {
         Self(fixed.iter().map(|text| (*text).to_owned()).collect())
     }
 
-    /// Those of a query of a stream, from the seed.
+    /// Those of a query of a run: drawn from the seed, or those of the validation run.
+    pub(crate) fn for_run(query: u8, scale: f64, (seed, draw): (u64, u32), validate: bool) -> Self {
+        if validate { Self::for_validation(query, scale) } else { Self::draw(query, scale, seed, draw) }
+    }
+
+    /// Those of a query of a stream: what the specification's tool qgen draws from the sum of seed and stream.
     pub(crate) fn draw(query: u8, scale: f64, seed: u64, stream: u32) -> Self {
-        let index = u64::from(stream) << 8 | u64::from(query);
-        let mut draw =
-            Draw { random: Random::part(seed, DOMAIN, index), lists: Distributions::static_default() };
-        Self(draw.parameters(query, scale))
+        Self(Draw::new(query, seed.wrapping_add(stream.into())).parameters(query, scale))
     }
 }
 
@@ -101,14 +99,38 @@ fn months(year: i64, month: i64, by: i64) -> [String; 2] {
     [text(first), text(first + by)]
 }
 
+/// The generator of Park and Miller (CACM 31, 1988), which dbgen and qgen have. Each query has its own sequence: it begins as many steps
+/// after the seed as the query's number.
 struct Draw {
-    random: Random,
+    value: u64,
     lists: &'static Distributions,
 }
 
+const MULTIPLIER: u64 = 16_807;
+const MODULUS: u64 = 2_147_483_647;
+
 impl Draw {
+    fn new(query: u8, seed: u64) -> Self {
+        // From 0 the generator never gets away.
+        let seed = if seed.is_multiple_of(MODULUS) { MODULUS - 1 } else { seed % MODULUS };
+        let value = (0..query).fold(seed, |value, _| value * MULTIPLIER % MODULUS);
+        Self { value, lists: Distributions::static_default() }
+    }
+
     fn range(&mut self, low: i64, high: i64) -> i64 {
-        self.random.range(low, high)
+        self.value = self.value * MULTIPLIER % MODULUS;
+        low + (self.value as f64 / MODULUS as f64 * (high - low + 1) as f64) as i64
+    }
+
+    /// Two different ones.
+    fn pair_of(&mut self, list: &[&str]) -> Vec<String> {
+        let first = self.one_of(list);
+        loop {
+            let second = self.one_of(list);
+            if second != first {
+                return vec![first, second];
+            }
+        }
     }
 
     fn one_of(&mut self, list: &[&str]) -> String {
@@ -177,11 +199,7 @@ impl Draw {
                 year.push(self.range(24, 25).to_string());
                 year
             }
-            7 => {
-                let nations: Vec<String> =
-                    self.lists.nations().get_values().iter().map(|name| (*name).to_owned()).collect();
-                self.several_of(&nations, 2)
-            }
+            7 => self.pair_of(self.lists.nations().get_values()),
             8 => {
                 let nation = self.nation();
                 let region = region_of(self.lists, &nation);
@@ -194,11 +212,7 @@ impl Draw {
                 months(1993 + month / 12, month % 12 + 1, 3).into()
             }
             11 => vec![self.nation(), fraction(scale)],
-            12 => {
-                let modes: Vec<String> =
-                    self.lists.ship_modes().get_values().iter().map(|name| (*name).to_owned()).collect();
-                [self.several_of(&modes, 2), self.year()].concat()
-            }
+            12 => [self.pair_of(self.lists.ship_modes().get_values()), self.year()].concat(),
             13 => vec![self.one_of(&FIRST_WORDS), self.one_of(&SECOND_WORDS)],
             // January 1993 to December 1997.
             14 => self.month(59, 1),
@@ -247,6 +261,46 @@ mod tests {
         assert_eq!(Parameters::for_validation(1, 1.0).describe(), "1998-09-02");
         assert_eq!(Parameters::for_validation(11, 0.01).text(1), "0.010000000000");
         assert_eq!(Parameters::for_validation(6, 1.0).describe(), "1994-01-01, 1995-01-01, 6, 24");
+    }
+
+    /// Of published statements that qgen has made from the seed 81310311.
+    #[test]
+    fn the_parameters_are_those_of_qgen() {
+        let drawn = |query| Parameters::draw(query, 1.0, 81_310_300, 11).describe();
+        let published = [
+            (1, "1998-09-04"),
+            (2, "38, TIN, EUROPE"),
+            (3, "MACHINERY, 1995-03-24"),
+            (4, "1996-09-01, 1996-12-01"),
+            (5, "ASIA, 1994-01-01, 1995-01-01"),
+            (6, "1994-01-01, 1995-01-01, 4, 24"),
+            (7, "FRANCE, ALGERIA"),
+            (8, "ALGERIA, AFRICA, STANDARD BURNISHED STEEL"),
+            (9, "bisque"),
+            (10, "1993-06-01, 1993-09-01"),
+            (12, "FOB, REG AIR, 1993-01-01, 1994-01-01"),
+            (13, "special, packages"),
+            (14, "1993-11-01, 1993-12-01"),
+            (15, "1995-03-01, 1995-06-01"),
+            (16, "Brand#15, ECONOMY BRUSHED, 7, 22, 42, 4, 39, 1, 41, 45"),
+            (17, "Brand#55, SM PACK"),
+            (18, "315"),
+            (19, "Brand#13, Brand#51, Brand#41, 8, 19, 22"),
+            (20, "ivory, 1997-01-01, 1998-01-01, ALGERIA"),
+            (21, "SAUDI ARABIA"),
+            (22, "10, 29, 12, 30, 32, 18, 17"),
+        ];
+        for (query, wanted) in published {
+            assert_eq!(drawn(query), wanted, "query {query}");
+        }
+        assert!(drawn(11).starts_with("CHINA, "));
+    }
+
+    #[test]
+    fn seeds_of_any_size_draw() {
+        for seed in [0, MODULUS, u64::MAX] {
+            assert!(Parameters::draw(18, 1.0, seed, 0).text(0).starts_with("31"), "{seed}");
+        }
     }
 
     #[test]

@@ -1,0 +1,140 @@
+//! The part of `changed-plan` that compares TPROC-H's queries with those of the previous run, by the plans that were read before
+//! the load.
+
+use std::collections::BTreeMap;
+
+use kelvin_measure::query::{QueryExecution, QueryPlan};
+use kelvin_measure::text;
+
+use super::changed_plan::{ABOUT, LIMIT, SLOWER};
+use super::query_plans;
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+
+/// Lines of a plan that the evidence shows.
+const LINES: usize = 4;
+
+/// A query in one run: the first of its executions, by which its plan and parameters are compared, and the times of all that count.
+struct Query<'a> {
+    first: &'a QueryExecution,
+    plan: &'a QueryPlan,
+    seconds: f64,
+    times: u32,
+}
+
+struct Change<'a> {
+    now: &'a Query<'a>,
+    before: &'a Query<'a>,
+    share: f64,
+}
+
+impl Change<'_> {
+    fn slower(&self) -> f64 {
+        let each = |query: &Query| query.seconds / f64::from(query.times);
+        each(self.now) / each(self.before).max(f64::MIN_POSITIVE)
+    }
+
+    fn has_equal_parameters(&self) -> bool {
+        self.now.first.parameters == self.before.first.parameters
+    }
+
+    fn facts(&self) -> [EvidenceLine; 3] {
+        let parameters = if self.has_equal_parameters() { "the same" } else { "other" };
+        let lines = |query: &Query| text::few(query.plan.text.lines().map(str::trim), LINES);
+        let name = &self.now.first.query;
+        [
+            EvidenceLine::new(
+                name.clone(),
+                format!(
+                    "{} of the queries' time; {} × the previous time, with {parameters} parameters",
+                    text::percent(self.share),
+                    text::number(self.slower())
+                ),
+            ),
+            EvidenceLine::new(format!("{name}'s plan now"), lines(self.now)),
+            EvidenceLine::new(format!("{name}'s plan before"), lines(self.before)),
+        ]
+    }
+}
+
+/// None where no query has another plan.
+pub(super) fn find(evidence: &Evidence) -> Option<Finding> {
+    let earlier = evidence.earlier.as_ref()?;
+    let (now, before) = (queries(evidence), queries(earlier));
+    let all: f64 = now.values().map(|query| query.seconds).sum();
+    let changed = now.iter().filter_map(|(name, now)| {
+        let before = before.get(name)?;
+        let change = Change { now, before, share: now.seconds / all };
+        (before.plan.digest != now.plan.digest).then_some(change)
+    });
+    let mut changes: Vec<Change> = changed.collect();
+    changes.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let top = changes.first()?;
+    let worse = |one: &Change| one.share >= LIMIT && one.slower() >= SLOWER && one.has_equal_parameters();
+    let red = changes.iter().any(worse);
+    let facts = changes.iter().take(3).flat_map(Change::facts).collect();
+    let effect = |one: &Change| one.share * (1.0 - 1.0 / one.slower().max(f64::MIN_POSITIVE)).abs();
+    let effect = Effect::up_to(changes.iter().map(effect).sum(), EffectBasis::StatementTime);
+    let names = text::few(changes.iter().map(|one| &one.now.first.query), 4);
+    let run = earlier.context.run.map_or("the previous run".into(), |run| format!("run {run}"));
+    let title = format!(
+        "{names} ran with a different plan than in {run}: {} of the queries' time",
+        text::percent(top.share)
+    );
+    Some(Finding {
+        severity: if red { Severity::Red } else { Severity::Amber },
+        threshold: "a plan with different nodes, tables or indexes; red when such a query takes 40 % of the time (the verdict's own \
+            threshold) and twice as long as before with the same parameters"
+            .into(),
+        next: "Compare both plans (`kelvin report --json` has them), `analyze` the tables, and make sure that both runs had the same \
+            data, settings and indexes before comparing their figures."
+            .into(),
+        ..query_plans::amber(ABOUT.id, title, facts, effect)
+    })
+}
+
+/// The queries with their plans, by their names.
+fn queries(evidence: &Evidence) -> BTreeMap<&str, Query<'_>> {
+    let mut queries: BTreeMap<&str, Query> = BTreeMap::new();
+    for one in evidence.queries().iter().filter(|one| one.state.counts()) {
+        // Its time is compared with that of the same test: a stream beside others takes longer.
+        if let Some(query) = queries.get_mut(one.query.as_str()) {
+            if one.test == query.first.test {
+                query.seconds += one.seconds();
+                query.times += 1;
+            }
+        } else if let Some(plan) = &one.plan {
+            let query = Query { first: one, plan, seconds: one.seconds(), times: 1 };
+            queries.insert(&one.query, query);
+        }
+    }
+    queries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::query_plans::tests::execution;
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn found(before: &[QueryExecution], now: &[QueryExecution]) -> Option<Finding> {
+        let earlier = Staged::new().queries(before).done();
+        find(&Staged::new().queries(now).earlier(earlier).done())
+    }
+
+    #[test]
+    fn a_query_with_another_plan_is_found_and_red_if_it_is_the_limit() {
+        let before = [execution("Q9", 1.0, "a"), execution("Q1", 1.0, "b")];
+        let slow = [execution("Q9", 5.0, "c"), execution("Q1", 1.0, "b")];
+        let slower = found(&before, &slow).unwrap();
+        assert_eq!(slower.severity, Severity::Red);
+        assert!(slower.title.starts_with("Q9 ran with a different plan"), "{}", slower.title);
+        assert!(slower.evidence[1].found.starts_with("c"), "{:?}", slower.evidence);
+        let mut drawn = slow.clone();
+        drawn[0].parameters = "green".into();
+        assert_eq!(found(&before, &drawn).unwrap().severity, Severity::Amber);
+        let faster = [execution("Q9", 0.9, "c"), execution("Q1", 1.0, "b")];
+        assert_eq!(found(&before, &faster).unwrap().severity, Severity::Amber);
+        assert!(found(&before, &before).is_none() && found(&[], &before).is_none());
+        assert!(find(&Staged::new().queries(&before).done()).is_none());
+    }
+}

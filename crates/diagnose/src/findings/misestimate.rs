@@ -1,0 +1,73 @@
+//! Did the planner expect other numbers of rows than there were?
+
+use kelvin_measure::query_analysis::Misestimate;
+use kelvin_measure::text;
+
+use super::FindingDefinition;
+use super::query_plans::{self, Affected};
+use crate::{Evidence, Finding};
+
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "misestimate",
+    question: "Did the planner expect other numbers of rows than there were?",
+    find,
+};
+
+/// From so many times as many or as few, joins are costed for another amount of work.
+const TIMES: f64 = 100.0;
+
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    of_queries(evidence).into_iter().collect()
+}
+
+fn of_queries(evidence: &Evidence) -> Option<Finding> {
+    let wrong = Affected::by(evidence, |one| {
+        one.misestimate.as_ref().map(Misestimate::factor).filter(|factor| *factor >= TIMES)
+    })?;
+    let facts = wrong.lines("expected rows", |one| {
+        one.misestimate.as_ref().map_or_else(String::new, |one| {
+            let (estimated, actual) = (text::rounded(one.estimated), text::rounded(one.actual));
+            format!("{estimated}, and had {actual}: {}", one.node)
+        })
+    });
+    let title = format!("{} planned with wrong numbers of rows", wrong.subject("was", "were"));
+    Some(Finding {
+        threshold: "a node of a plan with 100 times as many or as few rows per loop as the planner expected, of 1000 rows or \
+            more in all"
+            .into(),
+        next: "`analyze` the tables below these nodes; for columns that depend on each other `create statistics`, for uneven \
+            ones a higher statistics target. Compare the plan then: a wrong number is harmful only if it led to a slow plan."
+            .into(),
+        ..query_plans::amber(ABOUT.id, title, facts, wrong.effect(|_| 1.0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::query_analysis::QueryAnalysis;
+
+    use super::super::query_plans::tests::{analysis, execution};
+    use super::super::staged::Staged;
+    use super::*;
+    use crate::Severity;
+
+    #[test]
+    fn a_node_with_a_hundred_times_the_rows_is_amber() {
+        let found = |actual| {
+            let node = "Hash Join".into();
+            let wrong = QueryAnalysis {
+                misestimate: Some(Misestimate { node, estimated: 10.0, actual }),
+                ..analysis("Q20")
+            };
+            let staged = Staged::new().queries(&[execution("Q20", 1.0, "a"), execution("Q1", 1.0, "b")]);
+            find(&staged.analyses(&[wrong, analysis("Q1")]).done())
+        };
+        let wrong = found(5000.0);
+        assert_eq!((wrong.len(), wrong[0].severity), (1, Severity::Amber));
+        assert!(wrong[0].title.starts_with("Q20 was planned"), "{}", wrong[0].title);
+        assert_eq!(wrong[0].effect.high(), Some(0.5));
+        assert!(wrong[0].evidence[0].found.contains("Hash Join"));
+        assert!(found(900.0).is_empty());
+        assert!(find(&Staged::new().done()).is_empty());
+    }
+}

@@ -1,0 +1,75 @@
+//! The changes for a server as it is: what a run's observers see of it under whatever load it has.
+
+use anyhow::{Context as _, Result};
+use kelvin_diagnose::{Context, Evidence, is_client};
+use kelvin_lab::open::Purpose;
+use kelvin_measure::event::Phase;
+use kelvin_measure::observation::Observation;
+use kelvin_measure::{Clock, Event};
+use kelvin_observe::watch::{Stage, Watch};
+use kelvin_run::Environment;
+use kelvin_run::observation::Watchers;
+use kelvin_run::spec::{Observe, Span, TargetName};
+
+use crate::args::Global;
+use crate::commands::sampling::TICK;
+use crate::measure::open;
+use crate::{out, signal};
+
+/// How long it is watched where nothing else is asked for.
+const LENGTH: Span = Span::seconds(30);
+
+/// What was seen of a server.
+pub(super) struct WatchedServer {
+    pub(super) evidence: Evidence,
+    /// "postgres://… , watched for 30 s".
+    pub(super) what: String,
+    /// Whether Ctrl-C ended it early.
+    pub(super) interrupted: bool,
+}
+
+/// Watches it for a time.
+pub(super) fn watch(target: &TargetName, length: Option<Span>, global: &Global) -> Result<WatchedServer> {
+    let length = length.unwrap_or(LENGTH);
+    let stop = signal::listen_saying("kelvin: stopping; the advice is for what was seen so far")?;
+    let mut say = |text: &str| {
+        if !global.quiet {
+            out::note(text);
+        }
+    };
+    let opened = open(target, Purpose::Existing, &mut say)?;
+    let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
+    let mut context =
+        Context::default().with_environment(serde_json::Value::Null, serde_json::to_value(&environment)?);
+    context.target = opened.engine.describe();
+    say(&format!("watching {} for {length}", context.target));
+    let mut seen = Evidence::new(context);
+    let clock = Clock::real();
+    let found = Watchers::for_plan(&Observe::default(), target.is_managed(), false, Some(&opened.engine));
+    for absent in found.refused {
+        seen.event(&Event::Observed(Observation::Lost(absent)));
+    }
+    let watch = Watch::start(found.watchers, &clock).context("cannot start the observers")?;
+    let mut phase = |seen: &mut Evidence, phase: Phase| {
+        seen.event(&Event::Phase { point: 0, phase, at: clock.now(), users: 1, planned: None });
+        watch.stage(Stage { point: 0, phase });
+    };
+    phase(&mut seen, Phase::Connect);
+    phase(&mut seen, Phase::Measure);
+    let began = clock.now();
+    while clock.now() < began + length.nanos() && !stop.requested() {
+        std::thread::sleep(TICK);
+        watch.take().for_each(|one| seen.event(&Event::Observed(one)));
+    }
+    phase(&mut seen, Phase::Stop);
+    let seconds = (clock.now() - began) as f64 / 1e9;
+    watch.finish(|one| {
+        seen.event(&Event::Observed(one));
+        Ok::<(), std::convert::Infallible>(())
+    })?;
+    // As many users as sessions were at work on average: the memory that a change takes is taken by each.
+    let users = seen.active(0, is_client).sessions().ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
+    seen.event(&Event::Phase { point: 0, phase: Phase::Connect, at: began, users, planned: None });
+    let what = format!("{}, watched for {seconds:.0} s", seen.context.target);
+    Ok(WatchedServer { evidence: seen, what, interrupted: stop.requested() })
+}

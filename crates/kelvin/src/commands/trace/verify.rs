@@ -1,0 +1,148 @@
+//! Running a job that was made from a trace, and recording what became of it.
+
+use std::io::BufWriter;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use kelvin_host::SystemTree;
+use kelvin_host::disk::{device_name, device_number, whole_disk};
+use kelvin_trace::capture::{Capture, CaptureOptions};
+use kelvin_trace::import::{self, MOST};
+use kelvin_trace::job::text::JobForm;
+use kelvin_trace::job::{Fidelity, TraceJobs, compare};
+use kelvin_trace::stream::profile_of;
+use kelvin_trace::{Request, Trace};
+
+use super::record::PAUSE;
+use super::to_fio::{create, write_iologs, write_new};
+use crate::args::{Global, TraceToFioArgs};
+use crate::{out, signal};
+
+/// Runs the job in a directory of its own below the one that was given, and compares what the device got.
+pub(super) fn verify(
+    jobs: &TraceJobs,
+    text: &str,
+    form: JobForm,
+    args: &TraceToFioArgs,
+    global: &Global,
+) -> Result<Vec<Fidelity>> {
+    let home = tempfile::Builder::new().prefix("kelvin-to-fio-").tempdir_in(&args.directory);
+    let home = home.with_context(|| format!("cannot make a directory in {}", args.directory.display()))?;
+    // The recorder knows files by their whole paths.
+    let place = home.path().canonicalize().context("cannot find the new directory")?;
+    let device = device_of(&place)?;
+    write_new(&place.join("job.fio"), text.as_bytes())?;
+    write_new(&place.join("layout.fio"), layout(jobs).as_bytes())?;
+    if form == JobForm::Replay {
+        write_iologs(jobs, &place)?;
+    }
+    let say = |text: String| {
+        if !global.quiet {
+            out::note(&text);
+        }
+    };
+    say("kelvin: writing the job's files".into());
+    let status = run(&place, "layout.fio")?.wait().context("cannot wait for kelvin io")?;
+    if !status.success() {
+        bail!("the job's files could not be written (kelvin io: {status})");
+    }
+    say(format!("kelvin: running the job for {:.0} s", jobs.lasts as f64 / 1e9));
+    let path = place.join("run.trace");
+    record(&place, &path)?;
+    let trace = import::open(&path, MOST)?;
+    Ok(fidelity(jobs, &trace, &place, &device))
+}
+
+/// A job that only writes the files, so that none of their blocks is without data.
+fn layout(jobs: &TraceJobs) -> String {
+    let mut text = String::from("[global]\nioengine=psync\ncreate_only=1\nrw=read\n");
+    let mut before = "";
+    for stream in jobs.streams.iter() {
+        if before != stream.name {
+            let (file, size) = (stream.file_name(), stream.file_bytes);
+            text += &format!("[{}]\nfilename={file}\nsize={size}\n", stream.name);
+        }
+        before = &stream.name;
+    }
+    text
+}
+
+fn run(place: &Path, job: &str) -> Result<std::process::Child> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut command = Command::new(program);
+    command.args(["io", job, "--no-store"]).current_dir(place).stdin(Stdio::null()).stdout(Stdio::null());
+    command.spawn().context("cannot run kelvin io")
+}
+
+fn record(place: &Path, path: &Path) -> Result<()> {
+    let stop = signal::listen_saying("kelvin: stopping")?;
+    let options = CaptureOptions { files: Some(vec![place.to_owned()]), ..CaptureOptions::default() };
+    let mut capture = Capture::start(&options, None, BufWriter::with_capacity(1 << 17, create(path)?))?;
+    let mut child = run(place, "job.fio")?;
+    let status = loop {
+        capture.drain()?;
+        if let Some(status) = child.try_wait().context("cannot wait for kelvin io")? {
+            break status;
+        }
+        std::thread::sleep(PAUSE);
+    };
+    let (recording, _) = capture.finish()?;
+    if stop.requested() || !status.success() {
+        bail!("the job did not run to its end (kelvin io: {status})");
+    }
+    if recording.lost > 0 || recording.full {
+        bail!("the recording of the job is not whole: {} events were lost", recording.lost);
+    }
+    Ok(())
+}
+
+/// The disk that a directory is on.
+fn device_of(place: &Path) -> Result<String> {
+    let tree = SystemTree::default();
+    let about = std::fs::metadata(place).context("cannot look at the new directory")?;
+    let name = device_name(&tree, &device_number(about.dev()));
+    let name = name.with_context(|| format!("{} is on no block device", place.display()))?;
+    Ok(whole_disk(&tree, &name))
+}
+
+fn fidelity(jobs: &TraceJobs, trace: &Trace, place: &Path, device: &str) -> Vec<Fidelity> {
+    let device = trace.devices.iter().position(|one| one.name == device).map(|place| place as u16);
+    // The file of each request, if it is one of the job's.
+    let of_job = |request: &&Request| {
+        Some(request.device) == device
+            && request.moves_data()
+            && trace
+                .files
+                .get(request.file as usize)
+                .is_some_and(|file| Path::new(&file.path).starts_with(place))
+    };
+    let all: Vec<&Request> = trace.requests.iter().filter(of_job).collect();
+    let stream = |file: &str, request: &Request| {
+        let path = trace.files.get(request.file as usize).map(|file| Path::new(&file.path));
+        path.and_then(Path::file_name).is_some_and(|name| name == file)
+    };
+    let of_streams: Vec<Vec<Request>> = jobs
+        .streams
+        .iter()
+        .map(|job| {
+            let file = job.file_name();
+            let is_of = |request: &&&Request| request.operation == job.operation && stream(&file, request);
+            all.iter().filter(is_of).map(|request| **request).collect()
+        })
+        .collect();
+    let times = || of_streams.iter().flatten().map(|request| request.at);
+    let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+    let lasts = (last - first).max(1);
+    let total_run = of_streams.iter().map(|list| list.len() as u64).sum();
+    let total_trace = jobs.streams.iter().map(|job| job.requests.len() as u64).sum();
+    let one = |(job, mut requests): (&kelvin_trace::job::StreamJob, Vec<Request>)| {
+        for request in &mut requests {
+            request.at -= first;
+        }
+        let run = profile_of(&requests, lasts);
+        compare(job.job_name(), &job.profile, &run, (total_trace, total_run))
+    };
+    jobs.streams.iter().zip(of_streams).map(one).collect()
+}

@@ -1,0 +1,347 @@
+//! Each fault with its parameters: the server and the data with it, and a run. The tests plant fixed ones,
+//! `cargo xtask faults` draws them.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::faults::{
+    CpuHog, Delay, Held, SlowFlush, Storm, Throttle, forgotten_transaction, hold_while_loaded,
+};
+use super::{Bench, Found};
+
+/// A fault on a server of its own.
+pub(crate) struct Fault {
+    /// The finding that must be red, or none of a healthy run.
+    red: Vec<&'static str>,
+    bench: Bench,
+    run: Box<dyn Fn(&Bench) -> Found>,
+}
+
+/// Statements are counted, so that findings know whose time it is.
+const COUNTED: (&str, &str) = ("shared_preload_libraries", "pg_stat_statements");
+const NO_AUTOVACUUM: (&str, &str) = ("autovacuum", "off");
+
+impl Fault {
+    fn new(red: &'static str, bench: Bench, run: impl Fn(&Bench) -> Found + 'static) -> Self {
+        Self { red: vec![red], bench, run: Box::new(run) }
+    }
+
+    /// A run with it.
+    pub(crate) fn found(&self) -> Found {
+        (self.run)(&self.bench)
+    }
+
+    /// The finding of its name is red, and no other is. A run that was spoilt, which a finding shows, is repeated, twice at
+    /// most: the test is for the planted fault's finding, and not for a quiet machine.
+    #[track_caller]
+    pub(crate) fn expect(&self) -> &Bench {
+        for attempt in 1..=3 {
+            let found = self.found();
+            if super::judges_the_machine() && found.is_spoilt(&self.red) && attempt < 3 {
+                eprintln!("attempt {attempt} was spoilt: {:?}", found.red());
+                continue;
+            }
+            found.expect(&self.red);
+            break;
+        }
+        &self.bench
+    }
+
+    /// What must be red.
+    pub(crate) fn red(&self) -> &[&'static str] {
+        &self.red
+    }
+}
+
+/// TPROC-C as it comes.
+pub(crate) fn nothing() -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    let run = |bench: &Bench| bench.run(bench.tproc_c(&[]));
+    Fault { red: Vec::new(), bench, run: Box::new(run) }
+}
+
+pub(crate) fn forced_checkpoints(max_wal_mb: i64) -> Fault {
+    let most = format!("{max_wal_mb}MB");
+    let bench = Bench::with(&[("max_wal_size", &most), ("min_wal_size", "32MB")]).build("2");
+    Fault::new("wal-forced-checkpoint", bench, |bench| bench.run(bench.tproc_c(&[])))
+}
+
+pub(crate) fn autovacuum_in_window(threshold: i64) -> Fault {
+    let threshold = threshold.to_string();
+    let bench = Bench::with(&[
+        ("autovacuum", "on"),
+        ("autovacuum_naptime", "1s"),
+        ("autovacuum_vacuum_threshold", &threshold),
+        ("autovacuum_vacuum_scale_factor", "0"),
+        ("autovacuum_vacuum_cost_delay", "0"),
+    ])
+    .build("2");
+    Fault::new("autovacuum-in-window", bench, |bench| bench.run(bench.tproc_c(&[])))
+}
+
+pub(crate) fn fsync_off() -> Fault {
+    let bench = Bench::with(&[("fsync", "off")]).build("2");
+    // The first WAL files are created here, too, and there is no other wait.
+    Fault::new("fsync-off", bench, |bench| bench.run(bench.tproc_c(&["--ramp-up", "10s"])))
+}
+
+/// Many users and one warehouse.
+pub(crate) fn hot_rows(users: i64) -> Fault {
+    let bench = Bench::with(&[]).build("1");
+    let users = users.to_string();
+    // A server that was just started creates its first WAL files, which takes some seconds of such a load.
+    let run = move |bench: &Bench| bench.run(bench.tproc_c(&["--users", &users, "--ramp-up", "10s"]));
+    Fault::new("hot-rows", bench, run)
+}
+
+/// Without the primary key of a table that each New-Order reads ten rows of.
+pub(crate) fn missing_index(table: &str) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    bench.sql(&format!("alter table {table} drop constraint {table}_i1"));
+    Fault::new("scan-without-index", bench, |bench| bench.run(bench.tproc_c(&[])))
+}
+
+/// Processes that compute from some seconds after the load's beginning.
+pub(crate) fn cpu_hog(processes: i64, after: i64) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    let run = move |bench: &Bench| {
+        let hog = CpuHog::start(processes as usize, Duration::from_secs(after as u64));
+        let found = bench.run(bench.tproc_c(&[]));
+        drop(hog);
+        found
+    };
+    Fault::new("noisy-neighbour", bench, run)
+}
+
+/// A client with so many hundredths of a CPU.
+pub(crate) fn throttled_client(hundredths: i64) -> Fault {
+    let bench = Bench::with(&[]);
+    let url = bench.server.url();
+    bench.place.expect(0, &["build", "pgbench", "--target", &url, "-s", "5", "-q"]);
+    bench.sql("checkpoint");
+    let run = move |bench: &Bench| {
+        let throttle = Throttle::cpu(hundredths as f64 / 100.0);
+        // Short transactions: with TPROC-C's the client needs less than that.
+        let words = ["pgbench", "-S", "-M", "prepared", "--users", "8"];
+        bench.run(throttle.around(&bench.command(&words)))
+    };
+    Fault::new("client-saturated", bench, run)
+}
+
+pub(crate) fn slow_log(ms: i64) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    let slow = SlowFlush::of(&bench.server, Duration::from_millis(ms as u64));
+    let run = move |bench: &Bench| {
+        // As long as the runs.
+        let _slow = &slow;
+        bench.run(bench.tproc_c(&[]))
+    };
+    Fault::new("log-write-latency", bench, run)
+}
+
+pub(crate) fn tiny_buffers(mb: i64) -> Fault {
+    let size = format!("{mb}MB");
+    let bench = Bench::with(&[("shared_buffers", &size)]).build("4");
+    Fault::new("buffers-too-small", bench, |bench| bench.run(bench.tproc_c(&[])))
+}
+
+pub(crate) fn slow_network(ms: i64) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    let delay = Delay::before(&bench.server, Duration::from_millis(ms as u64));
+    let run = move |bench: &Bench| bench.run(bench.tproc_c_at(&delay.url(), &["--calls", "statements"]));
+    Fault::new("network-round-trips", bench, run)
+}
+
+pub(crate) fn short_ramp_up(users: i64) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    let users = users.to_string();
+    let run = move |bench: &Bench| {
+        // The users key in for 18 s before their first New-Order reaches the database.
+        let more = ["--users", &users, "--ramp-up", "0s", "--duration", "60s", "--keying-and-thinking"];
+        bench.run(bench.tproc_c(&more))
+    };
+    Fault::new("ramp-up-too-short", bench, run)
+}
+
+/// A session that changes a row that half of the users need and does not end its transaction for some seconds.
+pub(crate) fn lock_holder(seconds: i64) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    let run = move |bench: &Bench| {
+        let sql = "update warehouse set w_ytd = w_ytd where w_id = 1";
+        let holder = forgotten_transaction(&bench.server, sql, Duration::from_secs(seconds as u64));
+        let duration = format!("{}s", seconds + 3);
+        let found = bench.run(bench.tproc_c(&["--ramp-up", "0s", "--duration", &duration]));
+        holder.join().unwrap();
+        found
+    };
+    Fault::new("lock-holder", bench, run)
+}
+
+/// Sorts of so many rows, for which `work_mem` has no room.
+pub(crate) fn spill(rows: i64) -> Fault {
+    let bench = Bench::with(&[COUNTED, ("work_mem", "64kB")]).counted();
+    bench.sql(
+        "create table big as select id, (id * 7919) % 100003 as v, repeat('x', 100) as pad \
+         from generate_series(1, 60000) as id; alter table big add primary key (id); vacuum analyze big; checkpoint",
+    );
+    let text = format!(
+        "\\set low random(1, {})\nselect id, v, pad from big where id between :low and :low + {rows} \
+         order by v offset {};\n",
+        60_000 - rows,
+        rows - 10
+    );
+    Fault::new("temporary-files", bench, move |bench| bench.run(bench.script(&text, &[])))
+}
+
+/// Clients that open so many sessions a second during the load.
+pub(crate) fn storm(per_second: i64) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    let run = move |bench: &Bench| {
+        let storm = Storm::start(&bench.server, per_second as u32);
+        let found = bench.run(bench.tproc_c(&[]));
+        drop(storm);
+        found
+    };
+    Fault::new("connection-storm", bench, run)
+}
+
+/// A transaction with a snapshot, from some seconds after the load's beginning and for some, while a few rows are
+/// updated again and again.
+pub(crate) fn held_snapshot(after: i64, seconds: i64) -> Fault {
+    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    bench.sql(
+        "create table few (id int primary key, v int, pad text); \
+         insert into few select id, 0, repeat('x', 100) from generate_series(1, 80) as id; vacuum analyze few",
+    );
+    // In the order of their numbers, so that there is no deadlock, and far apart, so that there is hardly a wait.
+    let mut text = String::from("\\set id random(1, 20)\nbegin;\n");
+    for part in 0..4 {
+        text += &format!("update few set v = v + 1 where id = :id + {};\n", part * 20);
+    }
+    text += "commit;\n";
+    let run = move |bench: &Bench| {
+        let held =
+            Held { after: Duration::from_secs(after as u64), length: Duration::from_secs(seconds as u64) };
+        let holder = hold_while_loaded(&bench.server, held);
+        let duration = format!("{}s", after + seconds + 8);
+        let found = bench.run(bench.script(&text, &["--duration", &duration]));
+        holder.join().unwrap();
+        found
+    };
+    Fault::new("held-snapshot", bench, run)
+}
+
+/// A table whose statistics are gone, so that the planner takes the index with few different values.
+pub(crate) fn dropped_statistics(states: i64) -> Fault {
+    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    bench.sql(&format!(
+        "create table parcel (id int primary key, state int, customer int, pad text); \
+         insert into parcel select id, id % {states}, (id * 7919) % 100003, repeat('x', 60) \
+         from generate_series(1, 200000) as id; \
+         create index parcel_state on parcel (state); create index parcel_customer on parcel (customer); \
+         vacuum analyze parcel; delete from pg_statistic where starelid = 'parcel'::regclass; checkpoint"
+    ));
+    let text = format!(
+        "\\set customer random(1, 100000)\n\\set state random(0, {})\n\
+         select id, pad from parcel where state = :state and customer = :customer;\n",
+        states - 1
+    );
+    Fault::new("missing-statistics", bench, move |bench| bench.run(bench.script(&text, &[])))
+}
+
+/// So many indexes with the columns of the primary key of the table that gets the most rows.
+pub(crate) fn duplicate_indexes(number: i64) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    for one in 1..=number {
+        bench.sql(&format!("create index again_{one} on order_line (ol_w_id, ol_d_id, ol_o_id, ol_number)"));
+    }
+    bench.sql("vacuum analyze order_line");
+    bench.sql("checkpoint");
+    Fault::new("duplicate-index", bench, |bench| bench.run(bench.tproc_c(&[])))
+}
+
+/// Two wide rows fill a page, and each row is updated about once: half of the updates find no room, and each of them
+/// is written into all indexes.
+pub(crate) fn packed_pages(indexes: i64) -> Fault {
+    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    bench.sql(
+        "create table wide (id int primary key, v int, a int, b int, pad text) with (fillfactor = 100); \
+         alter table wide alter pad set storage plain; \
+         insert into wide select id, 0, id, id % 1000, repeat('x', 3900) from generate_series(1, 6000) as id",
+    );
+    for one in 1..=indexes {
+        bench.sql(&format!("create index wide_{one} on wide (a, b, id)"));
+    }
+    bench.sql("vacuum analyze wide");
+    bench.sql("checkpoint");
+    let text = "\\set id random(1, 6000)\nupdate wide set v = v + 1 where id = :id;\n";
+    Fault::new("hot-updates-lost", bench, move |bench| bench.run(bench.script(text, &[])))
+}
+
+/// Every statement of a load of short ones is compiled.
+pub(crate) fn compiled(rows: i64) -> Fault {
+    let settings = [
+        COUNTED,
+        ("jit", "on"),
+        ("jit_above_cost", "0"),
+        ("jit_inline_above_cost", "0"),
+        ("jit_optimize_above_cost", "0"),
+    ];
+    let bench = Bench::with(&settings).counted();
+    bench.sql(
+        "create table numbers (id int primary key, v int); \
+         insert into numbers select id, id % 17 from generate_series(1, 20000) as id; vacuum analyze numbers; checkpoint",
+    );
+    let text = format!(
+        "\\set low random(1, 19000)\nselect sum(v * 2 + 1) from numbers where id between :low and :low + {rows} and v <> 3;\n"
+    );
+    Fault::new("jit-cost", bench, move |bench| bench.run(bench.script(&text, &[])))
+}
+
+/// A server with so many hundredths of a CPU.
+pub(crate) fn throttled_server(hundredths: i64) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    let run = move |bench: &Bench| {
+        let throttle = Throttle::cpu(hundredths as f64 / 100.0);
+        throttle.take(&bench.server);
+        bench.run(bench.tproc_c(&[]))
+    };
+    Fault::new("server-throttled", bench, run)
+}
+
+/// A load without a fault, of one of five kinds.
+pub(crate) fn healthy(workload: &str) -> Fault {
+    let bench = Bench::with(&[COUNTED]).counted();
+    let bench = if workload.starts_with("tproc-c") { bench.build("2") } else { bench };
+    let url = bench.server.url();
+    let scripts = "create table item_of (id int primary key, v int, pad text); \
+        insert into item_of select id, 0, repeat('x', 80) from generate_series(1, 50000) as id";
+    match workload {
+        "pgbench" | "pgbench -S" => {
+            bench.place.expect(0, &["build", "pgbench", "--target", &url, "-s", "10", "-q"]);
+        }
+        "script" => bench.sql(scripts),
+        _ => {}
+    }
+    let workload = workload.to_owned();
+    let run = move |bench: &Bench| {
+        bench.sql("vacuum analyze");
+        bench.sql("checkpoint");
+        let command: Command = match workload.as_str() {
+            "tproc-c" => bench.tproc_c(&[]),
+            "tproc-c statements" => bench.tproc_c(&["--calls", "statements"]),
+            "pgbench" => bench.command(&["pgbench", "--users", "2"]),
+            "pgbench -S" => bench.command(&["pgbench", "-S", "-M", "prepared", "--users", "2"]),
+            _ => {
+                let text = "\\set id random(1, 49000)\nselect count(v) from item_of where id between :id and :id + 50;\n\
+                    update item_of set v = v + 1 where id = :id;\n";
+                bench.script(text, &[])
+            }
+        };
+        bench.run(command)
+    };
+    Fault { red: Vec::new(), bench, run: Box::new(run) }
+}
+
+/// What [`healthy`] knows.
+pub(crate) const HEALTHY: [&str; 5] = ["tproc-c", "tproc-c statements", "pgbench", "pgbench -S", "script"];

@@ -1,0 +1,209 @@
+//! Recording the storage's requests beside a run, for its window.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kelvin_database::Engine;
+use kelvin_measure::event::{Phase, Status};
+use kelvin_measure::{Clock, Event, Nanos, Sink, SinkError, SourceId};
+use kelvin_observe::engine;
+use kelvin_run::Spec;
+use kelvin_store::{RunId, Store};
+use kelvin_trace::attribution::relation_object;
+use kelvin_trace::capture::{Capture, CaptureOptions};
+use kelvin_trace::import::{self, MOST};
+use kelvin_trace::summary::{TraceSummary, summary};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::store_bench::StoreBenchError;
+
+/// Between two readings of the kernel's buffers.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The name of the summary among what a run stores about storage.
+pub const TRACE: &str = "trace";
+
+/// The recording of a run: beside the store, by the run's number.
+pub fn trace_path(store: &Path, run: RunId) -> PathBuf {
+    directory(store).join(format!("{}.trace", run.0))
+}
+
+fn directory(store: &Path) -> PathBuf {
+    let mut name = store.file_name().unwrap_or_default().to_os_string();
+    name.push(".traces");
+    store.with_file_name(name)
+}
+
+/// A recording in progress, in a thread of its own.
+pub(crate) struct RunTrace {
+    path: PathBuf,
+    end: Arc<AtomicBool>,
+    thread: JoinHandle<Result<(), String>>,
+}
+
+impl RunTrace {
+    /// Begins if the specification asks for it.
+    pub(crate) fn begin_if(
+        spec: &Spec,
+        store: &Store,
+        engine: Option<&Arc<dyn Engine>>,
+    ) -> Result<Option<Self>, StoreBenchError> {
+        spec.observe.trace.then(|| Self::begin(store, engine.cloned())).transpose()
+    }
+
+    /// Begins to record all devices. What cannot be recorded is known before the load.
+    fn begin(store: &Store, engine: Option<Arc<dyn Engine>>) -> Result<Self, StoreBenchError> {
+        let refused = |problem: String| StoreBenchError::Refused(format!("--trace: {problem}"));
+        let home = directory(store.path());
+        let path = home.join(format!("new-{}.trace", std::process::id()));
+        let file = create(&home, &path).map_err(|error| refused(format!("{}: {error}", path.display())))?;
+        let end = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&end);
+        let (started, start) = std::sync::mpsc::channel();
+        // The recorder's CPU time is that of the thread that started it.
+        let record = move || {
+            let options = CaptureOptions::default();
+            let capture = Capture::start(&options, None, BufWriter::with_capacity(1 << 17, file));
+            let mut capture = match capture {
+                Ok(capture) => capture,
+                Err(error) => {
+                    let _ = started.send(Err(error.to_string()));
+                    return Ok(());
+                }
+            };
+            let _ = started.send(Ok(()));
+            let mut names = file_names(engine.as_ref());
+            while !is_over.load(Ordering::Acquire) && capture.drain().map_err(|error| error.to_string())? {
+                std::thread::sleep(PAUSE);
+            }
+            names.extend(file_names(engine.as_ref()));
+            names.sort_unstable();
+            names.dedup();
+            capture.name_objects(&names).map_err(|error| error.to_string())?;
+            capture.finish().map(|_| ()).map_err(|error| error.to_string())
+        };
+        let spawned = std::thread::Builder::new().name("kelvin-trace".into()).spawn(record);
+        let thread = spawned.map_err(|error| refused(error.to_string()))?;
+        match start.recv() {
+            Ok(Ok(())) => Ok(Self { path, end, thread }),
+            Ok(Err(problem)) => {
+                let _ = std::fs::remove_file(&path);
+                Err(refused(problem))
+            }
+            Err(_) => Err(refused("the recorder ended at once".into())),
+        }
+    }
+
+    /// Ends the recording, gives it the run's name, and sums up what was issued in the window.
+    fn finish(self, to: &Path, (begin, end): (Nanos, Nanos)) -> Result<TraceSummary, String> {
+        let Self { path, end: flag, thread } = self;
+        flag.store(true, Ordering::Release);
+        thread.join().map_err(|_| "the recorder panicked".to_owned())??;
+        std::fs::rename(&path, to).map_err(|error| format!("{}: {error}", to.display()))?;
+        let trace = import::open(to, MOST).map_err(|error| error.to_string())?;
+        let window = trace.within(begin, end);
+        drop(trace);
+        let file = to.display().to_string();
+        let file_bytes = std::fs::metadata(to).map_or(0, |about| about.len());
+        let seconds = end.saturating_sub(begin) as f64 / 1e9;
+        Ok(TraceSummary { file, file_bytes, seconds, ..summary(&window) })
+    }
+}
+
+fn create(home: &Path, path: &Path) -> std::io::Result<File> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(home)?;
+    // One that a killed process of this number left.
+    let mut open = File::options();
+    open.write(true).create(true).truncate(true).mode(0o600);
+    open.open(path)
+}
+
+/// What the catalogue calls files; without a connection they keep their numbers.
+fn file_names(engine: Option<&Arc<dyn Engine>>) -> Vec<(String, String)> {
+    let names = engine.and_then(|engine| engine::file_names(engine.as_ref()).ok()).unwrap_or_default();
+    names.into_iter().map(|(database, node, name)| (relation_object(&database, &node), name)).collect()
+}
+
+/// A run's sink, beside which the storage is recorded. The summary is stored before the run's end.
+pub(crate) struct TracedSink<'a> {
+    inner: &'a mut dyn Sink,
+    trace: Option<RunTrace>,
+    to: PathBuf,
+    /// What the run's clock is behind the kernel's.
+    offset: Nanos,
+    window: Option<(Nanos, Option<Nanos>)>,
+    clock: Clock,
+}
+
+impl<'a> TracedSink<'a> {
+    /// Around a sink of a run with a number and a clock.
+    pub(crate) fn new(
+        inner: &'a mut dyn Sink,
+        trace: Option<RunTrace>,
+        store: &Store,
+        run: RunId,
+        clock: &Clock,
+    ) -> Self {
+        let time = clock_gettime(ClockId::Monotonic);
+        let now = (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64);
+        let to = trace_path(store.path(), run);
+        Self { inner, trace, to, offset: now.saturating_sub(clock.now()), window: None, clock: clock.clone() }
+    }
+
+    /// The window of a run with several points is from the first's beginning to the last's end.
+    fn note(&mut self, event: &Event) {
+        let Event::Phase { phase, at, .. } = event else { return };
+        match (&mut self.window, *phase) {
+            (None, Phase::Measure) => self.window = Some((*at, None)),
+            (Some((_, end)), Phase::Measure) => *end = None,
+            (Some((_, end)), _) => {
+                end.get_or_insert(*at);
+            }
+            _ => {}
+        }
+    }
+
+    fn store(&mut self, trace: RunTrace) -> Result<(), SinkError> {
+        let now = self.clock.now();
+        let (begin, end) = self.window.map_or((0, now), |(begin, end)| (begin, end.unwrap_or(now)));
+        let window = (begin.saturating_add(self.offset), end.saturating_add(self.offset));
+        let body = match trace.finish(&self.to, window) {
+            Ok(summary) => serde_json::to_value(&summary).unwrap_or_default(),
+            Err(problem) => {
+                let notes = vec![format!("the storage could not be recorded: {problem}")];
+                serde_json::to_value(TraceSummary { notes, ..TraceSummary::default() }).unwrap_or_default()
+            }
+        };
+        self.inner.event(&Event::Storage { what: TRACE.into(), body })
+    }
+}
+
+impl Sink for TracedSink<'_> {
+    fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
+        self.note(event);
+        if matches!(event, Event::Finished { status: Status::Complete | Status::Interrupted, .. })
+            && let Some(trace) = self.trace.take()
+        {
+            self.store(trace)?;
+        }
+        self.inner.event_from(source, event)
+    }
+}
+
+impl Drop for TracedSink<'_> {
+    fn drop(&mut self) {
+        // A run that ended without its end: nobody would know of the recording.
+        if let Some(trace) = self.trace.take() {
+            trace.end.store(true, Ordering::Release);
+            let _ = trace.thread.join();
+            let _ = std::fs::remove_file(&trace.path);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A trace as jobs in fio's language: streams with the same sizes, mix, sequentiality, arrivals and depth.
+//!
+//! [`streams`] splits a trace by what its requests were for and by operation, and moves each stream's places together into
+//! one file. [`text::job_file`] describes the streams by their figures, or replays them by iologs. [`Fidelity`] compares a
+//! stream with what a run of its job did.
+
+mod compact;
+mod fidelity;
+pub mod text;
+
+use std::collections::HashMap;
+
+use kelvin_measure::Nanos;
+use kelvin_measure::text::few;
+
+pub use fidelity::{FeaturePair, Fidelity, compare};
+
+use crate::stream::{Profile, profile_of};
+use crate::{Error, Operation, Request, Result, Trace};
+
+/// A group of fewer requests, as a share of all, becomes part of the rest.
+const LEAST_SHARE: f64 = 0.005;
+/// Fewer requests have no figures worth keeping.
+const LEAST: usize = 20;
+
+/// By what a trace is split into streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamsBy {
+    /// What the file belongs to: a database's data, its log, the filesystem.
+    Class,
+    /// The object of the database, or the file.
+    Object,
+    /// The name of the process.
+    Process,
+    /// Not at all.
+    Nothing,
+}
+
+/// Requests of one stream and operation, whose places are those in one file.
+#[derive(Debug, Clone)]
+pub struct StreamJob {
+    /// The stream, as a name of a file can be.
+    pub name: String,
+    /// What they do: reads or writes.
+    pub operation: Operation,
+    /// In the order of their issue, times since the beginning of the trace.
+    pub requests: Vec<Request>,
+    /// Bytes of the stream's file, which both operations share.
+    pub file_bytes: u64,
+    /// What they are like.
+    pub profile: Profile,
+}
+
+impl StreamJob {
+    /// The name of its job.
+    pub fn job_name(&self) -> String {
+        format!("{}-{}", self.name, self.operation.name())
+    }
+
+    /// The name of its file.
+    pub fn file_name(&self) -> String {
+        format!("{}.dat", self.name)
+    }
+}
+
+/// The streams of a trace, and how long it lasted.
+#[derive(Debug, Clone)]
+pub struct TraceJobs {
+    /// In the order of their names, reads first.
+    pub streams: Vec<StreamJob>,
+    /// Nanoseconds.
+    pub lasts: Nanos,
+    /// What is not in the streams.
+    pub notes: Vec<String>,
+}
+
+/// Splits the reads and writes of some devices (of the one with the most requests if none is named) into streams, whose
+/// files have at most `most_bytes` together.
+///
+/// # Errors
+/// When a device is unknown, there is nothing to do, or the files would be larger.
+pub fn streams(trace: &Trace, by: StreamsBy, devices: &[String], most_bytes: u64) -> Result<TraceJobs> {
+    let chosen = chosen_devices(trace, devices)?;
+    let is_chosen = |request: &&Request| chosen.contains(&request.device);
+    let moving: Vec<&Request> =
+        trace.requests.iter().filter(is_chosen).filter(|one| one.moves_data() && one.length > 0).collect();
+    if moving.is_empty() {
+        return Err(Error::Unavailable("the trace has no reads or writes of the chosen devices".into()));
+    }
+    let lasts = trace.lasts();
+    if lasts < 1_000_000_000 {
+        return Err(Error::Unavailable("the trace is shorter than a second: too short for rates".into()));
+    }
+    let mut notes = Vec::new();
+    let others = trace.requests.iter().filter(is_chosen).filter(|one| !one.moves_data()).count();
+    if others > 0 {
+        notes.push(format!("{others} flushes and discards are not in the job"));
+    }
+    let mut groups: HashMap<String, Vec<&Request>> = HashMap::new();
+    for request in &moving {
+        groups.entry(group(trace, by, request)).or_default().push(request);
+    }
+    let least = ((moving.len() as f64 * LEAST_SHARE) as usize).max(LEAST);
+    let (large, small): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, list)| list.len() >= least);
+    let mut groups = large;
+    let mut rest: Vec<&Request> = small.into_iter().flat_map(|(_, list)| list).collect();
+    if !rest.is_empty() {
+        rest.sort_by_key(|request| request.at);
+        groups.push(("rest".into(), rest));
+    }
+    groups.sort_by(|a, b| a.0.cmp(&b.0));
+    let lists: Vec<&[&Request]> = groups.iter().map(|(_, list)| list.as_slice()).collect();
+    let files = compact::files(&lists, most_bytes).map_err(|needed| {
+        Error::Unavailable(format!(
+            "the files of the job would need {}; --most-size allows {}",
+            kelvin_measure::text::binary(needed),
+            kelvin_measure::text::binary(most_bytes)
+        ))
+    })?;
+    let mut found = Vec::new();
+    for ((name, list), file) in groups.iter().zip(files) {
+        for operation in [Operation::Read, Operation::Write] {
+            let requests: Vec<Request> = list
+                .iter()
+                .filter(|request| request.operation == operation)
+                .map(|request| Request { offset: file.place(request), device: 0, ..**request })
+                .collect();
+            if !requests.is_empty() {
+                let profile = profile_of(&requests, lasts);
+                let (name, file_bytes) = (name.clone(), file.bytes);
+                found.push(StreamJob { name, operation, requests, file_bytes, profile });
+            }
+        }
+    }
+    Ok(TraceJobs { streams: found, lasts, notes })
+}
+
+fn chosen_devices(trace: &Trace, names: &[String]) -> Result<Vec<u16>> {
+    if names.is_empty() {
+        let mut counts: HashMap<u16, u64> = HashMap::new();
+        for request in trace.requests.iter().filter(|request| request.moves_data()) {
+            *counts.entry(request.device).or_insert(0) += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(device, count)| (*count, std::cmp::Reverse(*device)));
+        return Ok(most.map(|(device, _)| device).into_iter().collect());
+    }
+    let known = || few(trace.devices.iter().map(|device| device.name.clone()), 12);
+    let place = |name: &String| {
+        let place = trace.devices.iter().position(|device| device.name == *name);
+        let unknown =
+            || Error::Unavailable(format!("{name} is no device of the trace; there are {}", known()));
+        place.map(|place| place as u16).ok_or_else(unknown)
+    };
+    names.iter().map(place).collect()
+}
+
+fn group(trace: &Trace, by: StreamsBy, request: &Request) -> String {
+    let file = trace.files.get(request.file as usize);
+    let name = match by {
+        StreamsBy::Nothing => "all",
+        StreamsBy::Class => file.map_or("unattributed", |file| file.class.name()),
+        StreamsBy::Object => file.map_or("unattributed", |file| file.object.as_str()),
+        StreamsBy::Process => {
+            let process = trace.processes.get(request.process as usize);
+            let command = process.map_or("", |process| process.command.as_str());
+            // A kernel worker's name ends in its work of the moment.
+            let command = command.split('/').next().unwrap_or_default();
+            if command.is_empty() { "unknown" } else { command }
+        }
+    };
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    let name: String = name.chars().map(plain).collect();
+    name.trim_matches('-').to_owned()
+}

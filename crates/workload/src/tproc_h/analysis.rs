@@ -1,0 +1,83 @@
+//! The queries once more behind the load, for what their plans did.
+
+use std::time::Duration;
+
+use kelvin_database::{Engine, Error, Result, Session};
+use kelvin_measure::query_analysis::QueryAnalysis;
+
+use super::Scale;
+use super::dialect::Dialect;
+use super::query::{self, Parameters};
+use crate::tproc_c::load::{Job, Unit, run_each};
+use crate::{BuildProgress, Stop};
+
+/// The queries and their parameters.
+pub(super) struct Queries {
+    pub(super) numbers: Vec<u8>,
+    pub(super) scale: Scale,
+    pub(super) seed: u64,
+    pub(super) draw: u32,
+    pub(super) validate: bool,
+}
+
+/// Executes each query for its plan and hands out what it showed. What cannot be executed does not keep the others from it, and is
+/// the error at the end.
+pub(super) fn analyze(
+    engine: &dyn Engine,
+    dialect: &dyn Dialect,
+    (queries, timeout): (&Queries, Duration),
+    (progress, stop): (&dyn BuildProgress, &Stop),
+    each: &mut dyn FnMut(QueryAnalysis),
+) -> Result<()> {
+    let set_up = |session: &mut dyn Session| {
+        session.set_timeout(Some(timeout))?;
+        dialect.set_up_queries(session)
+    };
+    let mut failed = None;
+    let job = Job { what: "plans analyzed", before: 0, unit: Unit::Task, progress, stop };
+    // One connection: a query may take all cores of the server.
+    run_each(
+        engine,
+        (1, &set_up),
+        job,
+        &queries.numbers,
+        &|session, number, shared| {
+            let found = queries.one(session, dialect, *number);
+            if found.is_err() {
+                shared.go_on()?;
+            }
+            match found {
+                Err(error) if session.is_broken() => Err(error),
+                found => Ok(found),
+            }
+        },
+        &mut |at, found| match found {
+            Ok(Some(found)) => each(found),
+            Ok(None) => {}
+            Err(error) => {
+                let number = queries.numbers[at];
+                failed.get_or_insert(Error::usage(format!("the plan of query {number}: {error}")));
+            }
+        },
+    )?;
+    failed.map_or(Ok(()), Err)
+}
+
+impl Queries {
+    fn one(
+        &self,
+        session: &mut dyn Session,
+        dialect: &dyn Dialect,
+        number: u8,
+    ) -> Result<Option<QueryAnalysis>> {
+        let parameters =
+            Parameters::for_run(number, self.scale.factor(), (self.seed, self.draw), self.validate);
+        let sql = query::sql(number, dialect, &parameters)?;
+        let found = dialect.analyze_query(session, &sql)?;
+        Ok(found.map(|found| QueryAnalysis {
+            query: format!("Q{number}"),
+            parameters: parameters.describe(),
+            ..found
+        }))
+    }
+}

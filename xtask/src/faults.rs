@@ -1,0 +1,60 @@
+//! `cargo xtask faults`: plants every fault with random parameters on PostgreSQL, and makes healthy runs. The faults are
+//! those of the tests: crates/kelvin/tests/planted_faults.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use crate::packages;
+
+/// Parses the options, and runs them one at a time.
+pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
+    let environment = environment(words)?;
+    packages::ensure()?;
+    let arguments = [
+        "test",
+        "-p",
+        "kelvin-bench",
+        "-j2",
+        "--test",
+        "planted_faults",
+        "--",
+        "--ignored",
+        "--exact",
+        "drawn::faults_with_random_parameters",
+        "--nocapture",
+    ];
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(arguments)
+        .envs(environment)
+        .status()
+        .context("failed to run cargo")?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The options as the test takes them.
+fn environment(words: &[&str]) -> Result<Vec<(&'static str, String)>> {
+    let mut environment = vec![("KELVIN_REQUIRE_SERVERS", "1".to_owned())];
+    let mut words = words.iter();
+    while let Some(&word) = words.next() {
+        let name = match word {
+            "--draws" => "KELVIN_FAULTS_DRAWS",
+            "--healthy" => "KELVIN_FAULTS_HEALTHY",
+            "--seed" => "KELVIN_FAULTS_SEED",
+            "--only" => "KELVIN_FAULTS_ONLY",
+            "--accept-noise" => {
+                environment.push(("KELVIN_FAULTS_ACCEPT_NOISE", "1".into()));
+                continue;
+            }
+            _ => bail!(
+                "there is no option {word}: --draws N, --healthy N, --seed N, --only NAME,…, --accept-noise"
+            ),
+        };
+        let value = words.next().with_context(|| format!("{word} needs a value"))?;
+        if word != "--only" && value.parse::<u64>().is_err() {
+            bail!("{word} takes a whole number, not {value:?}");
+        }
+        environment.push((name, (*value).to_owned()));
+    }
+    Ok(environment)
+}

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Agents of a fleet on the nodes of a Slurm job, one on each (docs/fleet.md):
 #
-#   kelvin fleet up lab --agents g0,g1,g2,g3 --listen ADDRESS --port 4222     on a host that the nodes reach
+#   kelvin fleet up kelvin --agents g0,g1,g2,g3 --listen ADDRESS --port 4222     on a host that the nodes reach
 #   KELVIN_NATS=tls://ADDRESS:4222 KELVIN_KEYS=DIRECTORY KELVIN_TARGET=postgres://bench@db.example/tpcc sbatch slurm.sh
-#   kelvin run tproc-c --target postgres://bench@db.example/tpcc --fleet lab --hosts g0,g1,g2,g3
+#   kelvin run tproc-c --target postgres://bench@db.example/tpcc --fleet kelvin --hosts g0,g1,g2,g3
 #
 # KELVIN_KEYS is the fleet's directory, or a copy of ca.pem and g0.nk to g3.nk, on a file system that the nodes share. The
 # password of the database comes from ~/.pgpass of the job's user.

@@ -127,6 +127,8 @@ impl Bus {
             .connection_timeout(CONNECT)
             .ping_interval(Duration::from_secs(2))
             .reconnect_delay_callback(|_| AGAIN)
+            // Those that a server announces have not been checked.
+            .ignore_discovered_servers()
             .subscription_capacity(1 << 16);
         if let Some(path) = &connection.key {
             options = options.nkey(crate::keys::read_seed(path)?);

@@ -90,7 +90,28 @@ impl FleetServer {
 
     /// Starts it, if it does not run, with keys for these agents.
     pub fn up(&self, lab: &Name, options: &ServerOptions) -> Result<ServerState> {
+        let mut distinct: Vec<&Name> = options.agents.iter().collect();
+        distinct.sort();
+        distinct.dedup();
+        if distinct.len() < options.agents.len() || distinct.iter().any(|name| name.as_str() == "controller")
+        {
+            let why = "each agent needs a name of its own, other than controller";
+            return Err(FleetError::Refused(why.into()));
+        }
+        if options.listen.is_unspecified() {
+            let why = "give the address by which the other hosts reach this one, such as 10.0.0.1";
+            return Err(FleetError::Refused(why.into()));
+        }
         if let Some(state) = self.state() {
+            let there = format!("://{}:", host_in_url(options.listen));
+            if !state.url.contains(&there)
+                || options.port != 0 && !state.url.ends_with(&format!(":{}", options.port))
+            {
+                return Err(FleetError::Refused(format!(
+                    "the fleet's server runs at {}: end it first with kelvin fleet down",
+                    state.url
+                )));
+            }
             if let Some(new) = options.agents.iter().find(|agent| !self.key(agent.as_str()).exists()) {
                 return Err(FleetError::Refused(format!(
                     "the fleet's server runs without a key for {new}: end it first with kelvin fleet down"
@@ -137,10 +158,7 @@ impl FleetServer {
                 ))
             })?;
         let port = self.wait_for_port(child, &log)?;
-        let host = match options.listen {
-            IpAddr::V6(address) => format!("[{address}]"),
-            IpAddr::V4(address) => address.to_string(),
-        };
+        let host = host_in_url(options.listen);
         let scheme = if tls { "tls" } else { "nats" };
         let state =
             ServerState { pid: port.0, url: format!("{scheme}://{host}:{}", port.1), lab: lab.clone() };
@@ -220,11 +238,9 @@ impl FleetServer {
         text
     }
 
-    /// A certificate for the address, from an authority that is made for this fleet alone.
+    /// A certificate for the address, from an authority that is made once, for this fleet alone.
     fn make_certificates(&self, address: IpAddr) -> Result<()> {
-        if self.directory.join("server.pem").exists() {
-            return Ok(());
-        }
+        let has_authority = self.authority().exists() && self.directory.join("ca.key").exists();
         write_private(
             &self.directory.join("server.ext"),
             &format!("subjectAltName=IP:{address}\nextendedKeyUsage=serverAuth\n"),
@@ -279,7 +295,7 @@ impl FleetServer {
                 "server.pem",
             ],
         ];
-        for step in steps {
+        for step in steps.into_iter().skip(usize::from(has_authority)) {
             // The directory is its owner's alone; keys are made with a mode that says the same.
             let made = Command::new("openssl").args(step).current_dir(&self.directory).output().map_err(
                 |error| FleetError::Refused(format!("cannot make a certificate: openssl: {error}")),
@@ -290,6 +306,14 @@ impl FleetServer {
             }
         }
         Ok(())
+    }
+}
+
+/// An address as a part of a URL.
+fn host_in_url(address: IpAddr) -> String {
+    match address {
+        IpAddr::V6(address) => format!("[{address}]"),
+        IpAddr::V4(address) => address.to_string(),
     }
 }
 

@@ -1,12 +1,16 @@
 //! The agent's clock as it shows it to the controller, and what the host says about its clock.
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use kelvin_measure::Nanos;
 use kelvin_run::driver::LoadTimes;
 
 use crate::error::FleetError;
 use crate::message::clean;
+
+/// How long chrony may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A test hook: shifts what an agent shows as its clock, and lets it drift, so that a test on one host has hosts whose clocks
 /// differ by a known amount. Nothing else of the agent sees it.
@@ -63,7 +67,18 @@ impl ClockTestHook {
 
 /// What the host's own synchronisation says, on one line; none where chrony does not run.
 pub(crate) fn synchronisation() -> Option<String> {
-    let output = Command::new("chronyc").args(["-c", "tracking"]).stdin(Stdio::null()).output().ok()?;
+    let mut asked = Command::new("chronyc");
+    asked.args(["-c", "tracking"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = asked.spawn().ok()?;
+    let since = Instant::now();
+    while child.try_wait().ok()?.is_none() {
+        if since.elapsed() > PATIENCE {
+            let _ended = child.kill();
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     describe(text.trim())
 }

@@ -10,6 +10,7 @@ use kelvin_measure::event::{Phase, Status as RunStatus};
 use kelvin_measure::{Clock, Event, SECOND, Sink, SinkError, SourceId};
 use kelvin_run::driver::{GeneratorReport, LoadTimes};
 use kelvin_run::fleet::{ControllerLink, EndOrder, GeneratorAssignment, generate};
+use kelvin_run::spec::Load;
 use kelvin_run::{RunError, Spec};
 use kelvin_store::{NewRun, RunWriter, Store};
 use kelvin_workload::Stop;
@@ -30,7 +31,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const ORDERLY: Duration = Duration::from_secs(5);
 
 /// What a job has of its agent.
-pub(super) struct Surroundings {
+pub(super) struct AgentContext {
     pub(super) agent: Name,
     pub(super) bus: Arc<Bus>,
     pub(super) subjects: Subjects,
@@ -53,8 +54,10 @@ pub(super) enum JobEnd {
 /// A run that the agent works for.
 pub(super) struct Job {
     run: Name,
+    /// As the allow-list has left it.
+    spec: Spec,
     prepared: PreparedTenant,
-    around: Surroundings,
+    context: AgentContext,
     writer: Arc<Mutex<RunWriter>>,
     outbox: Outbox,
     load: Option<PointLoad>,
@@ -95,24 +98,26 @@ impl Job {
         (run, mut spec): (Name, Spec),
         store: &Store,
         alone: Duration,
-        around: Surroundings,
+        context: AgentContext,
+        stop: &Stop,
     ) -> Result<Self> {
         let refused = |error: &dyn std::error::Error| FleetError::Refused(causes(error));
-        let prepared = reopen_tenant(&mut spec, &Stop::new()).map_err(|error| refused(&error))?;
-        let info = new_run(&run, &around.agent, &spec, &prepared)?;
+        let prepared = reopen_tenant(&mut spec, stop).map_err(|error| refused(&error))?;
+        let info = new_run(&run, &context.agent, &spec, &prepared)?;
         let writer = store.begin_run(&info).map_err(|error| refused(&error))?;
         let heard = Arc::new(Mutex::new(Instant::now()));
         let hears = Arc::clone(&heard);
-        let beats = around.bus.subscribe(&around.subjects.controller(&run), move |incoming| {
+        let beats = context.bus.subscribe(&context.subjects.controller(&run), move |incoming| {
             if decode::<ControllerBeat>(&incoming.payload).is_ok() {
                 *hears.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
             }
         })?;
-        let outbox = Outbox::start(Arc::clone(&around.bus), &around.subjects, &run, &around.agent)?;
+        let outbox = Outbox::start(Arc::clone(&context.bus), &context.subjects, &run, &context.agent)?;
         Ok(Self {
             run,
+            spec,
             prepared,
-            around,
+            context,
             writer: Arc::new(Mutex::new(writer)),
             outbox,
             load: None,
@@ -133,8 +138,24 @@ impl Job {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
+    /// The load of the checked specification, of which a point decides only the length of its window.
+    fn allowed_load(&self, assignment: &GeneratorAssignment) -> Result<Load> {
+        let mut spec = self.spec.clone();
+        spec.load.duration = assignment.load.duration;
+        spec.validate().map_err(|error| FleetError::Refused(error.to_string()))?;
+        let total = assignment.range.total();
+        let known = spec.load.points().iter().any(|(users, _)| *users == total);
+        let possible = assignment.rate.is_none_or(|rate| rate.is_finite() && rate > 0.0);
+        if !known || !possible {
+            let why = format!("a point with {total} users is not one of the run's specification");
+            return Err(FleetError::Refused(why));
+        }
+        Ok(spec.load)
+    }
+
     /// Connects the users of a point, which then wait for their start.
-    pub(super) fn arm(&mut self, assignment: GeneratorAssignment) -> Result<()> {
+    pub(super) fn arm(&mut self, mut assignment: GeneratorAssignment) -> Result<()> {
+        assignment.load = self.allowed_load(&assignment)?;
         if !self.is_idle() {
             return Err(FleetError::Refused("its load of another point is still on".into()));
         }
@@ -148,11 +169,11 @@ impl Job {
             orders: Arc::clone(&orders),
             writer: Arc::clone(&self.writer),
             sender,
-            clock: self.around.clock.clone(),
-            status: Arc::clone(&self.around.status),
+            clock: self.context.clock.clone(),
+            status: Arc::clone(&self.context.status),
         };
-        self.around.status.set(AgentState::Connecting { point, done: 0 });
-        let clock = self.around.clock.clone();
+        self.context.status.set(AgentState::Connecting { point, done: 0 });
+        let clock = self.context.clock.clone();
         let (engine, workload) = (Arc::clone(self.prepared.engine()), Arc::clone(&self.prepared.workload));
         let thread = std::thread::Builder::new()
             .name("generator".into())
@@ -177,8 +198,8 @@ impl Job {
     /// Orders the start; when that is, in nanoseconds of the kernel's monotonic clock.
     pub(super) fn start(&self, point: u32, times: LoadTimes) -> Result<u64> {
         let load = self.load(point)?;
-        let times = self.around.hook.real_times(times);
-        let ahead = times.begin.saturating_sub(self.around.clock.now());
+        let times = self.context.hook.real_times(times);
+        let ahead = times.begin.saturating_sub(self.context.clock.now());
         if ahead == 0 {
             return Err(FleetError::Refused("the time of the start has passed already".into()));
         }
@@ -190,7 +211,7 @@ impl Job {
 
     /// Orders an earlier end.
     pub(super) fn end_at(&self, point: u32, times: LoadTimes) -> Result<()> {
-        self.load(point)?.orders.end.give(self.around.hook.real_times(times));
+        self.load(point)?.orders.end.give(self.context.hook.real_times(times));
         Ok(())
     }
 
@@ -241,7 +262,7 @@ impl Job {
     }
 
     /// Closes the agent's file, and waits until the server has everything; a sentence about both.
-    pub(super) fn finish(self, end: JobEnd) -> Result<String> {
+    pub(super) fn finish(self, end: JobEnd, stop: &Stop) -> Result<String> {
         let (status, why) = match end {
             JobEnd::Over => (RunStatus::Complete, None),
             JobEnd::Alone => {
@@ -255,7 +276,7 @@ impl Job {
         let finished = writer.event(&Event::Finished { status, error: why.clone() });
         let id = writer.id();
         drop(writer);
-        let sent = outbox.finish();
+        let sent = outbox.finish(stop);
         drop(prepared);
         finished.map_err(|error| FleetError::Refused(format!("its file is incomplete: {error}")))?;
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();

@@ -113,8 +113,9 @@ pub fn serve(options: &AgentOptions, stop: &Stop, tell: &mut dyn FnMut(&str)) ->
         "agent {} of lab {} waits for a run at {}",
         options.name, options.lab, options.connection.url
     ));
-    let mut agent = Agent { options, bus, subjects, clock, status, job: None, tell };
-    agent.work(&commands, stop)
+    let stop = stop.clone();
+    let mut agent = Agent { options, bus, subjects, clock, status, job: None, ended: None, stop, tell };
+    agent.work(&commands)
 }
 
 fn first_beat(options: &AgentOptions) -> Beat {
@@ -152,11 +153,14 @@ struct Agent<'a> {
     clock: Clock,
     status: Arc<Status>,
     job: Option<Job>,
+    /// How the last job ended.
+    ended: Option<JobEnd>,
+    stop: Stop,
     tell: &'a mut dyn FnMut(&str),
 }
 
 impl Agent<'_> {
-    fn work(&mut self, commands: &mpsc::Receiver<Incoming>, stop: &Stop) -> Result<AgentEnd> {
+    fn work(&mut self, commands: &mpsc::Receiver<Incoming>) -> Result<AgentEnd> {
         loop {
             match commands.recv_timeout(TICK) {
                 Ok(incoming) => self.obey(&incoming),
@@ -168,27 +172,26 @@ impl Agent<'_> {
             if let Some(job) = &mut self.job {
                 job.look_after();
             }
-            if stop.requested() {
-                self.leave(stop);
+            if self.stop.requested() {
+                self.leave();
                 return Ok(AgentEnd::Ended);
             }
-            let over = self.job.as_ref().and_then(Job::is_over);
-            if let Some(end) = over {
+            if let Some(end) = self.job.as_ref().and_then(Job::is_over) {
                 self.end_job(end);
-                if self.options.once {
-                    let alone = end == JobEnd::Alone;
-                    return Ok(if alone { AgentEnd::Alone } else { AgentEnd::Ended });
-                }
+            }
+            if let Some(end) = self.ended.take().filter(|_| self.options.once) {
+                let alone = end == JobEnd::Alone;
+                return Ok(if alone { AgentEnd::Alone } else { AgentEnd::Ended });
             }
         }
     }
 
     /// Ends the load that is on before the process does.
-    fn leave(&mut self, stop: &Stop) {
+    fn leave(&mut self) {
         let Some(job) = &mut self.job else { return };
         job.abort();
         let since = Instant::now();
-        while !job.is_idle() && !stop.is_immediate() && since.elapsed() < ALONE {
+        while !job.is_idle() && !self.stop.is_immediate() && since.elapsed() < ALONE {
             std::thread::sleep(TICK);
             job.look_after();
         }
@@ -198,11 +201,12 @@ impl Agent<'_> {
     fn end_job(&mut self, end: JobEnd) {
         let Some(job) = self.job.take() else { return };
         let run = job.run().clone();
-        match job.finish(end) {
+        match job.finish(end, &self.stop) {
             Ok(text) => (self.tell)(&format!("run {run}: {text}")),
             Err(error) => (self.tell)(&format!("run {run}: {error}")),
         }
         self.status.set_run(None, AgentState::Idle);
+        self.ended = Some(end);
     }
 
     fn obey(&mut self, incoming: &Incoming) {
@@ -237,7 +241,7 @@ impl Agent<'_> {
                         (prepare.run, spec),
                         &store,
                         alone,
-                        job::Surroundings {
+                        job::AgentContext {
                             agent: self.options.name.clone(),
                             bus: Arc::clone(&self.bus),
                             subjects: self.subjects.clone(),
@@ -245,6 +249,7 @@ impl Agent<'_> {
                             hook: self.options.clock,
                             status: Arc::clone(&self.status),
                         },
+                        &self.stop,
                     )
                 });
                 match job {
@@ -273,7 +278,14 @@ impl Agent<'_> {
                 Ok(Answer::Accepted)
             }
             Command::End { run } => {
-                self.job(&run)?.end();
+                // One that has ended was asked again because its answer was lost.
+                let Ok(job) = self.job(&run) else { return Ok(Answer::Accepted) };
+                job.end();
+                job.look_after();
+                let Some(end) = job.is_over() else {
+                    return Ok(Answer::Refused("its load is still ending".into()));
+                };
+                self.end_job(end);
                 Ok(Answer::Accepted)
             }
         }

@@ -1,10 +1,15 @@
 //! What an agent says of its run, on its way to the server, which stores it. The thread that drives the load only hands it
 //! over; what the server has not confirmed is sent again.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use kelvin_workload::Stop;
 
 use crate::bus::Bus;
 use crate::error::FleetError;
@@ -20,12 +25,15 @@ const MOST: usize = 64;
 /// Before another attempt.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// How long the last messages of a run are tried for; they are in the agent's own file, too.
-const LAST_WORDS: Duration = Duration::from_mins(1);
+/// How long the last messages of a run are tried for, and of one that somebody wants to end; they are in the agent's own
+/// file, too.
+const LAST_WORDS: Duration = Duration::from_secs(20);
+const HURRIED: Duration = Duration::from_secs(5);
 
 /// The agent's end.
 pub(super) struct Outbox {
     sender: Option<Sender<OutputItem>>,
+    give_up: Arc<AtomicBool>,
     thread: Option<JoinHandle<bool>>,
 }
 
@@ -38,12 +46,13 @@ impl Outbox {
     ) -> Result<Self, FleetError> {
         let (sender, items) = mpsc::channel();
         let (subject, id) = (subjects.output(run, agent), format!("{run}/{agent}"));
-        let sending = Sending { bus, subject, id, sequence: 0, hung_up: None };
+        let give_up = Arc::new(AtomicBool::new(false));
+        let sending = Sending { bus, subject, id, sequence: 0, give_up: Arc::clone(&give_up) };
         let thread = std::thread::Builder::new()
             .name("outbox".into())
             .spawn(move || sending.send_all(&items))
             .map_err(FleetError::nats)?;
-        Ok(Self { sender: Some(sender), thread: Some(thread) })
+        Ok(Self { sender: Some(sender), give_up, thread: Some(thread) })
     }
 
     /// For a thread that has something to say.
@@ -51,10 +60,20 @@ impl Outbox {
         self.sender.clone()
     }
 
-    /// Waits until the server has everything; false when it could not be reached.
-    pub(super) fn finish(mut self) -> bool {
+    /// Waits until the server has everything, not as long when somebody asks to stop; false when it does not have all.
+    pub(super) fn finish(mut self, stop: &Stop) -> bool {
         self.sender = None;
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(false)
+        let Some(thread) = self.thread.take() else { return false };
+        let since = Instant::now();
+        while !thread.is_finished() {
+            let limit = if stop.requested() { HURRIED } else { LAST_WORDS };
+            if stop.is_immediate() || since.elapsed() > limit {
+                self.give_up.store(true, Ordering::Release);
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        thread.join().unwrap_or(false)
     }
 }
 
@@ -64,65 +83,47 @@ struct Sending {
     /// Begins the identifier of each message.
     id: String,
     sequence: u64,
-    /// Since when there is nothing more to come.
-    hung_up: Option<Instant>,
+    give_up: Arc<AtomicBool>,
 }
 
 impl Sending {
     fn send_all(mut self, items: &Receiver<OutputItem>) -> bool {
-        let mut everything = true;
-        while self.hung_up.is_none() {
-            let Ok(first) = items.recv() else { break };
-            let mut together = vec![first];
+        let mut waiting = VecDeque::new();
+        while let Ok(first) = items.recv() {
+            waiting.push_back(first);
             let until = Instant::now() + TOGETHER;
-            while together.len() < MOST {
+            while waiting.len() < MOST {
                 match items.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                    Ok(item) => together.push(item),
-                    Err(RecvTimeoutError::Timeout) => break,
-                    Err(RecvTimeoutError::Disconnected) => {
-                        self.hung_up = Some(Instant::now());
-                        break;
-                    }
+                    Ok(item) => waiting.push_back(item),
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
                 }
             }
-            everything &= self.send(together, items);
+            while !waiting.is_empty() {
+                let next = waiting.drain(..waiting.len().min(MOST)).collect();
+                if !self.send(next) {
+                    return false;
+                }
+            }
         }
-        everything
+        true
     }
 
     /// Sends until the server has it; false when there is no more time for that.
-    fn send(&mut self, items: Vec<OutputItem>, rest: &Receiver<OutputItem>) -> bool {
+    fn send(&mut self, items: Vec<OutputItem>) -> bool {
         let sequence = self.sequence;
         self.sequence += 1;
         let Ok(message) = encode(&Output { sequence, items }) else { return false };
         // Beside the piece itself a message has its headers.
         let room = self.bus.largest().saturating_sub(4096);
-        let mut waiting = Vec::new();
         for (part, piece) in pieces(&message, room).into_iter().enumerate() {
             let id = format!("{}/{sequence}/{part}", self.id);
             while self.bus.store(&self.subject, &id, piece.clone()).is_err() {
-                // Whether anybody still speaks is only seen by listening.
-                loop {
-                    match rest.try_recv() {
-                        Ok(item) => waiting.push(item),
-                        Err(mpsc::TryRecvError::Empty) => break,
-                        Err(mpsc::TryRecvError::Disconnected) => {
-                            self.hung_up.get_or_insert_with(Instant::now);
-                            break;
-                        }
-                    }
-                }
-                if self.hung_up.is_some_and(|since| since.elapsed() > LAST_WORDS) {
+                if self.give_up.load(Ordering::Acquire) {
                     return false;
                 }
                 std::thread::sleep(AGAIN);
             }
         }
-        let mut sent = true;
-        while !waiting.is_empty() {
-            let next = waiting.drain(..waiting.len().min(MOST)).collect();
-            sent &= self.send(next, rest);
-        }
-        sent
+        true
     }
 }

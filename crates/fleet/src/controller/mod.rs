@@ -168,12 +168,17 @@ impl NatsFleet {
             return Ok(());
         }
         let end = encode(&Command::End { run: self.run.clone() })?;
-        let questions = self.names.iter().map(|name| (self.subjects.command(name), end.clone())).collect();
-        let answers = self.bus.ask::<Answer>(questions, NOTED);
-        if answers.iter().all(|answer| matches!(answer, Ok(Answer::Accepted))) {
-            self.bus.remove_stream(&self.subjects.stream(&self.run))?;
+        let (mut left, since) = (self.names.clone(), Instant::now());
+        while !left.is_empty() && since.elapsed() < LOST {
+            let questions = left.iter().map(|name| (self.subjects.command(name), end.clone())).collect();
+            let mut answers = self.bus.ask::<Answer>(questions, NOTED).into_iter();
+            left.retain(|_| !matches!(answers.next(), Some(Ok(Answer::Accepted))));
+            if !left.is_empty() {
+                std::thread::sleep(SUSPECT / 10);
+            }
         }
-        Ok(())
+        // An agent that did not say so has something to say yet, which stays on the server.
+        if left.is_empty() { self.bus.remove_stream(&self.subjects.stream(&self.run)) } else { Ok(()) }
     }
 
     fn agents(&self) -> MutexGuard<'_, Vec<FleetAgent>> {

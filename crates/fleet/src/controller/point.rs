@@ -85,12 +85,11 @@ impl<'a> ArmedPoint<'a> {
     fn outputs(&mut self, messages: &mut Vec<(usize, GeneratorMessage)>) {
         let mut inbox = self.fleet.inbox();
         while let Ok((number, output)) = inbox.outputs.try_recv() {
-            if number >= self.agents.len() {
-                continue;
-            }
             let failed = |why: String| (number, GeneratorMessage::Failed(why));
             let output = match output {
                 Ok(output) => output,
+                // An agent that this point does not have.
+                Err(_) if number >= self.agents.len() => continue,
                 Err(error) => {
                     messages.push(failed(error.to_string()));
                     self.progress[number].ended = true;
@@ -103,6 +102,9 @@ impl<'a> ArmedPoint<'a> {
                 continue;
             }
             inbox.next[number] = output.sequence + 1;
+            if number >= self.agents.len() {
+                continue;
+            }
             if output.sequence > next && !self.progress[number].ended {
                 messages.push(failed(format!("its messages {next} to {} are lost", output.sequence - 1)));
                 self.progress[number].ended = true;
@@ -180,13 +182,14 @@ impl<'a> ArmedPoint<'a> {
 
 impl RemoteGenerators for ArmedPoint<'_> {
     fn notice(&self) -> Duration {
+        // Before the start has its time: exchanges with a slow agent take as long as they take.
+        self.exchange(EXCHANGES);
         let slowest =
             self.clocks.estimates().iter().filter_map(crate::clock::ClockEstimate::smallest_delay).max();
         NOTICE.max(ROUND_TRIPS * Duration::from_nanos(slowest.unwrap_or(0)))
     }
 
     fn start(&mut self, times: LoadTimes) -> Result<(), RunError> {
-        self.exchange(EXCHANGES);
         let mut commands = Vec::with_capacity(self.agents.len());
         for (agent, estimate) in self.agents.iter().zip(self.clocks.estimates()) {
             let offset = estimate
@@ -206,10 +209,13 @@ impl RemoteGenerators for ArmedPoint<'_> {
     }
 
     fn end_at(&mut self, times: LoadTimes) {
-        let ordered = |number: usize| Command::EndAt {
-            run: self.fleet.run.clone(),
-            point: self.point,
-            times: times.shifted(self.offsets.get(number).copied().unwrap_or(0)),
+        // By what is known now: since the start, a clock may have drifted.
+        let estimates = self.clocks.estimates();
+        let ordered = |number: usize| {
+            let known = estimates.get(number).and_then(|estimate| estimate.at(times.close));
+            let used = self.offsets.get(number).copied().unwrap_or(0);
+            let times = times.shifted(known.map_or(used, |known| known.nanos));
+            Command::EndAt { run: self.fleet.run.clone(), point: self.point, times }
         };
         self.all(ordered);
     }

@@ -306,7 +306,7 @@ fn a_manifest_of_another_shape_is_noticed() {
         ("completionMode: Indexed", "completionMode: indexed", "NonIndexed|Indexed"),
         ("completions: 4", "completions: \"4\"", "is not of the type int"),
         ("  backoffLimit: 0", "  backofLimit: 0", "JobSpec has no field backofLimit"),
-        ("        - name: agent\n          #", "        - image: agent\n          #", "name is missing"),
+        ("        - name: agent\n          #", "        - workingDir: agent\n          #", "name is missing"),
         ("readOnly: true", "readOnly: yes", "is not of the type bool"),
         ("value: /data", "value: 1", "is not of the type string"),
         ("memory: 2Gi", "memory: 2GiB", "is not of the type quantity"),

@@ -13,7 +13,7 @@ use kelvin_run::Spec;
 
 use crate::args::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, Global, NatsArgs, RunFleetArgs};
 use crate::exit::Code;
-use crate::{out, paths, signal};
+use crate::{out, signal};
 
 /// How long agents may take to say that they are there.
 const CALL: Duration = Duration::from_millis(1500);
@@ -34,7 +34,15 @@ pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
     }
     let (connection, lab) = server(&args.nats, name.as_str())?;
     let clock = args.clock_test_hook.as_deref().map(ClockTestHook::parse).transpose()?.unwrap_or_default();
-    let store = paths::store(global.store.as_deref())?;
+    // Its own: its shares are no runs of whoever works on this host.
+    let store = match &global.store {
+        Some(store) => store.clone(),
+        None => {
+            let directory = directories::data()?.join("agents");
+            out::directory(&directory)?;
+            directory.join(format!("{name}.db"))
+        }
+    };
     let stop = signal::listen_saying("kelvin: stopping the agent; Ctrl-C again to stop now")?;
     let options = AgentOptions { name, lab, connection, targets, store, alone, once: args.once, clock };
     let quiet = global.quiet;
@@ -154,11 +162,14 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
     let bus = Bus::connect(&connection, "kelvin controller", None)?;
     let agents = CalledAgents::call(bus, &lab, names)?;
     let there = agents.count();
-    let wanted = number.or(spec.load.most_hosts()).unwrap_or(there);
-    if wanted > there {
-        bail!("{wanted} hosts are needed; {there} idle agents answer");
-    }
     let swept = spec.load.sweep.as_ref().is_some_and(kelvin_run::spec::Sweep::is_over_hosts);
+    let named = (!names.is_empty()).then_some(names.len() as u32);
+    let asked = number.or(named).filter(|_| !swept);
+    let wanted = asked.or(spec.load.most_hosts()).unwrap_or(there);
+    let limit = number.filter(|_| swept).map_or(there, |number| number.min(there));
+    if wanted > limit {
+        bail!("{wanted} hosts are needed; there are {limit} idle agents for the run");
+    }
     if !swept {
         spec.load.hosts = Some(std::num::NonZeroU32::new(wanted).context("--hosts: at least 1")?);
     }

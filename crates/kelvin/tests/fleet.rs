@@ -224,7 +224,7 @@ fn assert_counts_agree(run: &Value) {
         broken.iter().all(|one| timing.iter().any(|word| one["name"].as_str().unwrap().contains(word))),
         "{broken:?}"
     );
-    let hosts = point["hosts"].as_array().unwrap();
+    let hosts = point["generator"]["hosts"].as_array().unwrap();
     let sum: u64 = hosts.iter().map(|host| host["headline_count"].as_u64().unwrap()).sum();
     assert_eq!(Some(sum), point["headline_count"].as_u64(), "{point}");
     assert!(
@@ -279,7 +279,7 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
     assert_counts_agree(&run);
     let point = &run["points"][0];
     let number = |value: &Value| value.as_f64().unwrap();
-    let at_most = number(&point["start"]["at_most_us"]);
+    let at_most = number(&point["generator"]["start"]["at_most_us"]);
     // On one host the truth is known: all agents have the kernel's monotonic clock.
     let starts: Vec<f64> = fleet
         .names
@@ -292,8 +292,12 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
         .collect();
     let spread =
         starts.iter().copied().fold(f64::MIN, f64::max) - starts.iter().copied().fold(f64::MAX, f64::min);
-    assert!(spread <= at_most, "really {spread} us apart, at most {at_most} said: {}", point["hosts"]);
-    let hosts = point["hosts"].as_array().unwrap();
+    assert!(
+        spread <= at_most,
+        "really {spread} us apart, at most {at_most} said: {}",
+        point["generator"]["hosts"]
+    );
+    let hosts = point["generator"]["hosts"].as_array().unwrap();
     assert_eq!(hosts.iter().map(|host| host["users"].as_u64().unwrap()).sum::<u64>(), 3);
     // Four exchanges a few seconds apart tell which clock is fast.
     let drift = |host: usize| number(&hosts[host]["clock_drift_ppm"]);
@@ -316,7 +320,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
     assert_eq!(output.status.code(), Some(1), "{shown}");
     assert!(since.elapsed() < Duration::from_secs(40), "{:?}", since.elapsed());
     let run = fleet.place.report("last");
-    let hosts = run["points"][0]["hosts"].as_array().unwrap();
+    let hosts = run["points"][0]["generator"]["hosts"].as_array().unwrap();
     assert!(hosts[0]["lost"].is_null() && hosts[1]["lost"].is_string(), "{hosts:?}");
     assert!(run["reasons"].to_string().contains("g1"), "{}", run["reasons"]);
     fleet.wait_until_idle(1);
@@ -325,7 +329,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
 #[test]
 fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     let data = Data::build(1);
-    let url = data.copy("left");
+    let url = data.copy("orphaned");
     let fleet = TestFleet::start(2, &[&url], "3s", &[]);
     let load = ["--users", "4", "--ramp-up", "0s", "--duration", "10m", "--no-build"];
     let mut run = fleet.begin(&url, "g0,g1", &load);
@@ -333,8 +337,7 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     run.kill().unwrap();
     run.wait().unwrap();
     fleet.wait_until_idle(2);
-    let sessions =
-        "select count(*) from pg_stat_activity where datname = 'left' and backend_type = 'client backend'";
+    let sessions = "select count(*) from pg_stat_activity where datname = 'orphaned' and backend_type = 'client backend'";
     let left = data.engine("postgres").connect().unwrap().query(sessions).unwrap().int(0, 0).unwrap();
     assert_eq!(left, 0, "connections of the load");
     for agent in ["g0", "g1"] {
@@ -378,14 +381,16 @@ fn an_agent_does_what_its_own_list_allows() {
     let data = Data::build(1);
     let (url, other) = (data.copy("mine"), data.copy("theirs"));
     let fleet = TestFleet::start(1, &[&url], "15s", &[]);
-    let refused = |args: &[&str], words: &[&str]| {
+    let refused_with = |code: i32, args: &[&str], words: &[&str]| {
         let output = fleet.place.run(args);
         let why = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}\n{why}");
+        assert_eq!(output.status.code(), Some(code), "{args:?}\n{why}");
         assert!(words.iter().all(|word| why.contains(word)), "{args:?}\n{why}");
     };
+    let refused = |args: &[&str], words: &[&str]| refused_with(2, args, words);
     let load = ["--users", "2", "--transactions", "5", "--no-build"];
-    refused(&fleet.args(&other, "g0", &load), &["g0", "--allow-target"]);
+    // By then the run is in the store, as one that failed.
+    refused_with(4, &fleet.args(&other, "g0", &load), &["g0", "--allow-target"]);
     refused(&fleet.args(&url, "g0,g9", &load), &["no answer from g9", "g0"]);
     refused(&fleet.args(&url, "2", &load), &["2 hosts are needed", "1 idle"]);
     refused(&["run", "tproc-c", "--hosts", "g0"], &["--fleet NAME"]);
@@ -443,9 +448,9 @@ mod machine {
         let run = fleet.place.report("last");
         let point = &run["points"][0];
         let mut found = String::new();
-        write!(found, "controller {cores:.3} cores, {peak} KiB; {}", point["start"]).unwrap();
+        write!(found, "controller {cores:.3} cores, {peak} KiB; {}", point["generator"]["start"]).unwrap();
         eprintln!("{found}");
-        let hosts = point["hosts"].as_array().unwrap();
+        let hosts = point["generator"]["hosts"].as_array().unwrap();
         assert_eq!(hosts.len(), agents, "{}", text(&output.stdout));
         assert!(hosts.iter().all(|host| host["lost"].is_null()));
         let sum: u64 = hosts.iter().map(|host| host["headline_count"].as_u64().unwrap()).sum();

@@ -185,12 +185,16 @@ fn wrong(value: &Node, of: &str, path: &str, found: &mut Vec<String>) {
         (Node::Text(text, _), "quantity") => quantity(text),
         (Node::List(list), _) if inner('[', ']').is_some() => {
             let of = inner('[', ']').unwrap_or_default();
-            list.iter().enumerate().for_each(|(i, one)| wrong(one, of, &format!("{path}[{i}]"), found));
+            for (i, one) in list.iter().enumerate() {
+                wrong(one, of, &format!("{path}[{i}]"), found);
+            }
             !list.is_empty()
         }
         (Node::Map(map), _) if inner('{', '}').is_some() => {
             let of = inner('{', '}').unwrap_or_default();
-            map.iter().for_each(|(key, one)| wrong(one, of, &format!("{path}.{key}"), found));
+            for (key, one) in map {
+                wrong(one, of, &format!("{path}.{key}"), found);
+            }
             true
         }
         (Node::Map(map), object) => match shapes().get(object) {

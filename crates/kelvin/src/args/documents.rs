@@ -76,7 +76,7 @@ fn commands(text: &str) -> Vec<String> {
             .iter()
             .fold(vec![command], |parts, end| parts.into_iter().flat_map(|part| part.split(end)).collect())
         {
-            let part = part.trim().trim_start_matches("do ");
+            let part = part.trim().trim_start_matches("do ").trim_end_matches(" &");
             let own = ["kelvin ", "./target/release/kelvin "];
             found.extend(own.iter().find_map(|own| part.strip_prefix(own)).map(str::to_owned));
         }

@@ -185,12 +185,16 @@ fn wrong(value: &Node, of: &str, path: &str, found: &mut Vec<String>) {
         (Node::Text(text, _), "quantity") => quantity(text),
         (Node::List(list), _) if inner('[', ']').is_some() => {
             let of = inner('[', ']').unwrap_or_default();
-            list.iter().enumerate().for_each(|(i, one)| wrong(one, of, &format!("{path}[{i}]"), found));
+            for (i, one) in list.iter().enumerate() {
+                wrong(one, of, &format!("{path}[{i}]"), found);
+            }
             !list.is_empty()
         }
         (Node::Map(map), _) if inner('{', '}').is_some() => {
             let of = inner('{', '}').unwrap_or_default();
-            map.iter().for_each(|(key, one)| wrong(one, of, &format!("{path}.{key}"), found));
+            for (key, one) in map {
+                wrong(one, of, &format!("{path}.{key}"), found);
+            }
             true
         }
         (Node::Map(map), object) => match shapes().get(object) {
@@ -306,7 +310,7 @@ fn a_manifest_of_another_shape_is_noticed() {
         ("completionMode: Indexed", "completionMode: indexed", "NonIndexed|Indexed"),
         ("completions: 4", "completions: \"4\"", "is not of the type int"),
         ("  backoffLimit: 0", "  backofLimit: 0", "JobSpec has no field backofLimit"),
-        ("        - name: agent\n          #", "        - image: agent\n          #", "name is missing"),
+        ("        - name: agent\n          #", "        - workingDir: agent\n          #", "name is missing"),
         ("readOnly: true", "readOnly: yes", "is not of the type bool"),
         ("value: /data", "value: 1", "is not of the type string"),
         ("memory: 2Gi", "memory: 2GiB", "is not of the type quantity"),

@@ -19,6 +19,7 @@ mod server_counters;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod underway;
 mod user;
 mod user_pool;
 
@@ -43,6 +44,7 @@ pub use generator_report::GeneratorReport;
 pub use remote::FleetShare;
 use remote::RemoteLoad;
 use server_counters::{Monitor, ServerCounters};
+use underway::Underway;
 
 /// How often the samples are drained. Small against a second, large against the cost of a wake-up.
 const TICK: Duration = Duration::from_millis(50);
@@ -58,9 +60,6 @@ const HEAD_START_EACH: Duration = Duration::from_micros(100);
 
 /// How much longer than a statement's time-out a user may take to end before its statement is interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// An early end that somebody asks for lies so far ahead where other hosts must hear of it first.
-const NOTICE_OF_END: Duration = Duration::from_millis(500);
 
 /// How much longer than on this host the end may take on others: they follow an open loop and interrupt statements by
 /// themselves, and their reports come after that.
@@ -128,102 +127,6 @@ pub struct Point<'a> {
     pub control: Option<&'a LoadControl>,
     /// The hosts that generate its load; none where this process does.
     pub fleet: Option<FleetShare<'a>>,
-}
-
-/// A point under way.
-struct Underway<'a> {
-    generators: Vec<Generator>,
-    /// Those on other hosts.
-    remote: Option<RemoteLoad<'a>>,
-    /// None where the point's controller, on another host, reads the server's counters.
-    server: Option<ServerCounters>,
-    times: LoadTimes,
-}
-
-impl Underway<'_> {
-    fn all_ended(&self) -> bool {
-        self.generators.iter().all(Generator::all_ended)
-            && self.remote.as_ref().is_none_or(RemoteLoad::all_ended)
-    }
-
-    /// Ends window and load at `close`, which is now or before; sooner than planned.
-    fn close(&mut self, close: Nanos) {
-        let close = self.generators.iter().map(|generator| generator.closes_at(close)).min().unwrap_or(close);
-        (self.times.close, self.times.end) = (close, close);
-        self.close_server_window();
-        self.generators.iter_mut().for_each(|generator| generator.close(close));
-        let times = self.times;
-        if let Some(remote) = &mut self.remote {
-            remote.end_at(times);
-        }
-    }
-
-    /// Ends window and load as ordered, or now if that is later, where it is sooner than planned.
-    fn end_as_ordered(&mut self, ordered: LoadTimes, now: Nanos) {
-        let close = ordered.close.max(now).min(self.times.close);
-        (self.times.close, self.times.end) = (close, ordered.end.max(close).min(self.times.end));
-        let times = self.times;
-        self.generators.iter_mut().for_each(|generator| generator.end_at(times));
-    }
-
-    /// Ends window and load of other hosts' generators, as soon as all of them can have heard of it. They are asked once.
-    fn end_remote(&mut self, now: Nanos) {
-        let close = now + NOTICE_OF_END.as_nanos() as u64;
-        if close >= self.times.close {
-            return;
-        }
-        (self.times.close, self.times.end) = (close, close);
-        self.close_server_window();
-        let times = self.times;
-        if let Some(remote) = &mut self.remote {
-            remote.end_at(times);
-        }
-    }
-
-    fn close_server_window(&self) {
-        if let Some(server) = &self.server {
-            server.close(self.times.close);
-        }
-    }
-
-    /// Ends the window at `close`, and the load as soon after it as that of a planned window; `close` may lie ahead.
-    fn end_at(&mut self, close: Nanos, open_loop: bool) {
-        let close = close.max(self.times.open + 1).min(self.times.close);
-        let window = Duration::from_nanos(close - self.times.open);
-        let follows = if open_loop { overrun_limit(window).as_nanos() as u64 } else { 0 };
-        (self.times.close, self.times.end) = (close, close + follows);
-        self.close_server_window();
-        let times = self.times;
-        self.generators.iter_mut().for_each(|generator| generator.end_at(times));
-    }
-
-    /// Hands out what is complete.
-    fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
-        self.generators.iter_mut().try_for_each(|generator| generator.emit(now, sink))?;
-        self.remote.as_mut().map_or(Ok(()), |remote| remote.emit(now, sink))
-    }
-
-    /// Takes what the users have recorded, and what other hosts have sent, and hands out nothing yet.
-    fn take_samples(&mut self, now: Nanos) {
-        self.generators.iter_mut().for_each(Generator::take_samples);
-        if let Some(remote) = &mut self.remote {
-            remote.take(now);
-        }
-    }
-
-    /// The sums of all users' audit counters so far.
-    fn counters(&self) -> Vec<u64> {
-        let remote = self.remote.iter().flat_map(RemoteLoad::counters);
-        sum_columns(self.generators.iter().map(Generator::counters).chain(remote))
-    }
-
-    /// Interrupts whatever is running.
-    fn cancel_all(&mut self) {
-        self.generators.iter().for_each(Generator::cancel_all);
-        if let Some(remote) = &mut self.remote {
-            remote.abort();
-        }
-    }
 }
 
 /// Adds up lists that are of the same things.

@@ -431,12 +431,17 @@ impl Drop for Task {
     }
 }
 
-/// The agents that answer within this time, with their beats, newest first heard.
+/// The agents that answer within this time, with their beats, by name.
 pub fn find_agents(bus: &Bus, lab: &crate::Name, patience: Duration) -> Result<Vec<crate::Beat>> {
     let subjects = crate::subject::Subjects::of(lab);
     let (sender, beats) = mpsc::channel();
     let _task = bus.subscribe(&subjects.beats(), move |incoming| {
-        let _gone = decode::<crate::Beat>(&incoming.payload).map(|beat| sender.send(beat));
+        // An agent's key lets it send its own beats only: the subject says whose they are.
+        let own = |beat: &crate::Beat| incoming.subject.ends_with(&format!(".{}", beat.agent));
+        if let Some(beat) = decode(&incoming.payload).ok().filter(own) {
+            // Nobody receives it only when the time is over.
+            let _gone = sender.send(beat);
+        }
     })?;
     bus.flush();
     bus.publish(&subjects.hello(), &())?;

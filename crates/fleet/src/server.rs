@@ -225,9 +225,9 @@ impl FleetServer {
             options.listen
         );
         if tls {
-            let _ = write!(
+            let _ = writeln!(
                 text,
-                "tls {{ cert_file: \"{directory}/server.pem\", key_file: \"{directory}/server.key\", timeout: 5 }}\n"
+                "tls {{ cert_file: \"{directory}/server.pem\", key_file: \"{directory}/server.key\", timeout: 5 }}"
             );
         }
         text.push_str("authorization { users = [\n");

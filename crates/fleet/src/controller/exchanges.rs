@@ -72,7 +72,9 @@ async fn all(
     let found = join_all(subjects.into_iter().map(with)).await;
     let mut estimates = estimates.lock().unwrap_or_else(PoisonError::into_inner);
     for (estimate, exchanges) in estimates.iter_mut().zip(found) {
-        exchanges.into_iter().for_each(|exchange| estimate.add(exchange));
+        for exchange in exchanges {
+            estimate.add(exchange);
+        }
     }
 }
 

@@ -286,7 +286,7 @@ impl NatsFleet {
             let of = assignment.point;
             match beats.get(name).map(|(_, beat)| &beat.state) {
                 Some(AgentState::Armed { point }) if *point == of => {
-                    users += u64::from(assignment.range.count())
+                    users += u64::from(assignment.range.count());
                 }
                 Some(AgentState::Connecting { point, done }) if *point == of => {
                     (users, all) = (users + done, false);
@@ -369,6 +369,7 @@ impl Drop for NatsFleet {
 }
 
 /// Why a run cannot start.
+#[allow(clippy::needless_pass_by_value, reason = "the form that map_err wants")]
 fn started(error: FleetError) -> RunError {
     RunError::Start(error.to_string())
 }

@@ -37,8 +37,8 @@ pub(super) struct PointAccounting<'a> {
 impl PointAccounting<'_> {
     /// The window as it was, not as it was planned.
     pub(super) fn window(&self) -> Window {
-        let closes = self.generators.iter().filter_map(|generator| generator.close).min();
-        // By count it closes with the last user.
+        // Of hosts that close one after the other the last, so that none counts more than its part; by count, with the last user.
+        let closes = self.generators.iter().filter_map(|generator| generator.close).max();
         let close = closes.unwrap_or_else(|| {
             let last = self.generators.iter().map(GeneratorReport::last_end).max();
             last.unwrap_or(0).max(self.open)
@@ -109,7 +109,7 @@ impl PointAccounting<'_> {
         let at_work: u32 = self.generators.iter().map(|generator| generator.at_work).sum();
         let broken = self.generators.iter().find_map(|generator| generator.broken_loop.clone());
         let panicked = self.generators.iter().any(|generator| generator.panicked);
-        let in_order = ended && !panicked && broken.is_none();
+        let in_order = ended && at_work == 0 && !panicked && broken.is_none();
         let evidence = match broken {
             Some(error) => error,
             None if panicked => "a user's thread panicked".into(),

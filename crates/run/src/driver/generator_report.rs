@@ -114,14 +114,15 @@ impl GeneratorReport {
     }
 
     /// That of a generator that did not come back, of which only the seconds are known.
-    pub(super) fn of_lost(users: u32, times: LoadTimes, seconds: Totals, counters: Vec<u64>) -> Self {
+    pub(super) fn of_lost(times: LoadTimes, seconds: Totals, counters: Vec<u64>) -> Self {
         Self {
             source: SourceId::LOCAL,
             host: None,
             cpus: 0.0,
             begin: times.begin,
             began: None,
-            at_work: users,
+            // That it was lost says what is not known of them.
+            at_work: 0,
             gave_up: 0,
             panicked: false,
             broken_loop: None,

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use kelvin_measure::event::{HostClock, HostLoad, HostTimes, KindCounts, SeriesRole, StartSkew};
+use kelvin_measure::event::{
+    Arrivals, ErrorCount, HostClock, HostLoad, HostTimes, KindCounts, Second, SeriesRole, StartSkew,
+};
 use kelvin_measure::invariant::{HOSTS_ADD_UP, HOSTS_STAYED, HOSTS_TOGETHER, Invariant};
-use kelvin_measure::{Event, Nanos, Sink, SourceId, Totals, second_from};
+use kelvin_measure::{Event, Nanos, Sink, SourceId, Totals, second_from, text};
 use kelvin_workload::{UserRange, Workload};
 
 use super::Point;
@@ -28,6 +30,9 @@ impl fmt::Debug for FleetShare<'_> {
         f.debug_struct("FleetShare").field("hosts", &self.hosts).finish_non_exhaustive()
     }
 }
+
+/// How much earlier than ordered a host may close its window: what converted clocks and a thread that waits can differ by.
+const CLOSES_WITHIN: Nanos = 100_000_000;
 
 /// One host.
 struct Host {
@@ -55,6 +60,8 @@ pub(super) struct RemoteLoad<'a> {
     /// What came and was not handed out yet.
     events: Vec<(SourceId, Event)>,
     times: LoadTimes,
+    /// All were ordered to end at once: no end is too early then.
+    aborted: bool,
     /// How far apart the starts may be.
     limit: Nanos,
 }
@@ -110,7 +117,15 @@ impl<'a> RemoteLoad<'a> {
         let hosts = hosts.collect();
         let never = LoadTimes { begin: 0, open: 0, close: Nanos::MAX, end: Nanos::MAX };
         let limit = point.load.start_skew.nanos();
-        Ok(Self { point: point.index, generators, hosts, events: Vec::new(), times: never, limit })
+        Ok(Self {
+            point: point.index,
+            generators,
+            hosts,
+            events: Vec::new(),
+            times: never,
+            aborted: false,
+            limit,
+        })
     }
 
     /// How long before its time the order to start must be given.
@@ -130,6 +145,7 @@ impl<'a> RemoteLoad<'a> {
     }
 
     pub(super) fn abort(&mut self) {
+        self.aborted = true;
         self.generators.abort();
     }
 
@@ -162,12 +178,18 @@ impl<'a> RemoteLoad<'a> {
             };
             match message {
                 GeneratorMessage::Event(event) => {
-                    if let Some(event) = host.take_event(event) {
+                    if let Some(event) = host.take_event(self.point, event) {
                         self.events.push((host.source, event));
                     }
                 }
                 GeneratorMessage::Ended(report) => match host.check(*report) {
-                    Ok(report) => host.report = Some(report.on_clock_that_opened(self.times.open)),
+                    Ok(report) => {
+                        let report = report.on_clock_that_opened(self.times.open);
+                        if let Some(early) = early_end(&report, self.times.close).filter(|_| !self.aborted) {
+                            host.lose(early);
+                        }
+                        host.report = Some(report);
+                    }
                     Err(why) => host.lose(why),
                 },
                 GeneratorMessage::Suspect(why) => note(format!("{}: {why}", host.name)),
@@ -199,7 +221,7 @@ impl<'a> RemoteLoad<'a> {
                 host.report.as_ref().and_then(|report| difference(&host.seconds, &report.totals));
             let report = host.report.take().unwrap_or_else(|| {
                 host.lost.get_or_insert_with(|| "its report did not come".into());
-                GeneratorReport::of_lost(host.range.count(), self.times, host.seconds, host.counters)
+                GeneratorReport::of_lost(self.times, host.seconds, host.counters)
             });
             reports.push(report.of_host(host.source, &host.name));
             ends.push(HostEnd { name: host.name, range: host.range, clock, lost: host.lost, difference });
@@ -214,8 +236,17 @@ impl Host {
     }
 
     /// An event as it goes on to the sink; the rest is for the point to say.
-    fn take_event(&mut self, event: Event) -> Option<Event> {
+    fn take_event(&mut self, point: u32, event: Event) -> Option<Event> {
         match event {
+            Event::Second(Second { point: of, .. })
+            | Event::Arrivals(Arrivals { point: of, .. })
+            | Event::Errors(ErrorCount { point: of, .. })
+            | Event::Note { point: of, .. }
+                if of != point =>
+            {
+                self.lose(format!("it sent events of point {of}"));
+                None
+            }
             Event::Second(second) if second.kinds.len() != self.seconds.roles.len() => {
                 self.lose("it sent a second of other series".into());
                 None
@@ -230,7 +261,16 @@ impl Host {
                 }
                 None
             }
-            Event::Arrivals(_) | Event::Errors(_) | Event::Note { .. } | Event::Query(_) => Some(event),
+            Event::Note { point, second, text } => {
+                Some(Event::Note { point, second, text: text::printable(&text) })
+            }
+            Event::Errors(errors) => Some(Event::Errors(ErrorCount {
+                class: text::printable(&errors.class),
+                code: text::printable(&errors.code),
+                message: text::printable(&errors.message),
+                ..errors
+            })),
+            Event::Arrivals(_) | Event::Query(_) => Some(event),
             _ => None,
         }
     }
@@ -240,6 +280,15 @@ impl Host {
         report.check(&self.seconds.roles, self.counters.len(), self.range.count())?;
         Ok(report)
     }
+}
+
+/// What is wrong with a host that closed its window before it was ordered to: it was stopped, or has stopped itself.
+fn early_end(report: &GeneratorReport, ordered: Nanos) -> Option<String> {
+    let by = ordered.saturating_sub(report.close?);
+    (by > CLOSES_WITHIN).then(|| match ordered {
+        Nanos::MAX => "it ended its load before its users had done their transactions".into(),
+        _ => format!("it ended its load {} before the end", text::short_seconds(by as f64 / 1e9)),
+    })
 }
 
 /// Where the seconds that came differ from what the generator counted.

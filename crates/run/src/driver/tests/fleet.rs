@@ -25,6 +25,8 @@ enum Fault {
     HeldUp,
     /// Its report is of other series.
     OtherSeries,
+    /// It closed its window by itself.
+    Early,
     /// Its clock was found to have been far off.
     Late,
 }
@@ -177,6 +179,11 @@ impl RemoteGenerators for Armed {
                         json!([{ "from": open, "to": open + 60_000_000_000_u64, "why": "stopped" }]);
                     all.push((1, GeneratorMessage::Ended(serde_json::from_value(report).unwrap())));
                 }
+                (Fault::Early, GeneratorMessage::Ended(report)) => {
+                    let mut report = serde_json::to_value(&*report).unwrap();
+                    report["close"] = json!(report["open"].as_u64().unwrap() + 1);
+                    all.push((1, GeneratorMessage::Ended(serde_json::from_value(report).unwrap())));
+                }
                 (Fault::OtherSeries, GeneratorMessage::Ended(report)) => {
                     let mut report = serde_json::to_value(&*report).unwrap();
                     report["totals"]["roles"].as_array_mut().unwrap().push(json!("lag"));
@@ -322,6 +329,8 @@ fn a_host_that_is_lost_or_reports_something_else_voids_the_point_and_is_named() 
     assert!(!ran.holds && ran.evidence.starts_with("beta: it did not run for"), "{ran:?}");
     let (other, ..) = judged(Fault::OtherSeries, HOSTS_STAYED);
     assert!(!other.holds && other.evidence == "beta: its report is of other series", "{other:?}");
+    let (early, ..) = judged(Fault::Early, HOSTS_STAYED);
+    assert!(!early.holds && early.evidence.starts_with("beta: it ended its load before"), "{early:?}");
     let (late, ..) = judged(Fault::Late, HOSTS_TOGETHER);
     assert!(!late.holds && late.evidence.contains("10 ms allowed"), "{late:?}");
 }

@@ -175,12 +175,13 @@ fn on(server: &Server) -> Box<dyn Session> {
     PostgresEngine::new(server.instance.config()).connect().unwrap()
 }
 
-/// The finding with this id of the last run, as text; empty where there is none. None of a run is red.
+/// The finding with this id of the last run, as text; empty where there is none. No other is red than that of a plan which a fault
+/// has made slow.
 fn finding(place: &Place, id: &str) -> String {
     let report = place.report("last");
     let findings = report["findings"].as_array().unwrap();
-    let of_time = ["steal", "noisy-neighbour", "client-saturated"];
-    let bad = |one: &&Value| one["severity"] == "red" && !of_time.contains(&one["id"].as_str().unwrap());
+    let allowed = ["steal", "noisy-neighbour", "client-saturated", "changed-plan"];
+    let bad = |one: &&Value| one["severity"] == "red" && !allowed.contains(&one["id"].as_str().unwrap());
     assert!(findings.iter().find(bad).is_none(), "{findings:#?}");
     findings.iter().find(|one| one["id"] == id).map(ToString::to_string).unwrap_or_default()
 }
@@ -326,7 +327,7 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
         };
         (0..rows.len()).map(row).collect()
     };
-    wait_until("a part is loaded", Duration::from_secs(120), || !loaded(&server).is_empty());
+    wait_until("a part is loaded", Duration::from_mins(2), || !loaded(&server).is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
     place.expect(2, &["run", "tproc-h", "--target", &url, "--no-build"]);
@@ -345,7 +346,7 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
     let child = place.command(&run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let in_query_9 = "select count(*) from pg_stat_activity where state = 'active' and pid <> pg_backend_pid() \
         and query like '%p_name like%' and query not like 'explain%'";
-    wait_until("query 9 is executed", Duration::from_secs(120), || {
+    wait_until("query 9 is executed", Duration::from_mins(2), || {
         on(&server).query(in_query_9).unwrap().int(0, 0).unwrap() > 0
     });
     server.stop_immediately();

@@ -1,7 +1,7 @@
 //! The part of `changed-plan` that compares TPROC-H's queries with those of the previous run, by the plans that were read before
 //! the load.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_measure::query::{QueryExecution, QueryPlan};
 use kelvin_measure::text;
@@ -19,6 +19,18 @@ struct Query<'a> {
     plan: &'a QueryPlan,
     seconds: f64,
     times: u32,
+}
+
+impl Query<'_> {
+    /// The first lines of its plan that the other one does not have.
+    fn lines_beside(&self, other: &Self) -> String {
+        let others: BTreeSet<&str> = other.plan.text.lines().map(str::trim).collect();
+        let own = self.plan.text.lines().map(str::trim).filter(|line| !others.contains(line));
+        match text::few(own, LINES) {
+            same if same.is_empty() => "no other lines, or in another order".into(),
+            lines => lines,
+        }
+    }
 }
 
 struct Change<'a> {
@@ -39,7 +51,6 @@ impl Change<'_> {
 
     fn facts(&self) -> [EvidenceLine; 3] {
         let parameters = if self.has_equal_parameters() { "the same" } else { "other" };
-        let lines = |query: &Query| text::few(query.plan.text.lines().map(str::trim), LINES);
         let name = &self.now.first.query;
         [
             EvidenceLine::new(
@@ -50,8 +61,8 @@ impl Change<'_> {
                     text::number(self.slower())
                 ),
             ),
-            EvidenceLine::new(format!("{name}'s plan now"), lines(self.now)),
-            EvidenceLine::new(format!("{name}'s plan before"), lines(self.before)),
+            EvidenceLine::new(format!("{name}'s plan now"), self.now.lines_beside(self.before)),
+            EvidenceLine::new(format!("{name}'s plan before"), self.before.lines_beside(self.now)),
         ]
     }
 }
@@ -128,7 +139,7 @@ mod tests {
         let slower = found(&before, &slow).unwrap();
         assert_eq!(slower.severity, Severity::Red);
         assert!(slower.title.starts_with("Q9 ran with a different plan"), "{}", slower.title);
-        assert!(slower.evidence[1].found.starts_with("c"), "{:?}", slower.evidence);
+        assert!(slower.evidence[1].found.starts_with('c'), "{:?}", slower.evidence);
         let mut drawn = slow.clone();
         drawn[0].parameters = "green".into();
         assert_eq!(found(&before, &drawn).unwrap().severity, Severity::Amber);

@@ -172,7 +172,7 @@ pub fn execute(
 /// What is to be limited of a tenant; none of one without limits.
 fn limited<'a>(tenant: &'a Tenant, load: &PreparedLoad) -> Option<Limited<'a>> {
     let (name, limits, paths) = (tenant.name.clone(), &tenant.limits, load.paths(&tenant.spec));
-    (!limits.is_none()).then(|| Limited { name, limits, paths, server: None })
+    (!limits.is_none()).then_some(Limited { name, limits, paths, server: None })
 }
 
 /// The same of its database's server.

@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use kelvin_database::Engine;
 use kelvin_database::managed::Manager;
+use kelvin_database::{Engine, EngineKind, Session};
 use kelvin_host::SystemTree;
 use kelvin_measure::text::{binary, parse_bytes};
 use serde::Deserialize;
@@ -240,9 +240,8 @@ impl<'a> Limited<'a> {
                        outside of containers, as the server's user or as root";
             return Err(StoreBenchError::Refused(because(&name, why)));
         };
-        // Where the log is elsewhere, it is a second disk.
-        let log = found.data.as_ref().map(|data| data.join("pg_wal")).filter(|log| log.exists());
-        let paths = found.data.into_iter().chain(log).collect();
+        let further = found.data.as_ref().map(|data| further_paths(engine.kind(), &mut *session, data));
+        let paths = found.data.into_iter().chain(found.wal).chain(further.into_iter().flatten()).collect();
         Ok(Self { name, limits, paths, server: Some(process) })
     }
 }
@@ -258,6 +257,8 @@ pub struct HeldLimits {
 
 struct Held {
     limits: Limits,
+    /// The first process of a server.
+    server: Option<u32>,
     group: Option<Group>,
     description: String,
 }
@@ -335,7 +336,7 @@ impl HeldLimits {
             description.push_str(&format!(" (control groups, version {version})"));
             group = Some(made);
         }
-        Ok(Held { limits: limits.clone(), group, description })
+        Ok(Held { limits: limits.clone(), server: one.server, group, description })
     }
 
     /// The limits of one in a sentence; none of one without.
@@ -356,6 +357,12 @@ impl HeldLimits {
             Some(CpuLimit::List(list)) => cpus::bind_process(process, list),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the first process of a server is no longer under its limits: it has ended, and a new one is outside of its group.
+    pub fn has_lost_server(&self, index: usize) -> bool {
+        let Some(Some(one)) = self.held.get(index) else { return false };
+        one.server.zip(one.group.as_ref()).is_some_and(|(server, group)| !group.processes().contains(&server))
     }
 
     /// Whether the kernel has killed a process of its because of its memory limit.
@@ -416,6 +423,17 @@ fn take_server(group: &mut Group, server: u32, cpu: bool) -> Result<(), String> 
     }
     // Twice: the server may have made another process while the first ones were moved.
     (0..2).try_for_each(|_| group.take(&cpus::processes_of_tree(server)))
+}
+
+/// Directories of a server outside of those of its data and its log: each can be on a further disk.
+fn further_paths(kind: EngineKind, session: &mut dyn Session, data: &Path) -> Vec<PathBuf> {
+    if kind == EngineKind::Mysql {
+        let undo = session.query("SELECT @@innodb_undo_directory").and_then(|rows| rows.texts(0));
+        // A relative one is relative to the data directory.
+        return undo.unwrap_or_default().into_iter().map(|undo| data.join(undo)).collect();
+    }
+    let tablespaces = std::fs::read_dir(data.join("pg_tblspc")).into_iter().flatten().flatten();
+    tablespaces.map(|entry| entry.path()).collect()
 }
 
 fn because(name: &str, why: &str) -> String {

@@ -81,5 +81,10 @@ fn what_cannot_be_run_is_refused_before_anything_is_kept() {
     let mut never = spec("workload = \"tproc-c\"\ntarget = \"sqlite\"\nbuild = \"never\"\n");
     let refused = bench.run(&mut never, Vec::new(), None, None).map(drop).unwrap_err();
     assert!(matches!(refused, StoreBenchError::Refused(_)), "{refused:?}");
+    let mut endless = spec(
+        "workload = \"tproc-h\"\ntarget = \"sqlite\"\n[tproc-h]\nprofile = \"hammerdb\"\nquery-sets = 0\n",
+    );
+    let refused = bench.run(&mut endless, Vec::new(), None, None).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("query-sets = 0"), "{refused:?}");
     assert!(live.begun.is_empty() && live.judged.is_empty());
 }

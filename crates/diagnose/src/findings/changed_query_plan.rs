@@ -13,15 +13,31 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 /// Lines of a plan that the evidence shows.
 const LINES: usize = 4;
 
-/// A query in one run: the first of its executions, by which its plan and parameters are compared, and the times of all that count.
+/// A query in one run: the first of its executions, by which its plan and parameters are compared, and the times of those like it.
 struct Query<'a> {
     first: &'a QueryExecution,
     plan: &'a QueryPlan,
+    /// Of the executions in the same point and test with the same parameters.
     seconds: f64,
     times: u32,
+    /// Of all of its executions.
+    all: f64,
 }
 
 impl Query<'_> {
+    fn is_like(&self, one: &QueryExecution) -> bool {
+        // A stream beside others takes longer, and other parameters can need another amount of work.
+        let place = |one: &QueryExecution| (one.point, one.test);
+        place(one) == place(self.first) && one.parameters == self.first.parameters
+    }
+
+    /// Whether it has another plan than in `before`, on data of the same size. A version of Kelvin with another definition of the
+    /// digest has the same text.
+    fn is_changed(&self, before: &Self) -> bool {
+        let same_size = self.first.scale.to_bits() == before.first.scale.to_bits();
+        same_size && self.plan.digest != before.plan.digest && self.plan.text != before.plan.text
+    }
+
     /// The first lines of its plan that the other one does not have.
     fn lines_beside(&self, other: &Self) -> String {
         let others: BTreeSet<&str> = other.plan.text.lines().map(str::trim).collect();
@@ -49,6 +65,16 @@ impl Change<'_> {
         self.now.first.parameters == self.before.first.parameters
     }
 
+    /// Whether its time is comparable with the previous one.
+    fn is_same_work(&self) -> bool {
+        self.has_equal_parameters() && self.now.first.test == self.before.first.test
+    }
+
+    /// The share of the queries' time that a slower plan has added.
+    fn effect(&self) -> f64 {
+        self.share * (1.0 - 1.0 / self.slower()).max(0.0)
+    }
+
     fn facts(&self) -> [EvidenceLine; 3] {
         let parameters = if self.has_equal_parameters() { "the same" } else { "other" };
         let name = &self.now.first.query;
@@ -71,20 +97,18 @@ impl Change<'_> {
 pub(super) fn find(evidence: &Evidence) -> Option<Finding> {
     let earlier = evidence.earlier.as_ref()?;
     let (now, before) = (queries(evidence), queries(earlier));
-    let all: f64 = now.values().map(|query| query.seconds).sum();
+    let all: f64 = now.values().map(|query| query.all).sum();
     let changed = now.iter().filter_map(|(name, now)| {
         let before = before.get(name)?;
-        let change = Change { now, before, share: now.seconds / all };
-        (before.plan.digest != now.plan.digest).then_some(change)
+        now.is_changed(before).then(|| Change { now, before, share: now.all / all })
     });
     let mut changes: Vec<Change> = changed.collect();
     changes.sort_by(|a, b| b.share.total_cmp(&a.share));
     let top = changes.first()?;
-    let worse = |one: &Change| one.share >= LIMIT && one.slower() >= SLOWER && one.has_equal_parameters();
+    let worse = |one: &Change| one.share >= LIMIT && one.slower() >= SLOWER && one.is_same_work();
     let red = changes.iter().any(worse);
     let facts = changes.iter().take(3).flat_map(Change::facts).collect();
-    let effect = |one: &Change| one.share * (1.0 - 1.0 / one.slower().max(f64::MIN_POSITIVE)).abs();
-    let effect = Effect::up_to(changes.iter().map(effect).sum(), EffectBasis::StatementTime);
+    let effect = Effect::up_to(changes.iter().map(Change::effect).sum(), EffectBasis::StatementTime);
     let names = text::few(changes.iter().map(|one| &one.now.first.query), 4);
     let run = earlier.context.run.map_or("the previous run".into(), |run| format!("run {run}"));
     let title = format!(
@@ -107,14 +131,15 @@ pub(super) fn find(evidence: &Evidence) -> Option<Finding> {
 fn queries(evidence: &Evidence) -> BTreeMap<&str, Query<'_>> {
     let mut queries: BTreeMap<&str, Query> = BTreeMap::new();
     for one in evidence.queries().iter().filter(|one| one.state.counts()) {
-        // Its time is compared with that of the same test: a stream beside others takes longer.
         if let Some(query) = queries.get_mut(one.query.as_str()) {
-            if one.test == query.first.test {
+            query.all += one.seconds();
+            if query.is_like(one) {
                 query.seconds += one.seconds();
                 query.times += 1;
             }
         } else if let Some(plan) = &one.plan {
-            let query = Query { first: one, plan, seconds: one.seconds(), times: 1 };
+            let seconds = one.seconds();
+            let query = Query { first: one, plan, seconds, times: 1, all: seconds };
             queries.insert(&one.query, query);
         }
     }
@@ -143,9 +168,32 @@ mod tests {
         let mut drawn = slow.clone();
         drawn[0].parameters = "green".into();
         assert_eq!(found(&before, &drawn).unwrap().severity, Severity::Amber);
-        let faster = [execution("Q9", 0.9, "c"), execution("Q1", 1.0, "b")];
-        assert_eq!(found(&before, &faster).unwrap().severity, Severity::Amber);
+        assert_eq!(slower.effect.high(), Some(5.0 / 6.0 * 0.8));
+        let faster = found(&before, &[execution("Q9", 0.1, "c"), execution("Q1", 1.0, "b")]).unwrap();
+        assert_eq!((faster.severity, faster.effect.high()), (Severity::Amber, Some(0.0)));
         assert!(found(&before, &before).is_none() && found(&[], &before).is_none());
         assert!(find(&Staged::new().queries(&before).done()).is_none());
+    }
+
+    #[test]
+    fn other_data_and_another_digest_of_the_same_plan_are_no_change() {
+        let before = [execution("Q9", 1.0, "a")];
+        let mut larger = [execution("Q9", 10.0, "c")];
+        larger[0].scale = 10.0;
+        assert!(found(&before, &larger).is_none());
+        let mut upgraded = before.clone();
+        upgraded[0].plan.as_mut().unwrap().digest = "2".into();
+        assert!(found(&before, &upgraded).is_none());
+    }
+
+    #[test]
+    fn times_of_other_parameters_are_not_compared() {
+        let before = [execution("Q9", 1.0, "a")];
+        let mut now = [execution("Q9", 1.0, "c"), execution("Q9", 9.0, "c")];
+        now[1].parameters = "green".into();
+        let changed = found(&before, &now).unwrap();
+        assert_eq!(changed.severity, Severity::Amber);
+        assert!(changed.evidence[0].found.contains("100"), "{:?}", changed.evidence);
+        assert!(changed.evidence[0].found.contains("; 1 × the previous time"), "{:?}", changed.evidence);
     }
 }

@@ -37,7 +37,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
         threshold: "less than 90 % of a query's planned workers, when it was executed alone behind the load"
             .into(),
         next: NEXT.into(),
-        ..query_plans::amber(ABOUT.id, title, facts, short.effect(|_| 1.0))
+        ..query_plans::amber(ABOUT.id, title, facts, Effect::unknown(NOT_MEASURED))
     })
 }
 
@@ -49,6 +49,8 @@ fn settings(evidence: &Evidence) -> impl Iterator<Item = EvidenceLine> {
 const NEXT: &str = "Raise max_parallel_workers and max_worker_processes to users × max_parallel_workers_per_gather if there \
     are CPUs for them; otherwise lower max_parallel_workers_per_gather, so that plans do not count on workers that they do \
     not get.";
+
+const NOT_MEASURED: &str = "the time of the statements with all of their workers was not measured";
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let of = |name: &str| evidence.mean(point.point, &format!("postgres.parallel_workers.{name}"));
@@ -68,7 +70,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title: format!("Only {share} of the planned parallel workers were started"),
         evidence: facts,
-        effect: Effect::unknown("the time of the statements with all of their workers was not measured"),
+        effect: Effect::unknown(NOT_MEASURED),
         below_precision: false,
         threshold: "less than 90 % of the planned workers, if statements plan for one a second or more"
             .into(),

@@ -116,6 +116,12 @@ impl<'a> StoreBench<'a> {
             let run = io_run(spec, &self.destroys, None)?;
             return Ok(self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?.0);
         }
+        if let Work::TprocH(options) = &spec.work
+            && options.query_sets == 0
+        {
+            let why = "query-sets = 0 is for tenants of a scenario, whose steps end the load";
+            return Err(StoreBenchError::Refused(why.into()));
+        }
         let opened =
             open::open(&spec.target, Purpose::Run, self.origin.prompt, &mut |text| self.live.message(text))?;
         let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)
@@ -310,6 +316,10 @@ impl<'a> StoreBench<'a> {
     fn member(&mut self, planned: &Planned<'_>) -> Result<Measured> {
         let began = Instant::now();
         let mut spec = planned.spec.clone();
+        if let Work::TprocH(options) = &mut spec.work {
+            // It would take as long again, and leave its pages in the caches for the next run.
+            options.no_analyze = true;
+        }
         let done = self.run(&mut spec, Vec::new(), None, Some((planned.group, planned.slot)))?;
         let (run, status) = (done.stored.id, done.stored.status);
         if status == Status::Interrupted {

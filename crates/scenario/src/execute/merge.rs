@@ -301,6 +301,19 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
+    /// Fails the run when a server is without the limits that are said of it.
+    pub(super) fn check_limits(&mut self) {
+        let limits = self.stage.limits();
+        let tenants = &self.stage.scenario.tenants;
+        let lost = (0..tenants.len()).find(|index| limits.has_lost_server(tenants.len() + index));
+        if let Some(tenant) = lost.and_then(|index| tenants.get(index)) {
+            let name = &tenant.name;
+            self.error.get_or_insert_with(|| {
+                format!("{name}: its server has been restarted, and is without its limits since then")
+            });
+        }
+    }
+
     /// The end of the run; the sums of all tenants.
     ///
     /// # Errors

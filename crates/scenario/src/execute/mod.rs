@@ -289,6 +289,7 @@ fn drive(
         refused.map_or(Ok(()), Err)
     });
     merged?;
+    merge.check_limits();
     merge.end(&mut watched)?;
     watched.finish()?;
     merge.finish(sink)

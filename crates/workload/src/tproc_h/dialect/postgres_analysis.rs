@@ -28,7 +28,9 @@ pub(super) fn analyze(session: &mut dyn Session, sql: &str) -> Result<QueryAnaly
 fn describe(plan: &Plan, block: u64) -> QueryAnalysis {
     let nodes = plan.nodes();
     let spilled = |node: &&Node| Some(format!("{}: {}", node.label(), node.spill.as_ref()?));
-    let workers = nodes.iter().filter_map(|node| node.workers);
+    // One that was never executed has not asked for its workers.
+    let executed = nodes.iter().filter(|node| node.loops > 0.0);
+    let workers = executed.filter_map(|node| node.workers);
     let (workers_planned, workers_launched) =
         workers.fold((0, 0), |(planned, launched), one| (planned + one.0, launched + one.1));
     let [hit_bytes, read_bytes, temporary_bytes] =
@@ -203,5 +205,14 @@ mod tests {
         assert_eq!(found.spills, ["Sort: external merge"]);
         assert_eq!((found.workers_planned, found.workers_launched, found.took_ms), (2, 0, 9.5));
         assert_eq!(found.plan.len(), 16);
+    }
+
+    #[test]
+    fn workers_of_what_was_never_executed_are_none() {
+        let mut never = node("Gather", 10.0, 0.0, Vec::new());
+        (never.loops, never.workers) = (0.0, Some((4, 0)));
+        let executed = Node { workers: Some((2, 2)), ..node("Gather Merge", 10.0, 10.0, vec![never]) };
+        let found = describe(&Plan { root: executed, ..Plan::default() }, 8192);
+        assert_eq!((found.workers_planned, found.workers_launched), (2, 2));
     }
 }

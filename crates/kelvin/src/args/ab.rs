@@ -32,7 +32,7 @@ use super::{Format, FormatArgs};
     \x20 kelvin ab a.toml b.toml --effect 3%                 as many blocks as it takes to detect 3 %\n\
     \x20 kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer if the result is clear\n\
     \x20 kelvin ab a.toml b.toml c.toml --measure p99        three sides, judged by p99\n\
-    \x20 kelvin ab --apply scan-without-index 17             run 17 without and with what the finding advises"
+    \x20 kelvin ab --apply scan-without-index 17             run 17 without and with its advice"
 )]
 pub(crate) struct AbArgs {
     /// The specifications; each of the others is compared with the first. With --apply: the run

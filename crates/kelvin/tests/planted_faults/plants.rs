@@ -232,7 +232,7 @@ pub(crate) fn dropped_statistics(states: i64) -> Fault {
     let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
     bench.sql(&format!(
         "create table parcel (id int primary key, state int, customer int, pad text); \
-         insert into parcel select id, id % {states}, (id * 7919) % 100003, repeat('x', 60) \
+         insert into parcel select id, id % {states}, (id::int8 * 7919) % 100003, repeat('x', 60) \
          from generate_series(1, 300000) as id; \
          create index parcel_state on parcel (state); create index parcel_customer on parcel (customer); \
          vacuum analyze parcel; delete from pg_statistic where starelid = 'parcel'::regclass; checkpoint"

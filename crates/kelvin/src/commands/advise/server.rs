@@ -50,7 +50,7 @@ pub(super) fn watch(target: &TargetName, length: Option<Span>, global: &Global) 
         seen.event(&Event::Observed(Observation::Lost(absent)));
     }
     let watch = Watch::start(found.watchers, &clock).context("cannot start the observers")?;
-    let mut phase = |seen: &mut Evidence, phase: Phase| {
+    let phase = |seen: &mut Evidence, phase: Phase| {
         seen.event(&Event::Phase { point: 0, phase, at: clock.now(), users: 1, planned: None });
         watch.stage(Stage { point: 0, phase });
     };

@@ -3,7 +3,8 @@
 //! A share of the transactions' time is no limit by itself: what waits at one place may only be queued there for another. If a wait
 //! takes away the share d of the time of side A, and the time elsewhere stayed as it is, a closed loop would complete 1 / (1 − d) as
 //! many transactions. How much of that came is the elasticity e = ln(throughput B/A) / ln(1 / (1 − d)): 1 for a limit, 0 where the
-//! sessions only wait elsewhere instead. The bounds are those of a squeeze.
+//! sessions only wait elsewhere instead. The bounds are those of a squeeze. Of a wait whose share stayed, or of more throughput than the
+//! prediction, nothing follows: something else changed.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ use crate::noise::WANTED;
 /// Whole intervals above this are called a limit, whole ones below the other are not.
 const LIMITS: f64 = 0.5;
 const DOES_NOT: f64 = 0.3;
+/// Whole intervals above this have another cause, too: what a limit gives when it goes is 1.
+const BEYOND: f64 = 1.5;
 
 /// What a comparison says of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -60,15 +63,21 @@ pub fn wait_changes(
     let changed = |class: &String| {
         let (was, is) = (share(before, class), share(after, class));
         // In parts of the time of a transaction of A, of which one of B takes 1 / ratio.
-        let taken = was - is / ratio;
-        if !(low > 0.0 && high.is_finite()) || taken.abs() < WANTED || taken >= 1.0 {
+        let taken = |ratio: f64| was - is / ratio;
+        let known = low > 0.0 && high.is_finite();
+        // All transactions faster or slower alike change what each waits, and not the share.
+        let differs =
+            (was - is).abs() >= WANTED && taken(ratio).abs() >= WANTED && taken(low) * taken(high) > 0.0;
+        if !known || !differs || [low, ratio, high].into_iter().any(|ratio| taken(ratio) >= 1.0) {
             return None;
         }
-        let predicted = 1.0 / (1.0 - taken);
-        let of = |ratio: f64| ratio.ln() / predicted.ln();
+        let predicted = |ratio: f64| 1.0 / (1.0 - taken(ratio));
+        let of = |ratio: f64| ratio.ln() / predicted(ratio).ln();
         let (one, other) = (of(low), of(high));
         let elasticity = [of(ratio), one.min(other), one.max(other)];
+        let predicted = predicted(ratio);
         let limit = match elasticity {
+            [_, low, _] if low > BEYOND => WaitLimit::Undecided,
             [_, low, _] if low > LIMITS => WaitLimit::Limit,
             [_, _, high] if high < DOES_NOT => WaitLimit::NotALimit,
             _ => WaitLimit::Undecided,
@@ -101,6 +110,17 @@ mod tests {
     fn waits_that_the_throughput_follows_are_a_limit() {
         assert_eq!(limits("data reads", 0.60, 0.05, [2.3, 2.1, 2.5]), [WaitLimit::Limit]);
         assert_eq!(limits("log", 0.05, 0.60, [0.42, 0.40, 0.45]), [WaitLimit::Limit]);
+    }
+
+    /// Twice as many transactions for another reason, such as a faster CPU, and the other way round.
+    #[test]
+    fn another_cause_makes_no_wait_a_limit() {
+        assert!(limits("log", 0.40, 0.40, [2.0, 1.9, 2.1]).is_empty());
+        assert!(limits("log", 0.20, 0.20, [0.5, 0.48, 0.52]).is_empty());
+        // It took a part of the time away, but not half of it.
+        assert_eq!(limits("log", 0.40, 0.25, [2.0, 1.9, 2.1]), [WaitLimit::Undecided]);
+        // Less or more of it per transaction: which is not known.
+        assert!(limits("log", 0.20, 0.40, [1.0, 0.7, 2.5]).is_empty());
     }
 
     #[test]

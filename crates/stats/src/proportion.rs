@@ -29,6 +29,7 @@ pub fn accepted_counts(n: u64, low: f64, high: f64, tail: f64) -> (u64, u64) {
 /// assert!((low - 0.7634).abs() < 1e-4 && (high - 0.9721).abs() < 1e-4);
 /// ```
 pub fn interval(k: u64, n: u64, confidence: f64) -> (f64, f64) {
+    debug_assert!(k <= n, "{k} of {n}");
     let tail = (1.0 - confidence) / 2.0;
     // P(X >= k | p) grows with p, P(X <= k | p) falls.
     let low = if k == 0 { 0.0 } else { bisect(|p| at_least(k, n, p) < tail) };

@@ -92,6 +92,11 @@ impl Evidence {
         }
     }
 
+    /// How many users a point had, where no event says it: of a server that is watched, whose load is others'.
+    pub fn set_users(&mut self, point: u32, users: u32) {
+        self.point_mut(point).users = users;
+    }
+
     /// Takes an event.
     pub fn event(&mut self, event: &Event) {
         match event {

@@ -9,7 +9,7 @@ use kelvin_measure::observation::{CaptureTime, Relation};
 use kelvin_measure::text;
 
 use super::FindingDefinition;
-use super::useless_indexes::written;
+use super::useless_indexes::{self, written};
 use crate::noise::WANTED;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
@@ -39,14 +39,17 @@ pub(crate) struct Lost<'a> {
     pub(crate) fillfactor: u32,
     updates: u64,
     in_page: u64,
-    /// How many it has.
+    rows: u64,
+    /// How many it has, of which each row has one entry.
     indexes: u64,
+    /// Share of the statements' time in those that update it.
+    time: f64,
 }
 
 impl Lost<'_> {
-    /// Entries of indexes that were written only because of it.
+    /// Entries of indexes that were written only because of it: a row's first new version finds no room in a full page, whatever is done.
     fn entries(&self) -> u64 {
-        (self.updates - self.in_page.min(self.updates)) * self.indexes
+        self.updates.saturating_sub(self.in_page).saturating_sub(self.rows) * self.indexes
     }
 
     /// What is known of it.
@@ -103,6 +106,18 @@ fn set_by(sql: &str, table: &str) -> Option<Vec<String>> {
     Some(names.map(|(name, _)| name.split(['[', '.']).next().unwrap_or(name).trim().to_owned()).collect())
 }
 
+/// Share of the statements' time in those that update a table.
+fn time_of_updates(evidence: &Evidence, table: &str) -> f64 {
+    let plain = table.rsplit('.').next().unwrap_or(table).to_lowercase();
+    let of_point = |point: u32| {
+        let (statements, total) = evidence.statements(point)?;
+        let updates = |sql: &str| set_by(sql, &plain).is_some_and(|columns| !columns.is_empty());
+        let time: f64 = statements.iter().filter(|one| updates(&one.text)).map(|one| one.total_ms).sum();
+        (total > 0.0).then_some(time / total)
+    };
+    evidence.points().filter_map(|point| of_point(point.point)).fold(0.0, f64::max)
+}
+
 /// Tables whose updates found no room, those with the most updates first.
 pub(crate) fn lost(evidence: &Evidence) -> Vec<Lost<'_>> {
     let (Some((before, _)), Some((after, _))) =
@@ -138,7 +153,10 @@ pub(crate) fn lost(evidence: &Evidence) -> Vec<Lost<'_>> {
                 fillfactor: now.fillfactor,
                 updates,
                 in_page,
-                indexes: after.iter().filter(is_its).count() as u64,
+                rows: rows as u64,
+                indexes: after.iter().filter(is_its).filter(|index| useless_indexes::is_plain(index)).count()
+                    as u64,
+                time: time_of_updates(evidence, &table.name),
             })
         })
         .collect();
@@ -150,14 +168,17 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     let found = lost(evidence);
     let Some(first) = found.first() else { return Vec::new() };
     let share = written(evidence).share(found.iter().map(Lost::entries).sum());
+    let time: f64 = found.iter().map(|one| one.time).sum();
     let mut facts = vec![EvidenceLine::new(
         "index entries for them, of the row versions and index entries that the load wrote",
         text::percent(share),
     )];
+    facts
+        .push(EvidenceLine::new("statements that update them, of the statements' time", text::percent(time)));
     facts.extend(found.iter().take(5).map(|one| EvidenceLine::new(&one.table.name, one.reason())));
     vec![Finding {
         id: ABOUT.id,
-        severity: if share >= WANTED { Severity::Red } else { Severity::Amber },
+        severity: if share * time.min(1.0) >= WANTED { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!("Updates of {} wrote its indexes, too: {}", first.table.name, first.reason()),
         evidence: facts,
@@ -165,8 +186,9 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         below_precision: false,
         threshold:
             "less than half of 10,000 updates or more, at least one for each row, left the indexes alone, \
-            although the statements set no indexed column; red if the entries for them are 10 % of all row versions \
-            and index entries that the load wrote"
+            although the statements set no indexed column; red if the entries for them, less one for each row, are such a \
+            share of all row versions and index entries that the load wrote that it is 10 % when multiplied with the share of \
+            the statements' time in these updates"
                 .into(),
         next: format!(
             "Look for long transactions, which keep old versions in the pages; otherwise give the table room: ALTER \
@@ -184,6 +206,11 @@ mod tests {
     use super::*;
 
     fn load(rows: u64, updated: u64, in_page: u64, sql: &str) -> Vec<Finding> {
+        load_beside(0.0, rows, updated, in_page, sql)
+    }
+
+    /// Beside others that take so many times its time.
+    fn load_beside(others: f64, rows: u64, updated: u64, in_page: u64, sql: &str) -> Vec<Finding> {
         let of = |updated, updated_in_page| {
             let writes = TableWrites { inserted: 0, updated, updated_in_page, fillfactor: 100 };
             let definition =
@@ -198,7 +225,7 @@ mod tests {
         let staged = Staged::new()
             .relations(CaptureTime::Before, of(5, 5), 1)
             .relations(CaptureTime::After, of(5 + updated, 5 + in_page), 1)
-            .statements(vec![statement]);
+            .statements(vec![statement, super::super::staged::statement(2, others, 1, "SELECT $1", &[])]);
         find(&staged.done())
     }
 
@@ -216,6 +243,13 @@ mod tests {
         let found = load(1000, 50_000, 10_000, SQL);
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));
         assert!(found[0].title.contains("20 % of 50"), "{}", found[0].title);
+        let severity = |found: Vec<Finding>| found[0].severity;
+        assert_eq!(
+            severity(load_beside(9.0, 1000, 50_000, 10_000, SQL)),
+            Severity::Amber,
+            "a tenth of the time"
+        );
+        assert_eq!(severity(load(10_000, 10_000, 4_900, SQL)), Severity::Amber, "first updates of each row");
         for (rows, updated, in_page, sql) in [
             (1000, 50_000, 48_000, SQL),
             (100_000, 50_000, 0, SQL),

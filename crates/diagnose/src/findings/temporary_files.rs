@@ -16,9 +16,9 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// Bytes a second from which it is more than a report beside the load: PostgreSQL's own pages of 8 kB, 128 a second.
 const RATE: f64 = 1_048_576.0;
-/// Share of the statements' time in statements that spill from which a run's figure is more than what it may hide: writing and
-/// merging take a third of such a statement or more.
-const SHARE: f64 = 3.0 * WANTED;
+/// Bytes a second at which temporary files are written, and at which they are read again, at best: from and to the system's cache, with
+/// the sorting of their rows. The time at this rate is the least that they take.
+const FASTEST: f64 = 1e9;
 /// Times the bytes of its file that a sort or hash takes in memory: rows have a header there and pointers to them.
 const IN_MEMORY: f64 = 3.0;
 /// Part of the host's memory that all users together may take for it.
@@ -52,7 +52,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
         spilled.subject("spilled", "spilled")
     );
     Some(Finding {
-        threshold: "1 MB of temporary files by a query, when it was executed once more behind the load".into(),
+        threshold: "1 MB of temporary files by a query, when it was executed once more after the load".into(),
         next: "Raise work_mem (each sort and each process of a query takes it, a hash hash_mem_multiplier times it), \
             for the sessions of these queries only if there are many others."
             .into(),
@@ -76,8 +76,16 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let needed = spilled.iter().map(|one| each(one)).fold(0.0, f64::max) * IN_MEMORY;
     let host = buffers_too_small::memory(evidence);
     let room = host.is_some_and(|host| needed * f64::from(point.users.max(1)) <= OF_HOST * host);
-    let red = room && share.is_some_and(|share| share >= SHARE);
+    // In milliseconds: what a statement's files take is a part of its time.
+    let of_files =
+        |one: &&StatementTotals| (2e3 * one.temporary_bytes.unwrap_or(0) as f64 / FASTEST).min(one.total_ms);
+    let files: f64 = spilled.iter().map(of_files).sum();
+    let least = (total > 0.0 && !spilled.is_empty()).then(|| files / total);
+    let red = room && least.is_some_and(|least| least >= WANTED);
     let mut facts = vec![EvidenceLine::new("written to temporary files", text::disk_rate(rate))];
+    facts.extend(least.map(|least| {
+        EvidenceLine::new("to write and read them at 1 GB/s, of the statements' time", text::percent(least))
+    }));
     facts.extend(work_mem(evidence));
     facts.extend(spilled.iter().take(3).map(|one| {
         EvidenceLine::new(
@@ -102,8 +110,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "which statements spilled is not known (pg_stat_statements)",
         ),
         below_precision: false,
-        threshold: "1 MB/s of temporary files; red if the statements that spill take 30 % of the statements' time, and a \
-            quarter of the host's memory would hold three times the bytes of their files for all users"
+        threshold: "1 MB/s of temporary files; red if writing and reading them would take 10 % of the statements' time even at \
+            1 GB/s, as in the system's cache, and a quarter of the host's memory would hold three times the bytes of their files for all users"
             .into(),
         next: "Raise work_mem for the statements that spill (it is taken by each sort and hash of each session), \
             or give them an index in the order that they need; `kelvin advise --prove` measures what it gains."
@@ -149,18 +157,20 @@ mod tests {
 
     #[test]
     fn a_spill_that_memory_would_take_is_red_where_it_has_much_of_the_time() {
-        let found = |memory: f64, spilling_ms: f64| {
+        let found = |memory: f64, spilling_ms: f64, bytes: u64| {
             let mut one = statement(1, spilling_ms, 10, "a", &[]);
-            one.temporary_bytes = Some(10 << 20);
+            one.temporary_bytes = Some(bytes);
             let staged = Staged::new().place("data", "vda").metric("host.memory.total", memory);
             let staged = staged.metric("postgres.temp.bytes", 11.6e6);
             let statements = vec![one, statement(2, 100.0, 10, "b", &[])];
             find(&staged.statements(statements).done())[0].severity
         };
-        // A megabyte each, for eight users.
-        assert_eq!(found(8e9, 900.0), Severity::Red);
-        assert_eq!(found(8e9, 20.0), Severity::Amber, "a sixth of the time");
-        assert_eq!(found(64e6, 900.0), Severity::Amber, "no memory for it");
+        // Ten megabytes each, for eight users.
+        assert_eq!(found(8e9, 900.0, 100 << 20), Severity::Red);
+        assert_eq!(found(8e9, 10.0, 100 << 20), Severity::Amber, "an eleventh of the time");
+        assert_eq!(found(64e6, 900.0, 100 << 20), Severity::Amber, "no memory for it");
+        // A report of ten seconds that writes twelve megabytes in them.
+        assert_eq!(found(8e9, 10_000.0, 12 << 20), Severity::Amber);
     }
 
     #[test]

@@ -92,6 +92,12 @@ fn shape(index: &Relation) -> Option<(&str, &str)> {
     Some((index.table.as_deref()?, definition.split_once(" USING ")?.1))
 }
 
+/// Whether each row has one entry in it; what has no definition could not be made again, either.
+pub(super) fn is_plain(index: &Relation) -> bool {
+    let method = index.definition.as_deref().and_then(|all| all.split_once(" USING ")).map(|(_, rest)| rest);
+    method.is_some_and(|rest| rest.starts_with("btree ") && !rest.contains(" WHERE "))
+}
+
 /// Those of a run, the ones with the most entries first. An index that enforces a constraint has its use. Of several that are the
 /// same one stays: the one that enforces something, else the one with the most scans.
 pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
@@ -102,12 +108,6 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
     };
     let earlier =
         |one: &Relation| before.iter().find(|other| other.kind == one.kind && other.name == one.name);
-    // Each row has one entry in an index of this kind only; and what has no definition could not be made again.
-    let is_plain = |index: &Relation| {
-        let method =
-            index.definition.as_deref().and_then(|all| all.split_once(" USING ")).map(|(_, rest)| rest);
-        method.is_some_and(|rest| rest.starts_with("btree ") && !rest.contains(" WHERE "))
-    };
     let entries = |index: &Relation| {
         let table = after
             .iter()

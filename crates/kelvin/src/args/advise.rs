@@ -34,7 +34,7 @@ pub(crate) struct AdviseArgs {
     pub(crate) run: String,
 
     /// List changes for a server as it is, instead of a run: it is watched for --duration, and nothing is changed
-    #[arg(long, short, value_name = "TARGET", conflicts_with = "prove")]
+    #[arg(long, short, value_name = "TARGET", conflicts_with_all = ["run", "prove", "within_rules"])]
     pub(crate) target: Option<TargetName>,
 
     /// List only changes that TPC-C's rules allow
@@ -227,5 +227,9 @@ mod tests {
         assert!(Line::try_parse_from(["advise", "--budget", "1h"]).is_err(), "without --prove");
         assert!(line(&["-d", "1s"]).proved(&[]).unwrap_err().to_string().contains("--prove or --target"));
         assert!(line(&["-d", "1s", "--target", "postgres"]).proved(&[]).unwrap().is_none());
+        for more in ["17", "--within-rules"] {
+            let line = Line::try_parse_from(["advise", more, "--target", "postgres"]);
+            assert!(line.is_err(), "{more}: of a run");
+        }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn watch(target: &TargetName, length: Option<Span>, global: &Global) 
     })?;
     // As many users as sessions were at work on average: the memory that a change takes is taken by each.
     let users = seen.active(0, is_client).sessions().ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
-    seen.event(&Event::Phase { point: 0, phase: Phase::Connect, at: began, users, planned: None });
+    seen.set_users(0, users);
     let what = format!("{}, watched for {seconds:.0} s", seen.context.target);
     Ok(WatchedServer { evidence: seen, what, interrupted: stop.requested() })
 }

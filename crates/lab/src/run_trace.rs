@@ -111,8 +111,7 @@ impl RunTrace {
         drop(trace);
         let file = to.display().to_string();
         let file_bytes = std::fs::metadata(to).map_or(0, |about| about.len());
-        let seconds = end.saturating_sub(begin) as f64 / 1e9;
-        Ok(TraceSummary { file, file_bytes, seconds, ..summary(&window) })
+        Ok(TraceSummary { file, file_bytes, ..summary(&window) })
     }
 }
 

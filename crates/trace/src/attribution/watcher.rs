@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use kelvin_host::disk::{device_name, device_number, whole_disk};
 use kelvin_host::{Mount, SystemTree};
@@ -30,8 +31,13 @@ const DEEPEST: usize = 12;
 /// 64 pages of 16 KiB.
 const DOUBLEWRITE: std::ops::Range<u64> = 1 << 20..3 << 20;
 
-/// A file's number on its filesystem.
-type Inode = (u64, u64);
+/// A file's number on its filesystem, and when the file was made: ext4 gives the number of a file that went to the next
+/// one. Filesystems that do not know the time give None.
+type Inode = (u64, u64, Option<SystemTime>);
+
+fn inode(about: &Metadata) -> Inode {
+    (about.dev(), about.ino(), about.created().ok())
+}
 
 /// A filesystem's disk, and where the filesystem begins on it.
 #[derive(Debug, Clone, Copy)]
@@ -151,7 +157,7 @@ impl FileWatcher {
     }
 
     fn is_known(&self, about: &Metadata) -> bool {
-        self.followed.contains_key(&(about.dev(), about.ino()))
+        self.followed.contains_key(&inode(about))
     }
 
     /// A directory's own blocks are the filesystem's metadata.
@@ -215,7 +221,7 @@ impl FileWatcher {
 
     /// Follows a file, of a class if it is known, and looks at it if it changed; `link` is where it can be opened.
     fn file(&mut self, path: &Path, link: &Path, about: &Metadata, class: Option<(FileClass, String)>) {
-        let inode = (about.dev(), about.ino());
+        let inode = inode(about);
         if !self.seen.insert(inode) {
             return;
         }
@@ -329,7 +335,7 @@ impl FileWatcher {
             .filter(|(inode, _)| !self.seen.contains(*inode))
             .filter(|(inode, followed)| {
                 let about = std::fs::metadata(&followed.path);
-                !about.is_ok_and(|about| (about.dev(), about.ino()) == **inode)
+                !about.is_ok_and(|about| self::inode(&about) == **inode)
             })
             .map(|(inode, _)| *inode)
             .collect();
@@ -355,10 +361,10 @@ impl FileWatcher {
 }
 
 /// A file at a path, if it is still the one that is meant.
-fn open(path: &Path, inode: Inode) -> Option<File> {
+fn open(path: &Path, wanted: Inode) -> Option<File> {
     let file = File::open(path).ok()?;
     let about = file.metadata().ok()?;
-    ((about.dev(), about.ino()) == inode).then_some(file)
+    (inode(&about) == wanted).then_some(file)
 }
 
 fn numbers(text: &str) -> Option<(u32, u32)> {
@@ -462,7 +468,14 @@ mod tests {
         assert!(bytes(&of_file(&grown), true) >= 192 << 10, "{grown:?}");
         drop(file);
         std::fs::remove_file(&path).unwrap();
+        // Which may well get the number of the one that went.
+        let other = place.path().join("other");
+        std::fs::write(&other, [7; 4096]).unwrap();
         let gone = watcher.look(4);
         assert!(bytes(&gone, false) >= 256 << 10, "{gone:?}");
+        if about.created().is_ok() {
+            let new: Vec<&str> = gone.files.iter().map(|one| one.path.as_str()).collect();
+            assert_eq!(new, [other.to_str().unwrap()]);
+        }
     }
 }

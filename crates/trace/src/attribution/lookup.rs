@@ -152,7 +152,7 @@ fn by_sender(trace: &mut Trace) {
 pub(super) fn filesystem_file(is_journal: bool, whose: &str) -> TracedFile {
     let class = if is_journal { FileClass::FilesystemJournal } else { FileClass::FilesystemMetadata };
     let object = format!("{} {whose}", class.name());
-    TracedFile { path: object.clone(), class, object, behind: None }
+    TracedFile { path: object.clone(), class, object, ..TracedFile::default() }
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn file(path: &str, behind: Option<((u32, u32), u64)>) -> TracedFile {
-        TracedFile { path: path.into(), object: path.into(), behind, class: FileClass::Other }
+        TracedFile { path: path.into(), object: path.into(), behind, ..TracedFile::default() }
     }
 
     /// The files' places in the list, of requests (time, place, sender).

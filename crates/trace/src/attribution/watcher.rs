@@ -71,6 +71,8 @@ pub struct FileWatcher {
     homes: HashMap<u64, Option<Home>>,
     /// What directories of open files belong to.
     roots: HashMap<PathBuf, Option<DatabaseRoot>>,
+    /// The data directory that is being walked.
+    server: Option<String>,
     files: u32,
     followed: HashMap<Inode, Followed>,
     extents: usize,
@@ -89,6 +91,7 @@ impl FileWatcher {
             directories,
             homes: HashMap::new(),
             roots: HashMap::new(),
+            server: None,
             files: 0,
             followed: HashMap::new(),
             extents: 0,
@@ -127,7 +130,9 @@ impl FileWatcher {
 
     fn root(&mut self, root: &DatabaseRoot) {
         let (kind, above) = (root.kind, root.path.clone());
+        self.server = Some(above.to_string_lossy().into_owned());
         self.walk(&root.path, &mut |path| path.strip_prefix(&above).ok().map(|path| classify(kind, path)), 0);
+        self.server = None;
     }
 
     /// The files below a directory. Links are followed where a server has its own: PostgreSQL's log and tablespaces.
@@ -235,7 +240,7 @@ impl FileWatcher {
             let class = class.unwrap_or_else(|| classify_other(&name, |other| Path::new(other).is_file()));
             let doublewrite = self.doublewrite(path, &class);
             let (class, object) = class;
-            let file = self.add(TracedFile { path: name, class, object, behind: None });
+            let file = self.add(TracedFile { path: name, class, object, ..TracedFile::default() });
             let parts = Vec::new();
             let path = path.to_owned();
             let new = Followed { path, file, doublewrite, length: 0, blocks: 0, parts, is_pending: true };
@@ -284,12 +289,13 @@ impl FileWatcher {
             path: path.to_string_lossy().into_owned(),
             class: FileClass::InnodbDoublewrite,
             object: "doublewrite buffer".into(),
-            behind: None,
+            ..TracedFile::default()
         }))
     }
 
     fn add(&mut self, file: TracedFile) -> u32 {
-        self.changes.files.push(file);
+        let server = self.server.clone().filter(|_| file.class.is_servers());
+        self.changes.files.push(TracedFile { server, ..file });
         self.files += 1;
         self.files - 1
     }

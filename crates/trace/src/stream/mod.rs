@@ -15,7 +15,7 @@ pub use category::{ArrivalCategory, Category, Pattern};
 pub use places::{HotRange, Places};
 use runs::{Run, RunKind, Tracker, gap};
 
-use crate::attribution::TracedFile;
+use crate::attribution::{FileClass, TracedFile};
 use crate::{Device, Operation, Request, Trace};
 
 /// Sizes that are listed of an operation.
@@ -161,10 +161,10 @@ impl FileGroups {
     fn of(trace: &Trace) -> Self {
         let grouped = |scope: &dyn Fn(&TracedFile) -> Scope| {
             let mut scopes: Vec<Scope> = Vec::new();
-            let mut numbers: HashMap<String, u32> = HashMap::new();
+            let mut numbers: HashMap<(FileClass, String), u32> = HashMap::new();
             let number = |file: &TracedFile| {
                 let scope = scope(file);
-                *numbers.entry(scope.label().to_owned()).or_insert_with(|| {
+                *numbers.entry((file.class, scope.label().to_owned())).or_insert_with(|| {
                     scopes.push(scope);
                     scopes.len() as u32 - 1
                 })
@@ -173,7 +173,7 @@ impl FileGroups {
             (of_files, scopes)
         };
         Self {
-            classes: grouped(&|file| Scope::Class(file.class.name().into())),
+            classes: grouped(&|file| Scope::Class(file.class_label())),
             objects: grouped(&|file| Scope::Object(file.object.clone())),
         }
     }

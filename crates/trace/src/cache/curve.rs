@@ -182,7 +182,7 @@ mod machine {
         // Half of the accesses go to a tenth of 200 GB.
         let accesses = (0..100_000_000_u64).map(|_| {
             let place = random.range(0, 50_000_000) as u64;
-            if place % 2 == 0 { place / 10 } else { place }
+            if place.is_multiple_of(2) { place / 10 } else { place }
         });
         let found = sampled(accesses, 0.01, 5);
         let (took, memory) = (began.elapsed().as_secs_f64(), peak());

@@ -102,6 +102,12 @@ impl FileWatcher {
         }
     }
 
+    /// Whether it is known of a directory's filesystem where files lie.
+    pub fn knows(directory: &Path) -> bool {
+        let about = std::fs::metadata(directory);
+        about.is_ok_and(|about| Self::new(Vec::new()).home(directory, about.dev()).is_some())
+    }
+
     /// Looks around, and returns what changed. `now` is the recording's clock.
     pub fn look(&mut self, now: Nanos) -> FileChanges {
         self.now = now;

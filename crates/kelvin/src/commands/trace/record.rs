@@ -189,7 +189,7 @@ impl Catalogue {
 }
 
 /// Asks a command to end, unless it has ended.
-fn ask_to_end(child: &mut Child) {
+pub(super) fn ask_to_end(child: &mut Child) {
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     if let (Ok(None), Some(pid)) = (child.try_wait(), pid) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);

@@ -190,6 +190,8 @@ pub struct Trace {
     pub requests: Vec<Request>,
     /// What that 0 is by the trace's own clock, in nanoseconds (of our recordings `CLOCK_MONOTONIC`).
     pub origin: Nanos,
+    /// Loop devices, by place, whose requests are also those to a disk of the trace that holds their image.
+    pub repeated: Vec<u16>,
     /// How long a window is; without one the requests say it.
     pub window: Option<Nanos>,
     /// What the recorder said about its recording; none for other tools' traces.
@@ -207,6 +209,11 @@ impl Trace {
         let first = self.requests.first().map_or(0, |first| first.at);
         let end = |request: &Request| request.at.saturating_add(request.response().unwrap_or(0));
         self.requests.iter().map(end).max().unwrap_or(0).saturating_sub(first)
+    }
+
+    /// Whether a request is not also one to another device of the trace.
+    pub fn is_own(&self, request: &Request) -> bool {
+        !self.repeated.contains(&request.device)
     }
 
     /// How many requests each found in flight on its device, itself excluded; `None` for requests of devices where

@@ -120,6 +120,7 @@ impl Trace {
             devices: self.devices.clone(),
             processes: self.processes.clone(),
             files: self.files.clone(),
+            repeated: self.repeated.clone(),
             requests: requests.collect(),
             origin: begin,
             window: Some(times.end - begin),

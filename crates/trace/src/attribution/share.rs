@@ -50,7 +50,7 @@ pub fn attribution(trace: &Trace) -> Option<Attribution> {
     let mut all = 0_u64;
     let mut of_files: HashMap<u32, ObjectShare> = HashMap::new();
     let mut of_senders: HashMap<&str, u64> = HashMap::new();
-    for request in trace.requests.iter().filter(|request| request.moves_data()) {
+    for request in trace.requests.iter().filter(|request| request.moves_data() && trace.is_own(request)) {
         let bytes = u64::from(request.length);
         all += bytes;
         if request.file == Request::NO_FILE {

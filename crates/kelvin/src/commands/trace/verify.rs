@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use kelvin_host::SystemTree;
-use kelvin_host::disk::{device_name, device_number, whole_disk};
+use kelvin_host::disk::{device_name, device_number, member_devices, whole_disk};
 use kelvin_trace::attribution::FileWatcher;
 use kelvin_trace::capture::{Capture, CaptureOptions};
 use kelvin_trace::import::{self, MOST};
@@ -34,7 +34,8 @@ pub(super) fn verify(
     // The recorder knows files by their whole paths.
     let place = home.path().canonicalize().context("cannot find the new directory")?;
     let device = device_of(&place)?;
-    if !FileWatcher::knows(&place) {
+    let is_mapped = !member_devices(&SystemTree::default(), &device).is_empty();
+    if is_mapped || !FileWatcher::knows(&place) {
         bail!(
             "--directory must be on ext2 to ext4 or XFS on a disk or partition: of {} it is not known where files lie",
             args.directory.display()

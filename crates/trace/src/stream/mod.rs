@@ -209,7 +209,7 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
     }
     for (of_file, scopes) in [&groups.classes, &groups.objects] {
         let mut sums: HashMap<u32, u64> = HashMap::new();
-        for request in &trace.requests {
+        for request in trace.requests.iter().filter(|request| trace.is_own(request)) {
             if let Some(group) = of_file.get(request.file as usize) {
                 *sums.entry(*group).or_insert(0) += 1;
             }
@@ -218,7 +218,9 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
         sums.sort_unstable_by_key(|(group, count)| (std::cmp::Reverse(*count), *group));
         for (group, _) in sums.into_iter().take(MOST_OBJECTS) {
             if let Some(scope) = scopes.get(group as usize) {
-                let is_in = |request: &Request| of_file.get(request.file as usize) == Some(&group);
+                let is_in = |request: &Request| {
+                    of_file.get(request.file as usize) == Some(&group) && trace.is_own(request)
+                };
                 all.push(describe(scope.clone(), &is_in));
             }
         }

@@ -68,13 +68,13 @@ impl FileClass {
 
     /// Whether it is of PostgreSQL.
     pub(super) fn is_postgres(self) -> bool {
-        use FileClass::*;
+        use FileClass::{PostgresData, PostgresOther, PostgresTemporary, PostgresWal};
         matches!(self, PostgresData | PostgresWal | PostgresTemporary | PostgresOther)
     }
 
     /// Whether such files are in a server's data directory.
     pub(super) fn is_servers(self) -> bool {
-        use FileClass::*;
+        use FileClass::{InnodbData, InnodbDoublewrite, InnodbRedo, InnodbUndo, MysqlBinaryLog, MysqlOther};
         let is_mysql = matches!(
             self,
             InnodbData | InnodbRedo | InnodbDoublewrite | InnodbUndo | MysqlBinaryLog | MysqlOther

@@ -15,7 +15,7 @@ use kelvin_measure::{Clock, Event, Nanos, Sink, SinkError, SourceId};
 use kelvin_observe::engine;
 use kelvin_run::Spec;
 use kelvin_store::{RunId, Store};
-use kelvin_trace::attribution::relation_object;
+use kelvin_trace::attribution::catalogue_names;
 use kelvin_trace::capture::{Capture, CaptureOptions};
 use kelvin_trace::import::{self, MOST};
 use kelvin_trace::summary::{TraceSummary, summary};
@@ -78,11 +78,23 @@ impl RunTrace {
                 }
             };
             let _ = started.send(Ok(()));
-            let mut names = file_names(engine.as_ref());
+            // A server that is slow to answer must not keep the recorder from reading the kernel's buffers.
+            let ask = || {
+                let engine = engine.clone();
+                std::thread::spawn(move || file_names(engine.as_ref()))
+            };
+            let first = ask();
             while !is_over.load(Ordering::Acquire) && capture.drain().map_err(|error| error.to_string())? {
                 std::thread::sleep(PAUSE);
             }
-            names.extend(file_names(engine.as_ref()));
+            let last = ask();
+            while !(first.is_finished() && last.is_finished())
+                && capture.drain().map_err(|error| error.to_string())?
+            {
+                std::thread::sleep(PAUSE);
+            }
+            let mut names: Vec<(String, String)> =
+                [first, last].into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect();
             names.sort_unstable();
             names.dedup();
             capture.name_objects(&names).map_err(|error| error.to_string())?;
@@ -111,8 +123,7 @@ impl RunTrace {
         drop(trace);
         let file = to.display().to_string();
         let file_bytes = std::fs::metadata(to).map_or(0, |about| about.len());
-        let seconds = end.saturating_sub(begin) as f64 / 1e9;
-        Ok(TraceSummary { file, file_bytes, seconds, ..summary(&window) })
+        Ok(TraceSummary { file, file_bytes, ..summary(&window) })
     }
 }
 
@@ -127,8 +138,13 @@ fn create(home: &Path, path: &Path) -> std::io::Result<File> {
 
 /// What the catalogue calls files; without a connection they keep their numbers.
 fn file_names(engine: Option<&Arc<dyn Engine>>) -> Vec<(String, String)> {
-    let names = engine.and_then(|engine| engine::file_names(engine.as_ref()).ok()).unwrap_or_default();
-    names.into_iter().map(|(database, node, name)| (relation_object(&database, &node), name)).collect()
+    let Some(engine) = engine else { return Vec::new() };
+    let names = engine::file_names(engine.as_ref()).unwrap_or_default();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let directory = engine.connect().ok().and_then(|mut session| engine.data_directory(session.as_mut()));
+    catalogue_names(directory.as_deref(), names)
 }
 
 /// A run's sink, beside which the storage is recorded. The summary is stored before the run's end.

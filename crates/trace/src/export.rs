@@ -16,12 +16,12 @@ pub fn write_csv(trace: &Trace, mut out: impl Write) -> io::Result<()> {
     let devices: Vec<String> = trace.devices.iter().map(|device| plain(&device.name)).collect();
     let processes: Vec<String> =
         trace.processes.iter().map(Process::label).map(|name| plain(&name)).collect();
-    let files: Vec<(&str, String)> =
-        trace.files.iter().map(|file| (file.class.name(), plain(&file.object))).collect();
+    let files: Vec<(String, String)> =
+        trace.files.iter().map(|file| (plain(&file.class_label()), plain(&file.object))).collect();
     let seconds = |nanos: u64| format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
     for request in &trace.requests {
         let Request { at, offset, length, device, process, file, operation, .. } = request;
-        let (class, object) = files.get(*file as usize).map_or(("", ""), |(class, object)| (*class, object));
+        let (class, object) = files.get(*file as usize).map_or(("", ""), |(class, object)| (class, object));
         writeln!(
             out,
             "{},{},{},{offset},{length},{},{},{class},{object}",

@@ -186,10 +186,14 @@ pub struct Trace {
     pub processes: Vec<Process>,
     /// The files that requests were for; none where the trace does not know them.
     pub files: Vec<TracedFile>,
-    /// The requests, in the order of their issue, the first at 0.
+    /// The requests, in the order of their issue, the first at 0; of a window, its beginning is 0.
     pub requests: Vec<Request>,
-    /// When the first was issued, by the trace's own clock in nanoseconds (of our recordings `CLOCK_MONOTONIC`).
+    /// What that 0 is by the trace's own clock, in nanoseconds (of our recordings `CLOCK_MONOTONIC`).
     pub origin: Nanos,
+    /// Loop devices, by place, whose requests are also those to a disk of the trace that holds their image.
+    pub repeated: Vec<u16>,
+    /// How long a window is; without one the requests say it.
+    pub window: Option<Nanos>,
     /// What the recorder said about its recording; none for other tools' traces.
     pub recording: Option<Recording>,
     /// What a reader of the figures should know.
@@ -197,11 +201,19 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// From the first issue to the last issue or completion, in nanoseconds.
+    /// The length of the window, or from the first issue to the last issue or completion, in nanoseconds.
     pub fn lasts(&self) -> Nanos {
+        if let Some(window) = self.window {
+            return window;
+        }
         let first = self.requests.first().map_or(0, |first| first.at);
         let end = |request: &Request| request.at.saturating_add(request.response().unwrap_or(0));
         self.requests.iter().map(end).max().unwrap_or(0).saturating_sub(first)
+    }
+
+    /// Whether a request is not also one to another device of the trace.
+    pub fn is_own(&self, request: &Request) -> bool {
+        !self.repeated.contains(&request.device)
     }
 
     /// How many requests each found in flight on its device, itself excluded; `None` for requests of devices where

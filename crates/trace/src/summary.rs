@@ -104,19 +104,26 @@ pub struct Density {
 }
 
 impl Trace {
-    /// The requests that were issued between two times of the trace's own clock, the beginning of the first as their 0.
+    /// The requests that were issued between two times of the trace's own clock, the first of these as their 0. Time
+    /// without requests at either end is part of the window, unless the recording had ended because its file was full.
     #[must_use]
     pub fn within(&self, begin: Nanos, end: Nanos) -> Self {
-        let (from, to) = (begin.saturating_sub(self.origin), end.saturating_sub(self.origin));
-        let inside = self.requests.iter().filter(|request| (from..to).contains(&request.at));
-        let requests = inside.map(|request| Request { at: request.at - from, ..*request }).collect();
+        let full = self.recording.as_ref().filter(|recording| recording.full);
+        let recorded = full.map_or(end, |one| end.min(one.header.began.saturating_add(one.lasted)));
+        let times = begin..recorded.max(begin);
+        let requests = self.requests.iter().filter_map(|request| {
+            let at = self.origin.saturating_add(request.at);
+            times.contains(&at).then(|| Request { at: at - begin, ..*request })
+        });
         Self {
             format: self.format.clone(),
             devices: self.devices.clone(),
             processes: self.processes.clone(),
             files: self.files.clone(),
-            requests,
-            origin: self.origin.saturating_add(from),
+            repeated: self.repeated.clone(),
+            requests: requests.collect(),
+            origin: begin,
+            window: Some(times.end - begin),
             recording: self.recording.clone(),
             notes: self.notes.clone(),
         }
@@ -265,6 +272,31 @@ fn miss_ratios(trace: &Trace) -> Vec<(u64, f64)> {
 mod tests {
     use super::*;
     use crate::{Builder, Device, Flags};
+
+    #[test]
+    fn quiet_time_is_part_of_a_window() {
+        let mut builder = Builder::new("test", 10_000);
+        let device = builder.device(&Device { name: "vda".into(), number: None });
+        // A checkpoint from the 20th to the 30th second of a minute that begins before the first request.
+        for n in 0..6000_u64 {
+            let (file, flags, took, process) = (Request::NO_FILE, Flags::default(), Request::UNKNOWN, 0);
+            let (at, offset, length, operation) =
+                (25_000_000_000 + n * 1_666_666, n * 8192, 8192, Operation::Write);
+            builder.push(
+                Request { at, offset, length, device, process, file, operation, flags, took },
+                Some(1000),
+            );
+        }
+        let found = summary(&builder.finish().within(5_000_000_000, 65_000_000_000));
+        assert_eq!((found.requests, found.seconds), (6000, 60.0));
+        let [all, ..] = found.streams.as_slice() else { panic!("{:?}", found.streams) };
+        let peak = all.peak_to_mean.unwrap();
+        assert!((all.rate - 100.0).abs() < 1e-6 && (5.9..6.1).contains(&peak), "{all:?}");
+        assert!(all.category.ends_with("bursty"), "{}", all.category);
+        let [density] = found.densities.as_slice() else { panic!("{:?}", found.densities) };
+        let columns = density.cells.iter().map(|(cell, ..)| *cell as usize / ROWS);
+        assert_eq!((columns.clone().min(), columns.max()), (Some(40), Some(59)));
+    }
 
     #[test]
     fn a_window_is_cut_out_and_summed_up() {

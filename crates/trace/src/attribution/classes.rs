@@ -65,6 +65,22 @@ impl FileClass {
             Self::Other => "other files",
         }
     }
+
+    /// Whether it is of PostgreSQL.
+    pub(super) fn is_postgres(self) -> bool {
+        use FileClass::{PostgresData, PostgresOther, PostgresTemporary, PostgresWal};
+        matches!(self, PostgresData | PostgresWal | PostgresTemporary | PostgresOther)
+    }
+
+    /// Whether such files are in a server's data directory.
+    pub(super) fn is_servers(self) -> bool {
+        use FileClass::{InnodbData, InnodbDoublewrite, InnodbRedo, InnodbUndo, MysqlBinaryLog, MysqlOther};
+        let is_mysql = matches!(
+            self,
+            InnodbData | InnodbRedo | InnodbDoublewrite | InnodbUndo | MysqlBinaryLog | MysqlOther
+        );
+        is_mysql || self.is_postgres()
+    }
 }
 
 /// Which server a directory is of.

@@ -4,7 +4,7 @@
 //! up before the request has it; if there was none, the one that has it at the next time: a file that grew. So there are
 //! two passes, one through the changes as they came and one back through them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Change, FileClass, TracedFile};
 use crate::{Flags, Operation, Request, Trace};
@@ -60,13 +60,21 @@ impl DeviceMap {
         (place < part.end).then(|| (part.file, part.logical + (place - begin)))
     }
 
-    /// The file that a request's first byte is in; behind a loop device the file of its filesystem.
-    fn file(&self, files: &[TracedFile], device: (u32, u32), place: u64) -> Option<u32> {
+    /// The file that a request's first byte is in; behind a loop device the file of its filesystem. Adds the loop devices
+    /// that the request went through.
+    fn file(
+        &self,
+        files: &[TracedFile],
+        device: (u32, u32),
+        place: u64,
+        through: &mut HashSet<(u32, u32)>,
+    ) -> Option<u32> {
         let (mut found, mut logical) = self.at(device, place)?;
         for _ in 0..DEEPEST {
             let Some((behind, begin)) = files.get(found as usize).and_then(|file| file.behind) else { break };
             let inner = logical.checked_sub(begin).and_then(|place| self.at(behind, place));
             let Some(inner) = inner else { break };
+            through.insert(behind);
             (found, logical) = inner;
         }
         Some(found)
@@ -90,6 +98,7 @@ pub fn attribute(trace: &mut Trace, mut changes: Vec<Change>) {
     let numbers: Vec<Option<(u32, u32)>> = trace.devices.iter().map(|device| device.number).collect();
     let number = |request: &Request| numbers.get(usize::from(request.device)).copied().flatten();
     let files = &trace.files;
+    let mut through = HashSet::new();
     let mut map = DeviceMap::default();
     let mut coming = changes.iter().peekable();
     for request in &mut trace.requests {
@@ -97,7 +106,7 @@ pub fn attribute(trace: &mut Trace, mut changes: Vec<Change>) {
             map.set(change);
         }
         if let Some(device) = number(request).filter(|_| has_place(request)) {
-            request.file = map.file(files, device, request.offset).unwrap_or(Request::NO_FILE);
+            request.file = map.file(files, device, request.offset, &mut through).unwrap_or(Request::NO_FILE);
         }
     }
     let mut map = DeviceMap::default();
@@ -114,8 +123,16 @@ pub fn attribute(trace: &mut Trace, mut changes: Vec<Change>) {
         if request.file == Request::NO_FILE
             && let Some(device) = number(request).filter(|_| has_place(request))
         {
-            request.file = map.file(files, device, request.offset).unwrap_or(Request::NO_FILE);
+            request.file = map.file(files, device, request.offset, &mut through).unwrap_or(Request::NO_FILE);
         }
+    }
+    let is_through = |device: &crate::Device| device.number.is_some_and(|number| through.contains(&number));
+    for (place, device) in trace.devices.iter().enumerate().filter(|(_, device)| is_through(device)) {
+        trace.repeated.push(place as u16);
+        trace.notes.push(format!(
+            "requests to {} are also those to the disk of its image: classes and objects count the disk's only",
+            device.name
+        ));
     }
     by_sender(trace);
 }
@@ -152,7 +169,7 @@ fn by_sender(trace: &mut Trace) {
 pub(super) fn filesystem_file(is_journal: bool, whose: &str) -> TracedFile {
     let class = if is_journal { FileClass::FilesystemJournal } else { FileClass::FilesystemMetadata };
     let object = format!("{} {whose}", class.name());
-    TracedFile { path: object.clone(), class, object, behind: None }
+    TracedFile { path: object.clone(), class, object, ..TracedFile::default() }
 }
 
 #[cfg(test)]
@@ -185,7 +202,7 @@ mod tests {
     }
 
     fn file(path: &str, behind: Option<((u32, u32), u64)>) -> TracedFile {
-        TracedFile { path: path.into(), object: path.into(), behind, class: FileClass::Other }
+        TracedFile { path: path.into(), object: path.into(), behind, ..TracedFile::default() }
     }
 
     /// The files' places in the list, of requests (time, place, sender).
@@ -255,6 +272,14 @@ mod tests {
         let outer = change(0, 10_000..20_000, Some(0), 0);
         // Byte 1064 of the image is byte 64 of the loop device.
         let requests = [(1, 11_064, ""), (2, 11_128, ""), (3, 10_500, "")];
-        assert_eq!(found(files, vec![outer, inner], &requests).1, [1, 0, 0]);
+        let (trace, numbers) = found(files.clone(), vec![outer, inner], &requests);
+        assert_eq!((numbers, trace.repeated), (vec![1, 0, 0], Vec::new()));
+        // With the loop device in the trace as well: its request is the disk's.
+        let mut trace = Trace { devices: trace.devices, requests: trace.requests, files, ..Trace::default() };
+        trace.devices.push(Device { name: "loop0".into(), number: Some((7, 0)) });
+        trace.requests.push(Request { device: 1, offset: 64, ..trace.requests[2] });
+        attribute(&mut trace, vec![outer, inner]);
+        assert_eq!((trace.requests[3].file, trace.repeated.as_slice(), trace.notes.len()), (1, &[1][..], 1));
+        assert_eq!(super::super::attribution(&trace).unwrap().bytes, 3 * 512);
     }
 }

@@ -6,6 +6,7 @@
 
 mod classes;
 mod lookup;
+mod servers;
 mod share;
 mod thread;
 mod watcher;
@@ -15,6 +16,8 @@ use serde::{Deserialize, Serialize};
 
 pub use classes::{DatabaseRoot, FileClass, RootKind, classify, relation_object};
 pub use lookup::attribute;
+pub use servers::catalogue_names;
+pub(crate) use servers::name_objects;
 pub use share::{Attribution, ObjectShare, attribution};
 pub use thread::{FileThread, LastLook};
 pub use watcher::FileWatcher;
@@ -29,6 +32,10 @@ pub struct TracedFile {
     /// The object of the database, such as "relation 5/16384" or its name, or what kind of file it is; of other files
     /// the path.
     pub object: String,
+    /// The data directory of the server that it belongs to; of a trace that was read only if there are several servers of one
+    /// kind, whose objects have equal names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// The loop device that it is behind: major and minor, and where in the file the device begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind: Option<((u32, u32), u64)>,

@@ -50,7 +50,7 @@ pub fn attribution(trace: &Trace) -> Option<Attribution> {
     let mut all = 0_u64;
     let mut of_files: HashMap<u32, ObjectShare> = HashMap::new();
     let mut of_senders: HashMap<&str, u64> = HashMap::new();
-    for request in trace.requests.iter().filter(|request| request.moves_data()) {
+    for request in trace.requests.iter().filter(|request| request.moves_data() && trace.is_own(request)) {
         let bytes = u64::from(request.length);
         all += bytes;
         if request.file == Request::NO_FILE {
@@ -69,13 +69,14 @@ pub fn attribution(trace: &Trace) -> Option<Attribution> {
             _ => sum.written += bytes,
         }
     }
-    let mut classes: HashMap<FileClass, ObjectShare> = HashMap::new();
+    let mut classes: HashMap<(FileClass, Option<&str>), ObjectShare> = HashMap::new();
     let mut objects: HashMap<(FileClass, &str), ObjectShare> = HashMap::new();
     for (number, sum) in of_files {
         let Some(file) = trace.files.get(number as usize) else { continue };
         let named =
             |name: &str| ObjectShare { class: file.class, name: name.to_owned(), ..ObjectShare::default() };
-        classes.entry(file.class).or_insert_with(|| named(file.class.name())).add(&sum);
+        let class = (file.class, file.server.as_deref());
+        classes.entry(class).or_insert_with(|| named(&file.class_label())).add(&sum);
         objects.entry((file.class, &file.object)).or_insert_with(|| named(&file.object)).add(&sum);
     }
     let share = |bytes: u64| bytes as f64 / all.max(1) as f64;

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use kelvin_host::disk::{device_name, device_number, whole_disk};
 use kelvin_host::{Mount, SystemTree};
@@ -30,8 +31,13 @@ const DEEPEST: usize = 12;
 /// 64 pages of 16 KiB.
 const DOUBLEWRITE: std::ops::Range<u64> = 1 << 20..3 << 20;
 
-/// A file's number on its filesystem.
-type Inode = (u64, u64);
+/// A file's number on its filesystem, and when the file was made: ext4 gives the number of a file that went to the next
+/// one. Filesystems that do not know the time give None.
+type Inode = (u64, u64, Option<SystemTime>);
+
+fn inode(about: &Metadata) -> Inode {
+    (about.dev(), about.ino(), about.created().ok())
+}
 
 /// A filesystem's disk, and where the filesystem begins on it.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +71,8 @@ pub struct FileWatcher {
     homes: HashMap<u64, Option<Home>>,
     /// What directories of open files belong to.
     roots: HashMap<PathBuf, Option<DatabaseRoot>>,
+    /// The data directory that is being walked.
+    server: Option<String>,
     files: u32,
     followed: HashMap<Inode, Followed>,
     extents: usize,
@@ -83,6 +91,7 @@ impl FileWatcher {
             directories,
             homes: HashMap::new(),
             roots: HashMap::new(),
+            server: None,
             files: 0,
             followed: HashMap::new(),
             extents: 0,
@@ -91,6 +100,12 @@ impl FileWatcher {
             seen: HashSet::new(),
             is_partial: false,
         }
+    }
+
+    /// Whether it is known of a directory's filesystem where files lie.
+    pub fn knows(directory: &Path) -> bool {
+        let about = std::fs::metadata(directory);
+        about.is_ok_and(|about| Self::new(Vec::new()).home(directory, about.dev()).is_some())
     }
 
     /// Looks around, and returns what changed. `now` is the recording's clock.
@@ -121,7 +136,9 @@ impl FileWatcher {
 
     fn root(&mut self, root: &DatabaseRoot) {
         let (kind, above) = (root.kind, root.path.clone());
+        self.server = Some(above.to_string_lossy().into_owned());
         self.walk(&root.path, &mut |path| path.strip_prefix(&above).ok().map(|path| classify(kind, path)), 0);
+        self.server = None;
     }
 
     /// The files below a directory. Links are followed where a server has its own: PostgreSQL's log and tablespaces.
@@ -151,7 +168,7 @@ impl FileWatcher {
     }
 
     fn is_known(&self, about: &Metadata) -> bool {
-        self.followed.contains_key(&(about.dev(), about.ino()))
+        self.followed.contains_key(&inode(about))
     }
 
     /// A directory's own blocks are the filesystem's metadata.
@@ -215,7 +232,7 @@ impl FileWatcher {
 
     /// Follows a file, of a class if it is known, and looks at it if it changed; `link` is where it can be opened.
     fn file(&mut self, path: &Path, link: &Path, about: &Metadata, class: Option<(FileClass, String)>) {
-        let inode = (about.dev(), about.ino());
+        let inode = inode(about);
         if !self.seen.insert(inode) {
             return;
         }
@@ -229,7 +246,7 @@ impl FileWatcher {
             let class = class.unwrap_or_else(|| classify_other(&name, |other| Path::new(other).is_file()));
             let doublewrite = self.doublewrite(path, &class);
             let (class, object) = class;
-            let file = self.add(TracedFile { path: name, class, object, behind: None });
+            let file = self.add(TracedFile { path: name, class, object, ..TracedFile::default() });
             let parts = Vec::new();
             let path = path.to_owned();
             let new = Followed { path, file, doublewrite, length: 0, blocks: 0, parts, is_pending: true };
@@ -278,12 +295,13 @@ impl FileWatcher {
             path: path.to_string_lossy().into_owned(),
             class: FileClass::InnodbDoublewrite,
             object: "doublewrite buffer".into(),
-            behind: None,
+            ..TracedFile::default()
         }))
     }
 
     fn add(&mut self, file: TracedFile) -> u32 {
-        self.changes.files.push(file);
+        let server = self.server.clone().filter(|_| file.class.is_servers());
+        self.changes.files.push(TracedFile { server, ..file });
         self.files += 1;
         self.files - 1
     }
@@ -329,7 +347,7 @@ impl FileWatcher {
             .filter(|(inode, _)| !self.seen.contains(*inode))
             .filter(|(inode, followed)| {
                 let about = std::fs::metadata(&followed.path);
-                !about.is_ok_and(|about| (about.dev(), about.ino()) == **inode)
+                !about.is_ok_and(|about| self::inode(&about) == **inode)
             })
             .map(|(inode, _)| *inode)
             .collect();
@@ -355,10 +373,10 @@ impl FileWatcher {
 }
 
 /// A file at a path, if it is still the one that is meant.
-fn open(path: &Path, inode: Inode) -> Option<File> {
+fn open(path: &Path, wanted: Inode) -> Option<File> {
     let file = File::open(path).ok()?;
     let about = file.metadata().ok()?;
-    ((about.dev(), about.ino()) == inode).then_some(file)
+    (inode(&about) == wanted).then_some(file)
 }
 
 fn numbers(text: &str) -> Option<(u32, u32)> {
@@ -462,7 +480,14 @@ mod tests {
         assert!(bytes(&of_file(&grown), true) >= 192 << 10, "{grown:?}");
         drop(file);
         std::fs::remove_file(&path).unwrap();
+        // Which may well get the number of the one that went.
+        let other = place.path().join("other");
+        std::fs::write(&other, [7; 4096]).unwrap();
         let gone = watcher.look(4);
         assert!(bytes(&gone, false) >= 256 << 10, "{gone:?}");
+        if about.created().is_ok() {
+            let new: Vec<&str> = gone.files.iter().map(|one| one.path.as_str()).collect();
+            assert_eq!(new, [other.to_str().unwrap()]);
+        }
     }
 }

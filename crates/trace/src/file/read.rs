@@ -10,7 +10,7 @@ use kelvin_measure::text::count;
 use super::varint::Input;
 use super::write::bytes;
 use super::{CHUNK_HEAD, Header, LONGEST_CHUNK, MAGIC, Recording, checksum, places};
-use crate::attribution::{Change, TracedFile, attribute};
+use crate::attribution::{Change, TracedFile, attribute, name_objects};
 use crate::{Builder, Device, Error, Flags, Operation, Process, Request, Result, Trace};
 
 /// Whether these are the first bytes of a recording, of whatever version.
@@ -135,11 +135,7 @@ impl Files {
 
     /// Gives the requests of a trace their files.
     fn attribute(mut self, trace: &mut Trace) {
-        for file in &mut self.list {
-            if let Some(name) = self.names.get(&file.object) {
-                file.object.clone_from(name);
-            }
-        }
+        name_objects(&mut self.list, &self.names);
         // A damaged number names no file.
         let known = self.list.len() as u64;
         self.changes.retain(|change| change.file.is_none_or(|file| u64::from(file) < known));

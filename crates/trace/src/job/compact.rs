@@ -23,11 +23,17 @@ pub(super) struct CompactFile {
 }
 
 impl CompactFile {
-    fn new(requests: &[&Request], piece: u64) -> Self {
+    /// The bytes that it needs at least if these are more than `most`.
+    fn new(requests: &[&Request], piece: u64, most: u64) -> Result<Self, u64> {
         let mut begins = BTreeMap::new();
         for request in requests {
             for number in request.offset / piece..=(request.end().saturating_sub(1)) / piece {
                 begins.insert((request.device, number), 0);
+                // Before they fill the memory.
+                let bytes = (begins.len() as u64).saturating_mul(piece);
+                if bytes > most {
+                    return Err(bytes);
+                }
             }
         }
         let mut next = 0;
@@ -40,7 +46,7 @@ impl CompactFile {
             next += piece;
             last = Some((device, number));
         }
-        Self { piece, begins, bytes: next }
+        Ok(Self { piece, begins, bytes: next })
     }
 
     /// The place of a request, whose pieces are adjacent.
@@ -54,7 +60,15 @@ impl CompactFile {
 pub(super) fn files(lists: &[&[&Request]], most: u64) -> Result<Vec<CompactFile>, u64> {
     let mut needed = 0;
     for piece in PIECES {
-        let files: Vec<CompactFile> = lists.iter().map(|list| CompactFile::new(list, piece)).collect();
+        let files: Result<Vec<CompactFile>, u64> =
+            lists.iter().map(|list| CompactFile::new(list, piece, most)).collect();
+        let files = match files {
+            Ok(files) => files,
+            Err(bytes) => {
+                needed = bytes;
+                continue;
+            }
+        };
         needed = files.iter().map(|file| file.bytes).sum();
         if needed <= most {
             return Ok(files);
@@ -92,5 +106,10 @@ mod tests {
         let [small] = files(&[&refs], 6 * MIB).unwrap().try_into().unwrap();
         assert!(small.bytes <= 6 * MIB && small.piece == MIB, "{small:?}");
         assert!(files(&[&refs], 1000).unwrap_err() > 1000);
+        // 256 TiB of pieces, which are not all put into memory before the answer.
+        let wide: Vec<Request> = (0..65_536).map(|n| request(n << 32, u32::MAX)).collect();
+        let refs: Vec<&Request> = wide.iter().collect();
+        let needed = files(&[&refs], 64 * MIB).unwrap_err();
+        assert!((64 * MIB..=68 * MIB).contains(&needed), "{needed}");
     }
 }

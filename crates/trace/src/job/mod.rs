@@ -8,13 +8,14 @@ mod compact;
 mod fidelity;
 pub mod text;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use kelvin_measure::Nanos;
 use kelvin_measure::text::few;
 
 pub use fidelity::{FeaturePair, Fidelity, compare};
 
+use crate::attribution::TracedFile;
 use crate::stream::{Profile, profile_of};
 use crate::{Error, Operation, Request, Result, Trace};
 
@@ -24,6 +25,9 @@ const LEAST_SHARE: f64 = 0.005;
 const LEAST: usize = 20;
 /// Nor have fewer a second a rate: fio's are whole numbers.
 const LEAST_RATE: f64 = 0.5;
+
+/// Letters of a stream's name.
+const LONGEST_NAME: usize = 60;
 
 /// By what a trace is split into streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,10 +116,11 @@ pub fn streams(trace: &Trace, by: StreamsBy, devices: &[String], most_bytes: u64
         groups.push(("rest".into(), rest));
     }
     groups.sort_by(|a, b| a.0.cmp(&b.0));
+    name_files(&mut groups);
     let lists: Vec<&[&Request]> = groups.iter().map(|(_, list)| list.as_slice()).collect();
     let files = compact::files(&lists, most_bytes).map_err(|needed| {
         Error::Unavailable(format!(
-            "the files of the job would need {}; --most-size allows {}",
+            "the files of the job would need at least {}; --most-size allows {}",
             kelvin_measure::text::binary(needed),
             kelvin_measure::text::binary(most_bytes)
         ))
@@ -168,19 +173,54 @@ fn chosen_devices(trace: &Trace, names: &[String]) -> Result<Vec<u16>> {
 
 fn group(trace: &Trace, by: StreamsBy, request: &Request) -> String {
     let file = trace.files.get(request.file as usize);
-    let name = match by {
-        StreamsBy::Nothing => "all",
-        StreamsBy::Class => file.map_or("unattributed", |file| file.class.name()),
-        StreamsBy::Object => file.map_or("unattributed", |file| file.object.as_str()),
+    let label = |name: Option<String>| name.unwrap_or_else(|| "unattributed".into());
+    match by {
+        StreamsBy::Nothing => "all".into(),
+        StreamsBy::Class => label(file.map(TracedFile::class_label)),
+        StreamsBy::Object => label(file.map(|file| file.object.clone())),
         StreamsBy::Process => {
             let process = trace.processes.get(request.process as usize);
             let command = process.map_or("", |process| process.command.as_str());
             // A kernel worker's name ends in its work of the moment.
             let command = command.split('/').next().unwrap_or_default();
-            if command.is_empty() { "unknown" } else { command }
+            if command.is_empty() { "unknown".into() } else { command.into() }
         }
-    };
+    }
+}
+
+/// Gives each group a name that a file and a job may have, and that no other has.
+fn name_files(groups: &mut [(String, Vec<&Request>)]) {
+    let mut taken: HashSet<String> = HashSet::new();
+    for (name, _) in groups {
+        let plain = file_name(name);
+        let numbered = (2..).map(|number: u64| format!("{plain}-{number}"));
+        let free = std::iter::once(plain.clone()).chain(numbered).find(|one| !taken.contains(one));
+        *name = free.unwrap_or(plain);
+        taken.insert(name.clone());
+    }
+}
+
+fn file_name(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     let name: String = name.chars().map(plain).collect();
-    name.trim_matches('-').to_owned()
+    let name = name.trim_matches('-');
+    // What tells paths apart is at their ends.
+    let name = name[name.len().saturating_sub(LONGEST_NAME)..].trim_matches('-');
+    if name.is_empty() { "unnamed".into() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_of_files_and_differ() {
+        let long = format!("/{}/x.db", "a".repeat(300));
+        let mut groups: Vec<(String, Vec<&Request>)> =
+            ["a_b", "a-b", "rest", "rest", "表", &long].map(|name| (name.to_owned(), Vec::new())).into();
+        name_files(&mut groups);
+        let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names[..5], ["a-b", "a-b-2", "rest", "rest-2", "unnamed"]);
+        assert!(names[5].len() == LONGEST_NAME && names[5].ends_with("a-x-db"), "{}", names[5]);
+    }
 }

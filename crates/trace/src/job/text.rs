@@ -158,6 +158,7 @@ fn sizes(requests: &[Request]) -> Vec<(u64, u32)> {
     let mut groups: Vec<(f64, u64)> =
         counts.into_iter().map(|(size, count)| (f64::from(size), count)).collect();
     groups.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut groups = binned(groups);
     let all = requests.len() as f64;
     // The pair that is cheapest to join: near in size, and rare.
     let cost = |pair: &[(f64, u64)]| (pair[1].0 / pair[0].0).ln() * pair[0].1.min(pair[1].1) as f64;
@@ -166,13 +167,38 @@ fn sizes(requests: &[Request]) -> Vec<(u64, u32)> {
         let pairs = groups.windows(2).enumerate();
         let Some((at, _)) = pairs.min_by(|a, b| cost(a.1).total_cmp(&cost(b.1))) else { break };
         let (second, first) = (groups.remove(at + 1), groups[at]);
-        let count = first.1 + second.1;
-        let mean = (first.0 * first.1 as f64 + second.0 * second.1 as f64) / count as f64;
-        groups[at] = (mean, count);
+        groups[at] = joined(first, second);
     }
     let shares = percents(&groups.iter().map(|(_, count)| *count as f64 / all).collect::<Vec<_>>());
     let rounded = |size: f64| ((size / unit).round().max(1.0) * unit) as u64;
     groups.iter().zip(shares).map(|((size, _), share)| (rounded(*size), share)).collect()
+}
+
+/// Two sizes as one of their mean.
+fn joined(first: (f64, u64), second: (f64, u64)) -> (f64, u64) {
+    let count = first.1 + second.1;
+    ((first.0 * first.1 as f64 + second.0 * second.1 as f64) / count as f64, count)
+}
+
+/// Of very many sizes in ascending order those within 1 % of each other as one: joining pairs takes the square of their
+/// number.
+fn binned(groups: Vec<(f64, u64)>) -> Vec<(f64, u64)> {
+    const MANY: usize = 2048;
+    if groups.len() <= MANY {
+        return groups;
+    }
+    let mut bins: Vec<(f64, u64)> = Vec::new();
+    let mut begin = 0.0;
+    for group in groups {
+        match bins.last_mut() {
+            Some(last) if group.0 <= begin * 1.01 => *last = joined(*last, group),
+            _ => {
+                begin = group.0;
+                bins.push(group);
+            }
+        }
+    }
+    bins
 }
 
 /// Whole percents of shares, at least 1 each and 100 together: the largest remainders get what is left.
@@ -272,6 +298,14 @@ mod tests {
         assert!(random_share(0.0) > 0.999 && random_share(1.0) < 0.001);
         let p = random_share(0.5);
         assert!((p - 0.5).abs() < 1e-9, "half of the requests are in runs of one or two at 1/2: {p}");
+    }
+
+    #[test]
+    fn very_many_sizes_become_few_and_keep_their_mean() {
+        let requests: Vec<Request> = (1..=200_000).map(|n| request(n, 0, n as u32 * 512)).collect();
+        let sizes = sizes(&requests);
+        let mean = sizes.iter().map(|(size, share)| *size as f64 * f64::from(*share) / 100.0).sum::<f64>();
+        assert!(sizes.len() <= SIZES && (mean / (100_000.5 * 512.0) - 1.0).abs() < 0.05, "{sizes:?}");
     }
 
     #[test]

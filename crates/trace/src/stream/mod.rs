@@ -15,7 +15,7 @@ pub use category::{ArrivalCategory, Category, Pattern};
 pub use places::{HotRange, Places};
 use runs::{Run, RunKind, Tracker, gap};
 
-use crate::attribution::TracedFile;
+use crate::attribution::{FileClass, TracedFile};
 use crate::{Device, Operation, Request, Trace};
 
 /// Sizes that are listed of an operation.
@@ -161,10 +161,10 @@ impl FileGroups {
     fn of(trace: &Trace) -> Self {
         let grouped = |scope: &dyn Fn(&TracedFile) -> Scope| {
             let mut scopes: Vec<Scope> = Vec::new();
-            let mut numbers: HashMap<String, u32> = HashMap::new();
+            let mut numbers: HashMap<(FileClass, String), u32> = HashMap::new();
             let number = |file: &TracedFile| {
                 let scope = scope(file);
-                *numbers.entry(scope.label().to_owned()).or_insert_with(|| {
+                *numbers.entry((file.class, scope.label().to_owned())).or_insert_with(|| {
                     scopes.push(scope);
                     scopes.len() as u32 - 1
                 })
@@ -173,7 +173,7 @@ impl FileGroups {
             (of_files, scopes)
         };
         Self {
-            classes: grouped(&|file| Scope::Class(file.class.name().into())),
+            classes: grouped(&|file| Scope::Class(file.class_label())),
             objects: grouped(&|file| Scope::Object(file.object.clone())),
         }
     }
@@ -209,7 +209,7 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
     }
     for (of_file, scopes) in [&groups.classes, &groups.objects] {
         let mut sums: HashMap<u32, u64> = HashMap::new();
-        for request in &trace.requests {
+        for request in trace.requests.iter().filter(|request| trace.is_own(request)) {
             if let Some(group) = of_file.get(request.file as usize) {
                 *sums.entry(*group).or_insert(0) += 1;
             }
@@ -218,7 +218,9 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
         sums.sort_unstable_by_key(|(group, count)| (std::cmp::Reverse(*count), *group));
         for (group, _) in sums.into_iter().take(MOST_OBJECTS) {
             if let Some(scope) = scopes.get(group as usize) {
-                let is_in = |request: &Request| of_file.get(request.file as usize) == Some(&group);
+                let is_in = |request: &Request| {
+                    of_file.get(request.file as usize) == Some(&group) && trace.is_own(request)
+                };
                 all.push(describe(scope.clone(), &is_in));
             }
         }

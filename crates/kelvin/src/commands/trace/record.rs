@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use kelvin_lab::open::Purpose;
 use kelvin_measure::text::{binary, count, nanos, plain_percent, seconds, whole};
 use kelvin_observe::engine;
 use kelvin_run::spec::TargetName;
-use kelvin_trace::attribution::relation_object;
+use kelvin_trace::attribution::catalogue_names;
 use kelvin_trace::capture::{Capture, CaptureOptions};
 use kelvin_trace::file::Recording;
 use kelvin_workload::Stop;
@@ -156,6 +156,7 @@ fn follow(
 struct Catalogue {
     engine: Arc<dyn Engine>,
     names: Vec<(String, String, String)>,
+    directory: Option<PathBuf>,
 }
 
 impl Catalogue {
@@ -168,7 +169,8 @@ impl Catalogue {
         };
         let engine = open(target, Purpose::Existing, &mut tell)?.engine;
         let names = engine::file_names(engine.as_ref())?;
-        Ok(Self { engine, names })
+        let directory = engine.data_directory(engine.connect()?.as_mut());
+        Ok(Self { engine, names, directory })
     }
 
     /// The names of the beginning and of now: TRUNCATE and REINDEX give relations other files.
@@ -179,9 +181,7 @@ impl Catalogue {
                 out::warning(&format!("the catalogue was not read at the end of the recording: {error}"));
             }
         }
-        let named =
-            |(database, node, name): (String, String, String)| (relation_object(&database, &node), name);
-        let mut names: Vec<(String, String)> = self.names.into_iter().map(named).collect();
+        let mut names = catalogue_names(self.directory.as_deref(), self.names);
         names.sort_unstable();
         names.dedup();
         names
@@ -189,7 +189,7 @@ impl Catalogue {
 }
 
 /// Asks a command to end, unless it has ended.
-fn ask_to_end(child: &mut Child) {
+pub(super) fn ask_to_end(child: &mut Child) {
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     if let (Ok(None), Some(pid)) = (child.try_wait(), pid) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);

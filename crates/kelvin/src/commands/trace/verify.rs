@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use kelvin_host::SystemTree;
-use kelvin_host::disk::{device_name, device_number, whole_disk};
+use kelvin_host::disk::{device_name, device_number, member_devices, whole_disk};
+use kelvin_trace::attribution::FileWatcher;
 use kelvin_trace::capture::{Capture, CaptureOptions};
 use kelvin_trace::import::{self, MOST};
 use kelvin_trace::job::text::JobForm;
@@ -15,7 +16,7 @@ use kelvin_trace::job::{Fidelity, TraceJobs, compare};
 use kelvin_trace::stream::profile_of;
 use kelvin_trace::{Request, Trace};
 
-use super::record::PAUSE;
+use super::record::{PAUSE, ask_to_end};
 use super::to_fio::{create, write_iologs, write_new};
 use crate::args::{Global, TraceToFioArgs};
 use crate::{out, signal};
@@ -33,6 +34,13 @@ pub(super) fn verify(
     // The recorder knows files by their whole paths.
     let place = home.path().canonicalize().context("cannot find the new directory")?;
     let device = device_of(&place)?;
+    let is_mapped = !member_devices(&SystemTree::default(), &device).is_empty();
+    if is_mapped || !FileWatcher::knows(&place) {
+        bail!(
+            "--directory must be on ext2 to ext4 or XFS on a disk or partition: of {} it is not known where files lie",
+            args.directory.display()
+        );
+    }
     write_new(&place.join("job.fio"), text.as_bytes())?;
     write_new(&place.join("layout.fio"), layout(jobs).as_bytes())?;
     if form == JobForm::Replay {
@@ -52,7 +60,7 @@ pub(super) fn verify(
     let path = place.join("run.trace");
     record(&place, &path)?;
     let trace = import::open(&path, MOST)?;
-    Ok(fidelity(jobs, &trace, &place, &device))
+    fidelity(jobs, &trace, &place, &device)
 }
 
 /// A job that only writes the files, so that none of their blocks is without data.
@@ -76,20 +84,34 @@ fn run(place: &Path, job: &str) -> Result<std::process::Child> {
     command.spawn().context("cannot run kelvin io")
 }
 
+/// The job's process, which is asked to end and waited for if its recording fails: its directory goes away.
+struct RunningJob(std::process::Child);
+
+impl Drop for RunningJob {
+    fn drop(&mut self) {
+        ask_to_end(&mut self.0);
+        let _ = self.0.wait();
+    }
+}
+
 fn record(place: &Path, path: &Path) -> Result<()> {
     let stop = signal::listen_saying("kelvin: stopping")?;
     let options = CaptureOptions { files: Some(vec![place.to_owned()]), ..CaptureOptions::default() };
     let mut capture = Capture::start(&options, None, BufWriter::with_capacity(1 << 17, create(path)?))?;
-    let mut child = run(place, "job.fio")?;
+    let mut job = RunningJob(run(place, "job.fio")?);
     let status = loop {
         capture.drain()?;
-        if let Some(status) = child.try_wait().context("cannot wait for kelvin io")? {
+        if let Some(status) = job.0.try_wait().context("cannot wait for kelvin io")? {
             break status;
+        }
+        // The signal may have been sent to this process only.
+        if stop.requested() {
+            bail!("stopped while the job ran");
         }
         std::thread::sleep(PAUSE);
     };
     let (recording, _) = capture.finish()?;
-    if stop.requested() || !status.success() {
+    if !status.success() {
         bail!("the job did not run to its end (kelvin io: {status})");
     }
     if recording.lost > 0 || recording.full {
@@ -107,7 +129,7 @@ fn device_of(place: &Path) -> Result<String> {
     Ok(whole_disk(&tree, &name))
 }
 
-fn fidelity(jobs: &TraceJobs, trace: &Trace, place: &Path, device: &str) -> Vec<Fidelity> {
+fn fidelity(jobs: &TraceJobs, trace: &Trace, place: &Path, device: &str) -> Result<Vec<Fidelity>> {
     let device = trace.devices.iter().position(|one| one.name == device).map(|place| place as u16);
     // The file of each request, if it is one of the job's.
     let of_job = |request: &&Request| {
@@ -119,6 +141,9 @@ fn fidelity(jobs: &TraceJobs, trace: &Trace, place: &Path, device: &str) -> Vec<
                 .is_some_and(|file| Path::new(&file.path).starts_with(place))
     };
     let all: Vec<&Request> = trace.requests.iter().filter(of_job).collect();
+    if all.is_empty() {
+        bail!("no request of the recording could be attributed to the job's files: nothing to compare");
+    }
     let stream = |file: &str, request: &Request| {
         let path = trace.files.get(request.file as usize).map(|file| Path::new(&file.path));
         path.and_then(Path::file_name).is_some_and(|name| name == file)
@@ -144,5 +169,5 @@ fn fidelity(jobs: &TraceJobs, trace: &Trace, place: &Path, device: &str) -> Vec<
         let run = profile_of(&requests, lasts);
         compare(job.job_name(), &job.profile, &run, (total_trace, total_run))
     };
-    jobs.streams.iter().zip(of_streams).map(one).collect()
+    Ok(jobs.streams.iter().zip(of_streams).map(one).collect())
 }

@@ -500,7 +500,7 @@ pub enum Event {
     },
     /// A query of TPROC-H, or one of its refresh functions, was executed.
     Query(QueryExecution),
-    /// A query of TPROC-H was executed once more behind the load, for its plan.
+    /// A query of TPROC-H was executed once more after the load, for its plan.
     QueryAnalysis(Box<QueryAnalysis>),
     /// Sums of the workload's own counters over the measured window so far.
     Counters {

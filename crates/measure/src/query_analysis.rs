@@ -1,4 +1,4 @@
-//! What a server says of a query's plan after it was executed once more behind the load (`EXPLAIN (ANALYZE)`).
+//! What a server says of a query's plan after it was executed once more after the load (`EXPLAIN (ANALYZE)`).
 
 use serde::{Deserialize, Serialize};
 

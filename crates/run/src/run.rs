@@ -220,7 +220,7 @@ impl Run<'_> {
         ended.map(drop)
     }
 
-    /// Asks for the plans behind the load, when nothing is observed any more. What fails is a note: the figures stand.
+    /// Asks for the plans after the load, when nothing is observed any more. What fails is a note: the figures stand.
     fn analyze(&self, sink: &mut dyn Sink, outcome: &RunOutcome) -> Result<(), RunError> {
         if outcome.status != Status::Complete {
             return Ok(());

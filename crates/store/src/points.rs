@@ -215,7 +215,7 @@ impl StoredRun {
         queries.collect()
     }
 
-    /// What the plans of TPROC-H's queries showed behind the load.
+    /// What the plans of TPROC-H's queries showed after the load.
     pub fn query_analyses(&self) -> Vec<QueryAnalysis> {
         let analyses = self.events.iter().filter_map(|(_, event)| match event {
             Event::QueryAnalysis(analysis) => Some(QueryAnalysis::clone(analysis)),

@@ -156,7 +156,7 @@ pub trait Workload: Send + Sync {
     /// for the times of their statements. [`Workload::inspect`] came before.
     fn users(&self, range: UserRange, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>>;
 
-    /// Executes the headline transactions once more behind the load, each at most `timeout` long, and hands out what their plans
+    /// Executes the headline transactions once more after the load, each at most `timeout` long, and hands out what their plans
     /// did; nothing where the workload or the engine has nothing to say.
     fn analyze(
         &self,

@@ -413,7 +413,7 @@ impl Evidence {
         &self.queries
     }
 
-    /// What the plans of TPROC-H's queries did behind the load.
+    /// What the plans of TPROC-H's queries did after the load.
     pub fn query_analyses(&self) -> &[QueryAnalysis] {
         &self.query_analyses
     }

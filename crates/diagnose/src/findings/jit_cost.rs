@@ -40,7 +40,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
     });
     let title = format!("Compiling queries (JIT) took {} of their time", text::percent(share));
     Some(Finding {
-        threshold: "amber when compiling takes 5 % of the queries' time, in the execution behind the load; the compiled \
+        threshold: "amber when compiling takes 5 % of the queries' time, in the execution after the load; the compiled \
             queries may run faster for it, which is not counted"
             .into(),
         next: NEXT.into(),

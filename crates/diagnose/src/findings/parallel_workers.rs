@@ -34,7 +34,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
     let title =
         format!("{} all of the planned parallel workers", short.subject("did not get", "did not get"));
     Some(Finding {
-        threshold: "less than 90 % of a query's planned workers, when it was executed alone behind the load"
+        threshold: "less than 90 % of a query's planned workers, when it was executed alone after the load"
             .into(),
         next: NEXT.into(),
         ..query_plans::amber(ABOUT.id, title, facts, Effect::unknown(NOT_MEASURED))

@@ -1,4 +1,4 @@
-//! What the plans of TPROC-H's queries did behind the load, for the findings about spills, compiling, workers, estimates and
+//! What the plans of TPROC-H's queries did after the load, for the findings about spills, compiling, workers, estimates and
 //! partitions.
 
 use kelvin_measure::query::QueryExecution;

@@ -78,7 +78,7 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "TPROC-H")]
     no_refresh: bool,
 
-    /// Do not execute the queries once more behind the load for what their plans do (PostgreSQL)
+    /// Do not execute the queries once more after the load for what their plans do (PostgreSQL)
     #[arg(long, help_heading = "TPROC-H")]
     no_analyze: bool,
 

@@ -45,7 +45,7 @@ pub struct QueryReport {
     pub rows: Vec<QueryRow>,
     /// Every execution, in the order in which they ended.
     pub executions: Vec<QueryExecution>,
-    /// What the plans did, when each query was executed once more behind the load.
+    /// What the plans did, when each query was executed once more after the load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub analyses: Vec<QueryAnalysis>,
 }

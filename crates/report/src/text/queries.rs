@@ -40,7 +40,7 @@ impl Page {
         self.plans(&found.analyses);
     }
 
-    /// A line for each plan, with what its execution behind the load showed.
+    /// A line for each plan, with what its execution after the load showed.
     fn plans(&mut self, analyses: &[QueryAnalysis]) {
         if analyses.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The queries once more behind the load, for what their plans did.
+//! The queries once more after the load, for what their plans did.
 
 use std::time::Duration;
 

@@ -94,7 +94,7 @@ pub struct Options {
     /// Whether the parameters are those of the validation run, and the answers are compared with the published ones where
     /// there are any (scale factor 1, data as loaded).
     pub validate: bool,
-    /// Whether the queries are not executed once more behind the load, for what their plans do.
+    /// Whether the queries are not executed once more after the load, for what their plans do.
     pub no_analyze: bool,
     /// Whether orders and their lines are built with partitions by year.
     pub partition: bool,

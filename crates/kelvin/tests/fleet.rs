@@ -1,6 +1,10 @@
 //! One run from several agents: processes of their own, over a real server of NATS, on a real PostgreSQL.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::print_stderr,
+    reason = "what agents printed explains a failure; a machine test prints what it measured"
+)]
 
 mod support;
 
@@ -35,7 +39,7 @@ impl TestFleet {
             let store = fleet.place.path(&format!("{name}.db"));
             let mut args = vec!["agent", "--fleet", "lab", "--name", &name, "--alone", alone, "--store"];
             args.push(store.to_str().unwrap());
-            targets.iter().for_each(|target| args.extend(["--allow-target", target]));
+            args.extend(targets.iter().flat_map(|target| ["--allow-target", target]));
             if let Some(hook) = hooks.get(number).filter(|hook| !hook.is_empty()) {
                 args.extend(["--clock-test-hook", hook]);
             }
@@ -74,7 +78,7 @@ impl TestFleet {
         std::fs::read_to_string(self.place.path(&format!("{agent}.log"))).unwrap_or_default()
     }
 
-    fn args<'a>(&'a self, target: &'a str, hosts: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    fn args<'a>(target: &'a str, hosts: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         let run =
             ["run", "tproc-c", "--target", target, "--fleet", "lab", "--hosts", hosts, "--accept-noise"];
         [&run[..], more].concat()
@@ -82,7 +86,7 @@ impl TestFleet {
 
     /// Starts a run in the background.
     fn begin(&self, target: &str, hosts: &str, more: &[&str]) -> Child {
-        let args = self.args(target, hosts, more);
+        let args = Self::args(target, hosts, more);
         self.place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -390,9 +394,9 @@ fn an_agent_does_what_its_own_list_allows() {
     let refused = |args: &[&str], words: &[&str]| refused_with(2, args, words);
     let load = ["--users", "2", "--transactions", "5", "--no-build"];
     // By then the run is in the store, as one that failed.
-    refused_with(4, &fleet.args(&other, "g0", &load), &["g0", "--allow-target"]);
-    refused(&fleet.args(&url, "g0,g9", &load), &["no answer from g9", "g0"]);
-    refused(&fleet.args(&url, "2", &load), &["2 hosts are needed", "1 idle"]);
+    refused_with(4, &TestFleet::args(&other, "g0", &load), &["g0", "--allow-target"]);
+    refused(&TestFleet::args(&url, "g0,g9", &load), &["no answer from g9", "g0"]);
+    refused(&TestFleet::args(&url, "2", &load), &["2 hosts are needed", "1 idle"]);
     refused(&["run", "tproc-c", "--hosts", "g0"], &["--fleet NAME"]);
     refused(&["run", "tproc-c", "--nats", "nats://10.255.0.1:4222", "--hosts", "g0"], &["TLS and keys"]);
     refused(&["agent", "--fleet", "none", "--allow-target", &url], &["kelvin fleet up"]);

@@ -21,12 +21,11 @@ const CALL: Duration = Duration::from_millis(1500);
 /// Waits for runs.
 pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
     let targets = AllowedTargets::parse(&args.allow_targets)?;
-    let name = match &args.name {
-        Some(name) => name.clone(),
-        None => {
-            let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-            Name::of_host(&host).context("this host has no name; give the agent one with --name")?
-        }
+    let name = if let Some(name) = &args.name {
+        name.clone()
+    } else {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Name::of_host(&host).context("this host has no name; give the agent one with --name")?
     };
     let alone = args.alone.duration();
     if alone > ALONE || alone.is_zero() {
@@ -35,13 +34,12 @@ pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
     let (connection, lab) = server(&args.nats, name.as_str())?;
     let clock = args.clock_test_hook.as_deref().map(ClockTestHook::parse).transpose()?.unwrap_or_default();
     // Its own: its shares are no runs of whoever works on this host.
-    let store = match &global.store {
-        Some(store) => store.clone(),
-        None => {
-            let directory = directories::data()?.join("agents");
-            out::directory(&directory)?;
-            directory.join(format!("{name}.db"))
-        }
+    let store = if let Some(store) = &global.store {
+        store.clone()
+    } else {
+        let directory = directories::data()?.join("agents");
+        out::directory(&directory)?;
+        directory.join(format!("{name}.db"))
     };
     let stop = signal::listen_saying("kelvin: stopping the agent; Ctrl-C again to stop now")?;
     let options = AgentOptions { name, lab, connection, targets, store, alone, once: args.once, clock };

@@ -63,6 +63,9 @@ pub(crate) struct RunFleetArgs {
     /// Divide the users among these agents, which `kelvin agent` started; or among so many of those that are idle
     #[arg(long, value_name = "AGENT[,AGENT…]|N", value_delimiter = ',', help_heading = "Fleet")]
     pub(crate) hosts: Vec<Name>,
+    /// How far apart the agents may start; beyond that the run is void [default: 10ms]
+    #[arg(long, value_name = "TIME", help_heading = "Fleet")]
+    pub(crate) start_skew: Option<Span>,
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
 }
@@ -70,7 +73,7 @@ pub(crate) struct RunFleetArgs {
 impl RunFleetArgs {
     /// Whether the run has a fleet.
     pub(crate) fn is_given(&self) -> bool {
-        self.nats.is_given() || !self.hosts.is_empty()
+        self.nats.is_given() || !self.hosts.is_empty() || self.start_skew.is_some()
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use kelvin_database::process_sessions;
 use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedTargets, ClockTestHook};
 use kelvin_fleet::controller::{CalledAgents, NatsFleet};
 use kelvin_fleet::server::{FleetServer, ServerOptions};
@@ -32,6 +33,7 @@ pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
         bail!("--alone: more than 0 s and at most {} s", ALONE.as_secs());
     }
     let (connection, lab) = server(&args.nats, name.as_str())?;
+    share_session_name(&lab)?;
     let clock = args.clock_test_hook.as_deref().map(ClockTestHook::parse).transpose()?.unwrap_or_default();
     // Its own: its shares are no runs of whoever works on this host.
     let store = if let Some(store) = &global.store {
@@ -134,11 +136,19 @@ fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)> {
     Ok((of_name(name)?.connection(client)?, name.clone()))
 }
 
+/// Names the sessions of this process as those of all of the lab, so that none is taken for another Kelvin's.
+fn share_session_name(lab: &Name) -> Result<()> {
+    if !process_sessions::join_run(&format!("kelvin fleet {lab}")) {
+        bail!("the sessions of this process have a name already");
+    }
+    Ok(())
+}
+
 /// The agents of a run that names some; `spec` says afterwards how many there are.
 pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<NatsFleet>> {
     if !args.nats.is_given() {
-        if !args.hosts.is_empty() || spec.load.most_hosts().is_some() {
-            bail!("--hosts: where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL");
+        if args.is_given() || spec.load.most_hosts().is_some() {
+            bail!("where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL");
         }
         return Ok(None);
     }
@@ -157,6 +167,7 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
         bail!("--hosts: an agent is named twice");
     }
     let (connection, lab) = server(&args.nats, "controller")?;
+    share_session_name(&lab)?;
     let bus = Bus::connect(&connection, "kelvin controller", None)?;
     let agents = CalledAgents::call(bus, &lab, names)?;
     let there = agents.count();
@@ -167,6 +178,9 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
     let limit = number.filter(|_| swept).map_or(there, |number| number.min(there));
     if wanted > limit {
         bail!("{wanted} hosts are needed; there are {limit} idle agents for the run");
+    }
+    if let Some(skew) = args.start_skew {
+        spec.load.start_skew = skew;
     }
     if !swept {
         spec.load.hosts = Some(std::num::NonZeroU32::new(wanted).context("--hosts: at least 1")?);

@@ -232,7 +232,7 @@ mod tests {
         let kinds = [40, 50, 7000].map(|committed| KindCounts { committed, ..KindCounts::default() });
         let second = Second { point: 0, second: 0, part: LoadPart::Measured, kinds: kinds.into() };
         let line = status.second(&second, 0).unwrap().join();
-        assert_eq!(line, "measure 19 s left · oltp 90.0/s, dss 7,000/s · 0 errors · 4 users");
+        assert_eq!(line, "measure 19 s left · oltp 90/s, dss 7,000/s · 0 errors · 4 users");
     }
 
     #[test]

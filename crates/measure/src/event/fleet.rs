@@ -125,7 +125,7 @@ mod tests {
             drift_ppb: 50_000,
             start_error,
             exchanges: 32,
-            round_trip: 2 * bound,
+            round_trip: bound.saturating_mul(2),
             synchronisation: None,
         };
         HostLoad {

@@ -138,7 +138,8 @@ fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)> {
 
 /// Names the sessions of this process as those of all of the lab, so that none is taken for another Kelvin's.
 fn share_session_name(lab: &Name) -> Result<()> {
-    if !process_sessions::join_run(&format!("kelvin fleet {lab}")) {
+    // PostgreSQL cuts names at 63 characters.
+    if !process_sessions::join_run(&format!("kelvin fleet {:.50}", lab.as_str())) {
         bail!("the sessions of this process have a name already");
     }
     Ok(())

@@ -1,8 +1,11 @@
 //! The one stream of typed events that a run emits. The live view, the store, `--json` and the report are
 //! consumers of it; a stored run replayed gives the same events.
 
+mod arrivals;
 mod fleet;
+mod series;
 mod sweep;
+mod timeline;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +16,11 @@ use crate::query::QueryExecution;
 use crate::query_analysis::QueryAnalysis;
 pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
 use crate::{Histogram, Nanos, Source, SourceId};
+pub use arrivals::{ArrivalSchedule, Arrivals};
 pub use fleet::{HostClock, HostLoad, HostTimes, StartSkew};
+pub use series::{Series, SeriesRole};
 pub use sweep::{Estimate, MaximumRate, RateTrial, Scalability, ScalabilityPoint};
+pub use timeline::{Step, StepKind, Stretch};
 
 /// The parts of a run, in their order. A run of several points repeats `Connect` to `Stop` for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,124 +95,6 @@ impl RatePeriod {
             Self::Minute => "minute",
             Self::Second => "second",
         }
-    }
-}
-
-/// What a series of counts and latencies is of. A run has one series for each transaction type; an open loop adds
-/// more for the same transactions, so that adding up series means choosing a role first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SeriesRole {
-    /// Transactions, with their service times: from the start on the connection to the end.
-    #[default]
-    Transaction,
-    /// The arrivals that were to start within the window, of the type of series `of`, with their response times:
-    /// from the intended start to the end, also when that came after the window had closed. A stall at the
-    /// window's end is in them, and nothing that the ramp-up left behind.
-    Response {
-        /// Index of the transactions' series.
-        of: u16,
-    },
-    /// Executions of one statement within the good transactions of series `of`.
-    Statement {
-        /// Index of the transactions' series.
-        of: u16,
-    },
-    /// The generator's own lateness: from the intended start to the start, where a user stood ready.
-    Lag,
-}
-
-impl SeriesRole {
-    /// Whether what ended in `part` of the load is in the figures of the measured window.
-    pub fn counts_in(self, part: LoadPart) -> bool {
-        match self {
-            Self::Transaction | Self::Statement { .. } => part == LoadPart::Measured,
-            // The collector takes only those that were to start within the window.
-            Self::Response { .. } | Self::Lag => part != LoadPart::RampUp,
-        }
-    }
-}
-
-/// One series of a run: its place among the others is the `kind` everywhere.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Series {
-    /// Its name, such as "New-Order".
-    pub name: String,
-    /// Whether its transactions count for the headline.
-    pub headline: bool,
-    /// What it is of.
-    #[serde(default)]
-    pub role: SeriesRole,
-}
-
-impl Series {
-    /// The transactions of one type.
-    pub fn transaction(name: &str, headline: bool) -> Self {
-        Self { name: name.into(), headline, role: SeriesRole::Transaction }
-    }
-
-    /// Whether it counts transactions, and not the same ones a second time or something else.
-    pub fn is_transaction(&self) -> bool {
-        self.role == SeriesRole::Transaction
-    }
-}
-
-/// Arrivals of an open loop in one second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Arrivals {
-    /// Which point of the run.
-    pub point: u32,
-    /// Seconds since the measured window opened; negative in the ramp-up.
-    pub second: i64,
-    /// Transactions that were to start in it.
-    pub due: u64,
-    /// Those of them that were refused, because the queue was full.
-    pub refused: u64,
-    /// Transactions that waited for a free user at the second's end; none in an event that adds to a second
-    /// that was reported before.
-    pub waiting: Option<u64>,
-}
-
-/// What became of the arrivals of an open loop over the measured window.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct ArrivalSchedule {
-    /// Arrivals asked for, a second.
-    #[serde(deserialize_with = "number")]
-    pub rate: f64,
-    /// Arrivals intended within the window.
-    pub due: u64,
-    /// Those of them that were refused, because the queue was full.
-    pub refused: u64,
-    /// Arrivals that still waited for a free user when the load ended, which was after the window closed if some waited
-    /// then: they are given time to begin.
-    pub waiting: u64,
-    /// Arrivals that waited for a free user when the window closed; none in runs of before 2026-11-22, which ended then.
-    #[serde(default)]
-    pub waiting_at_close: Option<u64>,
-    /// Arrivals that a user had taken and that came to no end before the run was over, because they were to start at the
-    /// very moment of the load's end or could not be repeated any more: nobody's failure, at most one a user.
-    #[serde(default)]
-    pub cut_off: u64,
-    /// The longest queue that a user found.
-    pub longest: u64,
-}
-
-impl ArrivalSchedule {
-    /// Arrivals that never began.
-    pub fn never_begun(&self) -> u64 {
-        self.refused.saturating_add(self.waiting).saturating_add(self.cut_off)
-    }
-
-    /// Whether the schedule could not be kept: transactions were refused, or more than 1 % of those due waited when the
-    /// window closed, which is a queue that was growing and not just what had arrived a moment ago.
-    pub fn overloaded(&self) -> bool {
-        let waited = self.waited();
-        self.refused > 0 || waited > self.due / 100 && waited > 1
-    }
-
-    /// Arrivals that waited when the window closed.
-    pub fn waited(&self) -> u64 {
-        self.waiting_at_close.unwrap_or(self.waiting)
     }
 }
 
@@ -373,78 +261,6 @@ pub struct Window {
     /// The arrivals of an open loop; none for a closed one.
     #[serde(default)]
     pub schedule: Option<ArrivalSchedule>,
-}
-
-/// A step of a scenario: what its timeline did, and when.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Step {
-    /// Which point of the run.
-    pub point: u32,
-    /// Its number in the timeline, from 1.
-    pub number: u32,
-    /// Since the window opened, in nanoseconds.
-    pub at: Nanos,
-    /// What it did.
-    pub kind: StepKind,
-    /// The tenants that it did it to.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tenants: Vec<String>,
-    /// The same as text: the annotation of charts.
-    pub text: String,
-    /// Whether charts show it.
-    pub annotated: bool,
-}
-
-impl Step {
-    /// "60.0 s: start dss".
-    pub fn line(&self) -> String {
-        format!("{:.1} s: {}", self.at as f64 / 1e9, self.text)
-    }
-}
-
-/// What a step of a scenario did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepKind {
-    /// Tenants began their load.
-    Start,
-    /// Tenants ended it, because a step said so or by themselves.
-    Stop,
-    /// Their rate or number of users changed.
-    Change,
-    /// A command was run.
-    Run,
-    /// Nothing but a note.
-    Mark,
-}
-
-impl StepKind {
-    /// Whether the load was another one before it.
-    pub fn changes_load(self) -> bool {
-        matches!(self, Self::Start | Self::Stop | Self::Change)
-    }
-}
-
-/// A stretch of time in which a tenant had its load on, as its source tells at the end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stretch {
-    /// Which point of the run.
-    pub point: u32,
-    /// From when to when, since the window opened, in nanoseconds.
-    pub from: Nanos,
-    /// Its end.
-    pub to: Nanos,
-    /// Virtual users, or workers.
-    pub users: u32,
-    /// Headline transactions by the client's count.
-    pub client_headline: u64,
-    /// The same by the server's own count, where it could be read.
-    pub server_headline: Option<u64>,
-    /// The arrivals of an open loop.
-    pub schedule: Option<ArrivalSchedule>,
-    /// Whether they are a Poisson process whose rate no step changes.
-    #[serde(default)]
-    pub poisson: bool,
 }
 
 /// Everything that happens in a run.

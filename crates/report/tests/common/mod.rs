@@ -11,13 +11,34 @@ use std::path::Path;
 
 use kelvin_measure::event::Series;
 use kelvin_measure::event::{
-    AuditLine, CheckLine, ErrorCount, Event, HostClock, HostLoad, KindCounts, LoadPart, Phase, Second,
-    Status, Window,
+    AuditLine, CheckLine, ErrorCount, Event, HostClock, HostLoad, KindCounts, LoadPart, Phase, RatePeriod,
+    Second, Status, Window,
 };
 use kelvin_measure::invariant::littles_law;
 use kelvin_measure::{Sink, Source, SourceId};
 use kelvin_report::RunReport;
 use kelvin_store::{NewRun, Store};
+
+/// What the runs have in common; each test says what it measured.
+fn new_run() -> NewRun {
+    NewRun {
+        workload: String::new(),
+        target: String::new(),
+        label: None,
+        spec_toml: String::new(),
+        command: String::new(),
+        seed: 1,
+        random_algorithm: "Xoshiro256++".into(),
+        kelvin_version: "0.1.0".into(),
+        kinds: Vec::new(),
+        headline: "tps".into(),
+        headline_per: RatePeriod::Second,
+        counter_names: Vec::new(),
+        notes: Vec::new(),
+        environment: serde_json::json!({}),
+        started: "2026-11-21T10:00:00Z".parse().unwrap(),
+    }
+}
 
 /// What kind of run to make.
 #[derive(Clone, Copy)]
@@ -133,19 +154,16 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool, a
             ),
             command: "kelvin run tproc-c --target postgres://joe@localhost:5432/tpcc --users 8".into(),
             seed: shape.seed,
-            random_algorithm: "Xoshiro256++".into(),
-            kelvin_version: "0.1.0".into(),
             kinds: kinds.iter().enumerate().map(|(i, n)| Series::transaction(n, i == 0)).collect(),
             headline: "NOPM".into(),
-            headline_per: kelvin_measure::event::RatePeriod::Minute,
-            counter_names: Vec::new(),
+            headline_per: RatePeriod::Minute,
             notes: vec!["profile spec: rules of TPC-C clauses 2 and 4; <not> a TPC result & never will be".into()],
             environment: serde_json::json!({
                 "cpu": {"model": "AMD EPYC 7763", "cores": 2}, "kernel": "6.1.0-18-amd64",
                 "database": {"version": "PostgreSQL 15.6", "settings": {"shared_buffers": "1GB", "fsync": "on"}},
                 "seed of the data": shape.seed
             }),
-            started: "2026-11-21T10:00:00Z".parse().unwrap(),
+            ..new_run()
         })
         .unwrap();
     for (id, tenant) in [(1, "shop"), (2, "bank")].into_iter().filter(|_| apart) {

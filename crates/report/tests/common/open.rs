@@ -2,7 +2,7 @@
 
 use kelvin_measure::Sink;
 use kelvin_measure::event::{
-    ArrivalSchedule, Event, KindCounts, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Status,
+    ArrivalSchedule, Event, KindCounts, LoadPart, Phase, Second, Series, SeriesRole, Status,
     Window,
 };
 use kelvin_store::{NewRun, RunId, Store};
@@ -43,19 +43,10 @@ pub fn stored(store: &Store, arrivals: &Arrivals) -> RunId {
         .begin_run(&NewRun {
             workload: "script".into(),
             target: "sqlite:x.db".into(),
-            label: None,
             spec_toml: "[run]\nworkload = \"script\"\n".into(),
             command: "kelvin run script x.sql --rate 500".into(),
-            seed: 1,
-            random_algorithm: "Xoshiro256++".into(),
-            kelvin_version: "0.1.0".into(),
             kinds,
-            headline: "tps".into(),
-            headline_per: RatePeriod::Second,
-            counter_names: Vec::new(),
-            notes: Vec::new(),
-            environment: serde_json::json!({}),
-            started: "2026-11-21T10:00:00Z".parse().unwrap(),
+            ..super::new_run()
         })
         .unwrap();
     let mut good = 0;

@@ -5,7 +5,7 @@ use std::path::Path;
 use kelvin_measure::Sink;
 use kelvin_measure::event::{
     ArrivalSchedule, Arrivals, AuditLine, ErrorCount, Estimate, Event, KindCounts, LoadPart, MaximumRate,
-    Phase, RatePeriod, RateTrial, Scalability, ScalabilityPoint, Second, Series, SeriesRole, Status, Window,
+    Phase, RateTrial, Scalability, ScalabilityPoint, Second, Series, SeriesRole, Status, Window,
 };
 use kelvin_measure::invariant::Invariant;
 use kelvin_report::RunReport;
@@ -122,19 +122,11 @@ pub fn stored(path: &Path, plan: &Plan) -> RunReport {
         .begin_run(&NewRun {
             workload: "pgbench".into(),
             target: "postgres://joe@localhost:5432/bench".into(),
-            label: None,
             spec_toml: "[run]\nworkload = \"pgbench\"\n".into(),
             command: "kelvin run pgbench --target postgres://joe@localhost:5432/bench".into(),
-            seed: 1,
-            random_algorithm: "Xoshiro256++".into(),
-            kelvin_version: "0.1.0".into(),
             kinds: series(open, plan.timed),
-            headline: "tps".into(),
-            headline_per: RatePeriod::Second,
-            counter_names: Vec::new(),
-            notes: Vec::new(),
             environment: serde_json::json!({"client_host": {"cpu": {"threads": 16}}}),
-            started: "2026-11-21T10:00:00Z".parse().unwrap(),
+            ..super::new_run()
         })
         .unwrap();
     for event in events(plan) {

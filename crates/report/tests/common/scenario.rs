@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kelvin_measure::event::{
-    Event, KindCounts, LoadPart, Phase, RatePeriod, Second, Series, Status, Step, StepKind, Stretch, Window,
+    Event, KindCounts, LoadPart, Phase, Second, Series, Status, Step, StepKind, Stretch, Window,
 };
 use kelvin_measure::{Sink, Source, SourceId};
 use kelvin_report::RunReport;
@@ -36,21 +36,13 @@ pub fn stored(path: &Path) -> RunReport {
         .begin_run(&NewRun {
             workload: "scenario".into(),
             target: "oltp: postgres://joe@localhost:5432/tpcc, dss: dss-data".into(),
-            label: None,
             spec_toml: "scenario = \"colocation <1>\"\n[tenants.oltp]\n".into(),
             command: "kelvin run colocation.toml".into(),
-            seed: 1,
-            random_algorithm: "Xoshiro256++".into(),
-            kelvin_version: "0.1.0".into(),
             kinds: ["oltp: New-Order", "oltp: Payment", "dss: read"]
                 .map(|name| Series::transaction(name, true))
                 .into(),
             headline: "transactions and I/Os per second".into(),
-            headline_per: RatePeriod::Second,
-            counter_names: Vec::new(),
-            notes: Vec::new(),
-            environment: serde_json::json!({}),
-            started: "2026-11-21T10:00:00Z".parse().unwrap(),
+            ..super::new_run()
         })
         .unwrap();
     let mut say = |source: SourceId, event: Event| writer.event_from(source, &event).unwrap();

@@ -2,8 +2,7 @@
 
 use kelvin_measure::Sink;
 use kelvin_measure::event::{
-    ArrivalSchedule, Event, KindCounts, LoadPart, Phase, Second, Series, SeriesRole, Status,
-    Window,
+    ArrivalSchedule, Event, KindCounts, LoadPart, Phase, Second, Series, SeriesRole, Status, Window,
 };
 use kelvin_store::{NewRun, RunId, Store};
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::history::HistoryPlaceArgs;
 use super::{FormatArgs, OutputArgs};
 
 #[derive(Debug, Subcommand)]
@@ -70,6 +71,8 @@ pub(crate) struct ScenarioRunArgs {
     /// Show the run on the whole terminal, with a lane for each tenant
     #[arg(long)]
     pub(crate) tui: bool,
+    #[command(flatten)]
+    pub(crate) history: HistoryPlaceArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

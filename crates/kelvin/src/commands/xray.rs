@@ -11,7 +11,7 @@ use kelvin_xray::{
     Conversion, ResultMeasure, Scenario, Settings, Tenant, claim_lines, convert, read, render, size,
 };
 
-use crate::args::{Format, Global, ScenarioFile, ScenarioRunArgs, XrayArgs};
+use crate::args::{Format, Global, HistoryPlaceArgs, ScenarioFile, ScenarioRunArgs, XrayArgs};
 use crate::exit::Code;
 use crate::out;
 
@@ -65,6 +65,7 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
         prove: false,
         rounds: 0,
         tui: args.tui,
+        history: HistoryPlaceArgs::default(),
         output: args.output.clone(),
     };
     let text = matches!(args.output.format(), Format::Text);

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kelvin_database::Engine;
-use kelvin_diagnose::{Evidence, RunJudgements, judge};
-use kelvin_measure::Clock;
+use kelvin_diagnose::{Evidence, RunJudgements, TenantFigures, judge};
 use kelvin_measure::event::{RatePeriod, Status};
+use kelvin_measure::{Clock, labels};
 use kelvin_run::fleet::Fleet;
 use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher};
 use kelvin_run::spec::Work;
@@ -201,8 +201,10 @@ impl<'a> StoreBench<'a> {
         }
         let kept = self.store.keep_judgement(id, &judged.run);
         let point = stored.best_point();
+        let one_load = point.filter(|_| stored.info.workload != labels::SCENARIO);
         let figures =
-            point.map(|point| kelvin_diagnose::key_figures(&stored, &evidence, point, &[])).transpose()?;
+            one_load.map(|point| kelvin_diagnose::key_figures(&stored, &evidence, point, &[])).transpose()?;
+        let tenants = point.map(|point| TenantFigures::all(&stored, &evidence, point, &[])).transpose()?;
         self.live.judged(&RunSummary {
             run: id.0,
             valid: judged.run.counts(),
@@ -210,6 +212,7 @@ impl<'a> StoreBench<'a> {
             failed: stored.failed(),
             point,
             figures: figures.unwrap_or_default(),
+            tenants: tenants.unwrap_or_default(),
         });
         kept?;
         Ok(CompletedRun { stored, evidence, judged })

@@ -123,6 +123,7 @@ fn refuse_shell(scenario: &Scenario) -> Result<()> {
 }
 
 fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
+    args.fleet.refuse_for_tenants()?;
     let scenario = read(&args.scenario)?;
     if !args.allow_shell {
         refuse_shell(&scenario)?;

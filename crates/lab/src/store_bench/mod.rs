@@ -25,6 +25,7 @@ use kelvin_workload::{Stop, Workload};
 
 use crate::bench::{Bench, BenchError, Measured, Planned};
 use crate::deep_observation::DeepObservation;
+use crate::limits;
 use crate::live::{Live, RunSummary};
 use crate::open::{self, PasswordPrompt, Purpose};
 use crate::run_trace::{RunTrace, TracedSink};
@@ -274,6 +275,10 @@ impl<'a> StoreBench<'a> {
         member: Option<(GroupId, &GroupSlot)>,
         spec: &Spec,
     ) -> Result<RunWriter> {
+        // A server that a killed scenario has left limited would be measured with its limits.
+        for change in limits::recover_left_over()? {
+            self.live.message(&format!("reverted what a killed process left behind: {change}"));
+        }
         let writer = self.store.begin_run(info)?;
         let id = writer.id();
         if let Some(HistoryKey { branch, testbed }) = &self.history {

@@ -1,8 +1,9 @@
 //! The few figures of a run by which runs are compared, repeated and studied.
 
-use kelvin_measure::labels::WorkloadLabels;
+use kelvin_measure::event::RatePeriod;
+use kelvin_measure::labels::{SCENARIO, WorkloadLabels};
 use kelvin_measure::query::{QueryExecution, point_mean};
-use kelvin_measure::{Bounded, CensoredTimes};
+use kelvin_measure::{Bounded, CensoredTimes, SourceId};
 use kelvin_observe::metric;
 use kelvin_store::StoredRun;
 use serde::{Deserialize, Serialize};
@@ -132,13 +133,13 @@ pub fn key_figures(
     let (higher, lower) = (Some(Better::Higher), Some(Better::Lower));
     let per = info.headline_per;
     let unit = match per {
-        kelvin_measure::event::RatePeriod::Minute => "per minute",
-        kelvin_measure::event::RatePeriod::Second => "per second",
+        RatePeriod::Minute => "per minute",
+        RatePeriod::Second => "per second",
     };
     add(&info.headline.to_lowercase(), &info.headline, unit, higher, stored.headline_per(per));
-    let seconds = kelvin_measure::event::RatePeriod::Second;
     if !evidence.is_io() {
-        add("transactions", "transactions", "per second", higher, stored.transactions_per(seconds));
+        let rate = stored.transactions_per(RatePeriod::Second);
+        add("transactions", "transactions", "per second", higher, rate);
     }
 
     let of = evidence.point(point);
@@ -191,6 +192,62 @@ pub fn key_figures(
         add(name, name, &unit, None, evidence.mean(point, name));
     }
     Ok(figures)
+}
+
+/// Id of a tenant's throughput among its key figures.
+pub const TENANT_THROUGHPUT: &str = "throughput";
+
+/// The key figures of a tenant of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TenantFigures {
+    /// Its source.
+    pub source_id: SourceId,
+    /// Its name.
+    pub tenant: String,
+    /// Whether its load is an open loop.
+    pub open_loop: bool,
+    /// Its figures.
+    pub figures: Vec<KeyFigure>,
+}
+
+impl TenantFigures {
+    /// Those of a stored scenario; none of another run. They are, of each tenant while its load was on,
+    ///
+    /// | id | figure | unit |
+    /// |---|---|---|
+    /// | `throughput` | good transactions or I/Os of all types | per second |
+    /// | `mean`, `p50`, `p95`, `p99` | as [`key_figures`] has them | ms |
+    ///
+    /// and each of `metrics`, which are of the host or of a server, and not of a tenant.
+    ///
+    /// # Errors
+    /// When the stored run is damaged.
+    pub fn all(
+        run: &StoredRun,
+        evidence: &Evidence,
+        point: u32,
+        metrics: &[String],
+    ) -> kelvin_store::Result<Vec<Self>> {
+        if run.info.workload != SCENARIO {
+            return Ok(Vec::new());
+        }
+        let each = run.source_statistics(point)?.into_iter().filter_map(|one| {
+            let stored = one.figures;
+            let kind = if stored.open_loop { "response" } else { "latency" };
+            let rate = stored.transactions_per(RatePeriod::Second).map(Bounded::exactly);
+            let higher = Some(Better::Higher);
+            let mut figures =
+                vec![KeyFigure::new(TENANT_THROUGHPUT, TENANT_THROUGHPUT, "per second", higher, rate)];
+            figures.extend(of_times(stored.times(), kind));
+            figures.extend(metrics.iter().map(|name| {
+                let unit = evidence.unit(name).unwrap_or_default();
+                KeyFigure::new(name, name, unit, None, evidence.mean(point, name).map(Bounded::exactly))
+            }));
+            let (source_id, open_loop) = (one.id, stored.open_loop);
+            Some(Self { source_id, tenant: one.source.tenant?, open_loop, figures })
+        });
+        Ok(each.collect())
+    }
 }
 
 /// TPROC-H's: id, name, and time in seconds.

@@ -36,7 +36,9 @@ pub use findings::{
 };
 pub use judge::{RunJudgements, judge};
 pub use kelvin_observe::metric;
-pub use key::{Better, IO_FIGURES, KEY_FIGURES, KeyFigure, QUERY_FIGURES, key_figures};
+pub use key::{
+    Better, IO_FIGURES, KEY_FIGURES, KeyFigure, QUERY_FIGURES, TENANT_THROUGHPUT, TenantFigures, key_figures,
+};
 pub use load::{cpus, is_embedded};
 pub use noise::{
     NoisePrice, accepted_noise, cpu_of_others, describe_accepted as describe_accepted_noise,

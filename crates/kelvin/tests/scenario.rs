@@ -173,6 +173,11 @@ fn the_examples_are_sound_and_their_plan_is_five_minutes() {
         let text = place.expect(0, &["scenario", "plan", &format!("{examples}/{name}")]);
         assert!(text.contains("5 min") && text.contains("2:30") && text.contains("start dss"), "{text}");
     }
+    for command in [["run", "/io.toml"], ["xray", ""]] {
+        let refused = place.run(&[command[0], &format!("{examples}{}", command[1]), "--fleet", "lab"]);
+        let why = support::text(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && why.contains("--fleet: the tenants"), "{why}");
+    }
     let refused = place.run(&["run", &format!("{examples}/io.toml"), "--param", "half=1s"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(support::text(&refused.stderr).contains("out of range"), "{refused:?}");

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../database/tests/mysql_support/mod.rs"]
+mod mysql_support;
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -240,6 +242,75 @@ fn a_servers_limits_hold_for_the_scenario_and_are_lifted_after_it() {
     assert!(groups(child.id()).is_empty() && journals(&place) == 0);
 }
 
+/// Two PostgreSQL servers and a MariaDB server whose CPU time and I/O are limited, as tenants of one scenario.
+#[test]
+fn three_servers_are_tenants_and_the_limits_of_mariadb_hold() {
+    if place().is_none() {
+        return;
+    }
+    let (one, two, maria) =
+        (support::Server::start(), support::Server::start(), mysql_support::Server::start());
+    let urls = [one.url(), two.url(), format!("mysql://root@/kelvin?socket={}", maria.socket().display())];
+    let quick = "select 1;";
+    let busy = "select benchmark(300000, md5('a'));";
+    let tenant = |name: &str, url: &str, script: &str| {
+        format!(
+            "[tenants.{name}]\nworkload = \"script\"\ntarget = \"{url}\"\n[tenants.{name}.load]\nusers = 2\n\
+             think-time = \"10ms\"\n[tenants.{name}.script]\nscripts = [{{ name = \"one\", text = \"{script}\" }}]\n"
+        )
+    };
+    let scenario = format!(
+        "scenario = \"three servers\"\naccept-noise = true\n{}{}{}[tenants.maria.server-limits]\ncpus = 0.25\n\
+         io = {{ read = \"20 MiB/s\", write-iops = 200 }}\n[[steps]]\nstart = [\"one\", \"two\"]\n\
+         [[steps]]\nwait = \"1s\"\n[[steps]]\nstart = \"maria\"\n[[steps]]\nwait = \"4s\"\n",
+        tenant("one", &urls[0], quick),
+        tenant("two", &urls[1], quick),
+        tenant("maria", &urls[2], busy)
+    );
+    let place = Place::new();
+    place.write("three.toml", scenario);
+    let child = place.command(&["run", "three.toml", "--quiet"]).stderr(Stdio::piped()).spawn().unwrap();
+    let process = child.id();
+    let says = |file: &str, part: &dyn Fn(&str) -> bool| {
+        let files = groups(process).into_iter().map(|group| group.join(file));
+        files.filter_map(|file| std::fs::read_to_string(file).ok()).any(|text| part(&text))
+    };
+    let held_up = |text: &str| {
+        let count = text.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok());
+        count.is_some_and(|count| count > 0)
+    };
+    wait_until("the server is held up", Duration::from_secs(30), || says("cpu.stat", &held_up));
+    if Path::new("/sys/fs/cgroup/blkio").exists() {
+        let line = |value: &'static str| move |text: &str| text.trim_end().ends_with(value);
+        assert!(says("blkio.throttle.read_bps_device", &line(" 20971520")));
+        assert!(says("blkio.throttle.write_iops_device", &line(" 200")));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = place.report("last");
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("maria: its server at most 0.25 CPUs, 20 MiB/s read, 200 writes/s on "), "{notes}");
+    for name in ["one", "two", "maria"] {
+        assert!(seconds(&report, name).1 > 0, "{name}");
+    }
+    assert!(groups(process).is_empty() && journals(&place) == 0);
+    // The list has the report's figure of each.
+    let listed = place.expect(0, &["runs", "--format", "json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let figures = |tenants: &serde_json::Value, name: &str, figure: &str| -> Vec<(String, f64)> {
+        let each = tenants.as_array().unwrap().iter();
+        each.map(|one| (one[name].as_str().unwrap().to_owned(), one[figure].as_f64().unwrap())).collect()
+    };
+    let sources = &report["points"][0]["sources"];
+    let reported = figures(sources, "tenant", "transactions_per_second");
+    assert_eq!(figures(&listed[0]["tenants"], "name", "per_second"), reported);
+    // And a comparison sets each against itself: one run a side, so that nothing is said of a change.
+    place.expect(0, &["run", "three.toml", "--quiet"]);
+    let compared = place.expect(0, &["compare", "last-1", "last"]);
+    let named = ["one", "two", "maria"].iter().all(|name| compared.contains(&format!("tenant {name}")));
+    assert!(named && !compared.contains("transactions and I/Os per second"), "{compared}");
+}
+
 #[test]
 fn a_tenant_that_dies_ends_the_scenario_and_its_group_is_removed() {
     let Some(place) = place() else { return };
@@ -265,8 +336,12 @@ fn after_a_kill_the_tenants_end_and_a_later_start_removes_the_groups() {
     let ended = || !members.iter().any(|process| lives(*process));
     wait_until("the tenants have ended", Duration::from_secs(20), ended);
     assert!(!groups(scenario).is_empty() && journals(&place) == 1);
-    let restored = place.expect(0, &["server", "restore"]);
-    assert!(restored.contains("reverted: control group"), "{restored}");
+    // Any run takes them away before it measures anything, and says so.
+    place.write("hit.sql", "insert into hits (at) values (1);\n");
+    let run = ["run", "script", "--target", "sqlite:free.db", "--script", "hit.sql", "--duration", "1s"];
+    let output = place.run(&[&run[..], &["--ramp-up", "0s", "--accept-noise"]].concat());
+    let said = text(&output.stderr);
+    assert!(output.status.success() && said.contains("left behind: control group"), "{said}");
     assert!(groups(scenario).is_empty() && journals(&place) == 0);
     // Ctrl-C is no kill: what was measured is kept, and nothing is left.
     let (child, _) = at_work(&place);

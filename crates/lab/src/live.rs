@@ -1,6 +1,6 @@
 //! The view of running runs: a terminal, a page, or none.
 
-use kelvin_diagnose::KeyFigure;
+use kelvin_diagnose::{KeyFigure, TenantFigures};
 use kelvin_measure::{Event, Sink};
 use kelvin_run::Spec;
 use kelvin_store::{Judgement, NewRun, RunId};
@@ -20,8 +20,11 @@ pub struct RunSummary<'a> {
     pub failed: u64,
     /// The point by which the run is known; none while no window has closed.
     pub point: Option<u32>,
-    /// The key figures of that point, its headline first.
+    /// The key figures of that point, its headline first; none of a scenario, whose tenants have theirs.
     pub figures: Vec<KeyFigure>,
+    /// Those of each tenant of a scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<TenantFigures>,
 }
 
 /// A view of what is going on; it is shown a run's events as a [`Sink`].

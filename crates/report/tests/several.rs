@@ -5,6 +5,8 @@
 mod common;
 #[path = "several/history.rs"]
 mod history;
+#[path = "several/tenants.rs"]
+mod tenants;
 
 use std::collections::BTreeMap;
 

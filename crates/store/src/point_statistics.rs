@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_measure::event::{Arrivals, Event, KindCounts, LoadPart, RatePeriod, Series, SeriesRole};
+use kelvin_measure::event::{Arrivals, Event, KindCounts, LoadPart, RatePeriod, Series, SeriesRole, Stretch};
 use kelvin_measure::invariant::{Invariant, counts_agree};
 use kelvin_measure::{CensoredTimes, Exact, Histogram, LatencySummary, Source, SourceId, labels};
 use kelvin_stats::percentile;
@@ -54,6 +54,8 @@ pub struct SourceStatistics {
     pub id: SourceId,
     /// What it was declared to be.
     pub source: Source,
+    /// The most users of a tenant of a scenario; none of another source.
+    pub users: Option<u32>,
     /// Its sums and series.
     pub figures: PointStatistics,
 }
@@ -150,7 +152,8 @@ impl PointStatistics {
     }
 }
 
-fn pace(count: u64, seconds: f64, per: RatePeriod) -> Option<f64> {
+/// So many in so many seconds.
+pub(crate) fn pace(count: u64, seconds: f64, per: RatePeriod) -> Option<f64> {
     (seconds > 0.0).then(|| count as f64 * per.seconds() / seconds)
 }
 
@@ -163,7 +166,7 @@ impl StoredRun {
         self.statistics(point, None)
     }
 
-    /// The same of each source apart, where several put load on the point; else empty.
+    /// The same of each source apart, where several put load on the point, or where it is a tenant of a scenario; else empty.
     ///
     /// # Errors
     /// When a stored histogram is damaged.
@@ -173,13 +176,19 @@ impl StoredRun {
         let failed = |event: &Event| matches!(event, Event::Errors(errors) if errors.point == point);
         let failed = self.events.iter().filter(|(_, event)| failed(event));
         ids.extend(failed.map(|(seq, _)| self.source_of(*seq)));
-        if ids.len() < 2 {
+        // A tenant that did nothing while its load was on has no second.
+        let on = |event: &Event| matches!(event, Event::Stretch(stretch) if stretch.point == point);
+        let on = self.events.iter().filter(|(_, event)| on(event));
+        ids.extend(on.map(|(seq, _)| self.source_of(*seq)));
+        let declared: BTreeMap<SourceId, &Source> = self.sources().collect();
+        let is_tenant = |id: &SourceId| declared.get(id).is_some_and(|source| source.tenant.is_some());
+        if ids.len() < 2 && !ids.iter().any(is_tenant) {
             return Ok(Vec::new());
         }
-        let declared: BTreeMap<SourceId, &Source> = self.sources().collect();
         let each = ids.into_iter().map(|id| {
             let source = declared.get(&id).copied().cloned().unwrap_or_default();
-            Ok(SourceStatistics { id, source, figures: self.statistics(point, Some(id))? })
+            let users = self.stretches(point, id).map(|stretch| stretch.users).max();
+            Ok(SourceStatistics { id, source, users, figures: self.statistics(point, Some(id))? })
         });
         each.collect()
     }
@@ -312,13 +321,15 @@ impl StoredRun {
 
     /// The seconds in which a tenant's load was on, as its source tells; none of a source that does not.
     fn at_work(&self, point: u32, source: SourceId) -> Option<f64> {
-        let own = |(seq, event): &(i64, Event)| match event {
-            Event::Stretch(one) if one.point == point && self.source_of(*seq) == source => {
-                Some(one.to.saturating_sub(one.from) as f64 / 1e9)
-            }
+        let each = self.stretches(point, source).map(|one| one.to.saturating_sub(one.from) as f64 / 1e9);
+        each.reduce(|sum, one| sum + one)
+    }
+
+    fn stretches(&self, point: u32, source: SourceId) -> impl Iterator<Item = &Stretch> {
+        self.events.iter().filter_map(move |(seq, event)| match event {
+            Event::Stretch(one) if one.point == point && self.source_of(*seq) == source => Some(one),
             _ => None,
-        };
-        self.events.iter().filter_map(own).reduce(|sum, one| sum + one)
+        })
     }
 
     /// As the window's end tells it; of one of its sources, and of a run without its end, as far as its seconds do.

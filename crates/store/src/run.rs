@@ -6,6 +6,7 @@ use kelvin_measure::event::{RatePeriod, Series, Status, Window};
 use serde::{Deserialize, Serialize};
 
 use crate::state::Judgement;
+use crate::tenant_summary::TenantSummary;
 
 /// Number of a run in its store: 1, 2, 3… A number is never reused, not even after a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -87,8 +88,11 @@ pub struct RunSummary {
     pub headline: String,
     /// The time that it counts over.
     pub headline_per: RatePeriod,
-    /// The points whose window closed.
+    /// The points whose window closed; none of a scenario, whose tenants' loads have no common sum.
     pub points: Vec<PointSummary>,
+    /// The tenants of a scenario; none of another run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<TenantSummary>,
     /// The point of the highest rate that held, of a search for it.
     pub held: Option<u32>,
     /// Whether resources were cut while it ran: its result is that of a squeezed database.

@@ -16,6 +16,7 @@ use crate::state::{Judgement, RunState, broken_condition, broken_invariant, fail
 use crate::stored::{self, StoredRun};
 use crate::writer::RunWriter;
 use crate::writer_process::{self, WriterProcess};
+use kelvin_measure::labels::SCENARIO;
 use kelvin_measure::{redact, redact_json};
 
 /// What the list of runs is made of: it must not read every counter of every run.
@@ -145,6 +146,7 @@ impl Store {
                 headline_per: self.per(&row.get::<_, String>(6).map_err(to)?)?,
                 liveness: self.liveness(row, 7)?,
                 points: Vec::new(),
+                tenants: Vec::new(),
                 held: None,
                 squeezed: false,
                 errors: 0,
@@ -164,6 +166,10 @@ impl Store {
             }
         }
         self.summarise(&mut runs, &settled)?;
+        for run in runs.values_mut().filter(|run| run.workload == SCENARIO && !settled.contains(&run.id.0)) {
+            run.tenants = self.tenants_of(run)?;
+            run.points.clear();
+        }
         let mut squeezed = self.conn.prepare(SQUEEZED).map_err(to)?;
         let mut rows = squeezed.query([]).map_err(to)?;
         while let Some(row) = rows.next().map_err(to)? {

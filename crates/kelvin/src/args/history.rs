@@ -56,7 +56,7 @@ pub(crate) struct CompareArgs {
     and after gives p < 0.001; a change can be detected once about four entries follow it.\n\
     \n\
     Measures: the headline (nopm, tps), transactions, mean, p50, p95, p99, client-cpu, server-cpu, cpu, \
-    server-instructions, wal, or the name of any observed metric, such as postgres.wal.bytes. CPU per \
+    server-instructions, wal (of a scenario's tenants: throughput, mean, p50, p95, p99), or the name of any observed metric, such as postgres.wal.bytes. CPU per \
     transaction varies less from run to run than throughput.\n\
     \n\
     Examples:\n\
@@ -76,6 +76,9 @@ pub(crate) struct HistoryArgs {
     /// The workload [default: that of the newest run]
     #[arg(long, value_name = "WORKLOAD")]
     pub(crate) workload: Option<String>,
+    /// The tenant of a scenario [default: each by itself]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
     /// Use only the newest N runs
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = runs)]
     pub(crate) last: usize,
@@ -161,7 +164,7 @@ fn limit(text: &str, most: f64) -> Result<Limit, String> {
 }
 
 /// Where a run belongs in the history.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct HistoryPlaceArgs {
     /// Keep the run in the history of this branch, for `kelvin history` and `kelvin gate` [env: KELVIN_BRANCH]
     #[arg(long, value_name = "NAME", value_parser = name)]

@@ -55,7 +55,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use fleet::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, NatsArgs, RunFleetArgs};
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
 pub(crate) use hammerdb::{HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
-pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs};
+pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlaceArgs};
 pub(crate) use io::IoArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use parse::parse;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::fleet::RefusedFleetArgs;
+use super::history::HistoryPlaceArgs;
 use super::{FormatArgs, OutputArgs};
 
 #[derive(Debug, Subcommand)]
@@ -70,6 +72,10 @@ pub(crate) struct ScenarioRunArgs {
     /// Show the run on the whole terminal, with a lane for each tenant
     #[arg(long)]
     pub(crate) tui: bool,
+    #[command(flatten)]
+    pub(crate) fleet: RefusedFleetArgs,
+    #[command(flatten)]
+    pub(crate) history: HistoryPlaceArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use kelvin_xray::Assignment;
 
 use super::OutputArgs;
+use super::fleet::RefusedFleetArgs;
 use super::hammerdb::factor;
 
 /// `kelvin xray`.
@@ -66,6 +67,8 @@ pub(crate) struct XrayArgs {
     /// Show the run on the whole terminal, with a lane for each tenant
     #[arg(long)]
     pub(crate) tui: bool,
+    #[command(flatten)]
+    pub(crate) fleet: RefusedFleetArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use kelvin_report::history::{self, History};
 use kelvin_report::table::Table;
 use kelvin_store::{RunId, Store};
@@ -23,30 +23,50 @@ pub(crate) fn history(args: &HistoryArgs, global: &Global) -> Result<Code> {
         testbed: args.testbed.clone(),
         workload: args.workload.clone(),
         measure: args.measure.clone(),
+        tenant: args.tenant.clone(),
         newest: args.last,
     };
     let mut progress = Progress::new(global.quiet);
     let found =
-        history::load(&store, &asked, &mut |read, of| progress.show_progress("the history", read, of))?;
+        history::load_each(&store, &asked, &mut |read, of| progress.show_progress("the history", read, of))?;
     drop(progress);
+    if let (Some(_), [_, second, ..]) = (&args.html, found.as_slice()) {
+        let name = second.tenant.as_deref().unwrap_or_default();
+        bail!("--html writes the trend of one tenant; name it, such as --tenant {name}");
+    }
+    let found = Histories(found);
     document::print(&found, args.format.format())?;
-    if let Some(file) = &args.html {
-        out::file(file, &history::html(&found, &|run| link(&path, file, run))?, global.quiet)?;
+    if let (Some(file), [found]) = (&args.html, found.0.as_slice()) {
+        out::file(file, &history::html(found, &|run| link(&path, file, run))?, global.quiet)?;
     }
     Ok(Code::Success)
 }
 
-impl Document for History {
+/// One, or of scenarios one for each tenant.
+struct Histories(Vec<History>);
+
+impl Document for Histories {
     fn text(&self) -> Result<String> {
-        Ok(history::text(self, super::show::options(false)))
+        let options = super::show::options(false);
+        let each: Vec<String> = self.0.iter().map(|one| history::text(one, options)).collect();
+        Ok(each.join("\n"))
     }
 
     fn records(&self) -> Result<Vec<String>> {
-        Ok(vec![serde_json::to_string(self)?])
+        self.0.iter().map(|one| Ok(serde_json::to_string(one)?)).collect()
+    }
+
+    fn is_list(&self) -> bool {
+        self.0.len() > 1
     }
 
     fn table(&self) -> Result<Table> {
-        Ok(history::table(self))
+        let mut tables = self.0.iter().map(history::table);
+        let first = tables.next().context("no history")?;
+        Ok(tables.fold(first, |mut all, one| {
+            all.rows.extend(one.rows);
+            all
+        }))
     }
 }
 

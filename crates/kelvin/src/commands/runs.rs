@@ -1,6 +1,6 @@
 //! `kelvin runs`: the stored runs.
 
-use kelvin_measure::text::{cut, rate, whole};
+use kelvin_measure::text::{count, cut, rate, whole};
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -91,26 +91,36 @@ impl Document for Listed {
     }
 
     fn table(&self) -> Result<Table> {
-        let mut table = Table::new("run,started,workload,users,result,unit,state,failed,red,label,target");
+        let mut table = Table::new("run,started,workload,users,result,unit,state,failed,red,label,target,tenant");
         for run in &self.runs {
             let best = run.best();
-            table.rows.push(vec![
-                run.id.to_string(),
-                run.started.to_string(),
-                run.workload.clone(),
-                best.map_or(String::new(), |best| best.users.to_string()),
-                number(best.map(|best| best.rate(run.headline_per))),
-                run.headline.clone(),
-                state(run).into(),
-                run.failed.to_string(),
-                self.red.get(&run.id).map_or(String::new(), |red| red.join(" ")),
-                run.label.clone().unwrap_or_default(),
-                run.target.clone(),
-            ]);
+            let row = |tenant: &str, result: Option<f64>, unit: &str| {
+                vec![
+                    run.id.to_string(),
+                    run.started.to_string(),
+                    run.workload.clone(),
+                    best.map_or(String::new(), |best| best.users.to_string()),
+                    number(result),
+                    unit.to_owned(),
+                    state(run).into(),
+                    run.failed.to_string(),
+                    self.red.get(&run.id).map_or(String::new(), |red| red.join(" ")),
+                    run.label.clone().unwrap_or_default(),
+                    run.target.clone(),
+                    tenant.to_owned(),
+                ]
+            };
+            if run.tenants.is_empty() {
+                table.rows.push(row("", best.map(|best| best.rate(run.headline_per)), &run.headline));
+            }
+            table.rows.extend(run.tenants.iter().map(|one| row(&one.name, one.per_second, PER_SECOND)));
         }
         Ok(table)
     }
 }
+
+/// The unit of a tenant's throughput.
+const PER_SECOND: &str = "per second";
 
 /// Judging a run requires reading it completely: a list of hundreds would take long.
 const NEWEST: usize = 20;
@@ -174,6 +184,7 @@ fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize, width: u
             |point: &PointSummary| format!("{} {}", rate(Some(point.rate(run.headline_per))), run.headline);
         let phases = phases(run);
         let (users, figure) = match run.best() {
+            None if !run.tenants.is_empty() => (String::new(), count(run.tenants.len() as u64, "tenant")),
             None => ("–".into(), "–".into()),
             Some(_) if !phases.is_empty() => (String::new(), format!("{} phases", phases.len())),
             Some(best) => (best.users.to_string(), shown(best)),
@@ -195,6 +206,10 @@ fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize, width: u
             let name = format!("phase {}", point.point + 1);
             let line = format!("{:16}{name:>16}  {:>5}  {:>13}\n", "", point.users, shown(point));
             text.push_str(&line);
+        }
+        for tenant in &run.tenants {
+            let result = format!("{} /s", rate(tenant.per_second));
+            text.push_str(&format!("{:16}{:>23}  {result:>13}\n", "", cut(&tenant.name, 23)));
         }
     }
     if runs.iter().any(|run| run.judgement.as_ref().is_some_and(|judged| !judged.counts())) {
@@ -238,7 +253,7 @@ fn state(run: &RunSummary) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use kelvin_store::Judgement;
+    use kelvin_store::{Judgement, TenantSummary};
 
     use super::*;
 
@@ -254,6 +269,7 @@ mod tests {
             headline: "NOPM".into(),
             headline_per: kelvin_measure::event::RatePeriod::Minute,
             points: Vec::new(),
+            tenants: Vec::new(),
             held: None,
             squeezed,
             errors: 0,
@@ -289,7 +305,19 @@ mod tests {
         (io.workload, io.headline, io.target) = ("io".into(), "IOPS".into(), "/data/f".into());
         io.headline_per = kelvin_measure::event::RatePeriod::Second;
         io.points = vec![phase(0, 500.0), phase(1, 217_639.0)];
-        let both = [run(1, false), io];
+        let mut scenario = run(6, false);
+        (scenario.workload, scenario.target) = ("scenario".into(), "oltp: postgres://db/w4, dss: /data/f".into());
+        let tenant = |name: &str, per_second| TenantSummary { name: name.into(), per_second };
+        scenario.tenants = vec![tenant("oltp", Some(99.94)), tenant("dss", Some(217_639.0)), tenant("idle", None)];
+        let line = serde_json::to_value(Line { run: &scenario, red: None }).unwrap();
+        assert_eq!((&line["tenants"][0]["per_second"], &line["points"]), (&99.94.into(), &serde_json::json!([])));
+        let rows = Listed { runs: vec![scenario.clone()], ..Listed::default() }.table().unwrap().rows;
+        let each: Vec<[&str; 3]> = rows.iter().map(|row| [&*row[11], &*row[4], &*row[5]]).collect();
+        assert_eq!(
+            each,
+            [["oltp", "99.94", "per second"], ["dss", "217639", "per second"], ["idle", "", "per second"]]
+        );
+        let both = [run(1, false), io, scenario];
         insta::assert_snapshot!("runs_io", table(&both, &BTreeMap::new(), 0, 80));
         let line = serde_json::to_value(Line { run: &runs[3], red: red.get(&RunId(4)) }).unwrap();
         assert_eq!((&line["red"][1], &line["squeezed"]), (&"steal".into(), &true.into()));

@@ -123,6 +123,7 @@ fn refuse_shell(scenario: &Scenario) -> Result<()> {
 }
 
 fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
+    args.fleet.refuse_for_tenants()?;
     let scenario = read(&args.scenario)?;
     if !args.allow_shell {
         refuse_shell(&scenario)?;
@@ -148,7 +149,9 @@ pub(super) fn run_scenario(
     };
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open(&path)?;
-    let mut bench = bench(&store, &mut *live, &stop);
+    // A run without one of the tenants is another load.
+    let history = if args.prove { None } else { args.history.history_key()? };
+    let mut bench = bench(&store, &mut *live, &stop).in_history(history);
     let conditions = conditions(args)?;
     if let Some(proof) = proof {
         return prove(proof, &mut bench, &stop, &conditions, args);

@@ -11,12 +11,13 @@ use kelvin_xray::{
     Conversion, ResultMeasure, Scenario, Settings, Tenant, claim_lines, convert, read, render, size,
 };
 
-use crate::args::{Format, Global, ScenarioFile, ScenarioRunArgs, XrayArgs};
+use crate::args::{Format, Global, HistoryPlaceArgs, ScenarioFile, ScenarioRunArgs, XrayArgs};
 use crate::exit::Code;
 use crate::out;
 
 /// Converts a scenario, and runs it or prints what came of it.
 pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
+    args.fleet.refuse_for_tenants()?;
     let scenario = read(&args.path, &args.param.iter().cloned().collect())?;
     let here = std::env::current_dir().context("there is no current directory")?;
     let directory = here.join(format!("{}.data", scenario.name.replace('/', "-")));
@@ -65,6 +66,8 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
         prove: false,
         rounds: 0,
         tui: args.tui,
+        fleet: args.fleet.clone(),
+        history: HistoryPlaceArgs::default(),
         output: args.output.clone(),
     };
     let text = matches!(args.output.format(), Format::Text);

@@ -145,8 +145,8 @@ impl Status {
                     service.add(&kind.latency);
                     let tenant = series.name.split_once(": ").filter(|_| self.has_tenants());
                     match (tenant, tenants.last_mut()) {
-                        (Some((name, _)), Some((last, count))) if *last == name => *count += kind.committed,
-                        (Some((name, _)), _) => tenants.push((name, kind.committed)),
+                        (Some((name, _)), Some((last, count))) if *last == name => *count += kind.good(),
+                        (Some((name, _)), _) => tenants.push((name, kind.good())),
                         (None, _) => {}
                     }
                 }
@@ -229,8 +229,10 @@ mod tests {
         let series = series.map(|name| Series::transaction(name, true)).into();
         let mut status = Status::new("scenario", "x", RatePeriod::Second, series);
         status.phase(Phase::Measure, 0, 4, Some(20_000_000_000));
-        let kinds = [40, 50, 7000].map(|committed| KindCounts { committed, ..KindCounts::default() });
-        let second = Second { point: 0, second: 0, part: LoadPart::Measured, kinds: kinds.into() };
+        let kinds = [39, 50, 7000].map(|committed| KindCounts { committed, ..KindCounts::default() });
+        let mut kinds = kinds.to_vec();
+        kinds[0].rolled_back = 1;
+        let second = Second { point: 0, second: 0, part: LoadPart::Measured, kinds };
         let line = status.second(&second, 0).unwrap().join();
         assert_eq!(line, "measure 19 s left · oltp 90/s, dss 7,000/s · 0 errors · 4 users");
     }

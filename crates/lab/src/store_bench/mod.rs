@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kelvin_diagnose::{Evidence, RunJudgements, judge};
-use kelvin_measure::Clock;
+use kelvin_diagnose::{Evidence, RunJudgements, TenantFigures, judge};
 use kelvin_measure::event::{RatePeriod, Status};
+use kelvin_measure::{Clock, labels};
 use kelvin_run::fleet::Fleet;
 use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher};
 use kelvin_run::spec::Work;
@@ -25,6 +25,7 @@ use kelvin_workload::Stop;
 
 use crate::bench::{Bench, BenchError, Measured, Planned};
 use crate::deep_observation::DeepObservation;
+use crate::limits;
 use crate::live::{Live, RunSummary};
 use crate::open::{self, PasswordPrompt, Purpose};
 use crate::run_trace::{RunTrace, TracedSink};
@@ -206,8 +207,10 @@ impl<'a> StoreBench<'a> {
         }
         let kept = self.store.keep_judgement(id, &judged.run);
         let point = stored.best_point();
+        let one_load = point.filter(|_| stored.info.workload != labels::SCENARIO);
         let figures =
-            point.map(|point| kelvin_diagnose::key_figures(&stored, &evidence, point, &[])).transpose()?;
+            one_load.map(|point| kelvin_diagnose::key_figures(&stored, &evidence, point, &[])).transpose()?;
+        let tenants = point.map(|point| TenantFigures::all(&stored, &evidence, point, &[])).transpose()?;
         self.live.judged(&RunSummary {
             run: id.0,
             valid: judged.run.counts(),
@@ -215,6 +218,7 @@ impl<'a> StoreBench<'a> {
             failed: stored.failed(),
             point,
             figures: figures.unwrap_or_default(),
+            tenants: tenants.unwrap_or_default(),
         });
         kept?;
         Ok(CompletedRun { stored, evidence, judged })
@@ -268,6 +272,10 @@ impl<'a> StoreBench<'a> {
         member: Option<(GroupId, &GroupSlot)>,
         spec: &Spec,
     ) -> Result<RunWriter> {
+        // A server that a killed scenario has left limited would be measured with its limits.
+        for change in limits::recover_left_over()? {
+            self.live.message(&format!("reverted what a killed process left behind: {change}"));
+        }
         let writer = self.store.begin_run(info)?;
         let id = writer.id();
         if let Some(HistoryKey { branch, testbed }) = &self.history {

@@ -7,9 +7,11 @@ use crate::{PointReport, RunReport};
 /// What a point was put under: users, the rate asked for in thousandths of a transaction per second so that it can
 /// be a key, and which of the run's points with both it is. Of I/O jobs it is the phase alone: how many workers it has is
 /// what its jobs say. The two legs of a mirrored ramp ask for the same and
-/// may get something else: the second time the system remembers what it went through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// may get something else: the second time the system remembers what it went through. Of a scenario it is the tenant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Load {
+    /// Of a scenario.
+    pub(super) tenant: Option<String>,
     /// None where the rate alone is the load, however many users it took.
     users: Option<u32>,
     rate: Option<u64>,
@@ -19,7 +21,7 @@ pub(super) struct Load {
 
 impl Load {
     /// Whether it is the same but for being another of the run's points.
-    pub(super) fn repeats(self, other: Self) -> bool {
+    pub(super) fn repeats(&self, other: &Self) -> bool {
         self.nth > 1 && (self.users, self.rate) == (other.users, other.rate)
     }
 }
@@ -29,13 +31,16 @@ pub(super) fn loads(report: &RunReport, by_users: bool) -> Vec<Load> {
     let mut seen: BTreeMap<(Option<u32>, Option<u64>), u32> = BTreeMap::new();
     let load = |p: &PointReport| {
         if let Some(phase) = p.phase() {
-            return Load { users: None, rate: None, nth: phase };
+            return Load { tenant: None, users: None, rate: None, nth: phase };
+        }
+        if let Some(tenant) = p.tenant() {
+            return Load { tenant: Some(tenant.to_owned()), users: None, rate: None, nth: 1 };
         }
         let rate = p.asked_per_second().map(|asked| (asked * 1e3).round() as u64);
         let users = (by_users || rate.is_none()).then_some(p.users);
         let nth = seen.entry((users, rate)).or_default();
         *nth += 1;
-        Load { users, rate, nth: *nth }
+        Load { tenant: None, users, rate, nth: *nth }
     };
     report.points.iter().map(load).collect()
 }
@@ -53,11 +58,13 @@ pub(super) fn pairs(a: &[&RunReport], b: &[&RunReport]) -> Pairs {
         side.iter().flat_map(|r| loads(r, by_users)).collect()
     };
     let (loads_a, loads_b) = (all(a, true), all(b, true));
-    if let (1, 1, Some(x), Some(y)) = (loads_a.len(), loads_b.len(), loads_a.first(), loads_b.first()) {
-        return Pairs { by_users: true, of: vec![(*x, *y)] };
+    if let (1, 1, Some(x), Some(y)) = (loads_a.len(), loads_b.len(), loads_a.first(), loads_b.first())
+        && x.tenant == y.tenant
+    {
+        return Pairs { by_users: true, of: vec![(x.clone(), y.clone())] };
     }
     let common = |by_users| -> Vec<_> {
-        all(a, by_users).intersection(&all(b, by_users)).map(|load| (*load, *load)).collect()
+        all(a, by_users).intersection(&all(b, by_users)).map(|load| (load.clone(), load.clone())).collect()
     };
     match common(true) {
         none if none.is_empty() => Pairs { by_users: false, of: common(false) },

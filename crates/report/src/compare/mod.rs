@@ -15,6 +15,7 @@ mod html;
 mod loads;
 mod side;
 mod table;
+mod tenants;
 mod text;
 
 use kelvin_diagnose::Evidence;
@@ -37,6 +38,7 @@ pub use html::{page, render as html};
 use loads::{Load, Pairs, loads};
 pub use side::{Run, Side};
 pub use table::table;
+pub use tenants::UncomparedTenant;
 pub use text::{render, text};
 
 /// The default smallest change that matters.
@@ -59,8 +61,11 @@ pub struct Comparison {
     pub noise: f64,
     /// The confidence of the intervals of each load: of several, all hold together at 95 %.
     pub confidence: f64,
-    /// One entry per number of users and rate that both sides have.
+    /// One entry per number of users and rate that both sides have; of scenarios one per tenant.
     pub points: Vec<ComparedPoint>,
+    /// Tenants of scenarios that are not compared.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub uncompared: Vec<UncomparedTenant>,
     /// Differences between the sides, over all their runs: the most important first.
     pub differences: Vec<Difference>,
     /// Those of these differences, and of the tables and indexes, that prevent a comparison of A and B as if they
@@ -75,6 +80,9 @@ pub struct Comparison {
 /// One number of users.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComparedPoint {
+    /// The tenant of a scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Virtual users of A and of B.
     pub users: (u32, u32),
     /// The phase of the I/O jobs, from 1; `None` if the runs have only one.
@@ -168,7 +176,12 @@ pub fn compare(a: &[&RunReport], b: &[&RunReport]) -> Result<Comparison> {
 pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     let (reports_a, reports_b) = (a.reports(), b.reports());
     let first = comparable(&reports_a, &reports_b)?;
-    let pairs = loads::pairs(&reports_a, &reports_b);
+    let tenants = first.is_scenario().then(|| [a, b].map(tenants::runs_by_tenant));
+    let sides = tenants.as_ref().map(|runs| runs.each_ref().map(|runs| Side::new("", runs, Vec::new())));
+    let [of_a, of_b] = sides.as_ref().map_or([a, b], |sides| sides.each_ref());
+    let first = of_a.runs.first().map_or(first, |run| &run.report);
+    let mut uncompared = tenants::on_one_side(of_a, of_b);
+    let pairs = loads::pairs(&of_a.reports(), &of_b.reports());
     let mut warnings: Vec<String> = a.notes.iter().chain(&b.notes).cloned().collect();
     warnings.extend(caveats::machines(&reports_a, &reports_b));
     warnings.extend(caveats::answers(&reports_a, &reports_b));
@@ -178,8 +191,12 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     let mut points: Vec<ComparedPoint> = Vec::new();
     let confidence = 1.0 - figures::ERROR / pairs.of.len().max(1) as f64;
     for pair in &pairs.of {
-        let (of_a, of_b) = (of(a, pairs.by_users, pair.0), of(b, pairs.by_users, pair.1));
-        if let Some(unlike) = unlike(&of_a, &of_b) {
+        let (at_a, at_b) = (of(of_a, pairs.by_users, &pair.0), of(of_b, pairs.by_users, &pair.1));
+        if let Some(unlike) = unlike(&at_a, &at_b) {
+            if let Some(tenant) = pair.0.tenant.clone() {
+                uncompared.push(UncomparedTenant { tenant, why: unlike });
+                continue;
+            }
             // One phase of several may have a rate on one side.
             if pairs.of.len() == 1 {
                 return Err(Error::Compare(unlike));
@@ -187,20 +204,25 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
             warnings.push(format!("{} {} is left out: {unlike}", first.vocabulary().point.one, pair.0.nth));
             continue;
         }
-        let matched = figures::matched(of_a, of_b);
-        let (point, note) = compared(first, (a, b), &pairs, *pair, matched, confidence);
+        let matched = figures::matched(at_a, at_b);
+        let (point, note) = compared(first, (of_a, of_b), &pairs, pair, matched, confidence);
         points.push(point);
         warnings.extend(note.filter(|note| !warnings.contains(note)));
     }
     let common = !points.is_empty();
-    points.retain(|p| p.figures.iter().any(|f| f.name == first.headline && f.ratio.is_some()));
+    // A tenant that did nothing is a result.
+    let has_ratio = |p: &ComparedPoint| p.figures.iter().any(|f| f.name == first.headline && f.ratio.is_some());
+    points.retain(|point| point.tenant.is_some() || has_ratio(point));
+    warnings.extend(uncompared.iter().map(UncomparedTenant::describe));
     if points.is_empty() && common {
         let name = &first.headline;
         let none = if first.is_io() { "no I/O was done" } else { "no transaction committed" };
         return Err(Error::Compare(format!("{name} has no ratio: on one side {none}")));
     }
     if points.is_empty() {
-        let what = if first.is_io() {
+        let what = if first.is_scenario() {
+            "tenant"
+        } else if first.is_io() {
             "phase with a figure of the same kind"
         } else if first.open_loop {
             "rate"
@@ -231,6 +253,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
         noise,
         confidence,
         points,
+        uncompared,
         differences: differing(&reports_a, &reports_b),
         findings,
         own,
@@ -266,8 +289,9 @@ fn comparable<'a>(a: &[&'a RunReport], b: &[&RunReport]) -> Result<&'a RunReport
             first_a.run, first_a.workload, other.run, other.workload
         )));
     }
-    // Phases of I/O jobs are open or closed loops each for itself.
-    if let Some(other) = a.iter().chain(b).find(|r| !r.is_io() && r.open_loop != first_a.open_loop) {
+    // Phases of I/O jobs and tenants are open or closed loops each for itself.
+    let one_loop = !first_a.is_io() && !first_a.is_scenario();
+    if let Some(other) = a.iter().chain(b).find(|r| one_loop && r.open_loop != first_a.open_loop) {
         return Err(Error::Compare(loops(first_a.run, other.run)));
     }
     Ok(first_a)
@@ -291,12 +315,12 @@ fn compared(
     first: &RunReport,
     (a, b): (&Side<'_>, &Side<'_>),
     pairs: &Pairs,
-    pair: (Load, Load),
+    pair: &(Load, Load),
     points: Matched<'_>,
     confidence: f64,
 ) -> (ComparedPoint, Option<String>) {
     let all = || a.runs.iter().chain(&b.runs).map(|run| &run.report);
-    let repeated = all().flat_map(|r| loads(r, pairs.by_users)).any(|load| load.repeats(pair.0));
+    let repeated = all().flat_map(|r| loads(r, pairs.by_users)).any(|load| load.repeats(&pair.0));
     let open_loop = points.a.first().is_some_and(|p| p.figures.open_loop);
     let (figures, key) = figures::figures(first, open_loop, &points, confidence);
     let runs = (points.a.len(), points.b.len());
@@ -314,6 +338,7 @@ fn compared(
     let several = all().any(|report| report.points.len() > 1);
     let phase = points.a.first().and_then(|p| p.figures.phase()).filter(|_| several);
     let compared = ComparedPoint {
+        tenant: pair.0.tenant.clone(),
         users: (users_a, users_b),
         phase,
         called: first.vocabulary(),
@@ -335,10 +360,10 @@ fn compared(
 }
 
 /// The points of a side that were put under this load.
-fn of<'a>(side: &Side<'a>, by_users: bool, wanted: Load) -> Vec<Point<'a>> {
+fn of<'a>(side: &Side<'a>, by_users: bool, wanted: &Load) -> Vec<Point<'a>> {
     let mut found = Vec::new();
     for run in &side.runs {
-        let place = loads(&run.report, by_users).iter().position(|load| *load == wanted);
+        let place = loads(&run.report, by_users).iter().position(|load| load == *wanted);
         let point: Option<&'a PointReport> = place.and_then(|place| run.report.points.get(place));
         if let Some(point) = point {
             let key = run.key.get(&point.point).map_or(&[][..], Vec::as_slice);

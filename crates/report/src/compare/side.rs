@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kelvin_diagnose::{Evidence, KeyFigure};
+use kelvin_diagnose::{Evidence, KeyFigure, TenantFigures};
 use kelvin_store::{Origin, RunId, Store};
 
 use crate::{Result, RunReport};
@@ -13,7 +13,7 @@ use crate::{Result, RunReport};
 pub struct Run {
     /// Its figures.
     pub report: RunReport,
-    /// Its key figures by point.
+    /// Its key figures by point; of a scenario those of its tenants, by the numbers of their sources.
     pub key: BTreeMap<u32, Vec<KeyFigure>>,
     /// The group that it belongs to and its block there.
     pub block: Option<(i64, u32)>,
@@ -34,9 +34,14 @@ impl Run {
             None => Arc::new(Evidence::from_run(&stored)?),
         };
         let mut key = BTreeMap::new();
-        for point in &report.points {
+        let one_load = !report.is_scenario();
+        for point in report.points.iter().filter(|_| one_load) {
             let figures = kelvin_diagnose::key_figures(&stored, &evidence, point.point, metrics)?;
             key.insert(point.point, figures);
+        }
+        for point in report.points.iter().filter(|_| !one_load) {
+            let tenants = TenantFigures::all(&stored, &evidence, point.point, metrics)?;
+            key.extend(tenants.into_iter().map(|one| (one.source_id.0.into(), one.figures)));
         }
         let block = store.membership(id)?.map(|member| (member.group.0, member.slot.block));
         Ok(Self { report, key, block, origin: store.origin(id)? })

@@ -202,6 +202,9 @@ pub(super) fn format_value(figure: &ComparedFigure, value: Option<f64>) -> Strin
 
 /// What a point was put under.
 pub(super) fn load(point: &ComparedPoint) -> String {
+    if let Some(tenant) = &point.tenant {
+        return format!("tenant {tenant}");
+    }
     let who = point.called.who;
     let load = match (point.asked_per_second, point.users) {
         ((Some(a), Some(b)), _) if a == b => format!("{}/s requested", rate(Some(a))),

@@ -94,7 +94,7 @@ pub struct Row {
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// The load, such as "8 users".
+    /// The load, such as "8 users"; of a scenario "tenant NAME".
     pub load: String,
     /// The largest regression that is allowed, as a share.
     pub most: f64,
@@ -116,6 +116,28 @@ pub struct Row {
     pub outcome: GateResult,
     /// As text.
     pub words: String,
+}
+
+impl Row {
+    /// A measure that nothing could be said of.
+    fn without_values(limit: &Limit, load: String, outcome: GateResult, words: String) -> Self {
+        let measure = limit.measure.clone().unwrap_or_else(|| "headline".into());
+        Self {
+            name: measure.clone(),
+            measure,
+            unit: String::new(),
+            load,
+            most: limit.most,
+            base: Vec::new(),
+            candidate: Vec::new(),
+            ratio: None,
+            confidence: 1.0 - ERROR,
+            detectable: None,
+            dependence: None,
+            outcome,
+            words,
+        }
+    }
 }
 
 /// The whole gate.
@@ -153,6 +175,10 @@ pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<
         for point in &comparison.points {
             rows.push(row(point, limit, confidence)?);
         }
+        rows.extend(comparison.uncompared.iter().map(|one| {
+            let load = format!("tenant {}", one.tenant);
+            Row::without_values(limit, load, GateResult::NotTestable, one.why.clone())
+        }));
     }
     let worst = rows.iter().map(|row| row.outcome).max_by_key(|outcome| match outcome {
         GateResult::Passed => 0,
@@ -186,22 +212,7 @@ pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: boo
     };
     let words = empty.map(why).collect::<Vec<_>>().join("; ");
     let row = |limit: &Limit| {
-        let measure = limit.measure.clone().unwrap_or_else(|| "headline".into());
-        Row {
-            name: measure.clone(),
-            measure,
-            unit: String::new(),
-            load: "every load".into(),
-            most: limit.most,
-            base: Vec::new(),
-            candidate: Vec::new(),
-            ratio: None,
-            confidence: 1.0 - ERROR,
-            detectable: None,
-            dependence: None,
-            outcome: GateResult::Void,
-            words: words.clone(),
-        }
+        Row::without_values(limit, "every load".into(), GateResult::Void, words.clone())
     };
     let numbers = |side: &Side<'_>| side.runs.iter().map(|run| run.report.run).collect();
     Gate {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kelvin_diagnose::{Evidence, KeyFigure, NoisePrice, judge};
+use kelvin_diagnose::{Evidence, KeyFigure, NoisePrice, TenantFigures, judge};
+use kelvin_measure::labels;
 use kelvin_store::{GroupMember, RunId, Store, StoredRun};
 
 use super::{History, HistoryEntry};
@@ -21,6 +22,8 @@ pub struct HistoryQuery {
     /// Id of the measure, such as "p99"; none for the headline, or, where the newest run was asked for its throughput, p99 of
     /// the response time.
     pub measure: Option<String>,
+    /// The tenant of a scenario; none for another workload.
+    pub tenant: Option<String>,
     /// Newest runs that are read, at most.
     pub newest: usize,
 }
@@ -31,22 +34,63 @@ struct Bundle {
     runs: Vec<RunId>,
 }
 
-/// Reads a history. `progress` receives the runs read so far and their total.
+/// Reads a history; of scenarios one for each tenant, or for the one that is asked for: their loads have no common sum.
+/// `progress` receives the runs read so far and their total.
 ///
 /// # Errors
-/// When there is no such branch, testbed, workload or measure, or a run is damaged.
+/// As [`load`].
+pub fn load_each(
+    store: &Store,
+    asked: &HistoryQuery,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Vec<History>> {
+    if asked.tenant.is_some() {
+        return Ok(vec![load(store, asked, progress)?]);
+    }
+    let (branch, testbed, _) = branch_and_testbed(&store.history()?, asked)?;
+    let (workload, runs) =
+        runs_of_workload(store, asked, &store.history()?, (&branch, &testbed), &mut Vec::new())?;
+    if workload != labels::SCENARIO {
+        return Ok(vec![load(store, asked, progress)?]);
+    }
+    let mut of_runs: Vec<_> = store.runs()?.into_iter().filter(|run| runs.contains(&run.id)).collect();
+    of_runs.reverse();
+    let mut tenants: Vec<String> = Vec::new();
+    for tenant in of_runs.into_iter().flat_map(|run| run.tenants) {
+        if !tenants.contains(&tenant.name) {
+            tenants.push(tenant.name);
+        }
+    }
+    let all = tenants.len();
+    let mut found = Vec::new();
+    for (index, tenant) in tenants.into_iter().enumerate() {
+        let asked = HistoryQuery { tenant: Some(tenant), ..asked.clone() };
+        found.push(load(store, &asked, &mut |read, of| progress(index * of + read, all * of))?);
+    }
+    if found.is_empty() {
+        return Err(Error::Compare(format!("the scenarios on branch {branch} have no tenant that did anything")));
+    }
+    Ok(found)
+}
+
+/// Reads a history of one workload, or of one tenant of scenarios. `progress` receives the runs read so far and their total.
+///
+/// # Errors
+/// When there is no such branch, testbed, workload, tenant or measure, or a run is damaged.
 pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize, usize)) -> Result<History> {
     let all = store.history()?;
     let (branch, testbed, mut notes) = branch_and_testbed(&all, asked)?;
     let (workload, runs) = runs_of_workload(store, asked, &all, (&branch, &testbed), &mut notes)?;
-    let measure = match (&asked.measure, runs.last()) {
-        (None, Some(newest)) => default_measure(&store.load(*newest)?)?,
+    let measure = match (&asked.measure, &asked.tenant, runs.last()) {
+        (None, Some(tenant), _) => default_measure_of_tenant(store, &runs, tenant)?,
+        (None, None, Some(newest)) => default_measure(&store.load(*newest)?)?,
         _ => asked.measure.clone(),
     };
     let mut history = History {
         branch,
         testbed,
         workload,
+        tenant: asked.tenant.clone(),
         measure: String::new(),
         name: String::new(),
         unit: String::new(),
@@ -81,7 +125,10 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
                 ));
             }
             let point = stored.best_point().unwrap_or(0);
-            let figures = kelvin_diagnose::key_figures(&stored, &evidence, point, &metric(asked))?;
+            let Some(figures) = figures_of(&stored, &evidence, asked)? else {
+                history.notes.push(format!("run {run} is left out: it does not have this tenant"));
+                continue;
+            };
             let Some(figure) = wanted(&figures, measure.as_deref()) else {
                 no_such = Some(figures.into_iter().map(|figure| figure.id).collect());
                 continue;
@@ -125,6 +172,32 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
     history.notes.extend(bounds_words(&history));
     history.find_changes();
     Ok(history)
+}
+
+/// The key figures of a run, or of the tenant that is asked for; none where a run does not have it.
+fn figures_of(
+    run: &StoredRun,
+    evidence: &Evidence,
+    asked: &HistoryQuery,
+) -> Result<Option<Vec<KeyFigure>>> {
+    let (point, metrics) = (run.best_point().unwrap_or(0), metric(asked));
+    let Some(tenant) = &asked.tenant else {
+        return Ok(Some(kelvin_diagnose::key_figures(run, evidence, point, &metrics)?));
+    };
+    let tenants = TenantFigures::all(run, evidence, point, &metrics)?;
+    Ok(tenants.into_iter().find(|one| one.tenant == *tenant).map(|one| one.figures))
+}
+
+/// The measure of a tenant if none is asked for: by its loop in the newest run that has it.
+fn default_measure_of_tenant(store: &Store, runs: &[RunId], tenant: &str) -> Result<Option<String>> {
+    for run in runs.iter().rev() {
+        let stored = store.load(*run)?;
+        let sources = stored.source_statistics(stored.best_point().unwrap_or(0))?;
+        if let Some(one) = sources.into_iter().find(|one| one.source.tenant.as_deref() == Some(tenant)) {
+            return Ok(one.figures.open_loop.then(|| "p99".to_owned()));
+        }
+    }
+    Err(Error::Compare(format!("no run of this branch has a tenant {tenant:?}; kelvin runs lists them")))
 }
 
 /// The workload and the newest of its runs on this branch and testbed, the oldest first.

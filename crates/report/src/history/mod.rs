@@ -16,7 +16,7 @@ use kelvin_stats::change_points::{self, Options};
 use kelvin_stats::dependence::independence;
 use serde::Serialize;
 
-pub use entries::{HistoryQuery, load};
+pub use entries::{HistoryQuery, load, load_each};
 pub use page::{page, render as html};
 pub use table::table;
 pub use text::render as text;
@@ -80,6 +80,9 @@ pub struct History {
     pub testbed: String,
     /// The workload.
     pub workload: String,
+    /// The tenant of a scenario whose measure it is; none of another workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Id of the measure.
     pub measure: String,
     /// Its name.
@@ -103,6 +106,12 @@ pub struct History {
 }
 
 impl History {
+    /// The measure with the tenant whose it is: "p99 of tenant oltp".
+    pub(crate) fn title(&self) -> String {
+        let tenant = self.tenant.as_ref().map_or_else(String::new, |tenant| format!(" of tenant {tenant}"));
+        format!("{}{tenant}", self.name)
+    }
+
     /// Finds the change points of the entries.
     pub(crate) fn find_changes(&mut self) {
         if self.too_short() {

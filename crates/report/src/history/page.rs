@@ -64,6 +64,7 @@ pub fn page(
     Ok(environment.get_template("page.html")?.render(context! {
         frame => crate::html::frame_value(frame),
         policy => crate::html::policy(&[], frame),
+        title => history.title(),
         history => Value::from(Serde(history)),
         entries => Value::from(Serde(entries)),
         changes => Value::from(Serde(changes)),

@@ -7,7 +7,7 @@ use crate::table::{Table, number};
 /// The entries in the order of time, with the change of the level that begins at them.
 pub fn table(history: &History) -> Table {
     let mut table =
-        Table::new("runs,started,label,measure,unit,value,at_least,lowest,highest,change_ratio,change_p");
+        Table::new("runs,started,label,measure,unit,value,at_least,lowest,highest,change_ratio,change_p,tenant");
     for (index, entry) in history.entries.iter().enumerate() {
         let change = history.changes.iter().find(|change| change.index == index);
         table.rows.push(vec![
@@ -22,6 +22,7 @@ pub fn table(history: &History) -> Table {
             entry.range.1.to_string(),
             number(change.map(super::LevelChange::ratio)),
             number(change.map(|change| change.p)),
+            history.tenant.clone().unwrap_or_default(),
         ]);
     }
     table

@@ -21,7 +21,8 @@ pub fn render(history: &History, options: Options) -> String {
     };
     let title = format!(
         "{} of {} on branch {}, testbed {}",
-        history.name, history.workload, history.branch, history.testbed
+        history.title(),
+        history.workload, history.branch, history.testbed
     );
     lines(BOLD, wrap_lines("", &title));
     lines(BOLD, wrap_lines("", &verdict(history)));

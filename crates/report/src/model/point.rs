@@ -127,6 +127,18 @@ impl Throughput {
         }
     }
 
+    /// Of the tenants of a scenario together: a count, and no rate, because their loads have no common sum.
+    fn without_sum(figures: &PointStatistics) -> Self {
+        Self {
+            headline_count: figures.headline,
+            headline_per_minute: None,
+            headline_per_second: None,
+            transactions_per_minute: None,
+            transactions_per_second: None,
+            reads: None,
+        }
+    }
+
     /// Commits and rollbacks per elapsed minute or second.
     pub fn transactions(&self, per: RatePeriod) -> Option<f64> {
         match per {
@@ -248,6 +260,43 @@ impl PointReport {
         (self.words == WorkloadLabels::for_workload(labels::IO)).then_some(self.point + 1)
     }
 
+    /// The tenant of a scenario whose figures these are; none of a point of several.
+    pub(crate) fn tenant(&self) -> Option<&str> {
+        match self.sources.as_slice() {
+            [one] => one.source.tenant.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What one of the sources did, in place of what all did: the figures are those of [`SourceReport`].
+    pub(crate) fn of_source(&self, source: &SourceReport) -> Self {
+        let all = || Some(source.latency.clone());
+        Self {
+            point: source.source_id.0.into(),
+            users: source.users.unwrap_or(0),
+            open_loop: source.open_loop,
+            throughput: source.throughput,
+            server: ServerCounts { headline: None, transactions_per_minute: None },
+            client_cpu_us_per_transaction: None,
+            schedule: None,
+            within_run: None,
+            p99_within_run: None,
+            response: if source.open_loop { source.types.clone() } else { Vec::new() },
+            response_all: all().filter(|_| source.open_loop),
+            latency: if source.open_loop { Vec::new() } else { source.types.clone() },
+            latency_all: source.latency.clone(),
+            statements: Vec::new(),
+            verdict: None,
+            observed: None,
+            distributions: Vec::new(),
+            errors: Vec::new(),
+            timeline: Vec::new(),
+            seconds: Vec::new(),
+            sources: vec![source.clone()],
+            ..self.clone()
+        }
+    }
+
     /// Errors of any sort.
     pub(crate) fn error_count(&self) -> u64 {
         self.errors.iter().map(|e| e.count).sum()
@@ -321,7 +370,7 @@ impl PointReport {
             connect_s: connecting(&point.phases),
             throughput: Throughput {
                 reads: TableReads::of(&run.info.counter_names, &point.counters, figures.seconds),
-                ..Throughput::of(&figures)
+                ..if one_schedule { Throughput::of(&figures) } else { Throughput::without_sum(&figures) }
             },
             server: ServerCounts {
                 headline: window.and_then(|w| w.server_headline),
@@ -336,10 +385,7 @@ impl PointReport {
             within_run: within_run(&figures),
             p99_within_run: PercentileInterval::of(&figures, 99.0),
             response_all: answered.then(|| row("all", &figures.response, figures.response_times())),
-            latency: transactions(series, &figures.kinds)
-                .map(|(name, k)| row(&name.name, k, CensoredTimes::all_answered(&k.latency)))
-                .filter(did)
-                .collect(),
+            latency: services(series, &figures).into_iter().filter(did).collect(),
             latency_all: row("all", &figures.all, CensoredTimes::all_answered(&figures.all.latency)),
             statements: statements(series, &figures.kinds),
             distributions: distributions(series, &figures),
@@ -360,6 +406,28 @@ impl PointReport {
             },
         })
     }
+}
+
+/// The rows of the types of transactions that a source did, as its clients see them; a tenant's without its name.
+pub(super) fn types_of_source(
+    series: &[Series],
+    figures: &PointStatistics,
+    tenant: Option<&str>,
+) -> Vec<LatencyRow> {
+    let mut rows = if figures.open_loop { responses(series, figures) } else { services(series, figures) };
+    rows.retain(|row| row.count() + row.failed > 0);
+    let named = |kind: &str| Some(kind.strip_prefix(tenant?)?.strip_prefix(": ")?.to_owned());
+    for row in &mut rows {
+        row.kind = named(&row.kind).unwrap_or_else(|| std::mem::take(&mut row.kind));
+    }
+    rows
+}
+
+/// The rows of service times.
+fn services(series: &[Series], figures: &PointStatistics) -> Vec<LatencyRow> {
+    transactions(series, &figures.kinds)
+        .map(|(name, k)| row(&name.name, k, CensoredTimes::all_answered(&k.latency)))
+        .collect()
 }
 
 /// How long the phase of connecting took.

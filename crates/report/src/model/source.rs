@@ -5,7 +5,7 @@ use kelvin_store::StoredRun;
 use serde::Serialize;
 
 use super::latency::{LatencyRow, row};
-use super::point::Throughput;
+use super::point::{Throughput, types_of_source};
 use super::second::SecondReport;
 use crate::Result;
 
@@ -19,6 +19,11 @@ pub struct SourceReport {
     pub source: Source,
     /// The same in words.
     pub name: String,
+    /// The most users of a tenant of a scenario; none of another source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<u32>,
+    /// Whether its transactions start by a schedule.
+    pub open_loop: bool,
     /// What it counts.
     #[serde(flatten)]
     pub throughput: Throughput,
@@ -28,6 +33,9 @@ pub struct SourceReport {
     pub errors: u64,
     /// The times of all its transactions that its clients see: response times in an open loop, else service times.
     pub latency: LatencyRow,
+    /// The same by type, of those that it did.
+    #[serde(skip)]
+    pub(crate) types: Vec<LatencyRow>,
     /// One row a second.
     pub seconds: Vec<SecondReport>,
 }
@@ -44,6 +52,9 @@ impl SourceReport {
             Self {
                 source_id: one.id,
                 name: one.source.describe(one.id),
+                users: one.users,
+                open_loop: figures.open_loop,
+                types: types_of_source(&run.info.kinds, &figures, one.source.tenant.as_deref()),
                 source: one.source,
                 throughput: Throughput::of(&figures),
                 share_percent: (alike && all > 0).then(|| 100.0 * figures.headline as f64 / all as f64),

@@ -31,14 +31,21 @@ fn step(number: u32, at: u64, kind: StepKind, tenants: &[&str], text: &str) -> E
 
 /// Its report.
 pub fn stored(path: &Path) -> RunReport {
+    stored_with(path, 0, "dss")
+}
+
+/// The same with more New-Orders and Payments a second before the neighbour, and another name for this.
+pub fn stored_with(path: &Path, more: u64, dss: &str) -> RunReport {
     let store = Store::open(path).unwrap();
     let mut writer = store
         .begin_run(&NewRun {
             workload: "scenario".into(),
-            target: "oltp: postgres://joe@localhost:5432/tpcc, dss: dss-data".into(),
-            spec_toml: "scenario = \"colocation <1>\"\n[tenants.oltp]\n".into(),
+            target: format!("oltp: postgres://joe@localhost:5432/tpcc, {dss}: dss-data"),
+            spec_toml: "scenario = \"colocation <1>\"
+[tenants.oltp]
+".into(),
             command: "kelvin run colocation.toml".into(),
-            kinds: ["oltp: New-Order", "oltp: Payment", "dss: read"]
+            kinds: ["oltp: New-Order", "oltp: Payment", &format!("{dss}: read")]
                 .map(|name| Series::transaction(name, true))
                 .into(),
             headline: "transactions and I/Os per second".into(),
@@ -48,7 +55,7 @@ pub fn stored(path: &Path) -> RunReport {
     let mut say = |source: SourceId, event: Event| writer.event_from(source, &event).unwrap();
     let local = SourceId::LOCAL;
     for (id, name, database) in
-        [(OLTP, "oltp", Some("postgres://joe@localhost:5432/tpcc")), (DSS, "dss", None)]
+        [(OLTP, "oltp", Some("postgres://joe@localhost:5432/tpcc")), (DSS, dss, None)]
     {
         let source =
             Source { tenant: Some(name.into()), database: database.map(Into::into), ..Source::default() };
@@ -61,10 +68,10 @@ pub fn stored(path: &Path) -> RunReport {
     let mut done = 0;
     for second in 0..SECONDS {
         if second == CHANGE {
-            say(local, step(5, CHANGE, StepKind::Start, &["dss"], "start dss"));
+            say(local, step(5, CHANGE, StepKind::Start, &[dss], "start dss"));
         }
         let beside = second >= CHANGE;
-        let oltp = if beside { 50 + second % 3 } else { 100 + second % 3 };
+        let oltp = if beside { 50 + second % 3 } else { 100 + more + second % 3 };
         let busy = |kinds: Vec<KindCounts>| {
             let of = Second { point: 0, second: second as i64, part: LoadPart::Measured, kinds };
             Event::Second(of)
@@ -84,7 +91,7 @@ pub fn stored(path: &Path) -> RunReport {
             done += 4000;
         }
     }
-    say(local, step(6, SECONDS, StepKind::Stop, &["oltp", "dss"], "the end"));
+    say(local, step(6, SECONDS, StepKind::Stop, &["oltp", dss], "the end"));
     for (source, from, users) in [(OLTP, 0, 4), (DSS, CHANGE, 2)] {
         let stretch = Stretch {
             point: 0,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use kelvin_measure::text::significant;
+use kelvin_measure::text::{few, significant};
 use kelvin_store::{Liveness, Origin, RunId, RunSummary, Store};
 use serde::Serialize;
 
@@ -12,6 +12,9 @@ use super::query::Query;
 
 /// Runs on a page of the list.
 const PAGE: usize = 100;
+
+/// Tenants of a scenario that a line names.
+const TENANTS: usize = 4;
 
 /// The runs of every store.
 pub(super) struct Lists(Vec<Mutex<Listed>>);
@@ -141,13 +144,25 @@ fn line(store: usize, run: &RunSummary, origin: Option<&Origin>) -> Line {
             _ => judgement.map_or("–", |judgement| judgement.state.word()),
         },
         reasons: judgement.map_or_else(String::new, |judgement| judgement.reasons.join("; ")),
-        value: best.map_or_else(|| "–".into(), |best| significant(best.rate(run.headline_per))),
-        headline: run.headline.clone(),
+        value: value(run),
+        headline: if run.tenants.is_empty() { run.headline.clone() } else { "per second".into() },
         users: best.map(|best| best.users),
         points: run.points.len(),
         failed: run.failed,
         squeezed: run.squeezed,
         origin: origin.map(Origin::describe),
+    }
+}
+
+/// Its result; of a scenario that of each tenant: their loads have no common sum.
+fn value(run: &RunSummary) -> String {
+    let each = run.tenants.iter().map(|tenant| {
+        format!("{} {}", tenant.name, tenant.per_second.map_or_else(|| "–".into(), significant))
+    });
+    match run.best() {
+        _ if !run.tenants.is_empty() => few(each, TENANTS),
+        Some(best) => significant(best.rate(run.headline_per)),
+        None => "–".into(),
     }
 }
 

@@ -234,11 +234,18 @@ impl Shared {
             testbed: text("testbed"),
             workload: text("workload"),
             measure: text("measure"),
+            tenant: text("tenant"),
             newest: 200,
         };
         let (place, store) = self.store(query.get("store").unwrap_or("0"))?;
-        match history::load(&store, &asked, &mut |_, _| {}) {
+        // Of several tenants of a scenario the form asks for one.
+        match history::load_each(&store, &asked, &mut |_, _| {}) {
+            Ok(found) if found.len() > 1 => {
+                let names = found.into_iter().filter_map(|one| one.tenant).collect::<Vec<_>>().join(", ");
+                form(Some(format!("the scenarios have several tenants: {names}; name one")))
+            }
             Ok(found) => {
+                let Some(found) = found.into_iter().next() else { return form(None) };
                 let link = |run| Some(format!("/run/{place}/{run}"));
                 Ok(SiteResponse::html(history::page(&found, &link, Some(&frame))?))
             }

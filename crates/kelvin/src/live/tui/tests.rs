@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use kelvin_diagnose::{Context, Effect, EffectBasis, EvidenceLine, Finding, Severity};
 use kelvin_measure::event::{
-    Arrivals, ErrorCount, Event, KindCounts, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole,
+    Arrivals, ErrorCount, Event, KindCounts, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Step,
+    StepKind,
 };
 use kelvin_measure::observation::{
     DatabaseDirectory, Metric, Observation, Observer, Occurrence, Reading, StatementTotals,
@@ -260,6 +261,45 @@ fn each_of_several_sources_has_a_lane() {
     model.tick(Duration::from_secs(10));
     assert_eq!(model.load.headline, (0..10).map(|at| 300 + 60 * at).sum::<u64>() + 800);
     insta::assert_snapshot!(picture(&model, 80, 24, ViewOptions::default()));
+}
+
+/// A tenant that began first and has New-Orders rolled back, and one that reads for a part of the time.
+#[test]
+fn tenants_have_their_own_figures_and_no_sum() {
+    let of = ["oltp: New-Order", "oltp: Payment", "dss: read"].map(|name| Series::transaction(name, true));
+    let mut model = begun(of.into(), Some(1));
+    (model.about.workload, model.about.target) = ("scenario".into(), "oltp: postgres, dss: file".into());
+    model.about.per = RatePeriod::Second;
+    for (id, name) in [(1, "oltp"), (2, "dss")] {
+        let source = Source { tenant: Some(name.into()), ..Source::default() };
+        model.event(SourceId::LOCAL, &Event::Source { id: SourceId(id), source });
+    }
+    model.event(SourceId::LOCAL, &phase(Phase::Connect, 0, 0, None));
+    model.event(SourceId::LOCAL, &phase(Phase::Measure, 0, 0, Some(20)));
+    let step = |at: u64, kind, name: &str, text: &str| {
+        let (tenants, text) = (vec![name.into()], text.into());
+        Event::Step(Step { point: 0, number: 1, at: at * SECOND, kind, tenants, text, annotated: true })
+    };
+    model.event(SourceId::LOCAL, &step(0, StepKind::Start, "oltp", "start oltp"));
+    for at in 0..10 {
+        if at == 4 {
+            model.event(SourceId::LOCAL, &step(4, StepKind::Start, "dss", "start dss"));
+        }
+        let rolled_back = KindCounts { rolled_back: 1, ..counts(39, 900) };
+        let oltp = vec![rolled_back, counts(50, 900), counts(0, 1)];
+        model.event(SourceId(1), &second(0, at, LoadPart::Measured, oltp));
+        if (4..8).contains(&at) {
+            let dss = vec![counts(0, 1), counts(0, 1), counts(7000, 90)];
+            model.event(SourceId(2), &second(0, at, LoadPart::Measured, dss));
+        }
+        if at == 8 {
+            model.event(SourceId::LOCAL, &step(8, StepKind::Stop, "dss", "stop dss"));
+        }
+    }
+    model.tick(Duration::from_secs(10));
+    let picture = picture(&model, 80, 24, ViewOptions::default());
+    assert!(picture.contains("oltp 90/s mean, dss 7,000/s mean") && picture.contains("stopped"), "{picture}");
+    insta::assert_snapshot!(picture);
 }
 
 /// An open loop on SQLite: no sessions, nothing seen of the host but why not.

@@ -14,7 +14,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::model::{CLASSES, Model, NAMES, RECENT};
+use super::model::{CLASSES, Lane, Model, NAMES, RECENT};
 use formatting::{line, wrap};
 pub(super) use palette::Palette;
 
@@ -23,6 +23,9 @@ const NEEDS: (u16, u16) = (80, 24);
 
 /// From here on there is room for what a small terminal leaves out.
 const WIDE: u16 = 140;
+
+/// Tenants of a scenario that the header names.
+const TENANTS: usize = 3;
 
 /// What the keys have asked of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,7 +56,9 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
     let body = panels::sources(buffer, body, model, ink);
     let wide = body.width >= WIDE;
     // Shares of the width in per cent, and panels.
-    let load: &[(u16, Panel)] = if wide {
+    let load: &[(u16, Panel)] = if model.has_tenants() {
+        &[(100, ("tenants", panels::tenants))]
+    } else if wide {
         &[
             (43, ("throughput", panels::throughput)),
             (40, ("latency over time", panels::latency_over_time)),
@@ -81,7 +86,8 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
     // Charts gain from height, tables soon have all of their lines.
     let height = u32::from(body.height);
     let cut = |share: u32| (height * share / 100) as u16;
-    let edges = [0, cut(29), cut(53), cut(77), body.height];
+    let shares = if model.has_tenants() { [40, 60, 80] } else { [29, 53, 77] };
+    let edges = [0, cut(shares[0]), cut(shares[1]), cut(shares[2]), body.height];
     for (band, panels) in [load, causes, detail, words].into_iter().enumerate() {
         let (from, to) = (edges[band], edges[band + 1]);
         let area = Rect { y: body.y + from, height: to - from, ..body };
@@ -108,6 +114,7 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
 fn title_of(title: &str, model: &Model, wide: bool) -> String {
     match title {
         "throughput" => format!("throughput: {} by second", model.about.headline),
+        "tenants" => "tenants: transactions and I/Os per second, each on its own scale".into(),
         "latency" if model.load.is_open() => "response time".into(),
         "latency" => model.labels().time.into(),
         "latency over time" if model.load.is_open() => "response time by second".into(),
@@ -197,13 +204,18 @@ fn figures(model: &Model) -> String {
     }
     let load = &model.load;
     let rate = |rate: Option<f64>| rate.map_or("–".into(), |rate| whole(rate as u64));
-    let mut parts = vec![format!(
-        "{} {} now  {} mean",
-        model.about.headline,
-        rate(model.pace(load.now, 1.0)),
-        rate(model.pace(load.headline, load.seconds))
-    )];
-    if let Some(arrivals) = &load.arrivals {
+    let mut parts = if model.has_tenants() {
+        let lanes = model.lanes.loaded();
+        let mean = |lane: &Lane| rate(model.pace(lane.headline, model.seconds_of(lane)));
+        let each = lanes.iter().map(|(name, lane, _)| format!("{name} {}/s mean", mean(lane)));
+        vec![kelvin_measure::text::few(each, TENANTS)]
+    } else {
+        let (now, mean) = (model.pace(load.now, 1.0), model.pace(load.headline, load.seconds));
+        vec![format!("{} {} now  {} mean", model.about.headline, rate(now), rate(mean))]
+    };
+    // The arrivals of several tenants have no common schedule.
+    if !model.has_tenants()
+        && let Some(arrivals) = &load.arrivals {
         let waiting = whole(arrivals.waiting.unwrap_or(0));
         let mut queue = format!("{} due per second, {waiting} waiting", whole(arrivals.due));
         if arrivals.refused > 0 {

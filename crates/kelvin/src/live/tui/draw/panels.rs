@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::super::model::{CLASSES, Column, LaneState, Model, NAMES, RECENT, Timeline};
+use super::super::model::{CLASSES, Column, Lane, LaneState, Model, NAMES, RECENT, Timeline};
 use super::charts::{self, round_up};
 use super::formatting::{self, figure, latency, line};
 use super::palette::Palette;
@@ -47,11 +47,12 @@ pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pa
     line(buffer, Rect { width: LABELS - 1, ..area }, area.height - 1, " marks", ink.faint());
 }
 
-/// A lane for each of several sources of load. Returns what is left of the area: all of it with one source.
+/// A lane for each of several sources of load. Returns what is left of the area: all of it with one source, and with tenants,
+/// which have a panel.
 pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) -> Rect {
     let mut lanes = model.lanes.loaded();
     let rows = lanes.len().min(usize::from(area.height / 4));
-    if rows == 0 {
+    if rows == 0 || model.has_tenants() {
         return area;
     }
     // A terminal with too few rows shows those that do most.
@@ -60,22 +61,50 @@ pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
     let more = if hidden > 0 { format!(", {hidden} more not shown") } else { String::new() };
     let own = Rect { height: rows as u16 + 2, ..area };
     titled(buffer, own, &format!("sources: {} by second{more}", model.about.headline), ink);
-    let head = format!("{:<22}{:>9}{:>9}{:>11}{:>8}", "source", "now", "mean", "p95", "errors");
-    line(buffer, own, 1, &head, ink.faint());
+    let below = Rect { y: own.y + 1, height: own.height - 1, ..own };
+    draw_lanes(buffer, below, ("source", &lanes[..rows]), model, ink);
+    Rect { y: own.bottom(), height: area.height - own.height, ..area }
+}
+
+/// The tenants of a scenario, a lane for each.
+pub(super) fn tenants(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
+    let lanes = model.lanes.loaded();
+    // Below the head, and of more tenants than fit there is a line.
+    let room = usize::from(area.height.saturating_sub(1));
+    let rows = if lanes.len() > room { room.saturating_sub(1) } else { lanes.len() };
+    draw_lanes(buffer, area, ("tenant", &lanes[..rows]), model, ink);
+    if rows < lanes.len() {
+        let more = format!("{} more not shown", lanes.len() - rows);
+        line(buffer, area, area.height.saturating_sub(1), &more, ink.faint());
+    }
+}
+
+/// A head and a row for each lane.
+fn draw_lanes(
+    buffer: &mut Buffer,
+    own: Rect,
+    (noun, lanes): (&str, &[(String, &Lane, &Timeline)]),
+    model: &Model,
+    ink: Palette,
+) {
+    let head = format!("{noun:<22}{:>9}{:>9}{:>11}{:>8}", "now", "mean", "p95", "errors");
+    line(buffer, own, 0, &head, ink.faint());
     let plot = charts::plot(own, head.len() as u16 + 2);
     let seconds: Vec<u64> = model.timeline.last(usize::from(plot.width)).map(|(second, _)| second).collect();
     let count = |timeline: &Timeline, second| timeline.get(second).map_or(0, |column| column.headline);
-    let each =
-        lanes.iter().flat_map(|(_, _, timeline)| seconds.iter().map(|second| count(timeline, *second)));
-    let most = each.max().unwrap_or(0).max(1);
-    for (row, (name, lane, timeline)) in (2..).zip(lanes.iter().take(rows)) {
+    let highest = |timeline: &Timeline| seconds.iter().map(|second| count(timeline, *second)).max();
+    let most = lanes.iter().filter_map(|(_, _, timeline)| highest(timeline)).max().unwrap_or(0);
+    for (row, (name, lane, timeline)) in (1..).zip(lanes) {
+        // What tenants do has no common scale.
+        let most = if model.has_tenants() { highest(timeline).unwrap_or(0) } else { most }.max(1);
         let pace = |count, seconds| model.pace(count, seconds).map_or("–".into(), short);
         let now = match lane.state(model.load.newest()) {
             LaneState::Starting => "–".into(),
             LaneState::Running(count) => pace(count, 1.0),
             LaneState::Silent => "silent".into(),
+            LaneState::Stopped => "stopped".into(),
         };
-        let mean = pace(lane.headline, model.load.seconds);
+        let mean = pace(lane.headline, model.seconds_of(lane));
         let shown: String = name.chars().take(21).collect();
         let p95 = latency(lane.p95());
         let text = format!("{shown:<22}{now:>9}{mean:>9}{p95:>11}{:>8}", short(lane.errors as f64));
@@ -85,7 +114,6 @@ pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
             charts::bar(buffer, strip, x, count(timeline, *second) as f64 / most as f64, ink.load());
         }
     }
-    Rect { y: own.bottom(), height: area.height - own.height, ..area }
 }
 
 /// The percentiles of the last seconds and of the window.

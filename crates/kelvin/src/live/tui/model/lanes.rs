@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::{LoadPart, Second, SeriesRole};
-use kelvin_measure::{Histogram, Nanos, Source, SourceId};
+use kelvin_measure::event::{LoadPart, Second, SeriesRole, Step, StepKind};
+use kelvin_measure::{Histogram, Nanos, SECOND, Source, SourceId};
 
 use super::{Load, Timeline};
 
@@ -18,6 +18,12 @@ pub(crate) struct Lane {
     pub(crate) errors: u64,
     latency: Histogram,
     newest: Option<i64>,
+    /// Of a tenant: since when its load is on, since the window opened; none while it is not.
+    on_since: Option<Nanos>,
+    /// For how long it was on before.
+    on_before: Nanos,
+    /// Whether a step has begun or ended it.
+    has_turns: bool,
 }
 
 /// What a source does at the moment.
@@ -29,15 +35,34 @@ pub(crate) enum LaneState {
     Running(u64),
     /// Others are more than a second ahead of its newest one.
     Silent,
+    /// Its load has ended.
+    Stopped,
 }
 
 impl Lane {
     /// What it does when the newest second of all is `newest`. Sources send a second one after another, so one may be behind.
     pub(crate) fn state(&self, newest: Option<i64>) -> LaneState {
         match (self.newest, newest) {
+            _ if self.has_turns && self.on_since.is_none() => LaneState::Stopped,
             (None, _) => LaneState::Starting,
             (Some(of_lane), Some(newest)) if of_lane + 1 < newest => LaneState::Silent,
             (Some(_), _) => LaneState::Running(self.now),
+        }
+    }
+
+    /// For how many seconds a tenant's load was on when the newest second of all is `newest`.
+    pub(crate) fn seconds_on(&self, newest: Option<i64>) -> f64 {
+        let now = newest.map_or(0, |newest| u64::try_from(newest + 1).unwrap_or(0) * SECOND);
+        let on = self.on_since.map_or(0, |since| now.saturating_sub(since));
+        (self.on_before + on) as f64 / SECOND as f64
+    }
+
+    fn step(&mut self, kind: StepKind, at: Nanos) {
+        self.has_turns = true;
+        if kind == StepKind::Start {
+            self.on_since.get_or_insert(at);
+        } else if let Some(since) = self.on_since.take() {
+            self.on_before += at.saturating_sub(since);
         }
     }
 
@@ -64,17 +89,34 @@ impl Lanes {
         self.lanes.values_mut().for_each(|(lane, _)| *lane = Lane::default());
     }
 
+    /// The loads of tenants begin or end.
+    pub(super) fn step(&mut self, step: &Step) {
+        if !matches!(step.kind, StepKind::Start | StepKind::Stop) {
+            return;
+        }
+        let named = |source: &Source| source.tenant.as_ref().is_some_and(|name| step.tenants.contains(name));
+        for (id, _) in self.declared.iter().filter(|(_, source)| named(source)) {
+            self.lanes.entry(*id).or_default().0.step(step.kind, step.at);
+        }
+    }
+
     fn of(&mut self, source: SourceId) -> Option<&mut (Lane, Timeline)> {
         (!self.declared.is_empty()).then(|| self.lanes.entry(source).or_default())
     }
 
     /// A second of a source, which the sum of all has already, at its place on the run's clock.
     pub(super) fn second(&mut self, source: SourceId, second: &Second, sum: &Load, at: Option<Nanos>) {
+        // Of a tenant all that it did, as its report has it.
+        let is_tenant = self.declared.get(&source).is_some_and(|source| source.tenant.is_some());
         let Some((lane, timeline)) = self.of(source) else { return };
         let mut headline = 0;
         for (series, counts) in sum.series.iter().zip(&second.kinds) {
             let counted = series.role == SeriesRole::Transaction && series.headline;
-            headline += if counted { counts.committed } else { 0 };
+            headline += match counted {
+                true if is_tenant => counts.good(),
+                true => counts.committed,
+                false => 0,
+            };
             if sum.shows(series.role) && series.role.counts_in(second.part) {
                 lane.latency.add(&counts.latency);
             }
@@ -103,12 +145,13 @@ impl Lanes {
         }
     }
 
-    /// The lanes with their names; none where there is one.
+    /// The lanes with their names; none where there is one, and it is no tenant.
     pub(crate) fn loaded(&self) -> Vec<(String, &Lane, &Timeline)> {
         let name = |id: SourceId| self.declared.get(&id).cloned().unwrap_or_default().describe(id);
         let loaded =
             self.lanes.iter().filter(|(_, (lane, timeline))| !timeline.is_empty() || lane.errors > 0);
         let lanes: Vec<_> = loaded.map(|(id, (lane, timeline))| (name(*id), lane, timeline)).collect();
-        if lanes.len() > 1 { lanes } else { Vec::new() }
+        let is_tenant = self.declared.values().any(|source| source.tenant.is_some());
+        if lanes.len() > 1 || is_tenant { lanes } else { Vec::new() }
     }
 }

@@ -16,7 +16,7 @@ use kelvin_measure::observation::{Observation, Occurrence};
 use kelvin_measure::{Nanos, SourceId, event::LoadPart};
 
 pub(super) use host::Host;
-pub(super) use lanes::{LaneState, Lanes};
+pub(super) use lanes::{Lane, LaneState, Lanes};
 pub(super) use load::{Load, RECENT};
 pub(super) use sessions::{CLASSES, NAMES, Sessions};
 pub(super) use timeline::{Column, MODES, Timeline};
@@ -112,6 +112,11 @@ impl Model {
         self.about.workload == labels::IO
     }
 
+    /// Whether it is a scenario, whose tenants' loads have no common sum.
+    pub(super) fn has_tenants(&self) -> bool {
+        self.about.workload == labels::SCENARIO
+    }
+
     /// The load is about to start.
     pub(super) fn begin(&mut self, context: &Context, points: Option<usize>) {
         self.about = ViewHeader {
@@ -179,7 +184,12 @@ impl Model {
             }
             Event::Source { id, source } => self.lanes.declare(*id, source),
             Event::Note { text, .. } => self.say(text),
-            Event::Step(step) if step.annotated => self.say(&step.line()),
+            Event::Step(step) => {
+                self.lanes.step(step);
+                if step.annotated {
+                    self.say(&step.line());
+                }
+            }
             Event::Check { line, .. } => {
                 self.checked.0 += 1;
                 if line.fails() {
@@ -293,6 +303,11 @@ impl Model {
     /// Headline transactions in their own time, of a count over some seconds.
     pub(super) fn pace(&self, count: u64, seconds: f64) -> Option<f64> {
         (seconds > 0.0).then(|| count as f64 * self.about.per.seconds() / seconds)
+    }
+
+    /// The seconds that the mean of a lane is over: of a tenant those in which its load was on.
+    pub(super) fn seconds_of(&self, lane: &Lane) -> f64 {
+        if self.has_tenants() { lane.seconds_on(self.load.newest()) } else { self.load.seconds }
     }
 
     /// What marks a second on the charts' axis: a point that began, else a checkpoint, else a vacuum.

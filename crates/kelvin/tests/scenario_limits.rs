@@ -289,7 +289,10 @@ fn three_servers_are_tenants_and_the_limits_of_mariadb_hold() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report = place.report("last");
     let notes = report["notes"].to_string();
-    assert!(notes.contains("maria: its server at most 0.25 CPUs, 20 MiB/s read, 200 writes/s on "), "{notes}");
+    assert!(
+        notes.contains("maria: its server at most 0.25 CPUs, 20 MiB/s read, 200 writes/s on "),
+        "{notes}"
+    );
     for name in ["one", "two", "maria"] {
         assert!(seconds(&report, name).1 > 0, "{name}");
     }

@@ -31,7 +31,8 @@ const STRETCHES: &str = "SELECT source_id, sum((body ->> 'to') - (body ->> 'from
 const COUNTS: &str = "SELECT source_id, sum(committed + rolled_back) FROM second WHERE run = ?1 AND part = 1 AND kind IN \
                       (SELECT kind FROM series WHERE run = ?1 AND role = 'transaction') GROUP BY source_id";
 
-const LAST: &str = "SELECT source_id, max(second) + 1 FROM second WHERE run = ?1 AND part = 1 GROUP BY source_id";
+const LAST: &str =
+    "SELECT source_id, max(second) + 1 FROM second WHERE run = ?1 AND part = 1 GROUP BY source_id";
 
 impl Store {
     /// The tenants of a run of a scenario, in the order of their sources; `points` of the run are known.
@@ -52,10 +53,15 @@ impl Store {
         Ok(names.into_iter().map(tenant).collect())
     }
 
-    fn by_source<T: rusqlite::types::FromSql>(&self, sql: &str, run: &RunSummary) -> Result<BTreeMap<i64, T>> {
+    fn by_source<T: rusqlite::types::FromSql>(
+        &self,
+        sql: &str,
+        run: &RunSummary,
+    ) -> Result<BTreeMap<i64, T>> {
         let to = |e| Error::sqlite(self.path(), e);
         let mut statement = self.connection().prepare_cached(sql).map_err(to)?;
-        let rows = statement.query_map(params![run.id.0], |row| Ok((row.get(0)?, row.get(1)?))).map_err(to)?;
+        let rows =
+            statement.query_map(params![run.id.0], |row| Ok((row.get(0)?, row.get(1)?))).map_err(to)?;
         rows.collect::<rusqlite::Result<_>>().map_err(to)
     }
 }

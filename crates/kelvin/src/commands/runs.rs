@@ -91,7 +91,8 @@ impl Document for Listed {
     }
 
     fn table(&self) -> Result<Table> {
-        let mut table = Table::new("run,started,workload,users,result,unit,state,failed,red,label,target,tenant");
+        let mut table =
+            Table::new("run,started,workload,users,result,unit,state,failed,red,label,target,tenant");
         for run in &self.runs {
             let best = run.best();
             let row = |tenant: &str, result: Option<f64>, unit: &str| {
@@ -306,11 +307,16 @@ mod tests {
         io.headline_per = kelvin_measure::event::RatePeriod::Second;
         io.points = vec![phase(0, 500.0), phase(1, 217_639.0)];
         let mut scenario = run(6, false);
-        (scenario.workload, scenario.target) = ("scenario".into(), "oltp: postgres://db/w4, dss: /data/f".into());
+        (scenario.workload, scenario.target) =
+            ("scenario".into(), "oltp: postgres://db/w4, dss: /data/f".into());
         let tenant = |name: &str, per_second| TenantSummary { name: name.into(), per_second };
-        scenario.tenants = vec![tenant("oltp", Some(99.94)), tenant("dss", Some(217_639.0)), tenant("idle", None)];
+        scenario.tenants =
+            vec![tenant("oltp", Some(99.94)), tenant("dss", Some(217_639.0)), tenant("idle", None)];
         let line = serde_json::to_value(Line { run: &scenario, red: None }).unwrap();
-        assert_eq!((&line["tenants"][0]["per_second"], &line["points"]), (&99.94.into(), &serde_json::json!([])));
+        assert_eq!(
+            (&line["tenants"][0]["per_second"], &line["points"]),
+            (&serde_json::json!(99.94), &serde_json::json!([]))
+        );
         let rows = Listed { runs: vec![scenario.clone()], ..Listed::default() }.table().unwrap().rows;
         let each: Vec<[&str; 3]> = rows.iter().map(|row| [&*row[11], &*row[4], &*row[5]]).collect();
         assert_eq!(

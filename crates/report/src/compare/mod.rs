@@ -211,7 +211,8 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     }
     let common = !points.is_empty();
     // A tenant that did nothing is a result.
-    let has_ratio = |p: &ComparedPoint| p.figures.iter().any(|f| f.name == first.headline && f.ratio.is_some());
+    let has_ratio =
+        |p: &ComparedPoint| p.figures.iter().any(|f| f.name == first.headline && f.ratio.is_some());
     points.retain(|point| point.tenant.is_some() || has_ratio(point));
     warnings.extend(uncompared.iter().map(UncomparedTenant::describe));
     if points.is_empty() && common {
@@ -363,7 +364,7 @@ fn compared(
 fn of<'a>(side: &Side<'a>, by_users: bool, wanted: &Load) -> Vec<Point<'a>> {
     let mut found = Vec::new();
     for run in &side.runs {
-        let place = loads(&run.report, by_users).iter().position(|load| load == *wanted);
+        let place = loads(&run.report, by_users).iter().position(|load| load == wanted);
         let point: Option<&'a PointReport> = place.and_then(|place| run.report.points.get(place));
         if let Some(point) = point {
             let key = run.key.get(&point.point).map_or(&[][..], Vec::as_slice);

@@ -211,9 +211,8 @@ pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: boo
         format!("no counted run in the {which} {}: {}", side.name, side.notes.join("; "))
     };
     let words = empty.map(why).collect::<Vec<_>>().join("; ");
-    let row = |limit: &Limit| {
-        Row::without_values(limit, "every load".into(), GateResult::Void, words.clone())
-    };
+    let row =
+        |limit: &Limit| Row::without_values(limit, "every load".into(), GateResult::Void, words.clone());
     let numbers = |side: &Side<'_>| side.runs.iter().map(|run| run.report.run).collect();
     Gate {
         base: base.name.clone(),

@@ -68,7 +68,9 @@ pub fn load_each(
         found.push(load(store, &asked, &mut |read, of| progress(index * of + read, all * of))?);
     }
     if found.is_empty() {
-        return Err(Error::Compare(format!("the scenarios on branch {branch} have no tenant that did anything")));
+        return Err(Error::Compare(format!(
+            "the scenarios on branch {branch} have no tenant that did anything"
+        )));
     }
     Ok(found)
 }
@@ -175,11 +177,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
 }
 
 /// The key figures of a run, or of the tenant that is asked for; none where a run does not have it.
-fn figures_of(
-    run: &StoredRun,
-    evidence: &Evidence,
-    asked: &HistoryQuery,
-) -> Result<Option<Vec<KeyFigure>>> {
+fn figures_of(run: &StoredRun, evidence: &Evidence, asked: &HistoryQuery) -> Result<Option<Vec<KeyFigure>>> {
     let (point, metrics) = (run.best_point().unwrap_or(0), metric(asked));
     let Some(tenant) = &asked.tenant else {
         return Ok(Some(kelvin_diagnose::key_figures(run, evidence, point, &metrics)?));

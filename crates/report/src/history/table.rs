@@ -6,8 +6,9 @@ use crate::table::{Table, number};
 
 /// The entries in the order of time, with the change of the level that begins at them.
 pub fn table(history: &History) -> Table {
-    let mut table =
-        Table::new("runs,started,label,measure,unit,value,at_least,lowest,highest,change_ratio,change_p,tenant");
+    let mut table = Table::new(
+        "runs,started,label,measure,unit,value,at_least,lowest,highest,change_ratio,change_p,tenant",
+    );
     for (index, entry) in history.entries.iter().enumerate() {
         let change = history.changes.iter().find(|change| change.index == index);
         table.rows.push(vec![

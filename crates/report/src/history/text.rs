@@ -22,7 +22,9 @@ pub fn render(history: &History, options: Options) -> String {
     let title = format!(
         "{} of {} on branch {}, testbed {}",
         history.title(),
-        history.workload, history.branch, history.testbed
+        history.workload,
+        history.branch,
+        history.testbed
     );
     lines(BOLD, wrap_lines("", &title));
     lines(BOLD, wrap_lines("", &verdict(history)));

@@ -54,8 +54,7 @@ pub fn stored_with(path: &Path, more: u64, dss: &str) -> RunReport {
         .unwrap();
     let mut say = |source: SourceId, event: Event| writer.event_from(source, &event).unwrap();
     let local = SourceId::LOCAL;
-    for (id, name, database) in
-        [(OLTP, "oltp", Some("postgres://joe@localhost:5432/tpcc")), (DSS, dss, None)]
+    for (id, name, database) in [(OLTP, "oltp", Some("postgres://joe@localhost:5432/tpcc")), (DSS, dss, None)]
     {
         let source =
             Source { tenant: Some(name.into()), database: database.map(Into::into), ..Source::default() };

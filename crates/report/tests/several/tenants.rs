@@ -66,10 +66,8 @@ fn lists_and_histories_have_the_figures_of_the_report() {
     let listed: Vec<(&str, Option<f64>)> =
         summary.tenants.iter().map(|tenant| (tenant.name.as_str(), tenant.per_second)).collect();
     let sources = &report.points[0].sources;
-    let reported: Vec<(&str, Option<f64>)> = sources
-        .iter()
-        .map(|one| (one.name.as_str(), one.throughput.transactions_per_second))
-        .collect();
+    let reported: Vec<(&str, Option<f64>)> =
+        sources.iter().map(|one| (one.name.as_str(), one.throughput.transactions_per_second)).collect();
     assert_eq!(listed, reported);
     assert_eq!(listed[1], ("dss", Some(4000.0)), "while its load was on");
 

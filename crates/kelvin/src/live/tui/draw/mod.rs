@@ -215,7 +215,8 @@ fn figures(model: &Model) -> String {
     };
     // The arrivals of several tenants have no common schedule.
     if !model.has_tenants()
-        && let Some(arrivals) = &load.arrivals {
+        && let Some(arrivals) = &load.arrivals
+    {
         let waiting = whole(arrivals.waiting.unwrap_or(0));
         let mut queue = format!("{} due per second, {waiting} waiting", whole(arrivals.due));
         if arrivals.refused > 0 {

@@ -112,11 +112,9 @@ impl Lanes {
         let mut headline = 0;
         for (series, counts) in sum.series.iter().zip(&second.kinds) {
             let counted = series.role == SeriesRole::Transaction && series.headline;
-            headline += match counted {
-                true if is_tenant => counts.good(),
-                true => counts.committed,
-                false => 0,
-            };
+            if counted {
+                headline += if is_tenant { counts.good() } else { counts.committed };
+            }
             if sum.shows(series.role) && series.role.counts_in(second.part) {
                 lane.latency.add(&counts.latency);
             }

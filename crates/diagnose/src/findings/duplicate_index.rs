@@ -5,13 +5,25 @@ use super::useless_indexes::{useless, written};
 use kelvin_measure::text;
 
 use crate::noise::WANTED;
-use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use crate::verdict::time::model;
+use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "duplicate-index",
     question: "Are there several indexes with the same columns?",
     find,
 };
+
+/// Share of the transactions' time in what writing consists of, at the point with the most: the CPU, the log and the data files.
+/// None where the sessions were not sampled.
+fn working(evidence: &Evidence) -> Option<f64> {
+    const OF_WRITES: [Class; 4] = [Class::Cpu, Class::Log, Class::DataReads, Class::DataWrites];
+    let of_point = |point| {
+        let model = model(evidence, point)?;
+        Some(OF_WRITES.iter().filter_map(|class| model.share(*class)).map(|share| share.share).sum::<f64>())
+    };
+    evidence.points().filter_map(of_point).max_by(f64::total_cmp)
+}
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     let found: Vec<_> = useless(evidence).into_iter().filter(|one| one.twin.is_some()).collect();
@@ -23,10 +35,16 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         "share of the row versions and index entries that the load wrote",
         text::percent(share),
     )];
+    let working = working(evidence);
+    facts.extend(working.map(|working| {
+        EvidenceLine::new("transaction time on the CPU, in the log and in data files", text::percent(working))
+    }));
+    // As large as if all that time were spent on writing.
+    let cost = working.map(|working| working * share);
     facts.extend(found.iter().take(10).map(|one| EvidenceLine::new(&one.index.name, one.reason())));
     vec![Finding {
         id: ABOUT.id,
-        severity: if share >= WANTED { Severity::Red } else { Severity::Amber },
+        severity: if cost.is_some_and(|cost| cost >= WANTED) { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
             "The index {} has the same columns as {}{more}: each write of such a row is made twice",
@@ -34,11 +52,12 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
             first.twin.unwrap_or_default()
         ),
         evidence: facts,
-        effect: Effect::unknown("what a write spends on one index is not measured"),
+        effect: Effect::up_to_or(cost, EffectBasis::TransactionTime, "what the sessions spent their time on was not sampled"),
         below_precision: false,
         threshold: "two indexes of one table with the same method, columns, options and condition, of which \
-            the second enforces no constraint, and 1000 entries or more were written into it; red if 10 % of all \
-            row versions and index entries that the load wrote are in such indexes"
+            the second enforces no constraint, and 1000 entries or more were written into it; red if the share of all row versions and \
+            index entries that the load wrote into such indexes, of the transactions' time on the CPU, in the log and in data files, \
+            is 10 % of all of their time or more"
             .into(),
         next:
             "Drop the second one; `kelvin advise` has the statements, and --prove measures what that saves."
@@ -48,7 +67,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::useless_indexes::tests::load;
+    use super::super::useless_indexes::tests::{load, load_at};
     use super::*;
 
     #[test]
@@ -61,6 +80,10 @@ mod tests {
         let others = columns.iter().map(|column| (column.as_str(), column.as_str(), false, 1));
         let many: Vec<_> = two.into_iter().chain(others).collect();
         assert_eq!(find(&load(&many, 5000))[0].severity, Severity::Amber);
+        // A third of a fifth of the time: what waits for rows is not made longer by an index.
+        let waiting = find(&load_at(&two, 5000, 16.0));
+        assert_eq!(waiting[0].severity, Severity::Amber);
+        assert!(waiting[0].effect.high().is_some_and(|high| high < 0.1), "{:?}", waiting[0].effect);
         assert!(found[0].title.contains("public.a has the same columns as public.pk"), "{}", found[0].title);
         assert!(find(&load(&[("a", "s_i_id", false, 0), ("b", "s_w_id", false, 0)], 5000)).is_empty());
     }

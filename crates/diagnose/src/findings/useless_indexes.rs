@@ -149,6 +149,11 @@ pub(super) mod tests {
 
     /// A table with these indexes, of which each has a name, columns, whether it enforces something, and scans during the load.
     pub(crate) fn load(indexes: &[(&str, &str, bool, u64)], inserted: u64) -> Evidence {
+        load_at(indexes, inserted, 0.0)
+    }
+
+    /// The same with sessions that wait for rows, beside four on the CPU.
+    pub(crate) fn load_at(indexes: &[(&str, &str, bool, u64)], inserted: u64, waiting: f64) -> Evidence {
         let writes =
             |inserted| Some(TableWrites { inserted, updated: 0, updated_in_page: 0, fillfactor: 100 });
         let of = |after: bool| {
@@ -164,7 +169,10 @@ pub(super) mod tests {
             });
             std::iter::once(stock).chain(each).collect::<Vec<_>>()
         };
+        let sessions =
+            [("client backend", "CPU", "", 4.0), ("client backend", "Lock", "transactionid", waiting)];
         Staged::new()
+            .sessions(&sessions, &[])
             .relations(CaptureTime::Before, of(false), 1 << 30)
             .relations(CaptureTime::After, of(true), 1 << 30)
             .done()

@@ -35,7 +35,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }
     Some(Finding {
         id: ABOUT.id,
-        severity: Severity::Amber,
+        severity: Severity::Note,
         point: Some(point.point),
         title: format!("Up to {} of the WAL were full-page images", text::percent(share)),
         evidence: vec![
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn most_of_the_wal_matters_where_the_log_does() {
         let one = found(750.0, 4.0).unwrap();
-        assert_eq!(one.severity, Severity::Amber);
+        assert_eq!(one.severity, Severity::Note);
         assert!(one.title.contains("75 %"), "{}", one.title);
         // Three quarters of half of the time.
         assert!((0.3..0.5).contains(&one.effect.high().unwrap()), "{:?}", one.effect);

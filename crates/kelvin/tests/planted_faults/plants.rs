@@ -153,12 +153,12 @@ pub(crate) fn cpu_hog(processes: i64, after: i64) -> Fault {
 
 /// A client with so many hundredths of a CPU.
 pub(crate) fn throttled_client(hundredths: i64) -> Fault {
+    // Short transactions: with TPROC-C's the client needs less than that.
+    const WORDS: [&str; 6] = ["pgbench", "-S", "-M", "prepared", "--users", "8"];
     let bench = Bench::with(&[]);
     let url = bench.server.url();
     bench.place.expect(0, &["build", "pgbench", "--target", &url, "-s", "5", "-q"]);
     bench.sql("checkpoint");
-    // Short transactions: with TPROC-C's the client needs less than that.
-    const WORDS: [&str; 6] = ["pgbench", "-S", "-M", "prepared", "--users", "8"];
     let run = move |bench: &Bench| {
         let throttle = Throttle::cpu(hundredths as f64 / 100.0);
         bench.run(throttle.around(&bench.command(&WORDS)))

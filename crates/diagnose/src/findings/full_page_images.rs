@@ -7,11 +7,8 @@ use super::FindingDefinition;
 use crate::verdict::time::model;
 use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
-pub(super) const ABOUT: FindingDefinition = FindingDefinition {
-    id: "full-page-images",
-    question: "How much of the WAL was full-page images?",
-    find,
-};
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "full-page-images", question: "How much of the WAL was full-page images?", find };
 
 /// Bytes of an image at most: the block size of nearly every server, less what is unused in the page or compressed.
 const PAGE: f64 = 8192.0;

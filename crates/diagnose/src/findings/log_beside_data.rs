@@ -47,8 +47,11 @@ fn intervals(evidence: &Evidence, point: u32, device: &str) -> Option<Vec<Interv
     let window = evidence.window(point)?;
     let of = |column: &str| format!("host.disk.{device}.{column}");
     let log = evidence.mean_of_first_known(point, metric::LOG_BYTES)?;
-    let written: HashMap<Nanos, f64> =
-        evidence.values_within(&of("wkb_s"), window).into_iter().map(|seen| (seen.to, seen.value * 1024.0)).collect();
+    let written: HashMap<Nanos, f64> = evidence
+        .values_within(&of("wkb_s"), window)
+        .into_iter()
+        .map(|seen| (seen.to, seen.value * 1024.0))
+        .collect();
     let flushes = evidence.by_request(&of("f_await"), &of("f_s"), window);
     let each = flushes.into_iter().filter(|(_, number)| *number > 0.0).filter_map(|(flush, _)| {
         let others = (written.get(&flush.to)? - log).max(0.0);
@@ -77,7 +80,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     }
     let (calm_ms, busy_ms) = (mean(&times(calm)), mean(&times(busy)));
     let saved = (1.0 - calm_ms / mean(&times(&seconds))).max(0.0);
-    let ms = |ms: f64, others: f64| format!("{} ms, {} of other writes", text::number(ms), text::disk_rate(others));
+    let ms = |ms: f64, others: f64| {
+        format!("{} ms, {} of other writes", text::number(ms), text::disk_rate(others))
+    };
     Some(Finding {
         id: ABOUT.id,
         severity: Severity::Amber,
@@ -119,7 +124,10 @@ mod tests {
         let staged = Staged::new()
             .place("data", "vda")
             .place("wal", log_device)
-            .sessions(&[("client backend", "IO", "WALSync", waiting), ("client backend", "CPU", "", 4.0)], &[])
+            .sessions(
+                &[("client backend", "IO", "WALSync", waiting), ("client backend", "CPU", "", 4.0)],
+                &[],
+            )
             .metric(metric::WAL_BYTES, 2e6)
             .metric_by("host.disk.vda.wkb_s", |second| if is_busy(second) { 40_000.0 } else { 4000.0 })
             .metric("host.disk.vda.f_s", 100.0)

@@ -52,7 +52,10 @@ const REMEDIES: [(&str, &str); 8] = [
         "This is the state of transactions: since PostgreSQL 17, raise transaction_buffers; set hint bits with `vacuum` after \
         loading.",
     ),
-    ("parallel", "These are workers of parallel statements: compare with max_parallel_workers_per_gather = 0."),
+    (
+        "parallel",
+        "These are workers of parallel statements: compare with max_parallel_workers_per_gather = 0.",
+    ),
 ];
 
 fn waits_for_latch(group: &WaitGroup) -> bool {
@@ -84,9 +87,9 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let explained = plain(event).starts_with("buffermapping") && buffers_too_small::is_red(evidence, point);
     let latches = named.iter().filter_map(|(event, sessions)| Some((event.as_deref()?, *sessions)));
-    let facts = latches
-        .take(3)
-        .map(|(event, sessions)| EvidenceLine::of_active(format!("sessions waiting for {event}"), sessions, active.sessions()));
+    let facts = latches.take(3).map(|(event, sessions)| {
+        EvidenceLine::of_active(format!("sessions waiting for {event}"), sessions, active.sessions())
+    });
     Some(Finding {
         id: ABOUT.id,
         severity: if share >= LIMIT && waiting >= 1.0 && !explained { Severity::Red } else { Severity::Amber },

@@ -111,11 +111,10 @@ pub(crate) fn autovacuum_in_window(threshold: i64) -> Fault {
 pub(crate) fn fsync_off() -> Fault {
     let bench = Bench::with(&[("fsync", "off")]).build("2");
     // The first WAL files are created here, too, and there is no other wait.
-    Fault::new("fsync-off", bench, |bench| bench.run(bench.tproc_c(&["--ramp-up", "10s"])))
-        .against(|bench| {
-            bench.sql("alter system set fsync = on; select pg_reload_conf()");
-            bench.run(bench.tproc_c(&["--ramp-up", "10s"]))
-        })
+    Fault::new("fsync-off", bench, |bench| bench.run(bench.tproc_c(&["--ramp-up", "10s"]))).against(|bench| {
+        bench.sql("alter system set fsync = on; select pg_reload_conf()");
+        bench.run(bench.tproc_c(&["--ramp-up", "10s"]))
+    })
 }
 
 /// Many users and one warehouse.

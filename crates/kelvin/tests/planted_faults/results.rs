@@ -185,10 +185,13 @@ impl Results {
         let text = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
         let outcomes = text
             .lines()
-            .map(|line| Outcome::from_json(&serde_json::from_str(line).expect("a line of the results is no JSON")))
+            .map(|line| {
+                Outcome::from_json(&serde_json::from_str(line).expect("a line of the results is no JSON"))
+            })
             .collect();
         let git = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
-        let commit = git.map_or_else(|_| String::new(), |git| String::from_utf8_lossy(&git.stdout).trim().into());
+        let commit =
+            git.map_or_else(|_| String::new(), |git| String::from_utf8_lossy(&git.stdout).trim().into());
         Self { file, commit, outcomes }
     }
 
@@ -276,7 +279,10 @@ mod tests {
         assert!(again.has(&planned) && !again.has(&Outcome { seed: 8, ..planned.clone() }));
         assert_eq!(Outcome { commit: String::new(), ..again.outcomes[0].clone() }, right);
         let faults = again.faults();
-        assert_eq!((faults.runs, faults.right, faults.wrong, faults.compared, faults.strong), (2, 1, 1, 2, 1));
+        assert_eq!(
+            (faults.runs, faults.right, faults.wrong, faults.compared, faults.strong),
+            (2, 1, 1, 2, 1)
+        );
         assert_eq!((again.of("healthy").runs, again.of("healthy").right), (1, 1));
         let strength = again.outcomes[0].strength().unwrap();
         assert!((strength.0 + 0.2).abs() < 1e-9 && (strength.1 - 4.0).abs() < 1e-9, "{strength:?}");

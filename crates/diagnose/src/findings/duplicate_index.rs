@@ -1,29 +1,17 @@
 //! Are there several indexes with the same columns?
 
 use super::FindingDefinition;
-use super::useless_indexes::{useless, written};
+use super::useless_indexes::{cost, useless, working, written};
 use kelvin_measure::text;
 
 use crate::noise::WANTED;
-use crate::verdict::time::model;
-use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use crate::{Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "duplicate-index",
     question: "Are there several indexes with the same columns?",
     find,
 };
-
-/// Share of the transactions' time in what writing consists of, at the point with the most: the CPU, the log and the data files.
-/// None where the sessions were not sampled.
-fn working(evidence: &Evidence) -> Option<f64> {
-    const OF_WRITES: [Class; 4] = [Class::Cpu, Class::Log, Class::DataReads, Class::DataWrites];
-    let of_point = |point| {
-        let model = model(evidence, point)?;
-        Some(OF_WRITES.iter().filter_map(|class| model.share(*class)).map(|share| share.share).sum::<f64>())
-    };
-    evidence.points().filter_map(of_point).max_by(f64::total_cmp)
-}
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     let found: Vec<_> = useless(evidence).into_iter().filter(|one| one.twin.is_some()).collect();
@@ -39,12 +27,11 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     facts.extend(working.map(|working| {
         EvidenceLine::new("transaction time on the CPU, in the log and in data files", text::percent(working))
     }));
-    // As large as if all that time were spent on writing.
-    let cost = working.map(|working| working * share);
+    let cost = cost(evidence, entries);
     facts.extend(found.iter().take(10).map(|one| EvidenceLine::new(&one.index.name, one.reason())));
     vec![Finding {
         id: ABOUT.id,
-        severity: if cost.is_some_and(|cost| cost >= WANTED) { Severity::Red } else { Severity::Amber },
+        severity: if cost.high().is_some_and(|high| high >= WANTED) { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
             "The index {} has the same columns as {}{more}: each write of such a row is made twice",
@@ -52,7 +39,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
             first.twin.unwrap_or_default()
         ),
         evidence: facts,
-        effect: Effect::up_to_or(cost, EffectBasis::TransactionTime, "what the sessions spent their time on was not sampled"),
+        effect: cost,
         below_precision: false,
         threshold: "two indexes of one table with the same method, columns, options and condition, of which \
             the second enforces no constraint, and 1000 entries or more were written into it; red if the share of all row versions and \

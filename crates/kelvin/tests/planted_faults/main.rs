@@ -29,7 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelvin_database::Engine;
-use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_diagnose::{Evidence, Finding, Severity, findings_for, verdict};
 use kelvin_store::Store;
 use one_answer::Lists;
@@ -342,8 +342,15 @@ mod machine {
         let words = ["advise", "1", "--try", "work_mem=8MB", "--prove", "try", "--allow-settings", "--yes"];
         let more = ["--duration", "5s", "--ramp-up", "0s"];
         let mut proof = bench.place.command(&[&words[..], &more].concat());
-        let proof = proof.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let changed = || state()[2] == 8 << 20;
+        let mut proof = proof.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // From another database: a session in this one would keep its data from being replaced.
+        let other = Config { database: "postgres".into(), ..bench.server.instance.config() };
+        let changed = || {
+            assert!(proof.try_wait().unwrap().is_none(), "it ended before the setting was changed");
+            let mut session = PostgresEngine::new(other.clone()).connect().unwrap();
+            let size = "select pg_size_bytes(current_setting('work_mem'))";
+            session.query(size).unwrap().int(0, 0).unwrap() == 8 << 20
+        };
         support::wait_until("the setting is changed", Duration::from_mins(3), changed);
         let pid = proof.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());

@@ -7,7 +7,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::packages;
 
-/// Parses the options, and runs them one at a time.
+/// The results of all slices.
+const RESULTS: &str = "target/faults.jsonl";
+
+/// Parses the options, and runs them one at a time. What is in the results is not run again.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     let environment = environment(words)?;
     packages::ensure()?;
@@ -35,19 +38,30 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
 /// The options as the test takes them.
 fn environment(words: &[&str]) -> Result<Vec<(&'static str, String)>> {
     let mut environment = vec![("KELVIN_REQUIRE_SERVERS", "1".to_owned())];
+    let mut results = RESULTS;
     let mut words = words.iter();
     while let Some(&word) = words.next() {
         let name = match word {
             "--draws" => "KELVIN_FAULTS_DRAWS",
             "--healthy" => "KELVIN_FAULTS_HEALTHY",
             "--seed" => "KELVIN_FAULTS_SEED",
+            "--minutes" => "KELVIN_FAULTS_MINUTES",
             "--only" => "KELVIN_FAULTS_ONLY",
+            "--results" => {
+                results = words.next().context("--results needs a file")?;
+                continue;
+            }
+            "--strength" => {
+                environment.push(("KELVIN_FAULTS_STRENGTH", "1".into()));
+                continue;
+            }
             "--accept-noise" => {
                 environment.push(("KELVIN_FAULTS_ACCEPT_NOISE", "1".into()));
                 continue;
             }
             _ => bail!(
-                "there is no option {word}: --draws N, --healthy N, --seed N, --only NAME,…, --accept-noise"
+                "there is no option {word}: --draws N, --healthy N, --seed N, --only NAME,…, --minutes N, --results FILE, \
+                 --strength, --accept-noise"
             ),
         };
         let value = words.next().with_context(|| format!("{word} needs a value"))?;
@@ -56,5 +70,8 @@ fn environment(words: &[&str]) -> Result<Vec<(&'static str, String)>> {
         }
         environment.push((name, (*value).to_owned()));
     }
+    // The test's directory is another one.
+    let results = std::env::current_dir().context("no current directory")?.join(results);
+    environment.push(("KELVIN_FAULTS_RESULTS", results.display().to_string()));
     Ok(environment)
 }

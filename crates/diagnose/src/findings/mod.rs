@@ -24,6 +24,7 @@ mod estimator;
 mod flush_method;
 mod foreign_sessions;
 mod fsync_off;
+mod full_page_images;
 mod held_snapshot;
 mod history_list;
 mod hot_page;
@@ -33,6 +34,7 @@ mod huge_pages_off;
 mod io;
 mod jit_cost;
 mod lock_holder;
+mod log_beside_data;
 mod log_write_latency;
 mod machine_changed;
 mod memory_grants;
@@ -58,6 +60,7 @@ mod ramp_up_too_short;
 mod redo_log_too_small;
 mod scan_without_index;
 mod server_fault;
+mod server_latch;
 mod server_throttled;
 pub(crate) mod setting;
 #[cfg(test)]
@@ -106,6 +109,8 @@ const KNOWN: &[FindingDefinition] = &[
     past_the_knee::ABOUT,
     network_round_trips::ABOUT,
     log_write_latency::ABOUT,
+    log_beside_data::ABOUT,
+    full_page_images::ABOUT,
     machine_changed::ABOUT,
     not_reset::ABOUT,
     server_fault::ABOUT,
@@ -121,6 +126,7 @@ const KNOWN: &[FindingDefinition] = &[
     held_snapshot::ABOUT,
     hot_rows::ABOUT,
     hot_page::ABOUT,
+    server_latch::ABOUT,
     adaptive_hash_latch::ABOUT,
     tempdb_contention::ABOUT,
     worker_threads::ABOUT,

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use kelvin_measure::observation::{CaptureTime, Relation, TableWrites};
 use kelvin_measure::text;
 
-use crate::Evidence;
+use crate::verdict::time::model;
+use crate::{Class, Effect, EffectBasis, Evidence};
 
 /// New entries over the load from which an index costs something worth knowing: below, a report or a check uses it elsewhere.
 const ENTRIES: u64 = 1000;
@@ -86,6 +87,27 @@ pub(crate) fn written(evidence: &Evidence) -> Written {
     sum
 }
 
+/// Share of the transactions' time in what writing consists of, at the point with the most: the CPU, the log and the data files.
+/// None where the sessions were not sampled.
+pub(super) fn working(evidence: &Evidence) -> Option<f64> {
+    const OF_WRITES: [Class; 4] = [Class::Cpu, Class::Log, Class::DataReads, Class::DataWrites];
+    let of_point = |point| {
+        let model = model(evidence, point)?;
+        Some(OF_WRITES.iter().filter_map(|class| model.share(*class)).map(|share| share.share).sum::<f64>())
+    };
+    evidence.points().filter_map(of_point).max_by(f64::total_cmp)
+}
+
+/// The most that entries of indexes cost: as if the transactions had done nothing but write in the time that consists of such work.
+pub(crate) fn cost(evidence: &Evidence, entries: u64) -> Effect {
+    let cost = working(evidence).map(|working| working * written(evidence).share(entries));
+    Effect::up_to_or(
+        cost,
+        EffectBasis::TransactionTime,
+        "what the sessions spent their time on was not sampled",
+    )
+}
+
 /// What makes two indexes the same but for their names: method, columns, options and condition.
 fn shape(index: &Relation) -> Option<(&str, &str)> {
     let definition = index.definition.as_deref()?;
@@ -149,6 +171,11 @@ pub(super) mod tests {
 
     /// A table with these indexes, of which each has a name, columns, whether it enforces something, and scans during the load.
     pub(crate) fn load(indexes: &[(&str, &str, bool, u64)], inserted: u64) -> Evidence {
+        load_at(indexes, inserted, 0.0)
+    }
+
+    /// The same with sessions that wait for rows, beside four on the CPU.
+    pub(crate) fn load_at(indexes: &[(&str, &str, bool, u64)], inserted: u64, waiting: f64) -> Evidence {
         let writes =
             |inserted| Some(TableWrites { inserted, updated: 0, updated_in_page: 0, fillfactor: 100 });
         let of = |after: bool| {
@@ -164,7 +191,10 @@ pub(super) mod tests {
             });
             std::iter::once(stock).chain(each).collect::<Vec<_>>()
         };
+        let sessions =
+            [("client backend", "CPU", "", 4.0), ("client backend", "Lock", "transactionid", waiting)];
         Staged::new()
+            .sessions(&sessions, &[])
             .relations(CaptureTime::Before, of(false), 1 << 30)
             .relations(CaptureTime::After, of(true), 1 << 30)
             .done()

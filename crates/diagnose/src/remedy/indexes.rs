@@ -7,7 +7,7 @@ use kelvin_measure::text;
 
 use super::predicates::of_table;
 use super::{Change, Remedy, Rules, quoted};
-use crate::findings::useless_indexes;
+use crate::findings::useless_indexes::{self, Useless};
 use crate::{Effect, EffectBasis, Evidence};
 
 /// Rows from which an index can help: a smaller table is read as fast as one.
@@ -208,22 +208,42 @@ fn once(definition: &str) -> Option<String> {
     head.starts_with("CREATE ").then(|| format!("{head}IF NOT EXISTS {rest}"))
 }
 
-/// Indexes that cost writes and serve nothing: dropped, and made again by their definition.
+/// Indexes that cost writes and serve nothing: dropped, and made again by their definition. Those that are there twice are one change,
+/// since each adds to the same cost and none needs an answer of its own.
 fn useless(evidence: &Evidence) -> Vec<Remedy> {
-    let made = useless_indexes::useless(evidence).into_iter().filter_map(|one| {
-        let definition = one.index.definition.as_ref()?;
-        Some(Remedy {
-            finding: one.finding(),
-            title: format!("drop the index {}", one.index.name),
-            change: Change::Statements {
-                apply: vec![format!("DROP INDEX IF EXISTS {}", quoted(evidence, &one.index.name))],
-                undo: vec![once(definition)?],
-                control: Vec::new(),
-            },
-            reason: one.reason(),
-            effect: Effect::unknown("what a write spends on one index is not measured"),
-            rules: Rules::Allowed,
-        })
-    });
-    made.collect()
+    let all = useless_indexes::useless(evidence);
+    let (twins, unused): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.twin.is_some());
+    let twins = (!twins.is_empty()).then_some(twins);
+    twins
+        .into_iter()
+        .chain(unused.into_iter().map(|one| vec![one]))
+        .filter_map(|of| drop(evidence, &of))
+        .collect()
+}
+
+/// Drops these.
+fn drop(evidence: &Evidence, indexes: &[&Useless<'_>]) -> Option<Remedy> {
+    let first = indexes.first()?;
+    let undo: Option<Vec<String>> = indexes.iter().map(|one| once(one.index.definition.as_ref()?)).collect();
+    let names: Vec<&str> = indexes.iter().map(|one| one.index.name.as_str()).collect();
+    let title = match names.len() {
+        1 => format!("drop the index {}", first.index.name),
+        several => format!("drop {several} duplicate indexes: {}", names.join(", ")),
+    };
+    let entries = indexes.iter().map(|one| one.entries).sum();
+    Some(Remedy {
+        finding: first.finding(),
+        title,
+        change: Change::Statements {
+            apply: names
+                .iter()
+                .map(|name| format!("DROP INDEX IF EXISTS {}", quoted(evidence, name)))
+                .collect(),
+            undo: undo?,
+            control: Vec::new(),
+        },
+        reason: first.reason(),
+        effect: useless_indexes::cost(evidence, entries),
+        rules: Rules::Allowed,
+    })
 }

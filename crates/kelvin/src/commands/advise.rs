@@ -1,5 +1,6 @@
 //! `kelvin advise`: changes that may help a stored run, by the most that they can gain, and their proofs.
 
+mod hypothetical;
 mod prove;
 mod server;
 
@@ -29,7 +30,8 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
     let settings = args.settings()?;
     if let Some(target) = &args.target {
         let seen = server::watch(target, args.duration, global)?;
-        let changes = remedies(&seen.evidence, &findings_for(&seen.evidence));
+        let mut changes = remedies(&seen.evidence, &findings_for(&seen.evidence));
+        hypothetical::check(&*seen.engine, &seen.evidence, &mut changes)?;
         let advice = Advice::of(None, seen.what, changes, Some(&seen.evidence), args, &settings, &[]);
         document::print(&advice, args.format.format())?;
         return Ok(if seen.interrupted { Code::Interrupted } else { Code::Success });

@@ -1,16 +1,19 @@
 //! `cargo xtask faults`: every fault with parameters drawn at random, so that no threshold fits one case only, and healthy
-//! runs. Each run is printed with its findings, and how often they were right. Fails if that is less often than nine times of ten,
-//! or if a finding is red without its fault.
+//! runs. Each run is printed with its findings and appended to a file; what is in the file is not run again, so that the work can
+//! be done in slices. Fails if less than nine of ten are right, or if a finding is red without its fault.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kelvin_measure::Random;
-use kelvin_stats::proportion::interval;
 
+use super::Found;
 use super::plants::{self, Fault};
+use super::results::{Outcome, Results};
+
+/// Other users of the machine, for whom a run is repeated. Whatever else is red counts, also where the tests would repeat the run.
+const MACHINE: [&str; 2] = ["steal", "noisy-neighbour"];
 
 /// Parameters that are drawn, and their text.
 struct Draw {
@@ -60,134 +63,167 @@ const FAULTS: [Planted; 20] = [
     ("throttled-server", |draw| plants::throttled_server(draw.number("0.# CPUs", 20, 50))),
 ];
 
-/// How often the findings of a fault's runs were right.
-#[derive(Default)]
-struct Tally {
-    runs: u64,
-    right: u64,
-    /// With a red finding that is not the fault's.
-    wrong: u64,
-    /// Attempts, of which some were repeated.
-    attempts: u64,
-    /// Attempts with a red finding about the machine.
-    invalid: u64,
+/// What the caller asks for; `cargo xtask faults` sets it.
+struct Options {
+    draws: u64,
+    healthy: u64,
+    seed: u64,
+    only: Option<String>,
+    /// No run begins after that.
+    end: Option<Instant>,
+    /// Whether each fault is measured against the same load without it.
+    strength: bool,
+    interrupted: Arc<AtomicBool>,
 }
 
-impl Tally {
-    fn row(&self, name: &str) -> String {
-        let (low, high) = interval(self.right, self.runs, 0.95);
-        format!(
-            "{name:<20} {:>3} of {:<3} right ({:>3.0} % to {:>3.0} %), {} with a wrong red finding; {} of {} attempts \
-             on a busy machine",
-            self.right,
-            self.runs,
-            low * 100.0,
-            high * 100.0,
-            self.wrong,
-            self.invalid,
-            self.attempts
-        )
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.runs += other.runs;
-        self.right += other.right;
-        self.wrong += other.wrong;
-        self.attempts += other.attempts;
-        self.invalid += other.invalid;
-    }
-}
-
+/// The value of an option; none of an empty one.
 fn asked(name: &str) -> Option<String> {
     std::env::var(format!("KELVIN_FAULTS_{name}")).ok().filter(|text| !text.is_empty())
+}
+
+/// Whether the runs are those of `cargo xtask faults`, where the forms of a run are not held against each other: the tests do.
+pub(crate) fn is_drawing() -> bool {
+    asked("RESULTS").is_some()
 }
 
 fn number(name: &str, default: u64) -> u64 {
     asked(name).map_or(default, |text| text.parse().unwrap())
 }
 
+impl Options {
+    fn from_environment() -> Self {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&interrupted)).unwrap();
+        }
+        let only = asked("ONLY");
+        let names: Vec<&str> = FAULTS.iter().map(|(name, _)| *name).collect();
+        for name in only.iter().flat_map(|only| only.split(',')) {
+            let known = name == HEALTHY || names.contains(&name);
+            assert!(known, "there is no fault {name:?}; there are {HEALTHY}, {}", names.join(", "));
+        }
+        let minutes = |text: String| Duration::from_secs(60 * text.parse::<u64>().unwrap());
+        Self {
+            draws: number("DRAWS", 2),
+            healthy: number("HEALTHY", 60),
+            seed: number("SEED", 1),
+            only,
+            end: asked("MINUTES").map(|text| Instant::now() + minutes(text)),
+            strength: asked("STRENGTH").is_some(),
+            interrupted,
+        }
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name))
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_interrupted() || self.end.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+/// The name of the healthy runs among the faults.
+const HEALTHY: &str = "healthy";
+
+/// Whether somebody else used the machine.
+fn is_disturbed(found: &Found, planted: &[&str]) -> bool {
+    found.red().iter().any(|id| MACHINE.contains(id) && !planted.contains(id))
+}
+
 /// Runs one. With a fault it is repeated where the machine was busy, twice at most. A healthy one counts as it is: what repeats it would be
 /// the red finding that it must not have.
-fn run(name: &str, draw: u64, planted: &Fault, shown: &str, tally: &mut Tally) {
+fn run(outcome: Outcome, planted: &Fault, strength: bool) -> Outcome {
     let since = Instant::now();
-    for attempt in 1..=3 {
+    let (mut attempts, mut disturbed) = (0, 0);
+    let found = loop {
         let found = planted.found();
-        let invalid = found.is_spoilt(planted.red());
-        tally.attempts += 1;
-        tally.invalid += u64::from(invalid);
-        if invalid && attempt < 3 && !planted.red().is_empty() {
-            println!("{name} {draw} ({shown}): repeated, the machine was busy: {:?}", found.red());
-            continue;
+        let busy = is_disturbed(&found, planted.red());
+        attempts += 1;
+        disturbed += u64::from(busy);
+        if !busy || attempts == 3 || planted.red().is_empty() {
+            break found;
         }
-        let red = found.red();
-        let right = red == planted.red();
-        tally.runs += 1;
-        tally.right += u64::from(right);
-        tally.wrong += u64::from(red.iter().any(|id| !planted.red().contains(id)));
-        println!(
-            "{name} {draw} ({shown}): {}; red: {}; amber: {}; {:.0} s",
-            if right { "right" } else { "WRONG" },
-            red.join(", "),
-            found.amber().join(", "),
-            since.elapsed().as_secs_f64()
-        );
-        if !right {
-            found.explain();
+        println!("{}: repeated, the machine was busy: {:?}", outcome.label(), found.red());
+    };
+    let owned = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let own = found.findings.iter().find(|finding| planted.red().contains(&finding.id));
+    let mut outcome = Outcome {
+        expected: owned(planted.red().to_vec()),
+        red: owned(found.red()),
+        amber: owned(found.amber()),
+        attempts,
+        disturbed,
+        per_second: found.per_second(),
+        precision: found.precision(),
+        effect: own.map(|finding| finding.effect.describe()),
+        ..outcome
+    };
+    if !outcome.is_right() {
+        found.explain();
+    }
+    if strength && let Some(control) = planted.control() {
+        outcome.control_per_second = control.per_second();
+        outcome.control_precision = control.precision();
+    }
+    outcome.seconds = since.elapsed().as_secs_f64();
+    println!("{}", outcome.line());
+    outcome
+}
+
+/// The healthy runs of one round, each workload on a server of its own.
+fn healthy_round(options: &Options, round: u64, results: &mut Results) {
+    let kinds = plants::HEALTHY.len() as u64;
+    for (index, workload) in plants::HEALTHY.iter().enumerate() {
+        let numbers = (0..options.healthy).filter(|run| run % kinds == index as u64);
+        let of_round = |run: &u64| (run / kinds) % options.draws.max(1) == round;
+        let open: Vec<Outcome> = numbers
+            .filter(of_round)
+            .map(|run| Outcome::planned(options.seed, HEALTHY, run, (*workload).to_owned()))
+            .filter(|outcome| !results.has(outcome))
+            .collect();
+        let mut planted = None;
+        for outcome in open {
+            if options.is_over() {
+                return;
+            }
+            let planted = planted.get_or_insert_with(|| plants::healthy(workload));
+            results.add(run(outcome, planted, false));
         }
-        return;
     }
 }
 
 #[test]
 #[ignore = "takes an hour: cargo xtask faults"]
 fn faults_with_random_parameters() {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).unwrap();
-    }
-    let ended = || stop.load(Ordering::Relaxed);
-    let (draws, healthy, seed) = (number("DRAWS", 2), number("HEALTHY", 60), number("SEED", 1));
-    let only = asked("ONLY");
-    let chosen = |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
-    if let Some(only) = &only {
-        let known = |name: &str| name == "healthy" || FAULTS.iter().any(|(fault, _)| *fault == name);
-        let names: Vec<&str> = FAULTS.iter().map(|(name, _)| *name).collect();
-        for name in only.split(',') {
-            assert!(known(name), "there is no fault {name:?}; there are healthy, {}", names.join(", "));
+    let options = Options::from_environment();
+    let mut results = Results::open(asked("RESULTS").map(Into::into));
+    for round in 0..options.draws.max(1) {
+        if options.wants(HEALTHY) {
+            healthy_round(&options, round, &mut results);
         }
-    }
-    let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
-    for draw in 0..draws {
-        for (index, (name, plant)) in FAULTS.iter().enumerate().filter(|(_, (name, _))| chosen(name)) {
-            if ended() {
-                break;
+        for (index, (name, plant)) in FAULTS.iter().enumerate() {
+            if round >= options.draws || !options.wants(name) || options.is_over() {
+                continue;
             }
-            let mut parameters = Draw { random: Random::part(seed, index as u64, draw), shown: Vec::new() };
+            if results.has(&Outcome::planned(options.seed, name, round, String::new())) {
+                continue;
+            }
+            let random = Random::part(options.seed, index as u64, round);
+            let mut parameters = Draw { random, shown: Vec::new() };
             let planted = plant(&mut parameters);
-            run(name, draw, &planted, &parameters.shown.join(", "), tallies.entry(index).or_default());
+            let planned = Outcome::planned(options.seed, name, round, parameters.shown.join(", "));
+            results.add(run(planned, &planted, options.strength));
         }
     }
-    let mut clean = Tally::default();
-    if chosen("healthy") {
-        for (index, workload) in plants::HEALTHY.iter().enumerate() {
-            let share = (0..healthy).filter(|run| *run as usize % plants::HEALTHY.len() == index).count();
-            let planted = (share > 0 && !ended()).then(|| plants::healthy(workload));
-            for draw in 0..share as u64 {
-                if let Some(planted) = planted.as_ref().filter(|_| !ended()) {
-                    run("healthy", draw, planted, workload, &mut clean);
-                }
-            }
-        }
-    }
-    let mut all = Tally::default();
-    println!("\nseed {seed}; 95 % intervals (Clopper and Pearson)");
-    for (index, tally) in &tallies {
-        println!("{}", tally.row(FAULTS[*index].0));
-        all.add(tally);
-    }
-    println!("{}\n{}", all.row("all faults"), clean.row("healthy runs"));
-    assert!(!ended(), "interrupted");
-    assert!(all.runs + clean.runs > 0, "nothing was run");
-    assert!(all.right * 10 >= all.runs * 9, "{} of {} faults were named", all.right, all.runs);
-    assert_eq!((all.wrong, clean.wrong), (0, 0), "runs with a wrong red finding: with faults, healthy");
+    print!("{}", results.summary());
+    assert!(!options.is_interrupted(), "interrupted");
+    let (faults, clean) = (results.faults(), results.of(HEALTHY));
+    assert!(faults.runs + clean.runs > 0, "nothing was run");
+    assert!(faults.right * 10 >= faults.runs * 9, "{} of {} faults were named", faults.right, faults.runs);
+    assert_eq!((faults.wrong, clean.wrong), (0, 0), "runs with a wrong red finding: with faults, healthy");
 }

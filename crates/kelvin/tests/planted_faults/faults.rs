@@ -204,20 +204,27 @@ impl SlowFlush {
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let library = directory.path().join("slow.so");
         super::slow_flush::build(&library, length);
-        let data = server.instance.data_directory();
-        let binaries = std::fs::read_link(format!("/proc/{}/exe", server.instance.pid())).unwrap();
-        let owner = std::fs::metadata(data).unwrap();
-        let mut again = Command::new(binaries.parent().unwrap().join("pg_ctl"));
-        {
-            use std::os::unix::fs::MetadataExt;
-            use std::os::unix::process::CommandExt;
-            again.uid(owner.uid()).gid(owner.gid());
-        }
-        again.args(["restart", "--wait", "--silent", "-m", "fast", "-D"]).arg(data);
-        again.arg("-l").arg(server.instance.log_file()).current_dir(data).env("LD_PRELOAD", &library);
-        assert!(again.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
+        restart(server, Some(&library));
         Self { _library: directory }
     }
+}
+
+/// Starts the server again as its user, with a library in front of the kernel's calls or without one.
+pub(crate) fn restart(server: &Server, library: Option<&Path>) {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    let data = server.instance.data_directory();
+    // The first process may be another one by now.
+    let file = std::fs::read_to_string(data.join("postmaster.pid")).unwrap();
+    let main = file.lines().next().unwrap().trim();
+    let binaries = std::fs::read_link(format!("/proc/{main}/exe")).unwrap();
+    let owner = std::fs::metadata(data).unwrap();
+    let mut again = Command::new(binaries.parent().unwrap().join("pg_ctl"));
+    again.uid(owner.uid()).gid(owner.gid());
+    again.args(["restart", "--wait", "--silent", "-m", "fast", "-D"]).arg(data);
+    again.arg("-l").arg(server.instance.log_file()).current_dir(data);
+    again.envs(library.map(|library| ("LD_PRELOAD", library)));
+    assert!(again.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
 }
 
 /// A proxy in front of the server that takes its time, each way.

@@ -14,8 +14,12 @@ pub(crate) struct Fault {
     /// The finding that must be red, or none of a healthy run.
     red: Vec<&'static str>,
     bench: Bench,
-    run: Box<dyn Fn(&Bench) -> Found>,
+    run: Run,
+    /// The same load without it, once its runs are done; none where that would need other data.
+    control: Option<Run>,
 }
+
+type Run = Box<dyn Fn(&Bench) -> Found>;
 
 /// Statements are counted, so that findings know whose time it is.
 const COUNTED: (&str, &str) = ("shared_preload_libraries", "pg_stat_statements");
@@ -23,7 +27,31 @@ const NO_AUTOVACUUM: (&str, &str) = ("autovacuum", "off");
 
 impl Fault {
     fn new(red: &'static str, bench: Bench, run: impl Fn(&Bench) -> Found + 'static) -> Self {
-        Self { red: vec![red], bench, run: Box::new(run) }
+        Self { red: vec![red], bench, run: Box::new(run), control: None }
+    }
+
+    /// No fault: nothing may be red.
+    fn none(bench: Bench, run: impl Fn(&Bench) -> Found + 'static) -> Self {
+        Self { red: Vec::new(), bench, run: Box::new(run), control: None }
+    }
+
+    /// With the load without the fault.
+    fn against(mut self, control: impl Fn(&Bench) -> Found + 'static) -> Self {
+        self.control = Some(Box::new(control));
+        self
+    }
+
+    /// TPROC-C on two warehouses without the fault, which these statements put right.
+    fn against_tproc_c(self, sql: &'static str) -> Self {
+        self.against(move |bench| {
+            bench.sql(sql);
+            bench.run(bench.tproc_c(&[]))
+        })
+    }
+
+    /// A run of its load without the fault. The fault is gone then.
+    pub(crate) fn control(&self) -> Option<Found> {
+        self.control.as_ref().map(|control| control(&self.bench))
     }
 
     /// A run with it.
@@ -56,14 +84,14 @@ impl Fault {
 /// TPROC-C as it comes.
 pub(crate) fn nothing() -> Fault {
     let bench = Bench::with(&[]).build("2");
-    let run = |bench: &Bench| bench.run(bench.tproc_c(&[]));
-    Fault { red: Vec::new(), bench, run: Box::new(run) }
+    Fault::none(bench, |bench| bench.run(bench.tproc_c(&[])))
 }
 
 pub(crate) fn forced_checkpoints(max_wal_mb: i64) -> Fault {
     let most = format!("{max_wal_mb}MB");
     let bench = Bench::with(&[("max_wal_size", &most), ("min_wal_size", "32MB")]).build("2");
     Fault::new("wal-forced-checkpoint", bench, |bench| bench.run(bench.tproc_c(&[])))
+        .against_tproc_c("alter system set max_wal_size = '2GB'; select pg_reload_conf()")
 }
 
 pub(crate) fn autovacuum_in_window(threshold: i64) -> Fault {
@@ -77,12 +105,16 @@ pub(crate) fn autovacuum_in_window(threshold: i64) -> Fault {
     ])
     .build("2");
     Fault::new("autovacuum-in-window", bench, |bench| bench.run(bench.tproc_c(&[])))
+        .against_tproc_c("alter system set autovacuum = off; select pg_reload_conf()")
 }
 
 pub(crate) fn fsync_off() -> Fault {
     let bench = Bench::with(&[("fsync", "off")]).build("2");
     // The first WAL files are created here, too, and there is no other wait.
-    Fault::new("fsync-off", bench, |bench| bench.run(bench.tproc_c(&["--ramp-up", "10s"])))
+    Fault::new("fsync-off", bench, |bench| bench.run(bench.tproc_c(&["--ramp-up", "10s"]))).against(|bench| {
+        bench.sql("alter system set fsync = on; select pg_reload_conf()");
+        bench.run(bench.tproc_c(&["--ramp-up", "10s"]))
+    })
 }
 
 /// Many users and one warehouse.
@@ -98,7 +130,12 @@ pub(crate) fn hot_rows(users: i64) -> Fault {
 pub(crate) fn missing_index(table: &str) -> Fault {
     let bench = Bench::with(&[]).build("2");
     bench.sql(&format!("alter table {table} drop constraint {table}_i1"));
-    Fault::new("scan-without-index", bench, |bench| bench.run(bench.tproc_c(&[])))
+    let key = if table == "item" { "i_id" } else { "s_w_id, s_i_id" };
+    let again = format!("alter table {table} add constraint {table}_i1 primary key ({key}); checkpoint");
+    Fault::new("scan-without-index", bench, |bench| bench.run(bench.tproc_c(&[]))).against(move |bench| {
+        bench.sql(&again);
+        bench.run(bench.tproc_c(&[]))
+    })
 }
 
 /// Processes that compute from some seconds after the load's beginning.
@@ -110,22 +147,22 @@ pub(crate) fn cpu_hog(processes: i64, after: i64) -> Fault {
         drop(hog);
         found
     };
-    Fault::new("noisy-neighbour", bench, run)
+    Fault::new("noisy-neighbour", bench, run).against_tproc_c("")
 }
 
 /// A client with so many hundredths of a CPU.
 pub(crate) fn throttled_client(hundredths: i64) -> Fault {
+    // Short transactions: with TPROC-C's the client needs less than that.
+    const WORDS: [&str; 6] = ["pgbench", "-S", "-M", "prepared", "--users", "8"];
     let bench = Bench::with(&[]);
     let url = bench.server.url();
     bench.place.expect(0, &["build", "pgbench", "--target", &url, "-s", "5", "-q"]);
     bench.sql("checkpoint");
     let run = move |bench: &Bench| {
         let throttle = Throttle::cpu(hundredths as f64 / 100.0);
-        // Short transactions: with TPROC-C's the client needs less than that.
-        let words = ["pgbench", "-S", "-M", "prepared", "--users", "8"];
-        bench.run(throttle.around(&bench.command(&words)))
+        bench.run(throttle.around(&bench.command(&WORDS)))
     };
-    Fault::new("client-saturated", bench, run)
+    Fault::new("client-saturated", bench, run).against(|bench| bench.run(bench.command(&WORDS)))
 }
 
 pub(crate) fn slow_log(ms: i64) -> Fault {
@@ -136,20 +173,28 @@ pub(crate) fn slow_log(ms: i64) -> Fault {
         let _slow = &slow;
         bench.run(bench.tproc_c(&[]))
     };
-    Fault::new("log-write-latency", bench, run)
+    Fault::new("log-write-latency", bench, run).against(|bench| {
+        super::faults::restart(&bench.server, None);
+        bench.run(bench.tproc_c(&[]))
+    })
 }
 
 pub(crate) fn tiny_buffers(mb: i64) -> Fault {
     let size = format!("{mb}MB");
     let bench = Bench::with(&[("shared_buffers", &size)]).build("4");
-    Fault::new("buffers-too-small", bench, |bench| bench.run(bench.tproc_c(&[])))
+    Fault::new("buffers-too-small", bench, |bench| bench.run(bench.tproc_c(&[]))).against(|bench| {
+        bench.sql("alter system set shared_buffers = '256MB'");
+        super::faults::restart(&bench.server, None);
+        bench.run(bench.tproc_c(&[]))
+    })
 }
 
 pub(crate) fn slow_network(ms: i64) -> Fault {
     let bench = Bench::with(&[]).build("2");
     let delay = Delay::before(&bench.server, Duration::from_millis(ms as u64));
     let run = move |bench: &Bench| bench.run(bench.tproc_c_at(&delay.url(), &["--calls", "statements"]));
-    Fault::new("network-round-trips", bench, run)
+    let control = |bench: &Bench| bench.run(bench.tproc_c(&["--calls", "statements"]));
+    Fault::new("network-round-trips", bench, run).against(control)
 }
 
 pub(crate) fn short_ramp_up(users: i64) -> Fault {
@@ -174,7 +219,7 @@ pub(crate) fn lock_holder(seconds: i64) -> Fault {
         holder.join().unwrap();
         found
     };
-    Fault::new("lock-holder", bench, run)
+    Fault::new("lock-holder", bench, run).against_tproc_c("")
 }
 
 /// Sorts of so many rows, for which `work_mem` has no room.
@@ -190,7 +235,13 @@ pub(crate) fn spill(rows: i64) -> Fault {
         60_000 - rows,
         rows - 10
     );
-    Fault::new("temporary-files", bench, move |bench| bench.run(bench.script(&text, &[])))
+    let more = text.clone();
+    Fault::new("temporary-files", bench, move |bench| bench.run(bench.script(&text, &[]))).against(
+        move |bench| {
+            bench.sql("alter system set work_mem = '64MB'; select pg_reload_conf()");
+            bench.run(bench.script(&more, &[]))
+        },
+    )
 }
 
 /// Clients that open so many sessions a second during the load.
@@ -202,7 +253,7 @@ pub(crate) fn storm(per_second: i64) -> Fault {
         drop(storm);
         found
     };
-    Fault::new("connection-storm", bench, run)
+    Fault::new("connection-storm", bench, run).against_tproc_c("")
 }
 
 /// A transaction with a snapshot, from some seconds after the load's beginning and for some, while a few rows are
@@ -224,7 +275,9 @@ pub(crate) fn held_snapshot(after: i64, seconds: i64) -> Fault {
         holder.join().unwrap();
         found
     };
+    let duration = format!("{}s", after + seconds + 8);
     Fault::new("held-snapshot", bench, run)
+        .against(move |bench| bench.run(bench.script(text, &["--duration", &duration])))
 }
 
 /// A table whose statistics are gone, so that the planner takes the index with few different values.
@@ -242,7 +295,13 @@ pub(crate) fn dropped_statistics(states: i64) -> Fault {
          select id, pad from parcel where state = :state and customer = :customer;\n",
         states - 1
     );
-    Fault::new("missing-statistics", bench, move |bench| bench.run(bench.script(&text, &[])))
+    let more = text.clone();
+    Fault::new("missing-statistics", bench, move |bench| bench.run(bench.script(&text, &[]))).against(
+        move |bench| {
+            bench.sql("analyze parcel");
+            bench.run(bench.script(&more, &[]))
+        },
+    )
 }
 
 /// So many indexes with the columns of the primary key of the table that gets the most rows.
@@ -253,7 +312,13 @@ pub(crate) fn duplicate_indexes(number: i64) -> Fault {
     }
     bench.sql("vacuum analyze order_line");
     bench.sql("checkpoint");
-    Fault::new("duplicate-index", bench, |bench| bench.run(bench.tproc_c(&[])))
+    Fault::new("duplicate-index", bench, |bench| bench.run(bench.tproc_c(&[]))).against(move |bench| {
+        for one in 1..=number {
+            bench.sql(&format!("drop index again_{one}"));
+        }
+        bench.sql("vacuum analyze; checkpoint");
+        bench.run(bench.tproc_c(&[]))
+    })
 }
 
 /// Rows that fill their pages, and statements that update a page of them at once: none of the new versions finds room, and
@@ -272,7 +337,12 @@ pub(crate) fn packed_pages(indexes: i64) -> Fault {
     }
     bench.sql("vacuum analyze packed; checkpoint");
     let text = "\\set id random(1, 19960)\nupdate packed set v = v + 1 where id between :id and :id + 39;\n";
-    Fault::new("hot-updates-lost", bench, move |bench| bench.run(bench.script(text, &[])))
+    Fault::new("hot-updates-lost", bench, move |bench| bench.run(bench.script(text, &[]))).against(
+        move |bench| {
+            bench.sql("alter table packed set (fillfactor = 45); vacuum full analyze packed; checkpoint");
+            bench.run(bench.script(text, &[]))
+        },
+    )
 }
 
 /// Every statement of a load of short ones is compiled.
@@ -292,7 +362,11 @@ pub(crate) fn compiled(rows: i64) -> Fault {
     let text = format!(
         "\\set low random(1, 19000)\nselect sum(v * 2 + 1) from numbers where id between :low and :low + {rows} and v <> 3;\n"
     );
-    Fault::new("jit-cost", bench, move |bench| bench.run(bench.script(&text, &[])))
+    let more = text.clone();
+    Fault::new("jit-cost", bench, move |bench| bench.run(bench.script(&text, &[]))).against(move |bench| {
+        bench.sql("alter system set jit = off; select pg_reload_conf()");
+        bench.run(bench.script(&more, &[]))
+    })
 }
 
 /// A server with so many hundredths of a CPU.
@@ -303,7 +377,7 @@ pub(crate) fn throttled_server(hundredths: i64) -> Fault {
         throttle.take(&bench.server);
         bench.run(bench.tproc_c(&[]))
     };
-    Fault::new("server-throttled", bench, run)
+    Fault::new("server-throttled", bench, run).against_tproc_c("")
 }
 
 /// A load without a fault, of one of five kinds.
@@ -337,7 +411,7 @@ pub(crate) fn healthy(workload: &str) -> Fault {
         };
         bench.run(command)
     };
-    Fault { red: Vec::new(), bench, run: Box::new(run) }
+    Fault::none(bench, run)
 }
 
 /// What [`healthy`] knows.

@@ -15,6 +15,7 @@ mod counter_watcher;
 mod counters;
 mod file_names;
 mod horizon;
+mod hypothetical;
 mod link;
 mod locks;
 mod placement;
@@ -40,6 +41,7 @@ use crate::server::sessions::Sessions;
 pub(crate) use activity::activity;
 pub(crate) use baseline::settings as baseline_settings;
 pub(crate) use file_names::file_names;
+pub use hypothetical::{HypotheticalUse, try_index};
 pub use placement::locate_server;
 pub use wait_kind::wait_group;
 

@@ -1,6 +1,9 @@
 //! The changes for a server as it is: what a run's observers see of it under whatever load it has.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result};
+use kelvin_database::Engine;
 use kelvin_diagnose::{Context, Evidence, is_client};
 use kelvin_lab::open::Purpose;
 use kelvin_measure::event::Phase;
@@ -22,6 +25,7 @@ const LENGTH: Span = Span::seconds(30);
 /// What was seen of a server.
 pub(super) struct WatchedServer {
     pub(super) evidence: Evidence,
+    pub(super) engine: Arc<dyn Engine>,
     /// "postgres://… , watched for 30 s".
     pub(super) what: String,
     /// Whether Ctrl-C ended it early.
@@ -71,5 +75,5 @@ pub(super) fn watch(target: &TargetName, length: Option<Span>, global: &Global) 
     let users = seen.active(0, is_client).sessions().ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
     seen.set_users(0, users);
     let what = format!("{}, watched for {seconds:.0} s", seen.context.target);
-    Ok(WatchedServer { evidence: seen, what, interrupted: stop.requested() })
+    Ok(WatchedServer { evidence: seen, engine: opened.engine, what, interrupted: stop.requested() })
 }

@@ -1,0 +1,136 @@
+//! Did sessions queue for a lightweight lock of PostgreSQL?
+
+use kelvin_measure::observation::{WaitGroup, WaitKind};
+use kelvin_measure::text;
+
+use super::{FindingDefinition, buffers_too_small};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
+
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "server-latch",
+    question: "Did sessions queue for a lightweight lock of the server?",
+    find,
+};
+
+/// Shares of the active sessions, as for hot pages: from which they should be known, and from which they limit.
+const KNOWN: f64 = 0.1;
+const LIMIT: f64 = 0.4;
+
+/// What a lock protects, by the beginning of its name in any version, and what helps.
+const REMEDIES: [(&str, &str); 8] = [
+    (
+        "buffermapping",
+        "This is the table of buffered pages: pages are replaced all the time. Raise shared_buffers until the load's pages fit.",
+    ),
+    (
+        "lockmanager",
+        "This is the table of relation locks: a statement that locks more than 16 relations (partitions, indexes) does not fit the \
+        session's own slots. Use fewer partitions and indexes per statement, prepared statements, or PostgreSQL 18 with a higher \
+        max_locks_per_transaction.",
+    ),
+    (
+        "procarray",
+        "This is the list of transactions, which each snapshot reads: use fewer sessions (a pooler), and transactions of several \
+        statements instead of one each.",
+    ),
+    (
+        "xidgen",
+        "Each transaction that writes takes a number: put more changes into one transaction, and avoid savepoints.",
+    ),
+    (
+        "subtrans",
+        "Subtransactions (savepoints, exception blocks in PL/pgSQL) exceed 64 in a transaction while another one is old: avoid \
+        them, end old transactions; since PostgreSQL 17, raise subtransaction_buffers.",
+    ),
+    (
+        "multixact",
+        "Several transactions lock the same rows with FOR SHARE or foreign keys: lock fewer; since PostgreSQL 17, raise \
+        multixact_member_buffers and multixact_offset_buffers.",
+    ),
+    (
+        "xact",
+        "This is the state of transactions: since PostgreSQL 17, raise transaction_buffers; set hint bits with `vacuum` after \
+        loading.",
+    ),
+    (
+        "parallel",
+        "These are workers of parallel statements: compare with max_parallel_workers_per_gather = 0.",
+    ),
+];
+
+fn waits_for_latch(group: &WaitGroup) -> bool {
+    group.kind == WaitKind::Latch && matches!(group.class.as_str(), "LWLock" | "IPC" | "Timeout")
+}
+
+/// Without the separators that some versions have: "buffer_mapping", "BufferMappingLock", "BufferMapping".
+fn plain(event: &str) -> String {
+    event.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
+}
+
+fn remedy(event: &str) -> &'static str {
+    let plain = plain(event);
+    let found = REMEDIES.iter().find(|(name, _)| plain.starts_with(name)).map(|(_, remedy)| *remedy);
+    found.unwrap_or("Look the name up among the wait events in PostgreSQL's manual; fewer sessions (a pooler) shorten any such queue.")
+}
+
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
+}
+
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
+    let active = evidence.active(point, is_client);
+    let named = active.by(|group| waits_for_latch(group).then(|| group.event.clone()));
+    let (event, waiting) = named.iter().find_map(|(event, sessions)| Some((event.as_deref()?, *sessions)))?;
+    let share = waiting / active.sessions();
+    if share.is_nan() || share < KNOWN || waiting < 0.5 {
+        return None;
+    }
+    let explained = plain(event).starts_with("buffermapping") && buffers_too_small::is_red(evidence, point);
+    let latches = named.iter().filter_map(|(event, sessions)| Some((event.as_deref()?, *sessions)));
+    let facts = latches.take(3).map(|(event, sessions)| {
+        EvidenceLine::of_active(format!("sessions waiting for {event}"), sessions, active.sessions())
+    });
+    Some(Finding {
+        id: ABOUT.id,
+        severity: if share >= LIMIT && waiting >= 1.0 && !explained { Severity::Red } else { Severity::Amber },
+        point: Some(point),
+        title: format!("Sessions queued for the lightweight lock {event}: {} of their active time", text::percent(share)),
+        evidence: facts.collect(),
+        effect: Effect::up_to(share, EffectBasis::TransactionTime),
+        below_precision: false,
+        threshold: "one lightweight lock (pages' contents and the log's are other findings'): amber from 10 % of the active \
+            sessions, red from 40 % (the verdict's own threshold) with one session or more, unless too small buffers explain it"
+            .into(),
+        next: remedy(event).into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn found(event: &'static str, waiting: f64) -> Option<Finding> {
+        let sessions = [("client backend", "LWLock", event, waiting), ("client backend", "CPU", "", 4.0)];
+        find(&Staged::new().sessions(&sessions, &[]).done()).pop()
+    }
+
+    #[test]
+    fn a_queue_for_one_lock_is_named_with_what_helps() {
+        let many = found("LockManager", 4.0).unwrap();
+        assert_eq!((many.severity, many.effect.high()), (Severity::Red, Some(0.5)));
+        assert!(many.title.contains("LockManager") && many.next.contains("16 relations"), "{many:?}");
+        assert_eq!(found("buffer_mapping", 1.0).map(|one| one.severity), Some(Severity::Amber));
+        assert!(found("BufferMappingLock", 1.0).unwrap().next.contains("shared_buffers"));
+        assert!(found("SubtransSLRU", 1.0).unwrap().next.contains("savepoints"));
+        assert!(found("XactSLRU", 1.0).unwrap().next.contains("transaction_buffers"));
+        assert!(found("Autovacuum", 1.0).unwrap().next.contains("manual"));
+    }
+
+    #[test]
+    fn few_pages_and_the_log_are_other_findings() {
+        assert!(found("ProcArray", 0.2).is_none());
+        assert!(found("BufferContent", 4.0).is_none() && found("WALInsert", 4.0).is_none());
+        assert!(find(&Staged::new().done()).is_empty());
+    }
+}

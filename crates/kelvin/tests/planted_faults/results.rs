@@ -1,0 +1,291 @@
+//! What the runs of `cargo xtask faults` found, a line of JSON each in a file, and how often it was right.
+
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use kelvin_stats::proportion::interval;
+use serde_json::{Value, json};
+
+/// A run with a fault, or without one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) seed: u64,
+    pub(crate) name: String,
+    pub(crate) draw: u64,
+    /// The parameters, as text.
+    pub(crate) parameters: String,
+    /// The findings that had to be red, those that were, and the amber ones.
+    pub(crate) expected: Vec<String>,
+    pub(crate) red: Vec<String>,
+    pub(crate) amber: Vec<String>,
+    /// Runs, and those of them in which somebody else used the machine.
+    pub(crate) attempts: u64,
+    pub(crate) disturbed: u64,
+    pub(crate) seconds: f64,
+    /// Transactions a second, and half of the 95 % interval as a share of them.
+    pub(crate) per_second: Option<f64>,
+    pub(crate) precision: Option<f64>,
+    /// The same of the load without the fault.
+    pub(crate) control_per_second: Option<f64>,
+    pub(crate) control_precision: Option<f64>,
+    /// The effect that the finding states.
+    pub(crate) effect: Option<String>,
+    /// The version of the code.
+    pub(crate) commit: String,
+}
+
+impl Outcome {
+    /// One that has not been run.
+    pub(crate) fn planned(seed: u64, name: &str, draw: u64, parameters: String) -> Self {
+        Self { seed, name: name.into(), draw, parameters, ..Self::default() }
+    }
+
+    pub(crate) fn label(&self) -> String {
+        format!("{} {} ({})", self.name, self.draw, self.parameters)
+    }
+
+    /// The planted finding is red, and no other is.
+    pub(crate) fn is_right(&self) -> bool {
+        self.red == self.expected
+    }
+
+    /// A finding is red that was not planted.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.red.iter().any(|id| !self.expected.contains(id))
+    }
+
+    /// What the fault changes, as a share of the load without it; and how many times the less precise of both runs' precision that is.
+    pub(crate) fn strength(&self) -> Option<(f64, f64)> {
+        let share = self.per_second? / self.control_per_second.filter(|per_second| *per_second > 0.0)? - 1.0;
+        Some((share, share.abs() / self.precision?.max(self.control_precision?)))
+    }
+
+    pub(crate) fn line(&self) -> String {
+        let mut line = format!(
+            "{}: {}; red: {}; amber: {}; {:.0} s",
+            self.label(),
+            if self.is_right() { "right" } else { "WRONG" },
+            self.red.join(", "),
+            self.amber.join(", "),
+            self.seconds
+        );
+        if let (Some(per_second), Some(precision)) = (self.per_second, self.precision) {
+            let _ = write!(line, "; {per_second:.1}/s ± {:.1} %", precision * 100.0);
+        }
+        if let Some(effect) = &self.effect {
+            let _ = write!(line, "; stated: {effect}");
+        }
+        if let Some((share, times)) = self.strength() {
+            let weak = if times < 3.0 { ", weak" } else { "" };
+            let _ = write!(line, "; {:+.1} % against none, {times:.1} × the precision{weak}", share * 100.0);
+        }
+        line
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "seed": self.seed, "name": self.name, "draw": self.draw, "parameters": self.parameters,
+            "expected": self.expected, "red": self.red, "amber": self.amber,
+            "attempts": self.attempts, "disturbed": self.disturbed, "seconds": self.seconds,
+            "per_second": self.per_second, "precision": self.precision,
+            "control_per_second": self.control_per_second, "control_precision": self.control_precision,
+            "effect": self.effect, "commit": self.commit,
+        })
+    }
+
+    fn from_json(value: &Value) -> Self {
+        let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        let number = |name: &str| value[name].as_u64().unwrap_or(0);
+        let list = |name: &str| {
+            let items = value[name].as_array().map_or(&[][..], Vec::as_slice);
+            items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+        };
+        Self {
+            seed: number("seed"),
+            name: text("name"),
+            draw: number("draw"),
+            parameters: text("parameters"),
+            expected: list("expected"),
+            red: list("red"),
+            amber: list("amber"),
+            attempts: number("attempts"),
+            disturbed: number("disturbed"),
+            seconds: value["seconds"].as_f64().unwrap_or(0.0),
+            per_second: value["per_second"].as_f64(),
+            precision: value["precision"].as_f64(),
+            control_per_second: value["control_per_second"].as_f64(),
+            control_precision: value["control_precision"].as_f64(),
+            effect: value["effect"].as_str().map(str::to_owned),
+            commit: text("commit"),
+        }
+    }
+}
+
+/// How often the findings were right.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) runs: u64,
+    pub(crate) right: u64,
+    /// With a red finding that was not planted.
+    pub(crate) wrong: u64,
+    attempts: u64,
+    disturbed: u64,
+    /// Measured against the load without the fault, and those of them with an effect of three times the precision or more.
+    compared: u64,
+    strong: u64,
+}
+
+impl Tally {
+    fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Self {
+        let mut tally = Self::default();
+        for one in outcomes {
+            tally.runs += 1;
+            tally.right += u64::from(one.is_right());
+            tally.wrong += u64::from(one.is_wrong());
+            tally.attempts += one.attempts;
+            tally.disturbed += one.disturbed;
+            let strength = one.strength();
+            tally.compared += u64::from(strength.is_some());
+            tally.strong += u64::from(strength.is_some_and(|(_, times)| times >= 3.0));
+        }
+        tally
+    }
+
+    fn row(&self, name: &str) -> String {
+        let percent = |(low, high): (f64, f64)| format!("{:.1} % to {:.1} %", low * 100.0, high * 100.0);
+        let mut row = format!(
+            "{name:<20} {:>3} of {:<3} right ({}), {} with a wrong red finding ({})",
+            self.right,
+            self.runs,
+            percent(interval(self.right, self.runs, 0.95)),
+            self.wrong,
+            percent(interval(self.wrong, self.runs, 0.95)),
+        );
+        if self.compared > 0 {
+            let _ = write!(row, "; {} of {} stronger than 3 × the precision", self.strong, self.compared);
+        }
+        let _ = writeln!(row, "; {} of {} attempts on a busy machine", self.disturbed, self.attempts);
+        row
+    }
+}
+
+/// All outcomes, of earlier slices too.
+pub(crate) struct Results {
+    file: Option<PathBuf>,
+    commit: String,
+    outcomes: Vec<Outcome>,
+}
+
+impl Results {
+    /// With those in the file; of this process alone without one.
+    pub(crate) fn open(file: Option<PathBuf>) -> Self {
+        let text = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
+        let outcomes = text
+            .lines()
+            .map(|line| {
+                Outcome::from_json(&serde_json::from_str(line).expect("a line of the results is no JSON"))
+            })
+            .collect();
+        let git = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
+        let commit =
+            git.map_or_else(|_| String::new(), |git| String::from_utf8_lossy(&git.stdout).trim().into());
+        Self { file, commit, outcomes }
+    }
+
+    pub(crate) fn has(&self, planned: &Outcome) -> bool {
+        let key = |one: &Outcome| (one.seed, one.draw);
+        self.outcomes.iter().any(|one| key(one) == key(planned) && one.name == planned.name)
+    }
+
+    pub(crate) fn add(&mut self, outcome: Outcome) {
+        let outcome = Outcome { commit: self.commit.clone(), ..outcome };
+        if let Some(file) = &self.file {
+            let mut open = OpenOptions::new().create(true).append(true).open(file).unwrap();
+            writeln!(open, "{}", outcome.to_json()).unwrap();
+        }
+        self.outcomes.push(outcome);
+    }
+
+    /// Those of one name.
+    pub(crate) fn of(&self, name: &str) -> Tally {
+        Tally::of(self.outcomes.iter().filter(|one| one.name == name))
+    }
+
+    /// Those with a fault.
+    pub(crate) fn faults(&self) -> Tally {
+        Tally::of(self.outcomes.iter().filter(|one| !one.expected.is_empty()))
+    }
+
+    /// A row for each fault and for all; what was not right, run by run; and whether all are of one version of the code.
+    pub(crate) fn summary(&self) -> String {
+        let mut text = String::from("\n95 % intervals (Clopper and Pearson)\n");
+        let mut names: Vec<&str> = self.outcomes.iter().map(|one| one.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            text += &self.of(name).row(name);
+        }
+        text += &self.faults().row("all faults");
+        for one in self.outcomes.iter().filter(|one| !one.is_right()) {
+            let _ = writeln!(text, "  {}", one.line());
+        }
+        let mut commits: Vec<&str> = self.outcomes.iter().map(|one| one.commit.as_str()).collect();
+        commits.sort_unstable();
+        commits.dedup();
+        if commits.len() > 1 {
+            let _ = writeln!(text, "These are runs of several commits: {}", commits.join(", "));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_file_is_not_run_again_and_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("faults.jsonl");
+        let mut results = Results::open(Some(file.clone()));
+        let planned = Outcome::planned(7, "spill", 1, "9000 rows".into());
+        assert!(!results.has(&planned));
+        let right = Outcome {
+            expected: vec!["temporary-files".into()],
+            red: vec!["temporary-files".into()],
+            amber: vec!["unseen".into()],
+            attempts: 2,
+            disturbed: 1,
+            seconds: 31.5,
+            per_second: Some(80.0),
+            precision: Some(0.02),
+            control_per_second: Some(100.0),
+            control_precision: Some(0.05),
+            effect: Some("up to 22 % of the throughput".into()),
+            ..planned.clone()
+        };
+        results.add(right.clone());
+        results.add(Outcome {
+            red: vec!["steal".into(), "temporary-files".into()],
+            draw: 2,
+            control_per_second: Some(90.0),
+            ..right.clone()
+        });
+        results.add(Outcome { attempts: 1, ..Outcome::planned(7, "healthy", 0, "pgbench".into()) });
+        let again = Results::open(Some(file));
+        assert!(again.has(&planned) && !again.has(&Outcome { seed: 8, ..planned.clone() }));
+        assert_eq!(Outcome { commit: String::new(), ..again.outcomes[0].clone() }, right);
+        let faults = again.faults();
+        assert_eq!(
+            (faults.runs, faults.right, faults.wrong, faults.compared, faults.strong),
+            (2, 1, 1, 2, 1)
+        );
+        assert_eq!((again.of("healthy").runs, again.of("healthy").right), (1, 1));
+        let strength = again.outcomes[0].strength().unwrap();
+        assert!((strength.0 + 0.2).abs() < 1e-9 && (strength.1 - 4.0).abs() < 1e-9, "{strength:?}");
+        assert!(again.summary().contains("WRONG; red: steal, temporary-files"), "{}", again.summary());
+    }
+}

@@ -292,7 +292,9 @@ mod tests {
         for (query, wanted) in published {
             assert_eq!(drawn(query), wanted, "query {query}");
         }
-        assert!(drawn(11).starts_with("CHINA, "));
+        assert_eq!(drawn(11), "CHINA, 0.000100000000");
+        let fraction = |scale| Parameters::draw(11, scale, 1, 0).text(1).to_owned();
+        assert_eq!([fraction(0.01), fraction(30.0)], ["0.010000000000", "0.000003333333"]);
     }
 
     #[test]

@@ -266,8 +266,13 @@ impl Spec {
         if self.load.hosts.is_some() {
             return Err("[tproc-h] trickle-refresh ends with the queries, which those of other hosts are not known to do".into());
         }
-        if options.profile == tproc_h::Profile::Hammerdb && self.load.points().iter().any(|(users, _)| *users < 2) {
-            return Err("[tproc-h] with trickle-refresh the last of the users refreshes: at least two are needed".into());
+        if options.profile == tproc_h::Profile::Hammerdb
+            && self.load.points().iter().any(|(users, _)| *users < 2)
+        {
+            return Err(
+                "[tproc-h] with trickle-refresh the last of the users refreshes: at least two are needed"
+                    .into(),
+            );
         }
         Ok(())
     }

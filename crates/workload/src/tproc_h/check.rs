@@ -134,7 +134,9 @@ fn outcome(
     match condition {
         Condition::Rows(name) => {
             let table = table(*name);
-            let found = session.query(&state.statement(&format!("select count(*) from {}", table.name)))?.int(0, 0)?;
+            let found = session
+                .query(&state.statement(&format!("select count(*) from {}", table.name)))?
+                .int(0, 0)?;
             let expected = match name {
                 // Its number of rows is known when they have been made.
                 Name::LineItem if state.is_ours => loaded_rows(session, table)?,

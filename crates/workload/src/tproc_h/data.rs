@@ -340,15 +340,55 @@ mod tests {
         for (number, of) in [(1, 1), (3, 4), (2, 4), (4, 4)] {
             let part = Slice { number, of };
             let (scale, text) = (0.01, theirs);
-            equal!(Part, part, PartGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text), p_comment);
-            equal!(PartSupp, part, PartSuppGenerator::new_with_text_pool(scale, number, of, text), ps_comment);
-            equal!(Supplier, part, SupplierGenerator::new_with_distributions_and_text_pool(1.0, number, of, lists(), text), s_comment);
-            equal!(Customer, part, CustomerGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text), c_comment);
-            equal!(Orders, part, OrderGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text), o_comment);
-            equal!(LineItem, part, LineItemGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text), l_comment);
+            equal!(
+                Part,
+                part,
+                PartGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text),
+                p_comment
+            );
+            equal!(
+                PartSupp,
+                part,
+                PartSuppGenerator::new_with_text_pool(scale, number, of, text),
+                ps_comment
+            );
+            equal!(
+                Supplier,
+                part,
+                SupplierGenerator::new_with_distributions_and_text_pool(1.0, number, of, lists(), text),
+                s_comment
+            );
+            equal!(
+                Customer,
+                part,
+                CustomerGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text),
+                c_comment
+            );
+            equal!(
+                Orders,
+                part,
+                OrderGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text),
+                o_comment
+            );
+            equal!(
+                LineItem,
+                part,
+                LineItemGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text),
+                l_comment
+            );
         }
         let part = Slice { number: 1, of: 1 };
-        equal!(Nation, part, NationGenerator::new_with_distributions_and_text_pool(lists(), theirs), n_comment);
-        equal!(Region, part, RegionGenerator::new_with_distributions_and_text_pool(lists(), theirs), r_comment);
+        equal!(
+            Nation,
+            part,
+            NationGenerator::new_with_distributions_and_text_pool(lists(), theirs),
+            n_comment
+        );
+        equal!(
+            Region,
+            part,
+            RegionGenerator::new_with_distributions_and_text_pool(lists(), theirs),
+            r_comment
+        );
     }
 }

@@ -85,13 +85,15 @@ pub(crate) fn insert(
     let mut rows = 0;
     in_transaction(session, |session| {
         let columns = table(Name::Orders).bulk_columns(as_text);
-        let mut load = session.bulk_load(&BulkTable { name: "orders", columns: &columns })?;
+        let bulk = BulkTable { name: "orders", columns: &columns };
+        let mut load = session.bulk_load(&bulk)?;
         for order in new.slices().flat_map(|slice| orders(factor, slice).iter()) {
             writer.order(&order, inserted_key(order.o_orderkey), &mut |values| load.row(values))?;
         }
         rows += load.finish()?;
         let columns = table(Name::LineItem).bulk_columns(as_text);
-        let mut load = session.bulk_load(&BulkTable { name: "lineitem", columns: &columns })?;
+        let bulk = BulkTable { name: "lineitem", columns: &columns };
+        let mut load = session.bulk_load(&bulk)?;
         for line in new.slices().flat_map(|slice| lines(factor, slice).iter()) {
             writer.line(&line, inserted_key(line.l_orderkey), &mut |values| load.row(values))?;
         }

@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn texts_keep_their_letters() {
-        let upper = in_upper_case("select n_name from nation where n_name = 'France' or n_name like '%x' and 1 = 1");
+        let upper =
+            in_upper_case("select n_name from nation where n_name = 'France' or n_name like '%x' and 1 = 1");
         assert_eq!(upper, "SELECT N_NAME FROM NATION WHERE N_NAME = 'France' OR N_NAME LIKE '%x' AND 1 = 1");
         assert_eq!(in_upper_case("'a' = b"), "'a' = B");
     }

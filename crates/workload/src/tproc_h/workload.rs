@@ -367,11 +367,8 @@ mod tests {
 
     #[test]
     fn the_last_of_hammerdbs_users_refreshes_if_orders_trickle() {
-        let options = Options {
-            profile: Profile::Hammerdb,
-            trickle_refresh: Some(100),
-            ..Options::default()
-        };
+        let options =
+            Options { profile: Profile::Hammerdb, trickle_refresh: Some(100), ..Options::default() };
         let workload = TprocH::new(options).unwrap();
         assert_eq!(names(&workload, 2, 3).1, ["RF1/1", "RF2/1"]);
         assert_eq!(names(&workload, 1, 3).1.len(), 22);

@@ -38,12 +38,7 @@ impl Dialect for SqlServer {
                 let key = |kind: &str| {
                     format!("alter table {table} add constraint {name} primary key {kind} ({columns})")
                 };
-                format!(
-                    "if ({}) > 0 {} else {}",
-                    columnstores(table),
-                    key("nonclustered"),
-                    key("clustered")
-                )
+                format!("if ({}) > 0 {} else {}", columnstores(table), key("nonclustered"), key("clustered"))
             }
             _ => format!("create index {name} on {table} ({columns})"),
         })
@@ -106,7 +101,17 @@ mod tests {
 
     /// What T-SQL has otherwise or not at all.
     const FOREIGN: [&str; 11] = [
-        " limit ", "extract(", "interval ", "date '", "round(", "substr(", "::", "||", " nulls ", "create view", "fetch first",
+        " limit ",
+        "extract(",
+        "interval ",
+        "date '",
+        "round(",
+        "substr(",
+        "::",
+        "||",
+        " nulls ",
+        "create view",
+        "fetch first",
     ];
 
     #[test]
@@ -135,7 +140,9 @@ mod tests {
         for (number, rows) in [(2, 100), (3, 10), (10, 20), (18, 100), (21, 100)] {
             assert!(sql(number).starts_with(&format!("select top ({rows}) ")), "{}", sql(number));
         }
-        assert!(sql(7).contains("year(l_shipdate) as l_year") && sql(9).contains("year(o_orderdate) as o_year"));
+        assert!(
+            sql(7).contains("year(l_shipdate) as l_year") && sql(9).contains("year(o_orderdate) as o_year")
+        );
         assert!(sql(6).contains(
             "select cast(sum(l_extendedprice * l_discount) as decimal(38, 2)) as revenue from lineitem \
              where l_shipdate >= '1994-01-01' and l_shipdate < '1995-01-01' \

@@ -259,7 +259,10 @@ impl User {
     fn give_up(&mut self) {
         if let Some(failed) = self.failed.take() {
             // What is left of a refresh function is given up as well, and RF2 of a pair with its RF1.
-            (self.refresh, self.window) = (None, 0);
+            self.refresh = None;
+            if failed.query == Step::Insert.name() {
+                self.window = 0;
+            }
             self.shared.ledger.keep(failed);
         }
     }

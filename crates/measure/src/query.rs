@@ -70,6 +70,9 @@ pub struct QueryExecution {
     /// Scale factor of the data.
     #[serde(deserialize_with = "number")]
     pub scale: f64,
+    /// How the tables are stored: "partitioned by `l_shipdate`", "by columns"; empty of tables by rows in one piece.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub layout: String,
     /// When it began, since the window opened, in nanoseconds.
     pub at: Nanos,
     /// From sending it to having its answer, in nanoseconds; with the failed attempts before it if it was repeated.
@@ -174,6 +177,9 @@ impl QueryFigures {
         let (power, throughput): (Vec<_>, Vec<_>) =
             (of(QueryTest::Power).collect(), of(QueryTest::Throughput).collect());
         figures.limits = limits(&power, &throughput);
+        if of(QueryTest::QuerySets).any(|one| !one.is_query()) {
+            figures.limits.push("query sets beside a trickle refresh".into());
+        }
         figures.void = void(executions);
         let good = |list: &[&QueryExecution]| !list.is_empty() && list.iter().all(|one| one.state.counts());
         if good(&power) {
@@ -201,7 +207,10 @@ impl QueryFigures {
         figures.point_means = points
             .iter()
             .filter(|(_, list)| good(list))
-            .filter_map(|(&point, list)| PointMeans::of(point, list))
+            .filter_map(|(&point, list)| {
+                let queries: Vec<_> = list.iter().copied().filter(|one| one.is_query()).collect();
+                PointMeans::of(point, &queries)
+            })
             .collect();
         if let ([only], 1) = (&figures.point_means[..], points.len()) {
             figures.geometric_mean = Some(only.geometric_mean);
@@ -300,6 +309,7 @@ mod tests {
             position: 1,
             query: query.into(),
             scale: 10.0,
+            layout: String::new(),
             at: (at * 1e9) as u64,
             took: (took * 1e9) as u64,
             rows: Some(1),

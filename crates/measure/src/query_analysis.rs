@@ -37,6 +37,18 @@ pub struct QueryAnalysis {
     /// Partitioned tables whose partitions were read one after another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partition_scans: Vec<PartitionScan>,
+    /// What its processes did, by samples from another connection: the longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<QueryWait>,
+}
+
+/// Time of a query's processes, its parallel workers included, in one state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryWait {
+    /// "CPU" where a process waited for nothing that the server knows of, otherwise class and event: "`IO:DataFileRead`".
+    pub event: String,
+    /// Milliseconds of all of them together.
+    pub ms: f64,
 }
 
 /// A node of a plan with another number of rows than the planner expected, in each of its loops.
@@ -67,6 +79,13 @@ impl QueryAnalysis {
     /// Share of its time that compiling took, if its processes compiled at the same time; 0 without a time.
     pub fn jit_share(&self) -> f64 {
         if self.took_ms > 0.0 { self.jit_ms / (self.workers_launched + 1) as f64 / self.took_ms } else { 0.0 }
+    }
+
+    /// The first states with their shares of all processes' time: those of a twentieth or more.
+    pub fn wait_shares(&self) -> Vec<(&str, f64)> {
+        let all: f64 = self.waits.iter().map(|wait| wait.ms).sum();
+        let shares = self.waits.iter().map(|wait| (&wait.event[..], wait.ms / all));
+        shares.take(3).filter(|(_, share)| *share >= 0.05).collect()
     }
 
     /// Share of its pages that were in shared buffers; none if it read none.
@@ -107,6 +126,11 @@ mod tests {
         };
         assert_eq!((one.jit_share(), one.hit_share()), (0.2, Some(0.75)));
         assert_eq!((QueryAnalysis::default().jit_share(), QueryAnalysis::default().hit_share()), (0.0, None));
+        let wait = |event: &str, ms| QueryWait { event: event.into(), ms };
+        let waits = vec![wait("CPU", 60.0), wait("IO:DataFileRead", 38.0), wait("IPC:BgWorkerStartup", 2.0)];
+        let one = QueryAnalysis { waits, ..one };
+        assert_eq!(one.wait_shares(), [("CPU", 0.6), ("IO:DataFileRead", 0.38)]);
+        assert_eq!(QueryAnalysis::default().wait_shares(), []);
         let factor = |estimated, actual| Misestimate { node: String::new(), estimated, actual }.factor();
         assert_eq!((factor(1.0, 500.0), factor(500.0, 0.0), factor(0.0, 0.0)), (500.0, 500.0, 1.0));
     }

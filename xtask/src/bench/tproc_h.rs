@@ -38,8 +38,12 @@ pub(crate) fn tproc_h(words: &[&str]) -> Result<()> {
         match pair {
             ["--rounds", rounds] => options.0 = rounds.parse().context("--rounds takes a number")?,
             ["--scale", scale] => options.1 = *scale,
+            [name @ ("--rounds" | "--scale")] => bail!("{name} takes a value"),
             other => bail!("there is no option {}", other.join(" ")),
         }
+    }
+    if options.0 == 0 {
+        bail!("--rounds takes a number from 1 on");
     }
     let (rounds, scale) = options;
     let mut bench = Bench::new()?;
@@ -73,6 +77,9 @@ pub(crate) fn tproc_h(words: &[&str]) -> Result<()> {
     println!("| load (at most {MOST}) | {loaded:.2} | {copied:.2} | {:.2} |", loaded / copied);
     println!("| with indexes and statistics | {built:.2} | {all:.2} | {:.2} |", built / all);
     println!("memory of the client: {megabytes:.0} MB (at most {MOST_MEGABYTES:.0})");
+    if loaded / copied > MOST || megabytes > MOST_MEGABYTES {
+        bail!("a goal is missed");
+    }
     Ok(())
 }
 

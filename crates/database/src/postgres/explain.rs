@@ -65,7 +65,8 @@ impl Plan {
         })
     }
 
-    /// Nodes, relations and indexes in the plan's order, without costs and values: plans of equal shape do the same.
+    /// Nodes, relations and indexes in the plan's order, without costs, values, kinds of join (inner, semi) and strategies (sorted,
+    /// hashed).
     pub fn shape(&self) -> String {
         let mut shape = String::new();
         self.root.write_shape(&mut shape);

@@ -31,11 +31,12 @@ impl Query<'_> {
         place(one) == place(self.first) && one.parameters == self.first.parameters
     }
 
-    /// Whether it has another plan than in `before`, on data of the same size. A version of Kelvin with another definition of the
+    /// Whether it has another plan than in `before`, on data of the same size that are stored in the same way. A version of Kelvin with another definition of the
     /// digest has the same text.
     fn is_changed(&self, before: &Self) -> bool {
-        let same_size = self.first.scale.to_bits() == before.first.scale.to_bits();
-        same_size && self.plan.digest != before.plan.digest && self.plan.text != before.plan.text
+        let (now, then) = (self.first, before.first);
+        let same_data = now.scale.to_bits() == then.scale.to_bits() && now.layout == then.layout;
+        same_data && self.plan.digest != before.plan.digest && self.plan.text != before.plan.text
     }
 
     /// The first lines of its plan that the other one does not have.
@@ -181,6 +182,11 @@ mod tests {
         let mut larger = [execution("Q9", 10.0, "c")];
         larger[0].scale = 10.0;
         assert!(found(&before, &larger).is_none());
+        let mut partitioned = [execution("Q9", 10.0, "c")];
+        partitioned[0].layout = "partitioned by l_shipdate".into();
+        assert!(found(&before, &partitioned).is_none());
+        let same = [QueryExecution { plan: before[0].plan.clone(), ..partitioned[0].clone() }];
+        assert!(found(&same, &partitioned).is_some());
         let mut upgraded = before.clone();
         upgraded[0].plan.as_mut().unwrap().digest = "2".into();
         assert!(found(&before, &upgraded).is_none());

@@ -89,6 +89,7 @@ pub(super) mod tests {
             position: 1,
             query: query.into(),
             scale: 1.0,
+            layout: String::new(),
             at: 0,
             took: (seconds * 1e9) as u64,
             rows: Some(1),

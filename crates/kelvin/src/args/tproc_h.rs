@@ -29,6 +29,10 @@ pub(crate) struct DataArgs {
     #[arg(long, help_heading = "TPROC-H")]
     partition: bool,
 
+    /// Build tables by columns (SQL Server: clustered columnstore indexes)
+    #[arg(long, help_heading = "TPROC-H")]
+    colstore: bool,
+
     /// Use the parameters of the specification's validation run, and compare the answers with the published ones
     /// (scale factor 1, data as loaded)
     #[arg(long, help_heading = "TPROC-H")]
@@ -78,6 +82,11 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "TPROC-H")]
     no_refresh: bool,
 
+    /// Beside the queries, insert and delete the orders of the refresh functions one by one with this pause; of the users of the
+    /// hammerdb profile the last one does it
+    #[arg(long, value_name = "MS", help_heading = "TPROC-H")]
+    trickle_refresh: Option<u32>,
+
     /// Do not execute the queries once more after the load for what their plans do (PostgreSQL)
     #[arg(long, help_heading = "TPROC-H")]
     no_analyze: bool,
@@ -93,6 +102,7 @@ impl Flags for DataArgs {
         options.scale = self.scale.or(options.scale);
         options.loaders = self.loaders.or(options.loaders);
         options.partition |= self.partition;
+        options.colstore |= self.colstore;
         options.validate |= self.validate;
         Ok(())
     }
@@ -109,6 +119,7 @@ impl Flags for RunArgs {
             options.queries.clone_from(&self.queries);
         }
         options.no_refresh |= self.no_refresh;
+        options.trickle_refresh = self.trickle_refresh.or(options.trickle_refresh);
         options.no_analyze |= self.no_analyze;
         if options.query_sets == 0 {
             bail!("--query-sets 0 is for tenants of a scenario, whose steps end the load");

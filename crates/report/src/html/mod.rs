@@ -27,7 +27,7 @@ use crate::chart::escaped;
 use crate::text::{
     SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
     elasticity_interval, explained, grouped, how, interference_details, interference_sentence, interval,
-    is_minor, others, peak, plan_cells, squeezed, two_times, unanswered,
+    is_minor, others, peak, plan_cells, squeezed, two_times, unanswered, waits,
 };
 use crate::{Result, RunReport};
 use answer::Answer;
@@ -228,7 +228,7 @@ fn queries(report: &RunReport) -> Value {
         };
         let analysis = |one: &QueryAnalysis| {
             let cells = plan_cells(one);
-            serde_json::json!({ "query": one.query, "cells": cells, "spills": one.spills.join("; "), "plan": one.plan })
+            serde_json::json!({ "query": one.query, "cells": cells, "spills": one.spills.join("; "), "plan": one.plan, "waits": waits(one) })
         };
         let mut plans: Vec<(&str, &str)> = Vec::new();
         for one in &found.executions {

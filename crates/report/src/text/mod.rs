@@ -21,7 +21,7 @@ pub(crate) use observed::{client_waits, when};
 pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
 pub use points::sweep;
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
-pub(crate) use queries::{others, plan_cells};
+pub(crate) use queries::{others, plan_cells, waits};
 pub(crate) use scenario::{
     details as interference_details, interval as change_interval, percent as change_percent,
     sentence as interference_sentence,

@@ -47,15 +47,16 @@ impl Page {
         }
         self.line("");
         self.line(&format!(
-            "{:<6}{:>9}{:>9}{:>11}{:>9}{:>8}{:>9}  {}",
-            "plan", "hits", "read", "temporary", "workers", "JIT", "rows off", "hash"
+            "{:<6}{:>9}{:>9}{:>11}{:>9}{:>8}{:>9}  {:<17}{}",
+            "plan", "hits", "read", "temporary", "workers", "JIT", "rows off", "hash", "time by state"
         ));
         for one in analyses {
             let [hits, read, temporary, workers, jit, off] = plan_cells(one);
             let query = &one.query;
             self.line(&format!(
-                "{query:<6}{hits:>9}{read:>9}{temporary:>11}{workers:>9}{jit:>8}{off:>9}  {}",
-                one.plan
+                "{query:<6}{hits:>9}{read:>9}{temporary:>11}{workers:>9}{jit:>8}{off:>9}  {:<17}{}",
+                one.plan,
+                waits(one)
             ));
         }
     }
@@ -79,6 +80,13 @@ pub(crate) fn plan_cells(one: &QueryAnalysis) -> [String; 6] {
         if share > 0.0 { percent(share) } else { NONE.into() },
         off.map_or_else(|| NONE.into(), |factor| format!("{} ×", rounded(factor))),
     ]
+}
+
+/// "CPU 80 %, `IO:DataFileRead` 18 %", of the time of all processes of a query.
+pub(crate) fn waits(one: &QueryAnalysis) -> String {
+    let shares: Vec<_> =
+        one.wait_shares().into_iter().map(|(event, share)| format!("{event} {}", percent(share))).collect();
+    if shares.is_empty() { NONE.into() } else { shares.join(", ") }
 }
 
 fn time(seconds: Option<f64>) -> String {

@@ -224,6 +224,7 @@ impl Spec {
                     .into(),
             ));
         }
+        self.validate_trickle().map_err(SpecError::Contradiction)?;
         self.load.validate().map_err(SpecError::Contradiction)?;
         self.observe.validate().map_err(SpecError::Contradiction)?;
         self.reset.validate().map_err(SpecError::Contradiction)?;
@@ -254,6 +255,26 @@ impl Spec {
             }
         };
         checked.map_err(|error| SpecError::Contradiction(format!("[{}] {error}", self.workload().as_str())))
+    }
+
+    /// Refuses a trickle refresh that no queries of this process are beside.
+    fn validate_trickle(&self) -> Result<(), String> {
+        let Work::TprocH(options) = &self.work else { return Ok(()) };
+        if options.trickle_refresh.is_none() {
+            return Ok(());
+        }
+        if self.load.hosts.is_some() {
+            return Err("[tproc-h] trickle-refresh ends with the queries, which those of other hosts are not known to do".into());
+        }
+        if options.profile == tproc_h::Profile::Hammerdb
+            && self.load.points().iter().any(|(users, _)| *users < 2)
+        {
+            return Err(
+                "[tproc-h] with trickle-refresh the last of the users refreshes: at least two are needed"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 
     /// Refuses what says nothing about I/O jobs, whose own text says it.

@@ -1,5 +1,6 @@
 //! The queries once more after the load, for what their plans did.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kelvin_database::{Engine, Error, Result, Session};
@@ -33,6 +34,7 @@ pub(super) fn analyze(
         session.set_timeout(Some(timeout))?;
         dialect.set_up_queries(session)
     };
+    let watcher = Mutex::new(engine.connect()?);
     let mut failed = None;
     let job = Job { what: "plans analyzed", before: 0, unit: Unit::Task, progress, stop };
     // One connection: a query may take all cores of the server.
@@ -42,7 +44,8 @@ pub(super) fn analyze(
         job,
         &queries.numbers,
         &|session, number, shared| {
-            let found = queries.one(session, dialect, *number);
+            let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = queries.one((session, watcher.as_mut()), dialect, *number);
             if found.is_err() {
                 shared.go_on()?;
             }
@@ -66,14 +69,14 @@ pub(super) fn analyze(
 impl Queries {
     fn one(
         &self,
-        session: &mut dyn Session,
+        (session, watcher): (&mut dyn Session, &mut dyn Session),
         dialect: &dyn Dialect,
         number: u8,
     ) -> Result<Option<QueryAnalysis>> {
         let parameters =
             Parameters::for_run(number, self.scale.factor(), (self.seed, self.draw), self.validate);
         let sql = query::sql(number, dialect, &parameters)?;
-        let found = dialect.analyze_query(session, &sql)?;
+        let found = dialect.analyze_query(session, watcher, &sql)?;
         Ok(found.map(|found| QueryAnalysis {
             query: format!("Q{number}"),
             parameters: parameters.describe(),

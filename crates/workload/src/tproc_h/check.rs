@@ -134,7 +134,9 @@ fn outcome(
     match condition {
         Condition::Rows(name) => {
             let table = table(*name);
-            let found = session.query(&format!("select count(*) from {}", table.name))?.int(0, 0)?;
+            let found = session
+                .query(&state.statement(&format!("select count(*) from {}", table.name)))?
+                .int(0, 0)?;
             let expected = match name {
                 // Its number of rows is known when they have been made.
                 Name::LineItem if state.is_ours => loaded_rows(session, table)?,
@@ -145,7 +147,7 @@ fn outcome(
             Ok(if found == expected { Ok(detail) } else { Err(detail) })
         }
         Condition::None(_, sql) => {
-            let violations = session.query(sql)?.int(0, 0)?;
+            let violations = session.query(&state.statement(sql))?.int(0, 0)?;
             Ok(if violations == 0 {
                 Ok("0 violations".into())
             } else {
@@ -155,7 +157,7 @@ fn outcome(
         Condition::Published(number) => {
             let parameters = Parameters::for_validation(*number, state.scale.factor());
             let sql = query::sql(*number, dialect, &parameters)?;
-            let rows = session.query(&sql)?;
+            let rows = session.query(&state.statement(&sql))?;
             let answer = Answer::of(*number, &rows, dialect.has_only_integers())?;
             let detail = || format!("{} rows, digest {}", answer.0.len(), answer.digest());
             Ok(query::differences(*number, &answer.0).map(|()| detail()))

@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use kelvin_database::{Decimal, Result, Timestamp, Value};
 use tpchgen::dates::{MIN_GENERATE_DATE, TOTAL_DATE_RANGE, TPCHDate};
 use tpchgen::decimal::TPCHDecimal;
+use tpchgen::distribution::Distributions;
 use tpchgen::generators::{
     Customer, CustomerGenerator, LineItem, LineItemGenerator, NationGenerator, Order, OrderGenerator, Part,
     PartGenerator, PartSuppGenerator, RegionGenerator, Supplier, SupplierGenerator,
 };
 
-use super::schema::Name;
+use super::comments::{CommentText, Comments, row_of_order, short_text, with_review};
+use super::schema::{Name, TABLES};
 
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
@@ -33,60 +35,124 @@ pub(crate) struct RowWriter {
     dates: Option<Vec<String>>,
     /// Texts that have to be formatted, kept for their memory.
     texts: [String; 3],
+    comment: String,
+    /// Of each table, in the order of [`TABLES`].
+    comments: [Comments; TABLES.len()],
+}
+
+/// The orders of a part, but for their comments.
+pub(crate) fn orders(scale: f64, Slice { number, of }: Slice) -> OrderGenerator<'static> {
+    OrderGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), short_text())
+}
+
+/// The lines of the orders of a part, but for their comments.
+pub(crate) fn lines(scale: f64, Slice { number, of }: Slice) -> LineItemGenerator<'static> {
+    LineItemGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), short_text())
+}
+
+fn lists() -> &'static Distributions {
+    Distributions::static_default()
+}
+
+/// All nations, but for their comments.
+pub(crate) fn nations() -> NationGenerator<'static> {
+    NationGenerator::new_with_distributions_and_text_pool(lists(), short_text())
 }
 
 impl RowWriter {
     /// Rows at this scale factor. With `dates_are_text` dates are `1992-01-01`, else points in time.
     pub(crate) fn new(scale: f64, dates_are_text: bool) -> Self {
+        Self::with_text(CommentText::shared(), scale, dates_are_text)
+    }
+
+    /// The same with comments out of another text.
+    fn with_text(text: &'static CommentText, scale: f64, dates_are_text: bool) -> Self {
         let dates = dates_are_text.then(|| {
             (0..TOTAL_DATE_RANGE).map(|day| date_text(i64::from(day)).unwrap_or_default()).collect()
         });
-        Self { scale, dates, texts: Default::default() }
+        let comments = TABLES.each_ref().map(|table| Comments::new(text, table.id));
+        Self { scale, dates, texts: Default::default(), comment: String::new(), comments }
+    }
+
+    /// The next comment of a row of the generator.
+    fn comment(&mut self, table: Name, row: i64) {
+        self.comments[table as usize].next(row, &mut self.comment);
     }
 
     /// Hands out the rows of a part of a table, in the order of its primary key.
     pub(crate) fn rows(&mut self, table: Name, part: Slice, each: &mut Each<'_>) -> Result<()> {
         let (scale, Slice { number, of }) = (self.scale, part);
         match table {
-            Name::Region => RegionGenerator::new(scale, number, of).iter().try_for_each(|row| {
-                each(&[Value::Int(row.r_regionkey), row.r_name.into(), row.r_comment.into()])
-            }),
-            Name::Nation => NationGenerator::new(scale, number, of).iter().try_for_each(|row| {
+            Name::Region => RegionGenerator::new_with_distributions_and_text_pool(lists(), short_text())
+                .iter()
+                .try_for_each(|row| {
+                    self.comment(table, row.r_regionkey);
+                    each(&[Value::Int(row.r_regionkey), row.r_name.into(), Value::Text(&self.comment)])
+                }),
+            Name::Nation => nations().iter().try_for_each(|row| {
+                self.comment(table, row.n_nationkey);
                 each(&[
                     Value::Int(row.n_nationkey),
                     row.n_name.into(),
                     Value::Int(row.n_regionkey),
-                    row.n_comment.into(),
+                    Value::Text(&self.comment),
                 ])
             }),
             Name::Supplier => {
-                SupplierGenerator::new(scale, number, of).iter().try_for_each(|row| self.supplier(&row, each))
+                let rows = SupplierGenerator::new_with_distributions_and_text_pool(
+                    scale,
+                    number,
+                    of,
+                    lists(),
+                    short_text(),
+                );
+                rows.iter().try_for_each(|row| self.supplier(&row, each))
             }
             Name::Part => {
-                PartGenerator::new(scale, number, of).iter().try_for_each(|row| self.part(&row, each))
+                let rows = PartGenerator::new_with_distributions_and_text_pool(
+                    scale,
+                    number,
+                    of,
+                    lists(),
+                    short_text(),
+                );
+                rows.iter().try_for_each(|row| self.part(&row, each))
             }
-            Name::PartSupp => PartSuppGenerator::new(scale, number, of).iter().try_for_each(|row| {
-                each(&[
-                    Value::Int(row.ps_partkey),
-                    Value::Int(row.ps_suppkey),
-                    Value::Int(row.ps_availqty.into()),
-                    decimal(row.ps_supplycost),
-                    row.ps_comment.into(),
-                ])
-            }),
+            Name::PartSupp => {
+                let rows = PartSuppGenerator::new_with_text_pool(scale, number, of, short_text());
+                rows.iter().try_for_each(|row| {
+                    self.comment(table, row.ps_partkey - 1);
+                    each(&[
+                        Value::Int(row.ps_partkey),
+                        Value::Int(row.ps_suppkey),
+                        Value::Int(row.ps_availqty.into()),
+                        decimal(row.ps_supplycost),
+                        Value::Text(&self.comment),
+                    ])
+                })
+            }
             Name::Customer => {
-                CustomerGenerator::new(scale, number, of).iter().try_for_each(|row| self.customer(&row, each))
+                let rows = CustomerGenerator::new_with_distributions_and_text_pool(
+                    scale,
+                    number,
+                    of,
+                    lists(),
+                    short_text(),
+                );
+                rows.iter().try_for_each(|row| self.customer(&row, each))
             }
-            Name::Orders => OrderGenerator::new(scale, number, of)
-                .iter()
-                .try_for_each(|row| self.order(&row, row.o_orderkey, each)),
-            Name::LineItem => LineItemGenerator::new(scale, number, of)
-                .iter()
-                .try_for_each(|row| self.line(&row, row.l_orderkey, each)),
+            Name::Orders => {
+                orders(scale, part).iter().try_for_each(|row| self.order(&row, row.o_orderkey, each))
+            }
+            Name::LineItem => {
+                lines(scale, part).iter().try_for_each(|row| self.line(&row, row.l_orderkey, each))
+            }
         }
     }
 
     fn supplier(&mut self, row: &Supplier, each: &mut Each<'_>) -> Result<()> {
+        self.comment(Name::Supplier, row.s_suppkey - 1);
+        with_review(&mut self.comment, &row.s_comment);
         let [name, address, phone] = &mut self.texts;
         put(name, &row.s_name);
         put(address, &row.s_address);
@@ -98,11 +164,12 @@ impl RowWriter {
             Value::Int(row.s_nationkey),
             Value::Text(phone),
             decimal(row.s_acctbal),
-            Value::Text(&row.s_comment),
+            Value::Text(&self.comment),
         ])
     }
 
     fn part(&mut self, row: &Part<'_>, each: &mut Each<'_>) -> Result<()> {
+        self.comment(Name::Part, row.p_partkey - 1);
         let [name, maker, brand] = &mut self.texts;
         put(name, &row.p_name);
         put(maker, &row.p_mfgr);
@@ -116,11 +183,12 @@ impl RowWriter {
             Value::Int(row.p_size.into()),
             row.p_container.into(),
             decimal(row.p_retailprice),
-            row.p_comment.into(),
+            Value::Text(&self.comment),
         ])
     }
 
     fn customer(&mut self, row: &Customer<'_>, each: &mut Each<'_>) -> Result<()> {
+        self.comment(Name::Customer, row.c_custkey - 1);
         let [name, address, phone] = &mut self.texts;
         put(name, &row.c_name);
         put(address, &row.c_address);
@@ -133,13 +201,14 @@ impl RowWriter {
             Value::Text(phone),
             decimal(row.c_acctbal),
             row.c_mktsegment.into(),
-            row.c_comment.into(),
+            Value::Text(&self.comment),
         ])
     }
 
     /// An order under this key.
     pub(crate) fn order(&mut self, row: &Order<'_>, key: i64, each: &mut Each<'_>) -> Result<()> {
-        let Self { dates, texts: [clerk, ..], .. } = self;
+        self.comment(Name::Orders, row_of_order(row.o_orderkey));
+        let Self { dates, texts: [clerk, ..], comment, .. } = self;
         put(clerk, &row.o_clerk);
         each(&[
             Value::Int(key),
@@ -150,12 +219,13 @@ impl RowWriter {
             row.o_orderpriority.into(),
             Value::Text(clerk),
             Value::Int(row.o_shippriority.into()),
-            row.o_comment.into(),
+            Value::Text(comment),
         ])
     }
 
     /// A line of the order of this key.
-    pub(crate) fn line(&self, row: &LineItem<'_>, key: i64, each: &mut Each<'_>) -> Result<()> {
+    pub(crate) fn line(&mut self, row: &LineItem<'_>, key: i64, each: &mut Each<'_>) -> Result<()> {
+        self.comment(Name::LineItem, row_of_order(row.l_orderkey));
         let dates = self.dates.as_deref();
         each(&[
             Value::Int(key),
@@ -173,7 +243,7 @@ impl RowWriter {
             date(dates, row.l_receiptdate),
             row.l_shipinstruct.into(),
             row.l_shipmode.into(),
-            row.l_comment.into(),
+            Value::Text(&self.comment),
         ])
     }
 }
@@ -209,6 +279,8 @@ pub(crate) fn date_of(at: Timestamp) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use tpchgen::text::TextPool;
+
     use super::*;
 
     #[test]
@@ -238,5 +310,85 @@ mod tests {
         assert_eq!(whole.len(), 100);
         assert_eq!(collect(7), whole);
         assert!(whole[0].contains("Supplier#000000001"), "{}", whole[0]);
+    }
+
+    /// Each table's last columns with comments out of a text that the generator has as well.
+    #[test]
+    fn comments_are_those_of_the_generator() {
+        let size = 100_000;
+        let ours: &'static CommentText = Box::leak(Box::new(CommentText::new(size)));
+        let theirs: &'static TextPool = Box::leak(Box::new(TextPool::new(size, lists())));
+        // One of a thousand suppliers has praise or complaints.
+        let scale = |table| if table == Name::Supplier { 1.0 } else { 0.01 };
+        let found = |table, part| {
+            let (mut comments, mut writer) = (Vec::new(), RowWriter::with_text(ours, scale(table), true));
+            let each = &mut |values: &[Value<'_>]| {
+                let Some(Value::Text(comment)) = values.last() else { panic!("no text at the end") };
+                comments.push((*comment).to_owned());
+                Ok(())
+            };
+            writer.rows(table, part, each).unwrap();
+            comments
+        };
+        macro_rules! equal {
+            ($table:ident, $part:expr, $rows:expr, $comment:ident) => {
+                let wanted: Vec<_> = $rows.iter().map(|row| row.$comment.to_string()).collect();
+                assert!(wanted.len() > 4);
+                assert!(found(Name::$table, $part) == wanted, "{:?}", $part);
+            };
+        }
+        for (number, of) in [(1, 1), (3, 4), (2, 4), (4, 4)] {
+            let part = Slice { number, of };
+            let (scale, text) = (0.01, theirs);
+            equal!(
+                Part,
+                part,
+                PartGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text),
+                p_comment
+            );
+            equal!(
+                PartSupp,
+                part,
+                PartSuppGenerator::new_with_text_pool(scale, number, of, text),
+                ps_comment
+            );
+            equal!(
+                Supplier,
+                part,
+                SupplierGenerator::new_with_distributions_and_text_pool(1.0, number, of, lists(), text),
+                s_comment
+            );
+            equal!(
+                Customer,
+                part,
+                CustomerGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text),
+                c_comment
+            );
+            equal!(
+                Orders,
+                part,
+                OrderGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text),
+                o_comment
+            );
+            equal!(
+                LineItem,
+                part,
+                LineItemGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), text),
+                l_comment
+            );
+        }
+        let part = Slice { number: 1, of: 1 };
+        equal!(
+            Nation,
+            part,
+            NationGenerator::new_with_distributions_and_text_pool(lists(), theirs),
+            n_comment
+        );
+        equal!(
+            Region,
+            part,
+            RegionGenerator::new_with_distributions_and_text_pool(lists(), theirs),
+            r_comment
+        );
     }
 }

@@ -32,6 +32,10 @@ pub(crate) fn build(
         return Err(Error::usage(format!("TPROC-H's tables are not partitioned on {}", engine.kind()))
             .with_help("leave out --partition"));
     }
+    if options.colstore && dialect.create_by_columns(table(Name::Orders)).is_none() {
+        return Err(Error::usage(format!("TPROC-H's tables are not stored by columns on {}", engine.kind()))
+            .with_help("leave out --colstore"));
+    }
     let loaders = dialect.loaders(options)?;
     let mut session = engine.connect()?;
     dialect.begin_build(session.as_mut(), stop)?;
@@ -117,9 +121,10 @@ fn prepare(
     }
     let make = |session: &mut dyn Session| {
         let wanted = TABLES.iter().filter(|table| missing.contains(&table.name));
-        let statements = |table: &Table| match dialect.create_partitioned(table) {
-            Some(statements) if options.partition => statements,
-            _ => vec![dialect.create_table(table)],
+        let statements = |table: &Table| {
+            let partitioned = dialect.create_partitioned(table).filter(|_| options.partition);
+            let by_columns = dialect.create_by_columns(table).filter(|_| options.colstore);
+            partitioned.or(by_columns).unwrap_or_else(|| vec![dialect.create_table(table)])
         };
         wanted.flat_map(statements).try_for_each(|statement| session.run(&statement))
     };

@@ -6,6 +6,7 @@
 mod analysis;
 mod answer;
 mod check;
+mod comments;
 mod data;
 mod dialect;
 mod ledger;
@@ -40,6 +41,8 @@ pub struct TprocH {
     kinds: Vec<TransactionKind>,
     /// What the database holds, and its dialect, once `inspect` has looked.
     found: Option<(State, &'static dyn Dialect)>,
+    /// How its tables are stored, where not by rows in one piece.
+    layout: String,
     ledger: Arc<Ledger>,
 }
 
@@ -60,7 +63,7 @@ impl TprocH {
             statement_of: None,
         };
         let kinds = steps.iter().map(kind).collect();
-        Ok(Self { options, steps, kinds, found: None, ledger: Arc::default() })
+        Ok(Self { options, steps, kinds, found: None, layout: String::new(), ledger: Arc::default() })
     }
 
     /// The scale factor of the tables in a database; none where there are none.

@@ -12,6 +12,9 @@ use crate::tproc_c::Profile;
 /// The most streams, query sets, loaders.
 const MOST: u32 = 1024;
 
+/// Milliseconds that a trickle refresh pauses at most.
+const LONGEST_PAUSE: u32 = 60_000;
+
 /// The size of the data: 1 is about a gigabyte. Written as a number with at most three digits after the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
@@ -91,6 +94,10 @@ pub struct Options {
     pub queries: Vec<u8>,
     /// Whether the refresh functions are left out.
     pub no_refresh: bool,
+    /// Milliseconds between the orders of the refresh functions beside the queries, each a transaction; none inserts and deletes all
+    /// orders of a refresh function at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trickle_refresh: Option<u32>,
     /// Whether the parameters are those of the validation run, and the answers are compared with the published ones where
     /// there are any (scale factor 1, data as loaded).
     pub validate: bool,
@@ -98,6 +105,8 @@ pub struct Options {
     pub no_analyze: bool,
     /// Whether orders and their lines are built with partitions by year.
     pub partition: bool,
+    /// Whether the tables are built by columns.
+    pub colstore: bool,
     /// Connections that load; none depends on engine and cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loaders: Option<u32>,
@@ -112,9 +121,11 @@ impl Default for Options {
             query_sets: 1,
             queries: Vec::new(),
             no_refresh: false,
+            trickle_refresh: None,
             validate: false,
             no_analyze: false,
             partition: false,
+            colstore: false,
             loaders: None,
         }
     }
@@ -135,7 +146,8 @@ impl Options {
 
     /// Whether the refresh functions are run: they change the data, so that no published answer holds any more.
     pub(crate) fn refreshes(&self) -> bool {
-        !self.no_refresh && !self.validate && self.profile == Profile::Spec
+        let has_refresh = self.profile == Profile::Spec || self.trickle_refresh.is_some();
+        has_refresh && !self.no_refresh && !self.validate
     }
 
     /// Streams of the throughput test; 0 for none.
@@ -152,8 +164,11 @@ impl Options {
         }
     }
 
-    /// Transactions of the user that has most of them.
+    /// Transactions of the user that has most of them; a limit that no user reaches where orders trickle until the queries end.
     pub fn most_transactions(&self) -> u64 {
+        if self.trickle_refresh.is_some() {
+            return u64::from(u32::MAX);
+        }
         let queries = self.chosen().len() as u64;
         match self.profile {
             Profile::Hammerdb => queries * u64::from(self.query_sets),
@@ -182,6 +197,10 @@ impl Options {
                 return refuse(format!("{number} {what} are outside the range {low} to {MOST}"));
             }
         }
+        if self.partition && self.colstore {
+            return refuse("no engine has partitions here and tables by columns".into());
+        }
+        self.check_trickle()?;
         if self.streams == Some(1) {
             return refuse("a throughput test needs two streams or more; 0 runs the power test only".into());
         }
@@ -195,6 +214,23 @@ impl Options {
             return refuse("query sets belong to the hammerdb profile: a stream has one".into());
         }
         Ok(())
+    }
+
+    /// Refuses a trickle refresh without queries that it is beside, and whose end it can wait for.
+    fn check_trickle(&self) -> Result<()> {
+        let Some(pause) = self.trickle_refresh else { return Ok(()) };
+        let refusal = if pause > LONGEST_PAUSE {
+            format!("a pause of {pause} ms between orders is outside the range 0 to {LONGEST_PAUSE}")
+        } else if self.no_refresh || self.validate {
+            "a trickle refresh changes the data, which a run without refresh functions or with validation does not".into()
+        } else if self.streams == Some(0) {
+            "a trickle refresh is beside the streams of the throughput test, and there is none".into()
+        } else if self.query_sets == 0 {
+            "a trickle refresh ends with the queries, and these query sets do not end".into()
+        } else {
+            return Ok(());
+        };
+        Err(Error::usage(refusal))
     }
 }
 
@@ -223,5 +259,11 @@ mod tests {
         assert!(Options { queries: vec![3, 23], ..Options::default() }.check().is_err());
         assert!(Options { queries: vec![3, 3], ..Options::default() }.check().is_err());
         assert!(options(Some(2), false).check().is_ok());
+        let trickle = |streams, no_refresh, pause| {
+            let options = Options { trickle_refresh: Some(pause), ..options(streams, no_refresh) };
+            options.check().is_ok()
+        };
+        assert!(trickle(None, false, 0) && trickle(Some(2), false, 60_000));
+        assert!(!trickle(Some(0), false, 1) && !trickle(None, true, 1) && !trickle(None, false, 60_001));
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct State {
     pub(crate) is_ours: bool,
     /// Tables that are not there.
     pub(crate) missing: Vec<&'static str>,
+    /// Whether the tables' names are in upper case, as HammerDB's are, where that makes other names.
+    pub(crate) is_upper_case: bool,
 }
 
 impl State {
@@ -64,11 +66,12 @@ impl State {
         if has(BUILD) {
             return Self::read_ours(session, missing).map(Some);
         }
-        if missing.len() == TABLES.len() {
+        if missing.len() == TABLES.len() && present.is_empty() {
             return Ok(None);
         }
-        if missing.is_empty() {
-            return Self::of_others(session).map(Some);
+        let is_upper_case = TABLES.iter().all(|table| has(&table.name.to_uppercase()));
+        if missing.is_empty() || is_upper_case && missing.len() == TABLES.len() {
+            return Self::of_others(session, is_upper_case).map(Some);
         }
         Err(Error::usage(format!(
             "the database already has tables that Kelvin did not create: {}",
@@ -91,17 +94,26 @@ impl State {
             refreshes: u32::try_from(rows.int(0, 2)?).unwrap_or(u32::MAX),
             is_ours: true,
             missing,
+            is_upper_case: false,
         })
     }
 
     /// Tables of the right names that HammerDB or dbgen's files may have filled: the suppliers give the scale factor.
-    fn of_others(session: &mut dyn Session) -> Result<Self> {
-        let suppliers = session.query("select count(*) from supplier")?.int(0, 0)?;
+    fn of_others(session: &mut dyn Session, is_upper_case: bool) -> Result<Self> {
+        let count = "select count(*) from supplier".to_owned();
+        let count = if is_upper_case { in_upper_case(&count) } else { count };
+        let suppliers = session.query(&count)?.int(0, 0)?;
         let scale = suppliers as f64 / table(Name::Supplier).rows(1.0) as f64;
         let scale = Scale::try_from(scale).map_err(|why| {
             Error::usage(format!("the tables are not TPROC-H's: {suppliers} suppliers ({why})"))
         })?;
-        Ok(Self { scale, complete: true, refreshes: 0, is_ours: false, missing: Vec::new() })
+        let missing = Vec::new();
+        Ok(Self { scale, complete: true, refreshes: 0, is_ours: false, missing, is_upper_case })
+    }
+
+    /// A statement on the tables, with their names as they are.
+    pub(crate) fn statement(&self, sql: &str) -> String {
+        if self.is_upper_case { in_upper_case(sql) } else { sql.to_owned() }
     }
 
     /// Refuses tables of another size.
@@ -124,7 +136,11 @@ impl State {
 /// The names of those tables that exist.
 pub(crate) fn present_tables(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Vec<String>> {
     let names = TABLES.iter().map(|table| table.name).chain([BUILD, LOADED]);
-    let names = names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let mut names: Vec<_> = names.map(|name| format!("'{name}'")).collect();
+    if dialect.has_case_sensitive_tables() {
+        names.extend(TABLES.iter().map(|table| format!("'{}'", table.name.to_uppercase())));
+    }
+    let names = names.join(", ");
     session.query(&dialect.common()?.present_tables(&names))?.texts(0)
 }
 
@@ -138,4 +154,23 @@ pub(crate) fn loaded_parts(session: &mut dyn Session) -> Result<Vec<(String, i64
 pub(crate) fn loaded_rows(session: &mut dyn Session, table: &Table) -> Result<i64> {
     let rows = session.query(&format!("select sum(loaded) from {LOADED} where name = '{}'", table.name))?;
     rows.optional(0, 0, kelvin_database::Rows::int).map(Option::unwrap_or_default)
+}
+
+/// A statement with everything but its texts in upper case.
+fn in_upper_case(sql: &str) -> String {
+    let part = |(at, part): (usize, &str)| if at % 2 == 0 { part.to_uppercase() } else { part.to_owned() };
+    sql.split('\'').enumerate().map(part).collect::<Vec<_>>().join("'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_keep_their_letters() {
+        let upper =
+            in_upper_case("select n_name from nation where n_name = 'France' or n_name like '%x' and 1 = 1");
+        assert_eq!(upper, "SELECT N_NAME FROM NATION WHERE N_NAME = 'France' OR N_NAME LIKE '%x' AND 1 = 1");
+        assert_eq!(in_upper_case("'a' = b"), "'a' = B");
+    }
 }

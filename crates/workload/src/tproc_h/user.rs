@@ -1,6 +1,7 @@
 //! The virtual users: streams of queries, and the one that refreshes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kelvin_database::{Error, ErrorClass, Result, Session};
@@ -11,8 +12,9 @@ use super::answer::Answer;
 use super::dialect::Dialect;
 use super::ledger::Ledger;
 use super::query::{self, Parameters};
+use super::refresh::{self, Orders};
+use super::state::State;
 use super::workload::ROWS;
-use super::{Scale, refresh};
 use crate::{NextTransaction, VirtualUser};
 
 /// What a step of a user's work is.
@@ -41,7 +43,10 @@ impl Step {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) dialect: &'static dyn Dialect,
-    pub(super) scale: Scale,
+    /// What the database holds.
+    pub(super) state: State,
+    /// How the tables are stored, where not by rows in one piece.
+    pub(super) layout: String,
     pub(super) seed: u64,
     /// Parameters of the validation run instead of drawn ones.
     pub(super) validate: bool,
@@ -49,10 +54,36 @@ pub(super) struct Shared {
     pub(super) has_published: bool,
     /// Of users whose query sets do not end by themselves, their number: a set's parameters are so many draws after those before.
     pub(super) endless: Option<u32>,
+    /// Users with queries that have not ended.
+    pub(super) querying: AtomicU32,
     /// The steps, in the order of the workload's kinds.
     pub(super) kinds: Vec<Step>,
     pub(super) ledger: Arc<Ledger>,
     pub(super) clock: Clock,
+}
+
+impl Shared {
+    fn has_queries(&self) -> bool {
+        self.querying.load(Ordering::Acquire) > 0
+    }
+}
+
+/// How a user refreshes order by order: as long as others have queries, and what is left then at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trickle {
+    /// The pause after each order.
+    pub(super) pause: Duration,
+    /// Whether pair after pair follows as long as others have queries.
+    pub(super) pairs_follow: bool,
+}
+
+/// A refresh function of which some orders are done.
+#[derive(Debug)]
+struct PartialRefresh {
+    left: Orders,
+    begin: Nanos,
+    rows: u64,
+    transactions: u32,
 }
 
 /// A step of a user.
@@ -83,6 +114,9 @@ pub(super) struct User {
     begun: usize,
     /// The window of its own last RF1; 0 if that failed.
     window: u32,
+    trickle: Option<Trickle>,
+    /// The refresh function at work.
+    refresh: Option<PartialRefresh>,
     /// Rows of the last answer, for the audit.
     rows: u64,
     /// The step at work has failed, and may be repeated.
@@ -91,9 +125,37 @@ pub(super) struct User {
 
 impl User {
     /// A user that takes these steps.
-    pub(super) fn new(shared: &Arc<Shared>, test: QueryTest, steps: &[PlannedStep]) -> Self {
-        let steps = steps.iter().map(|step| plan(shared, *step)).collect();
-        Self { shared: Arc::clone(shared), test, steps, begun: 0, window: 0, rows: 0, failed: None }
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        test: QueryTest,
+        steps: &[PlannedStep],
+        trickle: Option<Trickle>,
+    ) -> Self {
+        let steps: Vec<_> = steps.iter().map(|step| plan(shared, *step)).collect();
+        let user = Self {
+            shared: Arc::clone(shared),
+            test,
+            steps,
+            begun: 0,
+            window: 0,
+            trickle,
+            refresh: None,
+            rows: 0,
+            failed: None,
+        };
+        if user.has_queries() {
+            shared.querying.fetch_add(1, Ordering::AcqRel);
+        }
+        user
+    }
+
+    fn has_queries(&self) -> bool {
+        self.steps.iter().any(|planned| matches!(planned.step.step, Step::Query(_)))
+    }
+
+    /// Whether another pair of refresh functions follows the last one.
+    fn refreshes_again(&self) -> bool {
+        self.trickle.is_some_and(|trickle| trickle.pairs_follow) && self.shared.has_queries()
     }
 
     fn execution(&self, at: Nanos, took: Nanos) -> QueryExecution {
@@ -104,7 +166,8 @@ impl User {
             stream: planned.step.stream,
             position: self.begun as u32,
             query: planned.step.step.name(),
-            scale: self.shared.scale.factor(),
+            scale: self.shared.state.scale.factor(),
+            layout: self.shared.layout.clone(),
             at,
             took,
             rows: None,
@@ -116,38 +179,74 @@ impl User {
         }
     }
 
-    /// Executes the step at work; the rows of its answer or those that it changed, and when it was over.
-    fn step(&mut self, session: &mut dyn Session) -> Result<(Outcome, Nanos)> {
-        let (shared, planned) = (&self.shared, &self.steps[self.begun - 1]);
-        let rows = match planned.step.step {
-            Step::Query(number) => {
-                let sql = planned.sql.as_ref().map_err(|why| Error::usage(why.clone()))?;
-                let rows = session.query(sql)?;
-                let end = shared.clock.now();
-                let answer = Answer::of(number, &rows, shared.dialect.has_only_integers())?;
-                return Ok((Outcome::Answer(number, answer), end));
-            }
-            Step::Insert => {
-                let window = shared.ledger.next_window();
+    /// Executes the step at work, which was `begun` then; the rows of its answer or those that it changed, and when it was over.
+    fn step(&mut self, session: &mut dyn Session, begun: Nanos) -> Result<(Outcome, Nanos)> {
+        let step = self.steps[self.begun - 1].step.step;
+        let Step::Query(number) = step else {
+            let rows = self.refresh(session, step == Step::Insert, begun)?;
+            return Ok((Outcome::Changed(rows), self.shared.clock.now()));
+        };
+        let planned = &self.steps[self.begun - 1];
+        let sql = planned.sql.as_ref().map_err(|why| Error::usage(why.clone()))?;
+        let rows = session.query(sql)?;
+        let end = self.shared.clock.now();
+        let answer = Answer::of(number, &rows, self.shared.dialect.has_only_integers())?;
+        Ok((Outcome::Answer(number, answer), end))
+    }
+
+    /// Inserts or deletes the orders of a window, or of a trickle refresh the next one of them; the rows that were changed.
+    fn refresh(&mut self, session: &mut dyn Session, inserts: bool, begun: Nanos) -> Result<u64> {
+        let shared = &self.shared;
+        let mut left = if let Some(partial) = &self.refresh {
+            partial.left.clone()
+        } else {
+            if inserts {
                 self.window = 0;
-                let rows = refresh::insert(session, shared.dialect, shared.scale, window)?;
-                shared.ledger.begin(window);
-                self.window = window;
-                rows
-            }
-            // The next RF1 takes the same window: without these orders its RF2 would have nothing to delete.
-            Step::Delete if self.window == 0 => {
+            } else if self.window == 0 {
+                // The next RF1 takes the same window: without these orders its RF2 would have nothing to delete.
                 return Err(Error::usage("RF1 of this pair failed: no orders are deleted"));
             }
-            Step::Delete => refresh::delete(session, shared.scale, self.window)?,
+            let window = if inserts { shared.ledger.next_window() } else { self.window };
+            let one_by_one = self.trickle.is_some();
+            (if one_by_one { Orders::each_of_window } else { Orders::of_window })(shared.state.scale, window)?
         };
-        Ok((Outcome::Changed(rows), self.shared.clock.now()))
+        let trickles = self.trickle.is_some() && shared.has_queries();
+        let orders = if trickles { left.take_first() } else { left.take_all() };
+        let rows = if inserts {
+            let window = if self.window == 0 { shared.ledger.next_window() } else { self.window };
+            let rows = refresh::insert(session, shared.dialect, &orders, window)?;
+            if self.window == 0 {
+                // Even if the others of the window fail: these are there.
+                shared.ledger.begin(window);
+                self.window = window;
+            }
+            rows
+        } else {
+            refresh::delete(session, &orders)?
+        };
+        let partial = self.refresh.get_or_insert_with(|| PartialRefresh {
+            left: left.clone(),
+            begin: begun,
+            rows: 0,
+            transactions: 0,
+        });
+        partial.left = left;
+        partial.rows += rows;
+        partial.transactions += 1;
+        Ok(rows)
     }
 }
 
 impl User {
     /// Begins another set of the same queries with other parameters, if there is one.
     fn repeat(&mut self) {
+        if self.refreshes_again() {
+            for planned in &mut self.steps {
+                planned.step.stream += 1;
+            }
+            self.begun = 0;
+            return;
+        }
         let Some(users) = self.shared.endless else { return };
         for planned in &mut self.steps {
             let draw = planned.step.draw.wrapping_add(users);
@@ -159,6 +258,11 @@ impl User {
     /// The step that has failed is not repeated any more.
     fn give_up(&mut self) {
         if let Some(failed) = self.failed.take() {
+            // What is left of a refresh function is given up as well, and RF2 of a pair with its RF1.
+            self.refresh = None;
+            if failed.query == Step::Insert.name() {
+                self.window = 0;
+            }
             self.shared.ledger.keep(failed);
         }
     }
@@ -167,6 +271,9 @@ impl User {
 impl Drop for User {
     fn drop(&mut self) {
         self.give_up();
+        if self.has_queries() {
+            self.shared.querying.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 }
 
@@ -180,9 +287,10 @@ fn plan(shared: &Shared, step: PlannedStep) -> Planned {
     let Step::Query(number) = step.step else {
         return Planned { step, parameters: None, sql: Err(String::new()), plan: None };
     };
-    let scale = shared.scale.factor();
+    let scale = shared.state.scale.factor();
     let parameters = Parameters::for_run(number, scale, (shared.seed, step.draw), shared.validate);
-    let sql = query::sql(number, shared.dialect, &parameters).map_err(|error| error.to_string());
+    let sql = query::sql(number, shared.dialect, &parameters);
+    let sql = sql.map(|sql| shared.state.statement(&sql)).map_err(|error| error.to_string());
     Planned { step, parameters: Some(parameters), sql, plan: None }
 }
 
@@ -206,18 +314,23 @@ impl VirtualUser for User {
 
     fn next(&mut self) -> NextTransaction {
         self.give_up();
-        if self.begun == self.steps.len() {
-            self.repeat();
+        if self.refresh.is_none() {
+            if self.begun == self.steps.len() {
+                self.repeat();
+            }
+            // Never beyond the last: the driver asks whether there is one.
+            self.begun = (self.begun + 1).min(self.steps.len());
         }
-        // Never beyond the last: the driver asks whether there is one.
-        self.begun = (self.begun + 1).min(self.steps.len());
         let step = self.steps[self.begun - 1].step.step;
         let kind = self.shared.kinds.iter().position(|kind| *kind == step).unwrap_or_default();
-        NextTransaction { kind: kind as u16, keying: Duration::ZERO, thinking: Duration::ZERO }
+        let pause = self.trickle.filter(|_| self.shared.has_queries()).map(|trickle| trickle.pause);
+        NextTransaction { kind: kind as u16, keying: Duration::ZERO, thinking: pause.unwrap_or_default() }
     }
 
     fn has_ended(&self) -> bool {
-        self.begun >= self.steps.len() && self.shared.endless.is_none()
+        let is_done = self.refresh.is_none() || self.failed.is_some();
+        let follows = self.shared.endless.is_some() || self.refreshes_again();
+        is_done && self.begun >= self.steps.len() && !follows
     }
 
     fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome> {
@@ -227,14 +340,24 @@ impl VirtualUser for User {
         // The time of a repeated step has that of the failed attempts in it.
         let earlier = self.failed.take();
         let begin = earlier.as_ref().map_or_else(|| self.shared.clock.now(), |failed| failed.at);
-        match self.step(session) {
+        let begin = self.refresh.as_ref().map_or(begin, |partial| partial.begin);
+        match self.step(session, begin) {
             Ok((outcome, end)) => {
                 let mut execution = self.execution(begin, end - begin);
                 if let Some(failed) = earlier {
                     execution.detail = format!("repeated after: {}", failed.detail);
                 }
                 match outcome {
-                    Outcome::Changed(rows) => execution.rows = Some(rows),
+                    Outcome::Changed(rows) => {
+                        let Some(done) = self.refresh.take_if(|partial| partial.left.is_empty()) else {
+                            self.rows = rows;
+                            return Ok(TransactionOutcome::Committed);
+                        };
+                        execution.rows = Some(done.rows);
+                        if done.transactions > 1 {
+                            execution.detail = format!("in {} transactions", done.transactions);
+                        }
+                    }
                     Outcome::Answer(number, answer) => {
                         execution.rows = Some(answer.0.len() as u64);
                         execution.digest = Some(answer.digest());
@@ -274,28 +397,93 @@ mod tests {
     use kelvin_database::sqlite::SqliteEngine;
 
     use super::super::schema::{Name, table};
-    use super::super::{dialect, state};
+    use super::super::{Scale, dialect, state};
     use super::*;
+
+    fn shared(clock: &Clock) -> Arc<Shared> {
+        Arc::new(Shared {
+            dialect: dialect::of_engine(kelvin_database::EngineKind::Sqlite).unwrap(),
+            state: State {
+                scale: Scale::try_from(0.01).unwrap(),
+                complete: true,
+                refreshes: 0,
+                is_ours: true,
+                missing: Vec::new(),
+                is_upper_case: false,
+            },
+            layout: String::new(),
+            seed: 1,
+            validate: false,
+            has_published: false,
+            endless: None,
+            querying: AtomicU32::new(0),
+            kinds: vec![Step::Insert, Step::Delete],
+            ledger: Arc::default(),
+            clock: clock.clone(),
+        })
+    }
+
+    fn create_tables(session: &mut dyn Session, shared: &Shared) {
+        let tables = [Name::Orders, Name::LineItem].map(|name| shared.dialect.create_table(table(name)));
+        for sql in state::begin(shared.state.scale).iter().chain(&tables) {
+            session.run(sql).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_trickle_refresh_takes_orders_one_by_one_and_the_rest_at_once_when_no_queries_are_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = SqliteEngine::open(directory.path().join("h.db")).unwrap();
+        let (mut session, clock) = (engine.connect().unwrap(), Clock::mock());
+        let shared = shared(&clock);
+        create_tables(session.as_mut(), &shared);
+        shared.querying.store(1, Ordering::Release);
+        let steps = [Step::Insert, Step::Delete].map(|step| PlannedStep { step, stream: 1, draw: 0 });
+        let pause = Duration::from_millis(10);
+        let trickle = Some(Trickle { pause, pairs_follow: true });
+        let mut user = User::new(&shared, QueryTest::QuerySets, &steps, trickle);
+        let mut orders = || session.query("select count(*) from orders").unwrap().int(0, 0).unwrap();
+        let mut other = engine.connect().unwrap();
+        let mut one = |user: &mut User| {
+            assert!(!user.has_ended());
+            let next = user.next();
+            user.execute(other.as_mut()).unwrap();
+            next.thinking
+        };
+        for done in 1..=15 {
+            assert!(shared.ledger.take().is_empty());
+            assert_eq!(one(&mut user), pause);
+            clock.advance(pause);
+            assert_eq!(orders(), done);
+        }
+        let inserted = shared.ledger.take();
+        assert_eq!((&inserted[0].detail[..], inserted[0].took), ("in 15 transactions", 140_000_000));
+        assert!(inserted[0].rows > Some(30));
+        for _ in 0..15 {
+            one(&mut user);
+        }
+        assert_eq!(shared.ledger.take()[0].query, "RF2");
+        // Another pair, which the end of the queries cuts short.
+        one(&mut user);
+        assert_eq!((orders(), shared.ledger.next_window()), (16, 3));
+        shared.querying.store(0, Ordering::Release);
+        assert_eq!((one(&mut user), orders()), (Duration::ZERO, 30));
+        one(&mut user);
+        assert!(user.has_ended());
+        let ended = shared.ledger.take();
+        let found: Vec<_> = ended.iter().map(|one| (&one.query[..], one.stream, &one.detail[..])).collect();
+        assert_eq!(found, [("RF1", 2, "in 2 transactions"), ("RF2", 2, "")]);
+    }
 
     #[test]
     fn a_failed_rf1_keeps_its_window_and_a_repeated_step_has_the_time_since_its_first_attempt() {
         let directory = tempfile::tempdir().unwrap();
         let engine = SqliteEngine::open(directory.path().join("h.db")).unwrap();
         let (mut session, clock) = (engine.connect().unwrap(), Clock::mock());
-        let shared = Arc::new(Shared {
-            dialect: dialect::of_engine(engine.kind()).unwrap(),
-            scale: Scale::try_from(0.01).unwrap(),
-            seed: 1,
-            validate: false,
-            has_published: false,
-            endless: None,
-            kinds: vec![Step::Insert, Step::Delete],
-            ledger: Arc::default(),
-            clock: clock.clone(),
-        });
+        let shared = shared(&clock);
         let steps = [Step::Insert, Step::Delete, Step::Insert, Step::Delete];
         let steps = steps.map(|step| PlannedStep { step, stream: 1, draw: 0 });
-        let mut user = User::new(&shared, QueryTest::Throughput, &steps);
+        let mut user = User::new(&shared, QueryTest::Throughput, &steps, None);
         // There are no tables yet.
         for _ in 0..3 {
             user.next();
@@ -303,10 +491,7 @@ mod tests {
             assert_eq!(shared.ledger.next_window(), 1);
         }
         clock.advance(Duration::from_secs(3));
-        let tables = [Name::Orders, Name::LineItem].map(|name| shared.dialect.create_table(table(name)));
-        for sql in state::begin(shared.scale).iter().chain(&tables) {
-            session.run(sql).unwrap();
-        }
+        create_tables(session.as_mut(), &shared);
         assert!(user.execute(session.as_mut()).is_ok());
         assert_eq!(shared.ledger.next_window(), 2);
         user.next();

@@ -1,6 +1,7 @@
 //! The workload as the driver sees it.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use kelvin_database::{Engine, Error, Result, Session};
@@ -8,14 +9,15 @@ use kelvin_measure::event::{AuditLine, CheckLine};
 use kelvin_measure::query::{QueryExecution, QueryTest};
 use kelvin_measure::query_analysis::QueryAnalysis;
 use kelvin_measure::{Clock, labels};
-use tpchgen::text::TextPool;
 
 use super::analysis::{self, Queries};
 use super::check::has_published;
+use super::comments::CommentText;
+use super::dialect::Dialect;
 use super::query::order_of_stream;
 use super::schema::{Name, TABLES, table};
 use super::state::{BUILD, LOADED, State};
-use super::user::{PlannedStep, Shared, Step, User};
+use super::user::{PlannedStep, Shared, Step, Trickle, User};
 use super::{TprocH, check, dialect, load};
 use crate::tproc_c::Profile;
 use crate::{BuildProgress, Stop, TransactionKind, UserRange, VirtualUser, Workload, WorkloadData};
@@ -70,12 +72,9 @@ impl Workload for TprocH {
                 .with_help("leave out the refresh functions: --no-refresh"));
         }
         let mut notes = Vec::new();
-        let date = dialect.partition_key(session.as_mut(), table(Name::LineItem))?;
-        if let Some(date) = &date {
-            notes.push(format!("lineitem is partitioned by {date}"));
-        } else if self.options.partition {
-            return Err(Error::usage("the data are not partitioned")
-                .with_help("leave out --partition, or drop the data: kelvin drop tproc-h"));
+        self.layout = self.layout(session.as_mut(), dialect)?;
+        if !self.layout.is_empty() {
+            notes.push(format!("lineitem is {}", self.layout));
         }
         if state.is_ours {
             notes.extend(
@@ -100,6 +99,12 @@ impl Workload for TprocH {
                 "answers are published for scale factor 1 and data as loaded only: they are not compared"
                     .into(),
             );
+        }
+        if let Some(trickle) = self.options.trickle_refresh {
+            notes.push(format!(
+                "beside the queries, orders are inserted and deleted one by one with pauses of {trickle} ms, which are in \
+                 the times of RF1 and RF2"
+            ));
         }
         notes.push("derived from TPC-H; these figures are no TPC results".into());
         // The default is the database's scale factor: two runs on the same data have the same specification.
@@ -179,15 +184,17 @@ impl Workload for TprocH {
         let Some((state, dialect)) = &self.found else { return Vec::new() };
         if self.options.refreshes() {
             // Seconds that are none of the database's.
-            TextPool::get_or_init_default();
+            CommentText::shared();
         }
         let shared = Arc::new(Shared {
             dialect: *dialect,
-            scale: state.scale,
+            state: state.clone(),
+            layout: self.layout.clone(),
             seed,
             validate: self.options.validate,
             has_published: self.options.validate && has_published(state),
             endless: (self.options.query_sets == 0).then(|| range.total()),
+            querying: AtomicU32::new(0),
             kinds: self.steps.clone(),
             ledger: Arc::clone(&self.ledger),
             clock: clock.clone(),
@@ -196,7 +203,9 @@ impl Workload for TprocH {
         numbers
             .map(|number| {
                 let (test, steps) = self.steps_of(number, range.total());
-                Box::new(User::new(&shared, test, &steps)) as Box<dyn VirtualUser>
+                let refreshes = number + 1 == range.total() && range.total() > 1;
+                let trickle = self.trickle().filter(|_| refreshes);
+                Box::new(User::new(&shared, test, &steps, trickle)) as Box<dyn VirtualUser>
             })
             .collect()
     }
@@ -247,6 +256,33 @@ impl Workload for TprocH {
 }
 
 impl TprocH {
+    /// How lineitem is stored; empty if by rows in one piece.
+    fn layout(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<String> {
+        let lines = table(Name::LineItem);
+        let date = dialect.partition_key(session, lines)?;
+        let by_columns = dialect.is_by_columns(session, lines)?;
+        let refuse = |what: &str, flag: &str| {
+            Error::usage(format!("the data are not {what}"))
+                .with_help(format!("leave out {flag}, or drop the data: kelvin drop tproc-h"))
+        };
+        if self.options.partition && date.is_none() {
+            return Err(refuse("partitioned", "--partition"));
+        }
+        if self.options.colstore && !by_columns {
+            return Err(refuse("stored by columns", "--colstore"));
+        }
+        let partitioned = date.map(|date| format!("partitioned by {date}"));
+        let parts: Vec<String> =
+            partitioned.into_iter().chain(by_columns.then(|| "stored by columns".to_owned())).collect();
+        Ok(parts.join(" and "))
+    }
+
+    /// How the user that refreshes beside queries does it, if order by order.
+    fn trickle(&self) -> Option<Trickle> {
+        let pause = Duration::from_millis(self.options.trickle_refresh?.into());
+        Some(Trickle { pause, pairs_follow: self.options.profile == Profile::Hammerdb })
+    }
+
     /// The work of user `number` of `total`.
     fn steps_of(&self, number: u32, total: u32) -> (QueryTest, Vec<PlannedStep>) {
         let chosen = self.options.chosen();
@@ -256,14 +292,19 @@ impl TprocH {
                 .map(move |query| PlannedStep { step: Step::Query(*query), stream, draw })
                 .collect::<Vec<_>>()
         };
+        let refresh = |step, stream| PlannedStep { step, stream, draw: 0 };
+        let refreshes = self.options.refreshes();
         if self.options.profile == Profile::Hammerdb {
+            if refreshes && number + 1 == total {
+                let pair = vec![refresh(Step::Insert, 1), refresh(Step::Delete, 1)];
+                return (QueryTest::QuerySets, pair);
+            }
+            let total = total - u32::from(refreshes);
             let (user, order) = (number + 1, if total == 1 { 0 } else { number + 1 });
             let sets =
                 (0..self.options.query_sets.max(1)).flat_map(|set| queries(user, set * total + user, order));
             return (QueryTest::QuerySets, sets.collect());
         }
-        let refresh = |step, stream| PlannedStep { step, stream, draw: 0 };
-        let refreshes = self.options.refreshes();
         if total == 1 {
             let mut steps = queries(0, 0, 0);
             if refreshes {
@@ -322,5 +363,17 @@ mod tests {
         assert_eq!(names(&workload, 0, 3).1[0], "Q21/1");
         let draws = |user| workload.steps_of(user, 3).1.iter().map(|one| one.draw).collect::<Vec<_>>();
         assert!(draws(0).iter().all(|draw| !draws(1).contains(draw) && !draws(2).contains(draw)));
+    }
+
+    #[test]
+    fn the_last_of_hammerdbs_users_refreshes_if_orders_trickle() {
+        let options =
+            Options { profile: Profile::Hammerdb, trickle_refresh: Some(100), ..Options::default() };
+        let workload = TprocH::new(options).unwrap();
+        assert_eq!(names(&workload, 2, 3).1, ["RF1/1", "RF2/1"]);
+        assert_eq!(names(&workload, 1, 3).1.len(), 22);
+        // One user with queries beside it: the order of the power test.
+        assert_eq!(names(&workload, 0, 2).1[0], "Q14/1");
+        assert!(workload.trickle().is_some_and(|trickle| trickle.pairs_follow));
     }
 }

@@ -3,6 +3,7 @@
 mod mysql;
 mod postgres;
 mod postgres_analysis;
+mod postgres_waits;
 mod sqlite;
 mod sqlserver;
 
@@ -41,6 +42,11 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     /// What this engine's tables of TPROC-C have in common with these.
     fn common(&self) -> Result<&'static dyn Common>;
 
+    /// Whether tables whose names differ in their letters' case are others, at least on some servers.
+    fn has_case_sensitive_tables(&self) -> bool {
+        false
+    }
+
     /// The statement that makes a table.
     fn create_table(&self, table: &Table) -> String;
 
@@ -48,6 +54,16 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     /// are not partitioned.
     fn create_partitioned(&self, _table: &Table) -> Option<Vec<String>> {
         None
+    }
+
+    /// The statements that make a table stored by columns; none where the engine does not do that.
+    fn create_by_columns(&self, _table: &Table) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Whether an existing table is stored by columns.
+    fn is_by_columns(&self, _session: &mut dyn Session, _table: &Table) -> Result<bool> {
+        Ok(false)
     }
 
     /// The column by which an existing table is partitioned.
@@ -148,8 +164,14 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         false
     }
 
-    /// Executes a query for what its plan does; none where the engine cannot be asked.
-    fn analyze_query(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<QueryAnalysis>> {
+    /// Executes a query for what its plan does, and samples it meanwhile in the session of the watcher; none where the engine cannot
+    /// be asked.
+    fn analyze_query(
+        &self,
+        _session: &mut dyn Session,
+        _watcher: &mut dyn Session,
+        _sql: &str,
+    ) -> Result<Option<QueryAnalysis>> {
         Ok(None)
     }
 }

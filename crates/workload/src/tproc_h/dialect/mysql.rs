@@ -16,6 +16,10 @@ impl Dialect for Mysql {
         common(EngineKind::Mysql)
     }
 
+    fn has_case_sensitive_tables(&self) -> bool {
+        true
+    }
+
     /// InnoDB keeps a table as a tree of its primary key, which the rows come in.
     fn create_table(&self, table: &Table) -> String {
         table.create(|kind| standard_type(kind, ""), true, &format!(" engine = InnoDB {TEXTS}"))

@@ -5,7 +5,7 @@ use kelvin_database::{EngineKind, Error, Result, Session};
 use kelvin_measure::query::QueryPlan;
 use kelvin_measure::query_analysis::QueryAnalysis;
 
-use super::{Common, Dialect, common, postgres_analysis as analysis};
+use super::{Common, Dialect, common, postgres_analysis as analysis, postgres_waits as waits};
 use crate::Stop;
 use crate::tproc_c::load::postgres as load;
 use crate::tproc_h::schema::{Table, standard_type};
@@ -91,7 +91,13 @@ impl Dialect for Postgres {
         true
     }
 
-    fn analyze_query(&self, session: &mut dyn Session, sql: &str) -> Result<Option<QueryAnalysis>> {
-        analysis::analyze(session, sql).map(Some)
+    fn analyze_query(
+        &self,
+        session: &mut dyn Session,
+        watcher: &mut dyn Session,
+        sql: &str,
+    ) -> Result<Option<QueryAnalysis>> {
+        let (found, waits) = waits::sampled(session, watcher, |session| analysis::analyze(session, sql))?;
+        Ok(Some(QueryAnalysis { waits, ..found }))
     }
 }

@@ -50,6 +50,7 @@ fn describe(plan: &Plan, block: u64) -> QueryAnalysis {
         jit_ms: plan.jit_ms.unwrap_or_default(),
         misestimate: worst(&plan.root, false),
         partition_scans: nodes.iter().filter_map(|node| partition_scan(node)).collect(),
+        waits: Vec::new(),
     }
 }
 

@@ -20,10 +20,26 @@ impl Dialect for SqlServer {
         table.create(|kind| standard_type(kind, BY_BYTES), false, "")
     }
 
+    /// A clustered columnstore index; keys and indexes beside it are trees.
+    fn create_by_columns(&self, table: &Table) -> Option<Vec<String>> {
+        let index = format!("create clustered columnstore index {name}_cs on {name}", name = table.name);
+        Some(vec![self.create_table(table), index])
+    }
+
+    fn is_by_columns(&self, session: &mut dyn Session, table: &Table) -> Result<bool> {
+        Ok(session.query(&columnstores(table.name))?.int(0, 0)? > 0)
+    }
+
+    /// The table becomes a tree of its primary key, unless it is stored by columns.
     fn create_index(&self, table: &Table, number: usize, name: &str, columns: &[&str]) -> Option<String> {
         let (table, columns) = (table.name, columns.join(", "));
         Some(match number {
-            0 => format!("alter table {table} add constraint {name} primary key clustered ({columns})"),
+            0 => {
+                let key = |kind: &str| {
+                    format!("alter table {table} add constraint {name} primary key {kind} ({columns})")
+                };
+                format!("if ({}) > 0 {} else {}", columnstores(table), key("nonclustered"), key("clustered"))
+            }
             _ => format!("create index {name} on {table} ({columns})"),
         })
     }
@@ -64,5 +80,97 @@ impl Dialect for SqlServer {
 
     fn limit(&self, _rows: u32) -> String {
         String::new()
+    }
+}
+
+/// A query of how many clustered columnstore indexes a table has: one or none.
+fn columnstores(table: &str) -> String {
+    format!("select count(*) from sys.indexes where object_id = object_id('{table}') and type = 5")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tproc_h::query::{self, Parameters, QUERIES};
+    use crate::tproc_h::schema::{Name, TABLES, table};
+
+    /// Query 1 to 22 with the parameters of the validation run.
+    fn sql(number: u8) -> String {
+        query::sql(number, &SqlServer, &Parameters::for_validation(number, 1.0)).unwrap()
+    }
+
+    /// What T-SQL has otherwise or not at all.
+    const FOREIGN: [&str; 11] = [
+        " limit ",
+        "extract(",
+        "interval ",
+        "date '",
+        "round(",
+        "substr(",
+        "::",
+        "||",
+        " nulls ",
+        "create view",
+        "fetch first",
+    ];
+
+    #[test]
+    fn the_statements_have_no_words_that_t_sql_does_not_have() {
+        for number in 1..=QUERIES {
+            let sql = sql(number);
+            for words in FOREIGN {
+                assert!(!sql.contains(words), "query {number} has {words:?}: {sql}");
+            }
+            // Each derived table has a name, and nothing is left to fill in.
+            assert!(!sql.contains('{') && !sql.contains(":1") && !sql.contains("''"), "{sql}");
+            for (at, _) in sql.match_indices("from (select") {
+                let rest = &sql[at + "from ".len()..];
+                let mut depth = 0_i32;
+                let end = rest.find(|c: char| {
+                    depth += i32::from(c == '(') - i32::from(c == ')');
+                    depth == 0
+                });
+                assert!(rest[end.unwrap() + 1..].starts_with(" as "), "query {number}: {sql}");
+            }
+        }
+    }
+
+    #[test]
+    fn first_rows_years_and_rounded_sums_are_t_sqls() {
+        for (number, rows) in [(2, 100), (3, 10), (10, 20), (18, 100), (21, 100)] {
+            assert!(sql(number).starts_with(&format!("select top ({rows}) ")), "{}", sql(number));
+        }
+        assert!(
+            sql(7).contains("year(l_shipdate) as l_year") && sql(9).contains("year(o_orderdate) as o_year")
+        );
+        assert!(sql(6).contains(
+            "select cast(sum(l_extendedprice * l_discount) as decimal(38, 2)) as revenue from lineitem \
+             where l_shipdate >= '1994-01-01' and l_shipdate < '1995-01-01' \
+             and l_discount between 0.05 and 0.07 and l_quantity < 24.00"
+        ));
+        assert!(sql(22).contains("substring(c_phone, 1, 2)"));
+        // Its view is in the statement.
+        assert!(sql(15).starts_with("with revenue (supplier_no, total_revenue) as (select "));
+    }
+
+    #[test]
+    fn tables_by_rows_and_by_columns_are_made() {
+        let region = SqlServer.create_table(table(Name::Region));
+        assert_eq!(
+            region,
+            "create table region (r_regionkey integer not null, r_name char(25) collate Latin1_General_BIN2 not null, \
+             r_comment varchar(152) collate Latin1_General_BIN2 not null)"
+        );
+        let columns = SqlServer.create_by_columns(table(Name::Region)).unwrap();
+        assert_eq!(columns, [region, "create clustered columnstore index region_cs on region".to_owned()]);
+        let key = SqlServer.create_index(&TABLES[0], 0, "region_pk", &["r_regionkey"]).unwrap();
+        assert_eq!(
+            key,
+            "if (select count(*) from sys.indexes where object_id = object_id('region') and type = 5) > 0 \
+             alter table region add constraint region_pk primary key nonclustered (r_regionkey) \
+             else alter table region add constraint region_pk primary key clustered (r_regionkey)"
+        );
+        let index = SqlServer.create_index(&TABLES[1], 1, "nation_i2", &["n_regionkey"]);
+        assert_eq!(index.as_deref(), Some("create index nation_i2 on nation (n_regionkey)"));
     }
 }

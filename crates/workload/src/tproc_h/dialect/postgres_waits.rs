@@ -1,0 +1,51 @@
+//! What a query on PostgreSQL waits for, by samples of its processes from another connection.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use kelvin_database::{Result, Session};
+use kelvin_measure::query_analysis::QueryWait;
+
+/// Between two samples.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Does the work of a session, and says what its server process and the parallel workers did. What cannot be sampled (before version
+/// 13 workers are not known) leaves the waits empty.
+pub(super) fn sampled<T>(
+    session: &mut dyn Session,
+    watcher: &mut dyn Session,
+    work: impl FnOnce(&mut dyn Session) -> Result<T>,
+) -> Result<(T, Vec<QueryWait>)> {
+    let process = session.query("select cast(pg_backend_pid() as bigint)")?.int(0, 0)?;
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let samples = scope.spawn(|| sample(watcher, process, &ended));
+        let done = work(session);
+        ended.store(true, Ordering::Release);
+        let samples = samples.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((done?, samples.unwrap_or_default()))
+    })
+}
+
+fn sample(watcher: &mut dyn Session, process: i64, ended: &AtomicBool) -> Result<Vec<QueryWait>> {
+    let sql = format!(
+        "select coalesce(wait_event_type || ':' || wait_event, 'CPU'), count(*) from pg_catalog.pg_stat_activity \
+         where (pid = {process} or leader_pid = {process}) and state = 'active' group by 1"
+    );
+    let (mut times, mut last) = (BTreeMap::<String, f64>::new(), Instant::now());
+    while !ended.load(Ordering::Acquire) {
+        let rows = watcher.query(&sql)?;
+        // A sample stands for the time since the one before it.
+        let now = Instant::now();
+        let ms = now.duration_since(last).as_secs_f64() * 1e3;
+        last = now;
+        for row in 0..rows.len() {
+            *times.entry(rows.text(row, 0)?.to_owned()).or_default() += ms * rows.int(row, 1)? as f64;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    let mut waits: Vec<_> = times.into_iter().map(|(event, ms)| QueryWait { event, ms }).collect();
+    waits.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    Ok(waits)
+}

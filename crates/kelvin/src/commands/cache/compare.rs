@@ -40,8 +40,7 @@ pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
         .collect();
     let larger = rows.get(1..).unwrap_or_default();
     let is_proved = larger.iter().all(|row| row.is_close == Some(true));
-    let bytes = base;
-    document::print(&Comparison { rows, bytes_per_transaction: bytes, within: args.within }, args.format.format())?;
+    document::print(&Comparison { rows, bytes_per_transaction: base, within: args.within }, args.format.format())?;
     Ok(if is_proved { Code::Success } else { Code::NotValid })
 }
 

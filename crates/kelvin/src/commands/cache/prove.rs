@@ -85,8 +85,8 @@ impl Levels {
 }
 
 fn predict(args: &CacheProveArgs, run: RunId, traced: &RunTrace, levels: &Levels) -> Result<CachePrediction> {
-    let (trace, window) = (&traced.trace, traced.window);
-    let Some(window) = window else {
+    let trace = &traced.trace;
+    let Some(window) = &traced.window else {
         bail!("run {run} was made by a version of Kelvin that did not store its window with the trace");
     };
     let Some((class, name)) = data_class(trace) else {

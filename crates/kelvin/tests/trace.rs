@@ -381,7 +381,8 @@ mod machine {
         let pids = std::fs::read_to_string(instance.data_directory().join("postmaster.pid")).unwrap();
         let postmaster = pids.lines().next().unwrap();
         group.add(postmaster);
-        let children = std::fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap();
+        let children =
+            std::fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap();
         children.split_whitespace().for_each(|pid| group.add(pid));
         // What was written is in nobody's cache.
         sh("sync; echo 3 > /proc/sys/vm/drop_caches");
@@ -392,7 +393,8 @@ mod machine {
         std::thread::sleep(Duration::from_secs(15));
         let other = group.other_memory();
         assert!(warm.wait().unwrap().success());
-        let sizes: Vec<String> = [24, 56, 88, 120].iter().map(|size| (other + size * MIB).to_string()).collect();
+        let sizes: Vec<String> =
+            [24, 56, 88, 120].iter().map(|size| (other + size * MIB).to_string()).collect();
         std::fs::write(&group.limit, &sizes[0]).unwrap();
         place.expect(0, &[&load[..], &["--trace"]].concat());
         let (directory, sizes) = (group.path.display().to_string(), sizes.join(","));

@@ -132,7 +132,9 @@ impl RunTrace {
 fn remove_left_over(home: &Path) {
     for entry in std::fs::read_dir(home).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix("new-")?.strip_suffix(".trace")?.parse::<u32>().ok());
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("new-")?.strip_suffix(".trace")?.parse::<u32>().ok());
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
             let _ = std::fs::remove_file(entry.path());
         }
@@ -249,7 +251,8 @@ mod tests {
             std::fs::write(home.path().join(name), "").unwrap();
         }
         remove_left_over(home.path());
-        let mut left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+        let mut left: Vec<_> =
+            std::fs::read_dir(home.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
         left.sort();
         let mut expected = vec!["7.trace".into(), std::ffi::OsString::from(mine), "new-x.trace".into()];
         expected.sort();

@@ -7,7 +7,18 @@ use anyhow::{Context, Result, bail};
 /// Runs the test that generates, samples and judges.
 pub(super) fn cache() -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["test", "--release", "-j2", "-p", "kelvin-trace", "--lib", "--", "--ignored", "--nocapture", "sampler"];
+    let arguments = [
+        "test",
+        "--release",
+        "-j2",
+        "-p",
+        "kelvin-trace",
+        "--lib",
+        "--",
+        "--ignored",
+        "--nocapture",
+        "sampler",
+    ];
     let status = Command::new(cargo).args(arguments).status();
     let status = status.with_context(|| format!("failed to run cargo {}", arguments.join(" ")))?;
     if !status.success() {

@@ -232,7 +232,8 @@ impl FileWatcher {
             // An image that was followed as another file before, or behind another device: its places become those of
             // a new file.
             let is_other = |followed: &Followed| followed.behind != behind;
-            if !self.seen.contains(&inode(&about)) && self.followed.get(&inode(&about)).is_some_and(is_other) {
+            if !self.seen.contains(&inode(&about)) && self.followed.get(&inode(&about)).is_some_and(is_other)
+            {
                 self.drop_file(inode(&about));
             }
             let is_new = !self.is_known(&about);

@@ -39,7 +39,9 @@ struct SamplingVisitor {
 
 impl Visitor for SamplingVisitor {
     fn request(&mut self, request: &Request) {
-        if !self.which.has(request) || self.window.as_ref().is_some_and(|window| !window.contains(&request.at)) {
+        if !self.which.has(request)
+            || self.window.as_ref().is_some_and(|window| !window.contains(&request.at))
+        {
             return;
         }
         if let Some(response) = request.response() {
@@ -149,7 +151,14 @@ mod tests {
         assert!((2500..3500).contains(&found.first_sample.len()), "{}", found.first_sample.len());
         let half = Sampling { window: Some(0..150_000_000), which: Accesses::Reads, ..sampling(1.0) };
         assert_eq!(sample_file(&path, usize::MAX, half).unwrap().accesses, 15_000 * 3 / 4);
-        assert!(sample_file(&path, 10, sampling(1.0)).unwrap().trace.notes.iter().any(|note| note.contains("10 r")));
+        assert!(
+            sample_file(&path, 10, sampling(1.0))
+                .unwrap()
+                .trace
+                .notes
+                .iter()
+                .any(|note| note.contains("10 r"))
+        );
     }
 
     /// Of a release build: `cargo xtask bench cache`.

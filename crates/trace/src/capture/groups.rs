@@ -61,7 +61,10 @@ mod tests {
 
     #[test]
     fn the_group_is_that_of_either_version() {
-        assert_eq!(group("0::/system.slice/postgresql.service\n").as_deref(), Some("/system.slice/postgresql.service"));
+        assert_eq!(
+            group("0::/system.slice/postgresql.service\n").as_deref(),
+            Some("/system.slice/postgresql.service")
+        );
         let first = "12:blkio:/limited\n5:cpu,cpuacct:/other\n0::/\n";
         assert_eq!(group(first).as_deref(), Some("/limited"));
         assert_eq!(group("5:cpu,cpuacct:/other\n12:blkio:/\n").as_deref(), Some("/other"));
@@ -81,7 +84,10 @@ mod tests {
         lookup.see(0, command);
         let found = lookup.take();
         if std::path::Path::new("/proc/self/cgroup").exists() {
-            assert!(matches!(found.as_slice(), [(found, name, _)] if *found == pid && name == "me"), "{found:?}");
+            assert!(
+                matches!(found.as_slice(), [(found, name, _)] if *found == pid && name == "me"),
+                "{found:?}"
+            );
         }
         assert!(lookup.take().is_empty());
     }

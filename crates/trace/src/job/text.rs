@@ -92,7 +92,8 @@ fn figures(text: &mut String, stream: &StreamJob, lasts: Nanos) {
             let _ = writeln!(text, "bssplit={}", split.join(":"));
         }
     }
-    let is_paced = requests_per_second(stream, lasts) < SLOW && profile.category.arrivals != ArrivalCategory::Bursty;
+    let is_paced =
+        requests_per_second(stream, lasts) < SLOW && profile.category.arrivals != ArrivalCategory::Bursty;
     let depth = profile.depth.map_or(32, |depth| (depth.p99 + 1).clamp(1, DEEPEST));
     let depth = if is_paced { 1 } else { depth };
     let _ = writeln!(text, "iodepth={depth}");
@@ -327,7 +328,8 @@ mod tests {
     #[test]
     fn slow_streams_keep_their_rate() {
         // 25 requests in 10 s, answered after 1 ms: whole numbers of a second would be 2 or 3.
-        let requests: Vec<Request> = (0..25).map(|n| Request { took: 1_000_000, ..request(n * 400_000_000, n << 30, 4096) }).collect();
+        let requests: Vec<Request> =
+            (0..25).map(|n| Request { took: 1_000_000, ..request(n * 400_000_000, n << 30, 4096) }).collect();
         let profile = crate::stream::profile_of(&requests, 10_000_000_000);
         let (name, operation, file_bytes) = ("slow".to_owned(), Operation::Write, 25 << 30);
         let stream = StreamJob { name, operation, requests, file_bytes, profile };

@@ -237,7 +237,8 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
         }
     }
     for group in groups_of(trace, least) {
-        let of = |request: &Request| trace.groups.get(request.process as usize).is_some_and(|of| *of == group);
+        let of =
+            |request: &Request| trace.groups.get(request.process as usize).is_some_and(|of| *of == group);
         all.push(describe(Scope::Group(group.clone().unwrap_or_default()), &of));
     }
     if trace.processes.len() > 1 {

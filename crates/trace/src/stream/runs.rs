@@ -87,9 +87,7 @@ impl Open {
             Some(stride) => {
                 request.length == self.length && self.start.checked_add_signed(stride) == Some(request.offset)
             }
-            None => {
-                begins_at(request, self.end, gap) || (self.start..=self.end).contains(&request.offset)
-            }
+            None => begins_at(request, self.end, gap) || (self.start..=self.end).contains(&request.offset),
         }
     }
 

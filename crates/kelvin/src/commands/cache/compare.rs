@@ -25,7 +25,10 @@ pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
     let measured = measured(&folder, &prediction)?;
     let base = prediction.sizes.first().and_then(|size| measured.get(&size.level)).map(|runs| mean(runs));
     let Some(base) = base.filter(|base| *base > 0.0) else {
-        bail!("no run with the smallest cache counts and read something: run `kelvin study run {}`", folder.path().display());
+        bail!(
+            "no run with the smallest cache counts and read something: run `kelvin study run {}`",
+            folder.path().display()
+        );
     };
     let rows: Vec<ComparedSize> = prediction
         .sizes
@@ -40,7 +43,10 @@ pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
         .collect();
     let larger = rows.get(1..).unwrap_or_default();
     let is_proved = larger.iter().all(|row| row.is_close == Some(true));
-    document::print(&Comparison { rows, bytes_per_transaction: base, within: args.within }, args.format.format())?;
+    document::print(
+        &Comparison { rows, bytes_per_transaction: base, within: args.within },
+        args.format.format(),
+    )?;
     Ok(if is_proved { Code::Success } else { Code::NotValid })
 }
 
@@ -59,7 +65,9 @@ fn measured(folder: &Folder, prediction: &CachePrediction) -> Result<BTreeMap<St
         let cell = plan.cells.get(counted.cell).context("a run of an unknown cell")?;
         let name = cell.name();
         let level = prediction.sizes.iter().find(|size| name == format!("cache={}", size.level));
-        let Some(level) = level else { bail!("run {run} has the level {name}, for which nothing was predicted") };
+        let Some(level) = level else {
+            bail!("run {run} has the level {name}, for which nothing was predicted")
+        };
         let traced = run_trace(&session.store, &store, run)?;
         let transactions = counted.results.value("transactions").filter(|count| *count > 0.0);
         let (Some(window), Some(transactions)) = (traced.window, transactions) else {

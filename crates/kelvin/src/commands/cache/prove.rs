@@ -37,7 +37,8 @@ pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     let (folder, _) = Folder::create(folder, &text)?;
     write_new(&folder.path().join(PREDICTION), &(serde_json::to_string_pretty(&prediction)? + "\n"))?;
     let mut text = describe(&prediction);
-    let (shown, commands) = (folder.path().display(), if levels.limit.is_some() { " --allow-commands" } else { "" });
+    let (shown, commands) =
+        (folder.path().display(), if levels.limit.is_some() { " --allow-commands" } else { "" });
     let _ = writeln!(
         text,
         "\nWritten to {shown}/study.toml. As root:\n  kelvin study run {shown}{commands}\n  kelvin cache prove {shown}"
@@ -51,7 +52,10 @@ fn check_sizes(args: &CacheProveArgs) -> Result<()> {
         bail!("--sizes needs two sizes or more in ascending order, the first that of the run");
     }
     if args.sizes.first().is_some_and(|first| *first <= args.other_memory) {
-        bail!("the smallest size has no room for a cache beside --other-memory {}", binary(args.other_memory));
+        bail!(
+            "the smallest size has no room for a cache beside --other-memory {}",
+            binary(args.other_memory)
+        );
     }
     if !(0.0..1.0).contains(&args.within) {
         bail!("--within {} is not between 0 and 1", args.within);
@@ -75,7 +79,10 @@ impl Levels {
         let files = ["memory.max", "memory.limit_in_bytes"].map(|name| group.join(name));
         let found = files.into_iter().find_map(|file| Some((std::fs::read_to_string(&file).ok()?, file)));
         let Some((now, file)) = found else {
-            bail!("{} has no memory.max and no memory.limit_in_bytes: no control group with memory", group.display());
+            bail!(
+                "{} has no memory.max and no memory.limit_in_bytes: no control group with memory",
+                group.display()
+            );
         };
         if file.to_str().is_none_or(|file| file.contains(['\'', '\n'])) {
             bail!("the path {} cannot be written into a command", file.display());
@@ -90,7 +97,9 @@ fn predict(args: &CacheProveArgs, run: RunId, traced: &RunTrace, levels: &Levels
         bail!("run {run} was made by a version of Kelvin that did not store its window with the trace");
     };
     let Some((class, name)) = data_class(trace) else {
-        bail!("the trace of run {run} has no reads of a database's files: what a cache has is not read from storage");
+        bail!(
+            "the trace of run {run} has no reads of a database's files: what a cache has is not read from storage"
+        );
     };
     let page = match class {
         _ if levels.limit.is_some() => 4096,
@@ -119,7 +128,12 @@ fn predict(args: &CacheProveArgs, run: RunId, traced: &RunTrace, levels: &Levels
         let is_first = sizes.is_empty();
         let one = kelvin_trace::cache::MissRange { low: 1.0, high: 1.0 };
         let misses = if is_first { one } else { range };
-        sizes.push(PredictedSize { level: binary(*size).replace(' ', ""), bytes, misses, most: if is_first { 1.0 } else { most } });
+        sizes.push(PredictedSize {
+            level: binary(*size).replace(' ', ""),
+            bytes,
+            misses,
+            most: if is_first { 1.0 } else { most },
+        });
     }
     Ok(CachePrediction { run: run.0, class: name, block, accesses: growth.accesses(), sizes })
 }

@@ -98,9 +98,9 @@ fn read(args: &TraceFileArgs, global: &Global) -> Result<Trace> {
         Some(window) => Ok(trace.within(window.start, window.end)),
         None => {
             if !args.whole {
-                trace.notes.push(
-                    "the run does not say when its window was: this is its whole recording".into(),
-                );
+                trace
+                    .notes
+                    .push("the run does not say when its window was: this is its whole recording".into());
             }
             Ok(trace)
         }

@@ -78,6 +78,9 @@ fn what_cannot_be_read_ends_with_2() {
         "trace show io.txt --what-if split a,b",
         "trace record -o io.txt",
         "trace record --buffer 1k -o new",
+        "cache prove 1",
+        "cache prove absent --sizes 2m,1m --study s",
+        "cache prove absent --sizes 1m,2m --study s",
     ] {
         let output = place.run(&line.split(' ').collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(2), "{line}");
@@ -97,6 +100,8 @@ fn the_help_teaches() {
         "trace cache --help",
         "trace to-fio --help",
         "trace csv --help",
+        "cache --help",
+        "cache prove --help",
     ]);
     insta::assert_snapshot!(seen);
 }
@@ -162,7 +167,7 @@ fn a_recording_has_the_requests_of_its_command_and_leaves_nothing_behind() {
 /// What needs root, loop devices, and a machine that does nothing else.
 mod machine {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
     use std::time::Duration;
 
@@ -222,8 +227,8 @@ mod machine {
         of.map_or(0.0, |one| one["share"].as_f64().unwrap())
     }
 
-    /// PostgreSQL with its data and its log on two devices, TPROC-C with checkpoints. A checkpoint writes in the order of
-    /// places: where it writes most pages, as at a high rate, they are runs with gaps; here it writes a few of a hundred.
+    /// PostgreSQL with its data and its log on two devices, TPROC-C with checkpoints. Where a checkpoint writes most pages,
+    /// as at a high rate into a small database, they are truly sequential; here it writes a few of a hundred.
     #[test]
     #[ignore = "needs root, loop devices, a quiet machine and two minutes: cargo xtask machine"]
     fn a_databases_log_is_sequential_and_its_data_bursty() {
@@ -273,9 +278,9 @@ mod machine {
         assert!(objects.contains("stock"), "relations have their names: {objects}");
         let (wal, data) = (stream(&shown, "PostgreSQL WAL"), stream(&shown, "PostgreSQL data"));
         assert!(wal["sequence"]["sequential"].as_f64().unwrap() >= 0.95, "{}", wal["sequence"]);
-        // A checkpoint writes in the order of places: much of it is in runs with gaps of up to 64 KiB, so that the category
-        // is mixed. It is less sequential than the log.
-        assert!(data["sequence"]["sequential"].as_f64().unwrap() < 0.8, "{}", data["sequence"]);
+        // A checkpoint writes in the order of places, with gaps between: its writes ascend, and are random.
+        assert_eq!(data["category"]["pattern"], "random", "{}", data["category"]);
+        assert!(data["sequence"]["ascending"].as_f64().unwrap() > 0.2, "{}", data["sequence"]);
         assert!(data["arrivals"]["peak_to_mean"].as_f64().unwrap() >= 5.0, "{}", data["arrivals"]);
     }
 
@@ -311,5 +316,99 @@ mod machine {
                 .map(|entry| entry.file_name())
                 .any(|name| name.to_string_lossy().starts_with("kelvin-to-fio"))
         });
+    }
+
+    /// A control group with a limit of its memory, of either version.
+    struct MemoryGroup {
+        path: PathBuf,
+        limit: PathBuf,
+    }
+
+    impl MemoryGroup {
+        fn new() -> Self {
+            let first = Path::new("/sys/fs/cgroup/memory");
+            let is_first = first.join("memory.limit_in_bytes").exists();
+            let above = if is_first { first } else { Path::new("/sys/fs/cgroup") };
+            let path = above.join(format!("kelvin-cache-{}", std::process::id()));
+            std::fs::create_dir(&path).unwrap();
+            let limit = path.join(if is_first { "memory.limit_in_bytes" } else { "memory.max" });
+            Self { path, limit }
+        }
+
+        fn add(&self, pid: &str) {
+            std::fs::write(self.path.join("cgroup.procs"), pid).unwrap();
+        }
+
+        /// What is in it and caches no files.
+        fn other_memory(&self) -> u64 {
+            let number = |name: &str| {
+                let text = std::fs::read_to_string(self.path.join(name)).ok()?;
+                text.trim().parse::<u64>().ok()
+            };
+            let used = number("memory.usage_in_bytes").or_else(|| number("memory.current")).unwrap();
+            let stat = std::fs::read_to_string(self.path.join("memory.stat")).unwrap();
+            let of = |key: &str| {
+                let line = stat.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
+                line.unwrap().parse::<u64>().unwrap()
+            };
+            used - of("active_file") - of("inactive_file")
+        }
+    }
+
+    impl Drop for MemoryGroup {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
+
+    /// The page cache limited by a control group: recorded with the smallest, predicted for three larger ones, and measured
+    /// by a study.
+    #[test]
+    #[ignore = "needs root, a loop device, a quiet machine and three minutes: cargo xtask machine"]
+    fn larger_caches_miss_what_the_trace_of_the_smallest_predicts() {
+        const MIB: u64 = 1 << 20;
+        let place = Place::new();
+        std::fs::set_permissions(place.directory(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let disk = LoopDisk::new(&place, "data", "2g");
+        // What is read ahead is no access of the database.
+        std::fs::write(format!("/sys/block/{}/queue/read_ahead_kb", disk.name()), "0").unwrap();
+        let group = MemoryGroup::new();
+        let manager = Manager::new(disk.mount.clone());
+        let settings = [("shared_buffers", "4MB"), ("max_connections", "20"), ("autovacuum", "off")];
+        let instance = manager.up_with_settings(None, &settings, &mut |_| {}).unwrap();
+        let url = instance.config().to_string();
+        place.expect(0, &["build", "pgbench", "--target", &url, "-s", "10"]);
+        let pids = std::fs::read_to_string(instance.data_directory().join("postmaster.pid")).unwrap();
+        let postmaster = pids.lines().next().unwrap();
+        group.add(postmaster);
+        let children =
+            std::fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap();
+        children.split_whitespace().for_each(|pid| group.add(pid));
+        // What was written is in nobody's cache.
+        sh("sync; echo 3 > /proc/sys/vm/drop_caches");
+        std::fs::write(&group.limit, (64 * MIB).to_string()).unwrap();
+        let load = "run pgbench -S -M prepared -s 10 -c 4 --seed 3 --ramp-up 12s --duration 10s --target";
+        let load: Vec<&str> = load.split(' ').chain([url.as_str()]).collect();
+        let mut warm = place.command(&load).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(15));
+        let other = group.other_memory();
+        assert!(warm.wait().unwrap().success());
+        let sizes: Vec<String> =
+            [24, 56, 88, 120].iter().map(|size| (other + size * MIB).to_string()).collect();
+        std::fs::write(&group.limit, &sizes[0]).unwrap();
+        place.expect(0, &[&load[..], &["--trace"]].concat());
+        let (directory, sizes) = (group.path.display().to_string(), sizes.join(","));
+        let other = other.to_string();
+        let prove = ["cache", "prove", "last", "--sizes", &sizes, "--control-group", &directory];
+        let written = place.expect(
+            0,
+            &[&prove[..], &["--other-memory", &other, "--study", "study", "--blocks", "1"]].concat(),
+        );
+        println!("{written}");
+        place.expect(0, &["study", "run", "study", "--allow-commands"]);
+        let output = place.run(&["cache", "prove", "study"]);
+        println!("{}", String::from_utf8_lossy(&output.stdout));
+        manager.down(None).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }

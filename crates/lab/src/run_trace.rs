@@ -61,6 +61,7 @@ impl RunTrace {
     fn begin(store: &Store, engine: Option<Arc<dyn Engine>>) -> Result<Self, StoreBenchError> {
         let refused = |problem: String| StoreBenchError::Refused(format!("--trace: {problem}"));
         let home = directory(store.path());
+        remove_left_over(&home);
         let path = home.join(format!("new-{}.trace", std::process::id()));
         let file = create(&home, &path).map_err(|error| refused(format!("{}: {error}", path.display())))?;
         let end = Arc::new(AtomicBool::new(false));
@@ -123,7 +124,20 @@ impl RunTrace {
         drop(trace);
         let file = to.display().to_string();
         let file_bytes = std::fs::metadata(to).map_or(0, |about| about.len());
-        Ok(TraceSummary { file, file_bytes, ..summary(&window) })
+        Ok(TraceSummary { file, file_bytes, window: Some((begin, end)), ..summary(&window) })
+    }
+}
+
+/// Removes recordings that killed processes did not end.
+fn remove_left_over(home: &Path) {
+    for entry in std::fs::read_dir(home).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("new-")?.strip_suffix(".trace")?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -221,5 +235,27 @@ impl Drop for TracedSink<'_> {
             let _ = trace.thread.join();
             let _ = std::fs::remove_file(&trace.path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let mine = format!("new-{}.trace", std::process::id());
+        // No process has so large a number.
+        for name in ["new-4194999.trace", mine.as_str(), "7.trace", "new-x.trace"] {
+            std::fs::write(home.path().join(name), "").unwrap();
+        }
+        remove_left_over(home.path());
+        let mut left: Vec<_> =
+            std::fs::read_dir(home.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+        left.sort();
+        let mut expected = vec!["7.trace".into(), std::ffi::OsString::from(mine), "new-x.trace".into()];
+        expected.sort();
+        assert_eq!(left, expected);
     }
 }

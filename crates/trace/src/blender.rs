@@ -153,7 +153,7 @@ fn name(trace: &Trace, number: u32, by_process: bool) -> String {
 /// What one device would see if streams came together on it, all beginning at once: each keeps its times, and gets a
 /// range of its own for each of its devices behind that of the one before. Response times are left out: they would be others.
 pub fn merge(streams: &[(String, Vec<Request>)]) -> Trace {
-    let most = streams.iter().map(|(_, requests)| requests.len()).sum();
+    let most: usize = streams.iter().map(|(_, requests)| requests.len()).sum();
     let mut builder = Builder::new("merged", most);
     let device = builder.device(&Device { name: "merged".into(), number: None });
     let mut begin = 0_u64;

@@ -20,4 +20,4 @@ pub mod stream;
 pub mod summary;
 
 pub use error::{Error, Result};
-pub use request::{Builder, Device, Flags, Operation, Process, Request, Trace};
+pub use request::{Builder, Device, Flags, Operation, Process, Reading, Request, Trace, Visitor};

@@ -1,7 +1,9 @@
 //! A request, and the trace that it belongs to.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::rc::Rc;
 
 use kelvin_measure::Nanos;
 use kelvin_measure::text::{count, whole};
@@ -184,6 +186,8 @@ pub struct Trace {
     pub devices: Vec<Device>,
     /// Who issued requests.
     pub processes: Vec<Process>,
+    /// The control group of each process, in the order of these; none where it is not known.
+    pub groups: Vec<Option<String>>,
     /// The files that requests were for; none where the trace does not know them.
     pub files: Vec<TracedFile>,
     /// The requests, in the order of their issue, the first at 0; of a window, its beginning is 0.
@@ -247,13 +251,97 @@ impl Trace {
     }
 }
 
+/// Takes requests one by one, so that a trace need not be kept.
+pub trait Visitor: std::fmt::Debug {
+    /// The next request in the order of time; its time is of the trace's own clock.
+    fn request(&mut self, request: &Request);
+}
+
+/// How much is read of a trace, and who takes it.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// Requests at most.
+    pub most: usize,
+    /// Instead of the trace, this gets the requests.
+    pub visitor: Option<Rc<RefCell<dyn Visitor>>>,
+}
+
+impl From<usize> for Reading {
+    fn from(most: usize) -> Self {
+        Self { most, visitor: None }
+    }
+}
+
+/// Puts requests into the order of time that come nearly in it, as those of a recorder do, which writes at their
+/// completion.
+#[derive(Debug, Default)]
+struct Window {
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    last: Nanos,
+    came: u64,
+    /// Requests that came too late for their place.
+    late: u64,
+}
+
+/// A request by its time, and then in the order in which it came.
+#[derive(Debug)]
+struct Waiting(Nanos, u64, Request);
+
+impl Waiting {
+    fn key(&self) -> (Nanos, u64) {
+        (self.0, self.1)
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// Requests that wait for earlier ones: more than are in flight.
+const WAITING: usize = 4096;
+
+impl Window {
+    fn push(&mut self, request: Request, visitor: &mut dyn Visitor) {
+        self.came += 1;
+        self.waiting.push(Reverse(Waiting(request.at, self.came, request)));
+        if self.waiting.len() > WAITING {
+            self.pop(visitor);
+        }
+    }
+
+    fn pop(&mut self, visitor: &mut dyn Visitor) -> bool {
+        let Some(Reverse(Waiting(at, _, request))) = self.waiting.pop() else { return false };
+        self.late += u64::from(at < self.last);
+        self.last = at;
+        visitor.request(&request);
+        true
+    }
+}
+
 /// Puts a trace together from what a reader finds.
 #[derive(Debug, Default)]
 pub struct Builder {
     trace: Trace,
     device_of: HashMap<Device, u16>,
     process_of: HashMap<Process, u32>,
-    most: usize,
+    reading: Reading,
+    window: Window,
     left_off: u64,
 }
 
@@ -263,9 +351,10 @@ const MOST_DEVICES: usize = 1 << 15;
 const MOST_PROCESSES: usize = 1 << 20;
 
 impl Builder {
-    /// For a trace of at most `most` requests; those beyond are counted and left off.
-    pub fn new(format: impl Into<String>, most: usize) -> Self {
-        Self { trace: Trace { format: format.into(), ..Trace::default() }, most, ..Self::default() }
+    /// For a trace of at most so many requests; those beyond are counted and left off.
+    pub fn new(format: impl Into<String>, reading: impl Into<Reading>) -> Self {
+        let trace = Trace { format: format.into(), ..Trace::default() };
+        Self { trace, reading: reading.into(), ..Self::default() }
     }
 
     /// The place of a device.
@@ -298,12 +387,16 @@ impl Builder {
 
     /// Adds a request, with its response time if it is known. False when the trace is full: the reader may stop.
     pub fn push(&mut self, request: Request, response: Option<Nanos>) -> bool {
-        if self.trace.requests.len() >= self.most {
+        if self.trace.requests.len().max(self.window.came as usize) >= self.reading.most {
             self.left_off += 1;
             return false;
         }
         let took = response.map_or(Request::UNKNOWN, |took| took.min(Request::UNKNOWN - 1));
-        self.trace.requests.push(Request { took, ..request });
+        let request = Request { took, ..request };
+        match &self.reading.visitor {
+            Some(visitor) => self.window.push(request, &mut *visitor.borrow_mut()),
+            None => self.trace.requests.push(request),
+        }
         true
     }
 
@@ -319,6 +412,13 @@ impl Builder {
 
     /// The trace: its requests in the order of their issue, and the first at 0.
     pub fn finish(mut self) -> Trace {
+        if let Some(visitor) = &self.reading.visitor {
+            while self.window.pop(&mut *visitor.borrow_mut()) {}
+        }
+        if self.window.late > 0 {
+            let times = count(self.window.late, "request");
+            self.trace.notes.push(format!("{times} not in the order of time, and taken as they came"));
+        }
         let requests = &mut self.trace.requests;
         // A recorder writes in the order of completions, which is not worth a note.
         let unordered = requests.windows(2).filter(|pair| pair[1].at < pair[0].at).count() as u64;
@@ -335,7 +435,7 @@ impl Builder {
         }
         self.trace.origin = first;
         if self.left_off > 0 {
-            let most = whole(self.most as u64);
+            let most = whole(self.reading.most as u64);
             self.trace
                 .notes
                 .push(format!("only the first {most} requests were read; --most sets another number"));
@@ -347,6 +447,38 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, Default)]
+    struct Times(Vec<Nanos>);
+
+    impl Visitor for Times {
+        fn request(&mut self, request: &Request) {
+            self.0.push(request.at);
+        }
+    }
+
+    #[test]
+    fn a_visitor_gets_requests_in_order_and_the_trace_none() {
+        let times = Rc::new(RefCell::new(Times::default()));
+        let reading = Reading { most: 20_000, visitor: Some(times.clone()) };
+        let mut builder = Builder::new("test", reading);
+        // As completions come: within 64 of their order.
+        for n in 0..20_000_u64 {
+            assert!(builder.push(request(100 + (n ^ 63), 0), None));
+        }
+        assert!(!builder.push(request(0, 0), None), "as many as were asked for");
+        let trace = builder.finish();
+        assert!(trace.requests.is_empty() && trace.notes.len() == 1, "{:?}", trace.notes);
+        assert!(times.borrow().0.is_sorted() && times.borrow().0.len() == 20_000);
+        let late = Rc::new(RefCell::new(Times::default()));
+        let mut builder = Builder::new("test", Reading { most: usize::MAX, visitor: Some(late.clone()) });
+        for n in (0..5000).chain([1]) {
+            builder.push(request(n, 0), None);
+        }
+        let trace = builder.finish();
+        assert!(trace.notes[0].starts_with("1 request not in the order"), "{:?}", trace.notes);
+        assert_eq!(late.borrow().0.len(), 5001);
+    }
 
     fn request(at: Nanos, offset: u64) -> Request {
         Request {

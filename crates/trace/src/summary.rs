@@ -33,6 +33,8 @@ pub struct TraceSummary {
     pub file_bytes: u64,
     /// Seconds that are described.
     pub seconds: f64,
+    /// From when to when, by the recording's own clock, in nanoseconds.
+    pub window: Option<(Nanos, Nanos)>,
     /// Requests in these.
     pub requests: u64,
     /// Events that were lost in the whole recording.
@@ -62,7 +64,7 @@ pub struct TraceSummary {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamSummary {
-    /// "all", "device", "class", "object" or "process".
+    /// "all", "device", "class", "object", "group" or "process".
     pub of: String,
     /// Its name.
     pub name: String,
@@ -119,6 +121,7 @@ impl Trace {
             format: self.format.clone(),
             devices: self.devices.clone(),
             processes: self.processes.clone(),
+            groups: self.groups.clone(),
             files: self.files.clone(),
             repeated: self.repeated.clone(),
             requests: requests.collect(),
@@ -157,6 +160,7 @@ fn stream(profile: &Profile) -> StreamSummary {
         Scope::Device(_) => "device",
         Scope::Class(_) => "class",
         Scope::Object(_) => "object",
+        Scope::Group(_) => "group",
         Scope::Process(_) => "process",
     };
     let operation = |wanted| profile.operations.iter().find(|one| one.operation == wanted);

@@ -1,5 +1,6 @@
 //! `cargo xtask bench NAME`: the figures that the project publishes. Never a test.
 
+mod cache;
 mod driver;
 mod fio_json;
 mod fio_totals;
@@ -28,6 +29,7 @@ The benchmarks that the project publishes, each measured on one machine in one i
 Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 
 Benchmarks:
+  cache   miss ratios of a recording of 100 million requests from samples of 1 %: time and peak memory
   driver  Kelvin compared with pgbench and sysbench, on PostgreSQL and MariaDB, and its results with the true values
   fio-json  100 jobs of crates/storage/tests/jobs in fio and in Kelvin: compares keys, types, units,
           determined values and plausible times in their JSON; FILE… for only some of the jobs
@@ -53,6 +55,7 @@ Options:
 /// Runs the benchmark that the words name.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
+        ["cache"] => cache::cache(),
         ["driver", rest @ ..] => driver::driver(&Options::parse(rest, 5, 5)?),
         ["fio-totals", rest @ ..] => fio_totals::fio_totals(rest),
         ["io", rest @ ..] => io::io(&Options::parse(rest, 5, 3)?),

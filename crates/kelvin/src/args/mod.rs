@@ -2,6 +2,7 @@
 
 mod ab;
 mod advise;
+mod cache;
 mod choice_parser;
 mod doctor;
 #[cfg(test)]
@@ -51,6 +52,7 @@ use kelvin_run::Spec;
 
 pub(crate) use ab::AbArgs;
 pub(crate) use advise::{AdviseArgs, Tried};
+pub(crate) use cache::{CacheCommand, CacheProveArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use fleet::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, NatsArgs, RunFleetArgs};
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
@@ -196,6 +198,9 @@ pub(crate) enum Command {
     /// Record the block requests of this host, and describe the streams of a trace
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Predict what a larger cache of a database would bring, and prove it by a study
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Measure whether storage is fast enough for a column store: MB/s per core, with vioperf's four tests
     Vioperf(VioperfArgs),
     /// Run scripts of HammerDB's command line, without HammerDB

@@ -87,6 +87,9 @@ pub(crate) struct TraceFileArgs {
     /// Read at most this many requests
     #[arg(long, value_name = "N", default_value_t = MOST)]
     pub(crate) most: usize,
+    /// Of a run, read its whole recording [default: its measured window]
+    #[arg(long)]
+    pub(crate) whole: bool,
 }
 
 /// `kelvin trace show`.
@@ -116,7 +119,8 @@ pub(crate) struct TraceCacheArgs {
     /// Share of the blocks in a sample; five samples show its error. 1 leaves the samples out
     #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
     pub(crate) sample: f64,
-    /// Leave the exact curve out, and simulate on a sample, for traces that are too long for it
+    /// Leave the exact curve out, and take the samples while the trace is read, for traces that are too long to be kept; then
+    /// all requests are read unless --most limits them
     #[arg(long)]
     pub(crate) sampled_only: bool,
     /// Policies to simulate beside LRU: arc, s3-fifo, or none

@@ -3,6 +3,7 @@
 mod ab;
 mod advise;
 mod build;
+mod cache;
 mod check;
 mod compare;
 mod completions;
@@ -84,6 +85,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Waits(args) => waits::waits(&args, global),
         Command::TopSql(args) => top_sql::top_sql(&args, global),
         Command::Trace(command) => trace::trace(&command, global),
+        Command::Cache(command) => cache::cache(&command, global),
         Command::Vioperf(args) => vioperf::run(&args, global),
         Command::Hammerdb(args) => hammerdb::hammerdb(&args, global),
         Command::Xray(args) => xray::xray(&args, global),

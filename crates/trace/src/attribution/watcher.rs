@@ -22,9 +22,13 @@ use super::lookup::filesystem_file;
 use super::{Change, DatabaseRoot, FileChanges, FileClass, TracedFile};
 use crate::capture::matcher::SECTOR;
 
-/// Files that are followed at most, and their extents in all.
+/// Files that are followed at most, and the extents that these have at a time.
 const MOST_FILES: usize = 200_000;
 const MOST_EXTENTS: usize = 2_000_000;
+/// Files and changes that a recording has at most, as its reader takes no more: half of the reader's, as those of one look
+/// are counted afterwards.
+const MOST_FILES_EVER: u32 = 500_000;
+const MOST_CHANGES: usize = 4_000_000;
 /// Directories below each other that are walked.
 const DEEPEST: usize = 12;
 /// Where MariaDB, and MySQL before 8.0.20, have the doublewrite buffer in the first system tablespace: the second and third
@@ -55,6 +59,8 @@ struct Followed {
     file: u32,
     /// The doublewrite buffer within it.
     doublewrite: Option<u32>,
+    /// The loop device whose image it is, and where that begins.
+    behind: Option<((u32, u32), u64)>,
     length: u64,
     blocks: u64,
     parts: Vec<Part>,
@@ -75,7 +81,10 @@ pub struct FileWatcher {
     server: Option<String>,
     files: u32,
     followed: HashMap<Inode, Followed>,
+    /// Extents that the followed files and the filesystems have now.
     extents: usize,
+    /// Changes so far.
+    changed: usize,
     changes: FileChanges,
     now: Nanos,
     seen: HashSet<Inode>,
@@ -95,6 +104,7 @@ impl FileWatcher {
             files: 0,
             followed: HashMap::new(),
             extents: 0,
+            changed: 0,
             changes: FileChanges::default(),
             now: 0,
             seen: HashSet::new(),
@@ -218,14 +228,22 @@ impl FileWatcher {
             };
             let path = PathBuf::from(path);
             let Ok(about) = std::fs::metadata(&path) else { continue };
+            let behind = Some((device, begin));
+            // An image that was followed as another file before, or behind another device: its places become those of
+            // a new file.
+            let is_other = |followed: &Followed| followed.behind != behind;
+            if !self.seen.contains(&inode(&about)) && self.followed.get(&inode(&about)).is_some_and(is_other)
+            {
+                self.drop_file(inode(&about));
+            }
             let is_new = !self.is_known(&about);
             self.file(&path, &path, &about, None);
-            // The file is the last of the list, if it was taken.
             if is_new
-                && self.is_known(&about)
+                && let Some(followed) = self.followed.get_mut(&inode(&about))
                 && let Some(file) = self.changes.files.last_mut()
             {
-                file.behind = Some((device, begin));
+                // The file is the last of the list, as it was taken.
+                (followed.behind, file.behind) = (behind, behind);
             }
         }
     }
@@ -238,7 +256,7 @@ impl FileWatcher {
         }
         let Some(home) = self.home(path, about.dev()) else { return };
         if !self.followed.contains_key(&inode) {
-            if self.followed.len() >= MOST_FILES {
+            if self.followed.len() >= MOST_FILES || self.files >= MOST_FILES_EVER {
                 self.is_partial = true;
                 return;
             }
@@ -249,7 +267,16 @@ impl FileWatcher {
             let file = self.add(TracedFile { path: name, class, object, ..TracedFile::default() });
             let parts = Vec::new();
             let path = path.to_owned();
-            let new = Followed { path, file, doublewrite, length: 0, blocks: 0, parts, is_pending: true };
+            let new = Followed {
+                path,
+                file,
+                doublewrite,
+                behind: None,
+                length: 0,
+                blocks: 0,
+                parts,
+                is_pending: true,
+            };
             self.followed.insert(inode, new);
         }
         let Some(followed) = self.followed.get_mut(&inode) else { return };
@@ -264,12 +291,14 @@ impl FileWatcher {
             return;
         };
         followed.is_pending = is_pending;
+        let extents = self.extents - followed.parts.len();
+        // What has no room is freed, and not another file's by its old places.
+        let is_too_much = extents + found.len() > MOST_EXTENTS || self.changed > MOST_CHANGES;
+        self.is_partial |= is_too_much;
+        let found = if is_too_much { Vec::new() } else { found };
+        self.extents = extents + found.len();
         let before = std::mem::replace(&mut followed.parts, found);
         let followed = &self.followed[&inode];
-        if self.extents + followed.parts.len() > MOST_EXTENTS {
-            self.is_partial = true;
-            return;
-        }
         let had: HashSet<&Part> = before.iter().collect();
         let has: HashSet<&Part> = followed.parts.iter().collect();
         let gone = before.iter().filter(|part| !has.contains(part)).map(|part| (part, false));
@@ -278,7 +307,7 @@ impl FileWatcher {
             let file = is_there.then_some(file);
             let change = Change { seen: self.now, device: home.disk, begin, length, file, logical };
             self.changes.changes.push(change);
-            self.extents += 1;
+            self.changed += 1;
         }
     }
 
@@ -335,6 +364,7 @@ impl FileWatcher {
             let (seen, device) = (self.now, home.disk);
             self.changes.changes.push(Change { seen, device, begin, length, file: Some(file), logical: 0 });
             self.extents += 1;
+            self.changed += 1;
         }
         Some(home)
     }
@@ -353,22 +383,36 @@ impl FileWatcher {
             .collect();
         let mut freed = Vec::new();
         for inode in gone {
-            let home = self.homes.get(&inode.0).copied().flatten();
-            if let (Some(followed), Some(home)) = (self.followed.remove(&inode), home) {
-                freed.extend(followed.parts.iter().map(|(begin, length, ..)| Change {
-                    seen: self.now,
-                    device: home.disk,
-                    begin: *begin,
-                    length: *length,
-                    file: None,
-                    logical: 0,
-                }));
-            }
+            freed.extend(self.freed(inode));
         }
         // Before the new files of this look, which may have their places already.
-        self.extents += freed.len();
+        self.extents -= freed.len();
+        self.changed += freed.len();
         freed.append(&mut self.changes.changes);
         self.changes.changes = freed;
+    }
+
+    /// Follows a file no more. Returns that its places are free.
+    fn freed(&mut self, inode: Inode) -> Vec<Change> {
+        let home = self.homes.get(&inode.0).copied().flatten();
+        let (Some(followed), Some(home)) = (self.followed.remove(&inode), home) else { return Vec::new() };
+        let free = |(begin, length, ..): &Part| Change {
+            seen: self.now,
+            device: home.disk,
+            begin: *begin,
+            length: *length,
+            file: None,
+            logical: 0,
+        };
+        followed.parts.iter().map(free).collect()
+    }
+
+    /// The same, within a look.
+    fn drop_file(&mut self, inode: Inode) {
+        let freed = self.freed(inode);
+        self.extents -= freed.len();
+        self.changed += freed.len();
+        self.changes.changes.extend(freed);
     }
 }
 

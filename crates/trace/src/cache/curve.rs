@@ -101,22 +101,55 @@ pub(super) fn limit(rate: f64) -> (u64, f64) {
     (limit as u64, limit / all)
 }
 
-/// The curves of samples of so many blocks, a pass for all seeds together.
-pub fn sampled(accesses: impl Iterator<Item = u64>, rate: f64, seeds: u64) -> Sampled {
-    let (limit, rate) = limit(rate);
-    let mut samples: Vec<StackDistances> = (0..seeds).map(|_| StackDistances::new()).collect();
-    let mut count = 0_u64;
-    for block in accesses {
-        count += 1;
-        for (seed, sample) in (0_u64..).zip(&mut samples) {
-            if is_sampled(block, seed + 1, limit) {
+/// Samples the blocks of accesses that come one by one.
+#[derive(Debug)]
+pub struct Sampler {
+    limit: u64,
+    rate: f64,
+    samples: Vec<StackDistances>,
+    accesses: u64,
+}
+
+impl Sampler {
+    /// Of so many blocks, with different seeds.
+    pub fn new(rate: f64, seeds: u64) -> Self {
+        let (limit, rate) = limit(rate);
+        Self { limit, rate, samples: (0..seeds).map(|_| StackDistances::new()).collect(), accesses: 0 }
+    }
+
+    /// Takes an access. Whether it is in the first sample, which is also that of a simulation at this rate.
+    pub fn access(&mut self, block: u64) -> bool {
+        self.accesses += 1;
+        let mut is_first = false;
+        for (seed, sample) in (1_u64..).zip(&mut self.samples) {
+            if is_sampled(block, seed, self.limit) {
                 sample.access(block);
+                is_first |= seed == 1;
             }
         }
+        is_first
     }
-    let expected = count as f64 * rate;
-    let curves = samples.iter().map(|sample| Curve::of(sample, 1.0 / rate, Some(expected))).collect();
-    Sampled { rate, curves }
+
+    /// All accesses so far.
+    pub fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
+    /// The curves.
+    pub fn finish(&self) -> Sampled {
+        let expected = self.accesses as f64 * self.rate;
+        let curve = |sample| Curve::of(sample, 1.0 / self.rate, Some(expected));
+        Sampled { rate: self.rate, curves: self.samples.iter().map(curve).collect() }
+    }
+}
+
+/// The curves of samples of so many blocks, a pass for all seeds together.
+pub fn sampled(accesses: impl Iterator<Item = u64>, rate: f64, seeds: u64) -> Sampled {
+    let mut sampler = Sampler::new(rate, seeds);
+    for block in accesses {
+        sampler.access(block);
+    }
+    sampler.finish()
 }
 
 /// The mean of the absolute differences at 100 sizes, evenly from nothing to all blocks.
@@ -155,38 +188,5 @@ mod tests {
         assert!(sample.curves.iter().all(|curve| (curve.unique / whole.unique - 1.0).abs() < 0.1));
         let all = sampled(accesses.iter().copied(), 1.0, 1);
         assert!(mean_absolute_error(&whole, |blocks| all.curves[0].miss_ratio(blocks)) < 1e-12);
-    }
-}
-
-#[cfg(test)]
-mod machine {
-    use std::time::Instant;
-
-    use kelvin_measure::Random;
-
-    use super::*;
-
-    /// Peak memory of this process in MB.
-    fn peak() -> u64 {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1000
-    }
-
-    #[test]
-    #[ignore = "judges the machine, in a release build: cargo xtask machine"]
-    #[allow(clippy::print_stdout, reason = "what was measured is read by who runs it")]
-    fn a_sample_of_a_hundred_million_accesses_takes_less_than_a_minute_and_500_mb() {
-        let began = Instant::now();
-        let mut random = Random::part(1, 0, 0);
-        // Half of the accesses go to a tenth of 200 GB.
-        let accesses = (0..100_000_000_u64).map(|_| {
-            let place = random.range(0, 50_000_000) as u64;
-            if place.is_multiple_of(2) { place / 10 } else { place }
-        });
-        let found = sampled(accesses, 0.01, 5);
-        let (took, memory) = (began.elapsed().as_secs_f64(), peak());
-        println!("{took:.1} s, {memory} MB, {:?}", found.miss_ratio(25_000_000.0));
-        assert!(took < 60.0 && memory < 500, "{took} s, {memory} MB");
     }
 }

@@ -6,14 +6,18 @@
 
 mod curve;
 mod distance;
+mod growth;
 mod list;
 pub mod policy;
+mod sampler;
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 
-pub use curve::{Curve, Sampled, exact, mean_absolute_error, sampled};
+pub use curve::{Curve, Sampled, Sampler, exact, mean_absolute_error, sampled};
 pub use distance::StackDistances;
+pub use growth::{Growth, MissRange};
+pub use sampler::{SampledTrace, Sampling, sample_file};
 
 use crate::{Operation, Request, Trace};
 

@@ -6,6 +6,7 @@
 //! requests in flight, the file by its size.
 
 mod format;
+pub(crate) mod groups;
 mod instance;
 pub(crate) mod matcher;
 mod page;
@@ -28,6 +29,7 @@ use crate::attribution::FileThread;
 use crate::file::{DeviceCheck, FileWriter, Header, HeaderDevice, Recording};
 use crate::{Error, Flags, Operation, Result};
 use format::Place;
+use groups::GroupLookup;
 use matcher::{EventKind, Matched, Matcher, RequestEvent, SECTOR};
 
 /// The events of a request.
@@ -148,6 +150,7 @@ pub struct Capture<W: Write> {
     cpu_before: Nanos,
     unreadable_pages: u64,
     files: Option<FileThread>,
+    groups: GroupLookup,
 }
 
 fn now(clock: ClockId) -> Nanos {
@@ -246,6 +249,7 @@ impl<W: Write> Capture<W> {
             cpu_before: now(ClockId::ThreadCPUTime),
             unreadable_pages: 0,
             files,
+            groups: GroupLookup::default(),
         })
     }
 
@@ -301,6 +305,9 @@ impl<W: Write> Capture<W> {
             {
                 check.completed(event.operation, u64::from(event.sectors));
             }
+            if let EventKind::Issue { pid, command } = event.kind {
+                self.groups.see(pid, command);
+            }
             let writer = &mut self.writer;
             self.matcher.event(event, &mut |matched| {
                 if let Err(error) = writer.request(&matched) {
@@ -308,7 +315,9 @@ impl<W: Write> Capture<W> {
                 }
             });
         }
-        failed.map_or(Ok(()), |error| Err(Error::system("writing the trace")(error)))
+        let groups = self.groups.take();
+        let written = failed.map_or(Ok(()), Err).and_then(|()| self.writer.groups(&groups));
+        written.map_err(Error::system("writing the trace"))
     }
 
     /// Names objects of databases: what [`crate::attribution::classify`] calls them, and their name.

@@ -1,7 +1,7 @@
 //! The file of a recording.
 //!
 //! Eight bytes of magic and version, then chunks: a letter, the length of the content, the CRC-32C of letter, length and
-//! content (both 32 bits, little-endian), the content. `H` is the [`Header`] (JSON), `B` a block of requests, `F`, `X` and `N` are files and their places, `E`
+//! content (both 32 bits, little-endian), the content. `H` is the [`Header`] (JSON), `B` a block of requests, `F`, `X` and `N` are files and their places, `G` control groups of processes (JSON), `E`
 //! the [`Recording`] (JSON), which ends the file; a file without it was cut off. Each block can be read without the
 //! others. A request is, as variable-length numbers: its class (device, operation, flags, process; described where it
 //! is first used in the block), the time since the issue before, the response time and one, the distance from the end
@@ -21,8 +21,8 @@ pub(crate) use read::is_ours;
 pub use read::read;
 pub use write::FileWriter;
 
-/// The first bytes; the last is the version. Version 1 had no files.
-pub(crate) const MAGIC: [u8; 8] = *b"KELVTRC\x02";
+/// The first bytes; the last is the version. Version 1 had no files, version 2 no control groups.
+pub(crate) const MAGIC: [u8; 8] = *b"KELVTRC\x03";
 /// A chunk's content is no longer than this.
 pub(crate) const LONGEST_CHUNK: usize = 1 << 20;
 /// A block ends when it has so many bytes.

@@ -36,7 +36,7 @@ pub(super) fn encode(changes: &[Change], bytes: usize) -> Vec<Vec<u8>> {
     chunks
 }
 
-/// The changes of a chunk.
+/// The changes of a chunk, as far as there is room for them.
 pub(super) fn decode(content: &[u8], into: &mut Vec<Change>) -> Option<()> {
     let mut input = Input(content);
     let seen = input.number()?;
@@ -54,10 +54,9 @@ pub(super) fn decode(content: &[u8], into: &mut Vec<Change>) -> Option<()> {
         begin.checked_add(length)?;
         logical.checked_add(length)?;
         end = begin + length;
-        if into.len() >= MOST_CHANGES {
-            return None;
+        if into.len() < MOST_CHANGES {
+            into.push(Change { seen, device, begin, length, file, logical });
         }
-        into.push(Change { seen, device, begin, length, file, logical });
     }
     Some(())
 }

@@ -11,18 +11,19 @@ use super::varint::Input;
 use super::write::bytes;
 use super::{CHUNK_HEAD, Header, LONGEST_CHUNK, MAGIC, Recording, checksum, places};
 use crate::attribution::{Change, TracedFile, attribute, name_objects};
-use crate::{Builder, Device, Error, Flags, Operation, Process, Request, Result, Trace};
+use crate::capture::groups::ProcessGroup;
+use crate::{Builder, Device, Error, Flags, Operation, Process, Reading, Request, Result, Trace};
 
 /// Whether these are the first bytes of a recording, of whatever version.
 pub(crate) fn is_ours(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC[..7])
 }
 
-/// Reads a recording of at most `most` requests. A file that was cut off is read as far as it goes, with a note.
+/// Reads a recording. A file that was cut off is read as far as it goes, with a note.
 ///
 /// # Errors
 /// Where it is damaged: the byte and what is wrong there.
-pub fn read(mut input: impl BufRead, path: &Path, most: usize) -> Result<Trace> {
+pub fn read(mut input: impl BufRead, path: &Path, reading: impl Into<Reading>) -> Result<Trace> {
     let doing = || format!("reading {}", path.display());
     let mut magic = [0; MAGIC.len()];
     fill(&mut input, &mut magic).map_err(Error::system(doing()))?;
@@ -38,11 +39,12 @@ pub fn read(mut input: impl BufRead, path: &Path, most: usize) -> Result<Trace> 
         ));
     }
     let mut file = File {
-        builder: Builder::new("kelvin", most),
+        builder: Builder::new("kelvin", reading),
         header: None,
         end: None,
         found: 0,
         files: Files::default(),
+        groups: HashMap::new(),
     };
     let mut at = MAGIC.len() as u64;
     let mut content = Vec::new();
@@ -102,6 +104,8 @@ struct File {
     end: Option<Recording>,
     found: u64,
     files: Files,
+    /// The control groups of processes by number and name.
+    groups: HashMap<(i32, String), String>,
 }
 
 /// What the recording has about files.
@@ -110,6 +114,8 @@ struct Files {
     list: Vec<TracedFile>,
     changes: Vec<Change>,
     names: HashMap<String, String>,
+    /// Whether there were more than are kept.
+    is_partial: bool,
 }
 
 impl Files {
@@ -129,8 +135,13 @@ impl Files {
                 decoded.ok_or("places of files that make no sense, or too many: the file is damaged")?;
             }
         }
-        let is_much = self.list.len().max(self.names.len()) > places::MOST_FILES;
-        if is_much { Err("too many files".into()) } else { Ok(()) }
+        // What is beyond is left out: requests that it would name have no file.
+        self.is_partial |= self.list.len() > places::MOST_FILES || self.changes.len() >= places::MOST_CHANGES;
+        self.list.truncate(places::MOST_FILES);
+        if self.names.len() > places::MOST_FILES {
+            return Err("too many names of objects".into());
+        }
+        Ok(())
     }
 
     /// Gives the requests of a trace their files.
@@ -164,6 +175,15 @@ impl File {
             }
             (b'B', true) => self.block(content),
             (b'F' | b'X' | b'N', true) => self.files.chunk(kind, content).map(|()| false),
+            (b'G', true) => {
+                let groups: Vec<ProcessGroup> =
+                    serde_json::from_slice(content).map_err(|error| format!("control groups: {error}"))?;
+                if self.groups.len() + groups.len() > places::MOST_FILES {
+                    return Err("too many control groups".into());
+                }
+                self.groups.extend(groups.into_iter().map(|(pid, name, group)| ((pid, name), group)));
+                Ok(false)
+            }
             (b'E', true) => {
                 let end = serde_json::from_slice(content).map_err(|error| format!("the end: {error}"))?;
                 self.end = Some(end);
@@ -243,12 +263,15 @@ impl File {
                 count(recording.lost, "event")
             ));
         }
-        if recording.files_partial {
+        if recording.files_partial || self.files.is_partial {
             self.builder.note("there were too many files to follow all of them: some requests have no file");
         }
         self.builder.recording(recording);
         let mut trace = self.builder.finish();
         self.files.attribute(&mut trace);
+        let groups = &self.groups;
+        let group = |process: &Process| groups.get(&(process.pid, process.command.clone())).cloned();
+        trace.groups = trace.processes.iter().map(group).collect();
         Some(trace)
     }
 }
@@ -356,6 +379,7 @@ mod tests {
             };
             writer.request(&Matched { issue, pid: 1, command: [0; 16], response: None }).unwrap();
         }
+        writer.groups(&[(1, String::new(), "/db".into()), (2, "x".into(), "/other".into())]).unwrap();
         writer.names(&[("relation 5/1".into(), "public.t".into())]).unwrap();
         let bytes = writer.finish(&Recording { complete: true, ..Recording::default() }).unwrap();
         let trace = parse(&bytes).unwrap();
@@ -368,6 +392,7 @@ mod tests {
         let parts = attribution(&trace).unwrap();
         assert!((parts.attributed - 2.0 / 3.0).abs() < 1e-9 && parts.objects.len() == 2, "{parts:?}");
         assert_eq!(parts.unattributed.len(), 1);
+        assert_eq!(trace.groups, [Some("/db".to_owned())]);
     }
 
     #[test]

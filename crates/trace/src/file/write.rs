@@ -8,6 +8,7 @@ use kelvin_measure::Nanos;
 use super::varint::{put, put_signed};
 use super::{BLOCK, CHUNK_HEAD, Header, MAGIC, Recording, checksum, places};
 use crate::attribution::FileChanges;
+use crate::capture::groups::ProcessGroup;
 use crate::capture::matcher::{Matched, SECTOR};
 
 /// What requests of one kind have in common.
@@ -132,6 +133,18 @@ impl<W: Write> FileWriter<W> {
     pub fn names(&mut self, names: &[(String, String)]) -> io::Result<()> {
         for names in names.chunks(1024) {
             self.chunk(b'N', &serde_json::to_vec(names)?)?;
+        }
+        Ok(())
+    }
+
+    /// Adds control groups of processes.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn groups(&mut self, groups: &[ProcessGroup]) -> io::Result<()> {
+        // A path has at most 4 KiB.
+        for groups in groups.chunks(128) {
+            self.chunk(b'G', &serde_json::to_vec(groups)?)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use kelvin_storage::stream::replay::{BlktraceRecord, BlktraceRecords, Input};
 
 use super::time;
 use crate::capture::matcher::{EventKind, Matcher, RequestEvent, SECTOR};
-use crate::{Builder, Device, Flags, Operation, Process, Request, Result, Trace};
+use crate::{Builder, Device, Flags, Operation, Process, Reading, Request, Result, Trace};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -111,9 +111,9 @@ impl Events {
 }
 
 /// blktrace's binary form.
-pub(super) fn blktrace(input: Input, path: &Path, most: usize) -> Result<Trace> {
+pub(super) fn blktrace(input: Input, path: &Path, reading: Reading) -> Result<Trace> {
     let mut records = BlktraceRecords::new(input, path);
-    let mut events = Events::new(most);
+    let mut events = Events::new(reading.most);
     while let Some(record) = records.next_record()? {
         if let Some((stage, event)) = of_record(&record)
             && !events.push(stage, event)
@@ -121,7 +121,7 @@ pub(super) fn blktrace(input: Input, path: &Path, most: usize) -> Result<Trace> 
             break;
         }
     }
-    Ok(events.finish(Builder::new("blktrace (binary)", most)))
+    Ok(events.finish(Builder::new("blktrace (binary)", reading)))
 }
 
 /// `enum blktrace_act` and `enum blktrace_cat` of linux/blktrace_api.h.

@@ -5,12 +5,12 @@ use std::path::Path;
 use kelvin_storage::Direction;
 use kelvin_storage::stream::replay::{Action, Input, TraceFile, TraceReader};
 
-use crate::{Builder, Device, Flags, Operation, Process, Request, Result, Trace};
+use crate::{Builder, Device, Flags, Operation, Process, Reading, Request, Result, Trace};
 
 /// Reads an iolog.
-pub(super) fn read(input: Input, path: &Path, most: usize) -> Result<Trace> {
+pub(super) fn read(input: Input, path: &Path, reading: Reading) -> Result<Trace> {
     let mut reader = TraceReader::new(input, path)?;
-    let mut builder = Builder::new("fio iolog", most);
+    let mut builder = Builder::new("fio iolog", reading);
     let process = builder.process(&Process::default());
     while let Some(event) = reader.next()? {
         let device = match reader.names().get(event.name as usize) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::csv::Columns;
 use super::events::{Events, Line, blkparse, perf};
-use crate::{Builder, Error, Result, Trace};
+use crate::{Builder, Error, Reading, Result, Trace};
 
 /// Longer than any line of a trace.
 const LONGEST: u64 = 1 << 14;
@@ -21,13 +21,13 @@ enum Kind {
     Csv(Columns),
 }
 
-/// Reads a trace of lines, at most `most` requests of it.
-pub(super) fn read(mut input: impl BufRead, path: &Path, most: usize) -> Result<Trace> {
+/// Reads a trace of lines.
+pub(super) fn read(mut input: impl BufRead, path: &Path, reading: Reading) -> Result<Trace> {
     let mut kind = None;
     let mut line = Vec::new();
     let mut number = 0_u64;
-    let mut events = Events::new(most);
-    let mut builder = Builder::new("", most);
+    let mut events = Events::new(reading.most);
+    let mut builder = Builder::new("", reading.clone());
     loop {
         line.clear();
         let doing = || format!("reading {}", path.display());
@@ -54,13 +54,13 @@ pub(super) fn read(mut input: impl BufRead, path: &Path, most: usize) -> Result<
             kind = recognise(text).map_err(|problem| Error::line(path, number, problem))?;
             match &kind {
                 Some(Kind::Csv(columns)) => {
-                    builder = Builder::new(columns.format(), most);
+                    builder = Builder::new(columns.format(), reading.clone());
                     if columns.is_named() {
                         continue;
                     }
                 }
-                Some(Kind::Blkparse) => builder = Builder::new("blktrace (text)", most),
-                Some(Kind::Perf) => builder = Builder::new("perf script", most),
+                Some(Kind::Blkparse) => builder = Builder::new("blktrace (text)", reading.clone()),
+                Some(Kind::Perf) => builder = Builder::new("perf script", reading.clone()),
                 None => {}
             }
         }

@@ -18,44 +18,49 @@ mod lines;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use crate::{Error, Result, Trace, file};
+use crate::{Error, Reading, Result, Trace, file};
 use kelvin_storage::stream::replay::is_blktrace;
 
 /// Requests that are read if nothing else is asked for: 1 GB of memory.
 pub const MOST: usize = 20_000_000;
 
-/// Reads the trace in a file, at most `most` requests of it.
+/// Reads the trace in a file: at most so many requests of it, or for a visitor.
 ///
 /// # Errors
 /// When the file cannot be read, is of no known format, or damaged: the line or byte and what is wrong there.
-pub fn open(path: &Path, most: usize) -> Result<Trace> {
+pub fn open(path: &Path, reading: impl Into<Reading>) -> Result<Trace> {
     let file = std::fs::File::open(path).map_err(Error::system(format!("opening {}", path.display())))?;
     let about = file.metadata().map_err(Error::system(format!("opening {}", path.display())))?;
     if about.is_dir() {
         return Err(Error::byte(path, 0, "a directory, not a trace"));
     }
-    read(BufReader::with_capacity(1 << 17, file), path, most)
+    read(BufReader::with_capacity(1 << 17, file), path, reading)
 }
 
 /// Reads a trace of the given name (for messages).
 ///
 /// # Errors
 /// As [`open`].
-pub fn read(mut input: impl BufRead + Send + 'static, path: &Path, most: usize) -> Result<Trace> {
+pub fn read(
+    mut input: impl BufRead + Send + 'static,
+    path: &Path,
+    reading: impl Into<Reading>,
+) -> Result<Trace> {
+    let reading = reading.into();
     let first = input.fill_buf().map_err(Error::system(format!("reading {}", path.display())))?;
     if first.is_empty() {
         return Err(Error::byte(path, 0, "the file is empty"));
     }
     if file::is_ours(first) {
-        return file::read(input, path, most);
+        return file::read(input, path, reading);
     }
     if is_blktrace(first) {
-        return events::blktrace(Box::new(input), path, most);
+        return events::blktrace(Box::new(input), path, reading);
     }
     if first.starts_with(b"fio version ") {
-        return iolog::read(Box::new(input), path, most);
+        return iolog::read(Box::new(input), path, reading);
     }
-    lines::read(input, path, most)
+    lines::read(input, path, reading)
 }
 
 /// Nanoseconds of a decimal number of units of so many nanoseconds, such as "12.000000345" seconds; digits below a
@@ -214,6 +219,30 @@ CPU0 (trace):
         let trace = read(Cursor::new(bytes), Path::new("trace"), 10).unwrap();
         assert_eq!(told(&trace), [(0, Some(4000), 4096, 4096, Operation::Write)]);
         assert_eq!((trace.processes[0].pid, trace.devices[0].number), (33, Some((254, 0))));
+    }
+
+    #[test]
+    fn a_file_of_ten_gigabytes_of_nothing_ends_at_once() {
+        use std::io::Write;
+
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("io.trace");
+        for begin in [
+            &b""[..],
+            &crate::file::MAGIC[..],
+            b"fio version 3 iolog\n",
+            b"time,op,size,lbn\n1,r,512,8\n",
+            b"8,0 3 1 0.5 697 D W 8 + 8 [a]\n",
+            &0x6561_7407_u32.to_le_bytes()[..],
+        ] {
+            let mut file = std::fs::File::create(&path).unwrap();
+            file.write_all(begin).unwrap();
+            // Not one byte of it is on the disk.
+            file.set_len(10 << 30).unwrap();
+            drop(file);
+            let error = open(&path, MOST).unwrap_err().to_string();
+            assert!(error.contains("io.trace"), "{begin:?}: {error}");
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ const ZONES: usize = 10;
 const UNEVEN: f64 = 1.5;
 /// From this share of sequential bytes on a stream is only sequential.
 const ALL_SEQUENTIAL: f64 = 0.97;
+/// Below this rate a second a stream's requests are paced by the time between them.
+const SLOW: f64 = 20.0;
 /// Most requests in flight.
 const DEEPEST: u64 = 256;
 
@@ -90,9 +92,16 @@ fn figures(text: &mut String, stream: &StreamJob, lasts: Nanos) {
             let _ = writeln!(text, "bssplit={}", split.join(":"));
         }
     }
+    let is_paced =
+        requests_per_second(stream, lasts) < SLOW && profile.category.arrivals != ArrivalCategory::Bursty;
     let depth = profile.depth.map_or(32, |depth| (depth.p99 + 1).clamp(1, DEEPEST));
+    let depth = if is_paced { 1 } else { depth };
     let _ = writeln!(text, "iodepth={depth}");
     arrivals(text, profile, &stream.requests, lasts);
+}
+
+fn requests_per_second(stream: &StreamJob, lasts: Nanos) -> f64 {
+    stream.requests.len() as f64 / (lasts as f64 / 1e9)
 }
 
 /// The rate, evenly, at random, or in bursts.
@@ -103,7 +112,8 @@ fn arrivals(text: &mut String, profile: &Profile, requests: &[Request], lasts: N
     {
         let bursts = bursts(requests, lasts, window * 1_000_000, peak).max(1);
         let each = (requests.len() as f64 / bursts as f64).max(1.0);
-        let rate = (mean * peak).max(1.0);
+        // Whole numbers, as the rate is one.
+        let rate = (mean * peak).round().max(1.0);
         let gap = (lasts as f64 / 1e9 / bursts as f64 - each / rate).max(0.0);
         let _ = writeln!(
             text,
@@ -114,7 +124,14 @@ fn arrivals(text: &mut String, profile: &Profile, requests: &[Request], lasts: N
         );
         return;
     }
-    let _ = writeln!(text, "rate_iops={:.0}", mean.max(1.0));
+    if mean < SLOW {
+        // A whole number a second would be too coarse: the time between is one of microseconds.
+        let response = profile.operations.first().and_then(|one| one.response).map_or(0.0, |one| one.mean);
+        let pause = (1e6 / mean - response / 1e3).max(0.0);
+        let _ = writeln!(text, "thinktime_blocks=1\nthinktime={pause:.0}us");
+        return;
+    }
+    let _ = writeln!(text, "rate_iops={mean:.0}");
     let is_random = profile.arrivals.dispersion.iter().any(|one| one.index >= 0.5);
     if is_random {
         let _ = writeln!(text, "rate_process=poisson");
@@ -306,6 +323,20 @@ mod tests {
         let sizes = sizes(&requests);
         let mean = sizes.iter().map(|(size, share)| *size as f64 * f64::from(*share) / 100.0).sum::<f64>();
         assert!(sizes.len() <= SIZES && (mean / (100_000.5 * 512.0) - 1.0).abs() < 0.05, "{sizes:?}");
+    }
+
+    #[test]
+    fn slow_streams_keep_their_rate() {
+        // 25 requests in 10 s, answered after 1 ms: whole numbers of a second would be 2 or 3.
+        let requests: Vec<Request> =
+            (0..25).map(|n| Request { took: 1_000_000, ..request(n * 400_000_000, n << 30, 4096) }).collect();
+        let profile = crate::stream::profile_of(&requests, 10_000_000_000);
+        let (name, operation, file_bytes) = ("slow".to_owned(), Operation::Write, 25 << 30);
+        let stream = StreamJob { name, operation, requests, file_bytes, profile };
+        let mut text = String::new();
+        figures(&mut text, &stream, 10_000_000_000);
+        assert!(text.contains("iodepth=1\nthinktime_blocks=1\nthinktime=399000us\n"), "{text}");
+        assert!(!text.contains("rate_iops"), "{text}");
     }
 
     #[test]

@@ -13,6 +13,8 @@ const LEAST: f64 = 0.2;
 const PEAK: f64 = 5.0;
 /// If at the same time the arrivals scatter more than Poisson's by this factor.
 const DISPERSION: f64 = 2.0;
+/// From this share of the bytes on it is said that requests ascend with gaps.
+const ASCENDS: f64 = 0.2;
 /// Fewer requests are not called anything.
 const ENOUGH: u64 = 20;
 
@@ -93,6 +95,10 @@ pub(super) fn category(sequence: &Sequence, arrivals: &Arrivals, moving: u64) ->
         percent(sequence.sequential),
         percent(sequence.strided)
     );
+    // What a reader would take for a sequence, and is none for the device.
+    if sequence.ascending >= ASCENDS {
+        evidence += &format!(", {} ascending with gaps", percent(sequence.ascending));
+    }
     let window = arrivals.peak_window;
     let index = arrivals.dispersion.iter().find(|one| Some(one.window) == window).map(|one| one.index);
     let arrivals = match (arrivals.peak_to_mean, index, window) {

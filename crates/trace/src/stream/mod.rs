@@ -13,7 +13,7 @@ use serde::Serialize;
 pub use arrivals::{Arrivals, Dispersion};
 pub use category::{ArrivalCategory, Category, Pattern};
 pub use places::{HotRange, Places};
-use runs::{Run, RunKind, Tracker, gap};
+use runs::{Run, RunKind, Tracker, begins_at, gap, near};
 
 use crate::attribution::{FileClass, TracedFile};
 use crate::{Device, Operation, Request, Trace};
@@ -37,6 +37,8 @@ pub enum Scope {
     Class(String),
     /// An object of a database, or a file.
     Object(String),
+    /// The control group of the processes that issued them.
+    Group(String),
     /// A process.
     Process(String),
 }
@@ -46,7 +48,11 @@ impl Scope {
     pub fn label(&self) -> &str {
         match self {
             Self::All => "all",
-            Self::Device(name) | Self::Class(name) | Self::Object(name) | Self::Process(name) => name,
+            Self::Device(name)
+            | Self::Class(name)
+            | Self::Object(name)
+            | Self::Group(name)
+            | Self::Process(name) => name,
         }
     }
 }
@@ -141,14 +147,19 @@ pub struct Sequence {
     pub sequential: f64,
     /// Those in runs with a stride.
     pub strided: f64,
+    /// Those that go on with a gap: they begin behind the end of one of the 16 before of their operation, at most
+    /// [`Sequence::near`] bytes from it, and where none of these ended.
+    pub ascending: f64,
     /// Runs.
     pub runs: u64,
     /// Mean bytes of a run.
     pub run_bytes: f64,
     /// Runs that were in progress at the same time, on average while there was any.
     pub at_once: f64,
-    /// The widest gap within a sequence, in bytes: it depends on the span.
+    /// The widest gap within a sequence of reads, in bytes: it depends on the span.
     pub gap: u64,
+    /// What is near, in bytes: it depends on the span.
+    pub near: u64,
 }
 
 /// The class and the object of each file, by numbers, and their names.
@@ -225,6 +236,11 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
             }
         }
     }
+    for group in groups_of(trace, least) {
+        let of =
+            |request: &Request| trace.groups.get(request.process as usize).is_some_and(|of| *of == group);
+        all.push(describe(Scope::Group(group.clone().unwrap_or_default()), &of));
+    }
     if trace.processes.len() > 1 {
         let mut processes: Vec<(u32, u64)> =
             counts.1.into_iter().filter(|(_, count)| enough(*count)).collect();
@@ -236,6 +252,22 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
         }
     }
     all
+}
+
+/// The control groups with more than so many requests, those with the most first; none if there is only one.
+fn groups_of(trace: &Trace, least: u64) -> Vec<Option<String>> {
+    let mut counts: HashMap<&String, u64> = HashMap::new();
+    for request in &trace.requests {
+        if let Some(Some(group)) = trace.groups.get(request.process as usize) {
+            *counts.entry(group).or_insert(0) += 1;
+        }
+    }
+    if counts.len() < 2 {
+        return Vec::new();
+    }
+    let mut counts: Vec<(&String, u64)> = counts.into_iter().filter(|(_, count)| *count > least).collect();
+    counts.sort_unstable_by_key(|(group, count)| (std::cmp::Reverse(*count), *group));
+    counts.into_iter().take(MOST_OBJECTS).map(|(group, _)| Some(group.clone())).collect()
 }
 
 /// Describes requests that belong together, of one device, in a trace of this length.
@@ -314,12 +346,12 @@ pub(crate) fn span(requests: &[&Request]) -> u64 {
     high - low
 }
 
-/// Whether a request continues another: it begins within it or near its end, and ends behind it. Rewriting a block
+/// Whether a request continues another: it begins within it or at its end, and ends behind it. Rewriting a block
 /// continues nothing.
 pub(crate) fn continues(before: &Request, request: &Request, gap: u64) -> bool {
     before.device == request.device
         && request.end() > before.end()
-        && (request.offset.abs_diff(before.end()) <= gap
+        && (begins_at(request, before.end(), gap)
             || (before.offset < request.offset && request.offset <= before.end()))
 }
 
@@ -329,13 +361,21 @@ pub(crate) fn sequence(requests: &[&Request]) -> Sequence {
     let span = span(requests);
     let gap = gap(span);
     let mut tracker = Tracker::new(span);
-    let (mut next, mut windowed, mut all) = (0_u64, 0_u64, 0_u64);
+    let near = near(span);
+    let (mut next, mut windowed, mut ascending, mut all) = (0_u64, 0_u64, 0_u64, 0_u64);
     for (at, request) in requests.iter().enumerate() {
         let bytes = u64::from(request.length);
         all += bytes;
         let before = &requests[at.saturating_sub(WINDOW)..at];
         next += bytes * u64::from(before.last().is_some_and(|last| continues(last, request, gap)));
-        windowed += bytes * u64::from(before.iter().any(|other| continues(other, request, gap)));
+        let is_windowed = before.iter().any(|other| continues(other, request, gap));
+        windowed += bytes * u64::from(is_windowed);
+        let ascends = |other: &&Request| {
+            other.device == request.device
+                && other.operation == request.operation
+                && request.offset.checked_sub(other.end()).is_some_and(|seek| 0 < seek && seek <= near)
+        };
+        ascending += bytes * u64::from(!is_windowed && before.iter().any(ascends));
         tracker.request(request);
     }
     let runs = tracker.finish();
@@ -347,10 +387,12 @@ pub(crate) fn sequence(requests: &[&Request]) -> Sequence {
         windowed: share(windowed),
         sequential: share(bytes(RunKind::Sequential)),
         strided: share(bytes(RunKind::Strided)),
+        ascending: share(ascending),
         runs: runs.len() as u64,
         run_bytes: moved as f64 / runs.len().max(1) as f64,
         at_once: at_once(&runs),
         gap,
+        near,
     }
 }
 
@@ -437,6 +479,25 @@ mod tests {
         let found = sequence(&trace.requests.iter().collect::<Vec<_>>());
         assert!(found.gap > 4096 && found.next == 0.0, "{found:?}");
         assert_eq!(crate::blender::blend(&trace).merged, 0.0);
+    }
+
+    #[test]
+    fn a_checkpoints_writes_ascend_and_are_random() {
+        let mut random = kelvin_measure::Random::part(8, 0, 0);
+        let mut builder = Builder::new("test", 100_000);
+        let mut page = 1 << 17;
+        for at in 0..20_000 {
+            page += random.range(1, 30) as u64;
+            let (operation, flags, took) = (Operation::Write, Flags::default(), Request::UNKNOWN);
+            let (length, device, process, file) = (8192, 0, 0, Request::NO_FILE);
+            let offset = page * 8192;
+            builder.push(Request { at, offset, length, device, process, file, operation, flags, took }, None);
+        }
+        let trace = builder.finish();
+        let found = profile_of(&trace.requests, 20_000);
+        assert_eq!(found.category.pattern, Pattern::Random, "{:?}", found.sequence);
+        assert!(found.sequence.ascending > 0.9 && found.sequence.next < 0.1, "{:?}", found.sequence);
+        assert!(found.category.evidence.contains("ascend"), "{}", found.category.evidence);
     }
 
     #[test]

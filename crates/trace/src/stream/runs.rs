@@ -1,9 +1,10 @@
 //! Runs: requests that continue one another, however many runs are interleaved.
 //!
-//! A request continues an open run of its operation if it begins at most `gap` bytes from the run's end, or within the
+//! A request continues an open run of its operation if it begins at the run's end ([`begins_at`]), or within the
 //! last request of the run (a log rewrites its last block), or if it lies as far behind the last request as that
-//! behind the one before (a stride). A run counts from its third request on, with those before. Method: the table
-//! of open streams of vscsiStats's successors (Ahmad, IISWC 2007, has the windowed seek distance only).
+//! behind the one before (a stride). A run counts from its third request on, a strided one from its eighth, with those
+//! before. Method: the table of open streams of vscsiStats's successors (Ahmad, IISWC 2007, has the windowed seek distance
+//! only).
 
 use kelvin_measure::Nanos;
 use serde::Serialize;
@@ -16,10 +17,14 @@ const OPEN: usize = 64;
 const IDLE: Nanos = 10_000_000_000;
 /// From this number of requests on it is a run.
 const LEAST: u32 = 3;
+/// The same of a stride: pages that are written in ascending order are often equally far apart a few times.
+const LEAST_STRIDED: u32 = 8;
 /// Requests of a stride are not farther apart.
 const LONGEST_STRIDE: u64 = 16 << 20;
-/// The widest gap within a sequential run: a hole, or read-ahead that skipped.
+/// The widest gap within a sequential run of reads: a hole, or read-ahead that skipped.
 const WIDEST_GAP: u64 = 64 << 10;
+/// A request that begins so far behind another one at most is near it.
+const NEAR: u64 = 2 << 20;
 
 /// How the requests of a run follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -67,7 +72,8 @@ struct Open {
 
 impl Open {
     fn is_run(&self) -> bool {
-        self.requests >= LEAST && self.advances + 1 >= LEAST
+        let least = if self.stride.is_some() { LEAST_STRIDED } else { LEAST };
+        self.requests >= least && self.advances + 1 >= least
     }
 
     fn continues(&self, request: &Request, gap: u64) -> bool {
@@ -81,9 +87,7 @@ impl Open {
             Some(stride) => {
                 request.length == self.length && self.start.checked_add_signed(stride) == Some(request.offset)
             }
-            None => {
-                request.offset.abs_diff(self.end) <= gap || (self.start..=self.end).contains(&request.offset)
-            }
+            None => begins_at(request, self.end, gap) || (self.start..=self.end).contains(&request.offset),
         }
     }
 
@@ -217,6 +221,20 @@ pub fn gap(span: u64) -> u64 {
     (span / (OPEN as u64 * 40)).min(WIDEST_GAP)
 }
 
+/// Whether a request begins where another ended: with a gap of at most this, which only reads may leave, or so far before
+/// the end, as a log does whose last blocks are written again. Writes with gaps between are not sequential: a
+/// checkpoint writes pages in ascending order, and the device has to seek for each.
+pub(crate) fn begins_at(request: &Request, end: u64, gap: u64) -> bool {
+    let ahead = if request.operation == crate::Operation::Write { 0 } else { gap };
+    request.offset <= end.saturating_add(ahead) && request.offset.saturating_add(gap) >= end
+}
+
+/// How far behind another request one is near among requests that span so many bytes, with the 16 before: in at most one of
+/// forty by chance.
+pub fn near(span: u64) -> u64 {
+    (span / (16 * 40)).min(NEAR)
+}
+
 fn oldest(open: &mut Vec<Open>) -> Option<Open> {
     let place = open.iter().enumerate().min_by_key(|(_, run)| run.last)?.0;
     Some(open.swap_remove(place))
@@ -291,10 +309,54 @@ mod tests {
     #[test]
     fn strides_are_found_forwards_and_backwards() {
         let forwards: Vec<Request> = (0..200).map(|n| request(n, n * 1_000_000, 4096)).collect();
+        let seven = &forwards[..7];
+        assert_eq!(shares(seven).2, 0, "a few equal distances are chance");
         let (sequential, strided, _) = shares(&forwards);
         assert!(sequential == 0.0 && strided > 0.97, "{sequential} {strided}");
         let backwards: Vec<Request> = (0..200).rev().map(|n| request(200 - n, n * 1_000_000, 4096)).collect();
         assert!(shares(&backwards).1 > 0.97);
+    }
+
+    #[test]
+    fn writes_with_gaps_ascend_and_are_no_run_and_reads_with_gaps_are() {
+        // A checkpoint: one of four pages in ascending order.
+        let mut random = Random::part(3, 0, 0);
+        let pages = (0..40_000_u64).filter(|_| random.range(0, 3) == 0);
+        let writes: Vec<Request> = pages.map(|page| request(page, (1 << 30) + page * 8192, 8192)).collect();
+        let (sequential, strided, _) = shares(&writes);
+        // Three adjacent pages are a run: at least one of 16 pages is in one, and seldom more.
+        assert!(sequential < 0.2 && strided < 0.02, "{sequential} {strided}");
+        let reads: Vec<Request> =
+            writes.iter().map(|write| Request { operation: Operation::Read, ..*write }).collect();
+        assert!(shares(&reads).0 > 0.95, "{:?}", shares(&reads));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_gap_of_any_size_ends_a_run_of_writes(lengths in proptest::collection::vec((1..64_u64, 0..3_u64), 3..200)) {
+            // Blocks of a length, each with a gap of some sectors behind it.
+            let (mut end, mut adjacent, mut requests) = (1_u64 << 30, Vec::new(), Vec::new());
+            for (at, (sectors, gap)) in (0_u64..).zip(&lengths) {
+                requests.push(request(at, end, *sectors as u32 * 512));
+                end += (sectors + gap) * 512;
+                adjacent.push(*gap == 0);
+            }
+            // What runs of three or more adjacent blocks have.
+            let (mut expected, mut run) = (0_u64, Vec::new());
+            for (one, is_adjacent) in requests.iter().zip(adjacent.into_iter().chain([false])) {
+                run.push(u64::from(one.length));
+                if !is_adjacent {
+                    expected += if run.len() >= 3 { run.iter().sum() } else { 0 };
+                    run.clear();
+                }
+            }
+            expected += if run.len() >= 3 { run.iter().sum() } else { 0 };
+            let all: u64 = requests.iter().map(|one| u64::from(one.length)).sum();
+            let (sequential, strided, _) = shares(&requests);
+            proptest::prop_assert!((sequential + strided) * all as f64 + 0.5 >= expected as f64);
+            // Equal distances may make a stride of what has gaps, but never a sequential run.
+            proptest::prop_assert!(sequential * all as f64 <= expected as f64 + 0.5, "{} of {}", sequential, all);
+        }
     }
 
     #[test]

@@ -8,8 +8,10 @@ use kelvin_report::table::{Table, number};
 use kelvin_trace::Trace;
 use kelvin_trace::cache::policy::Policy;
 use kelvin_trace::cache::{
-    Accesses, Curve, Sampled, accesses, count_accesses, exact, mean_absolute_error, sampled,
+    Accesses, Curve, Sampled, Sampling, accesses, count_accesses, exact, mean_absolute_error, sample_file,
+    sampled,
 };
+use kelvin_trace::import::MOST;
 use serde::Serialize;
 
 use crate::args::{Global, TraceCacheArgs, TracePolicy};
@@ -32,8 +34,11 @@ pub(super) fn cache(args: &TraceCacheArgs, global: &Global) -> Result<Code> {
     if args.sampled_only && args.sample >= 1.0 {
         bail!("--sampled-only needs a --sample below 1");
     }
-    let trace = super::read(&args.trace, global)?;
-    let prediction = predict(&trace, args)?;
+    let prediction = if args.sampled_only {
+        predict_sampled(args, global)?
+    } else {
+        predict(&super::read(&args.trace, global)?, args)?
+    };
     document::print(&prediction, args.format.format())?;
     Ok(Code::Success)
 }
@@ -70,53 +75,104 @@ struct Prediction {
     width: usize,
 }
 
+/// Of a trace that is kept: exactly, and of samples.
 fn predict(trace: &Trace, args: &TraceCacheArgs) -> Result<Prediction> {
-    let which = if args.reads { Accesses::Reads } else { Accesses::All };
+    let which = which(args);
     let total = count_accesses(trace, args.block, which);
+    check_accesses(total, args)?;
+    let all = || accesses(trace, args.block, which);
+    let curve = exact(all());
+    let samples = (args.sample < 1.0).then(|| sampled(all(), args.sample, SEEDS));
+    let traced = traced_response(trace, which);
+    let rows = sizes(&curve, args).into_iter();
+    let rows = rows.map(|size| row(size, args, &all, Some(&curve), samples.as_ref(), traced)).collect();
+    Ok(Prediction {
+        sample_error: samples.as_ref().map(|samples| errors(&curve, samples)),
+        ..Prediction::of(total, &curve, samples.as_ref(), traced, rows, args, trace.notes.clone())
+    })
+}
+
+/// Of samples that are taken while the trace is read.
+fn predict_sampled(args: &TraceCacheArgs, global: &Global) -> Result<Prediction> {
+    let (path, window) = super::source(&args.trace, global)?;
+    // Requests are not kept, so that their number needs no limit.
+    let most = if args.trace.most == MOST { usize::MAX } else { args.trace.most };
+    let sampling = Sampling {
+        rate: args.sample,
+        seeds: SEEDS,
+        keeps_first: args.policies.iter().any(|policy| *policy != TracePolicy::None),
+        which: which(args),
+        block: args.block,
+        window,
+    };
+    if !global.quiet {
+        out::note("kelvin: reading and sampling the trace");
+    }
+    let found = sample_file(&path, most, sampling)?;
+    check_accesses(found.accesses, args)?;
+    let Some(first) = found.sampled.curves.first() else { bail!("nothing to compute") };
+    let all = || found.first_sample.iter().copied();
+    let one = |size| row(size, args, &all, None, Some(&found.sampled), found.response);
+    let rows = sizes(first, args).into_iter().map(one).collect();
+    let notes = found.trace.notes.clone();
+    Ok(Prediction::of(found.accesses, first, Some(&found.sampled), found.response, rows, args, notes))
+}
+
+fn which(args: &TraceCacheArgs) -> Accesses {
+    if args.reads { Accesses::Reads } else { Accesses::All }
+}
+
+fn check_accesses(total: u64, args: &TraceCacheArgs) -> Result<()> {
     if total == 0 {
         bail!("the trace has no requests that a cache would serve");
     }
-    if total > MOST_ACCESSES {
+    if total > MOST_ACCESSES && !args.sampled_only {
         bail!(
-            "{} accesses to blocks of {} are too many: give a larger --block or a smaller --most",
+            "{} accesses to blocks of {} are too many: give --sampled-only, a larger --block or a smaller --most",
             whole(total),
             binary(args.block)
         );
     }
-    let all = || accesses(trace, args.block, which);
-    let curve = (!args.sampled_only).then(|| exact(all()));
-    let samples = (args.sample < 1.0).then(|| sampled(all(), args.sample, SEEDS));
-    let Some(main) = curve.as_ref().or_else(|| samples.as_ref()?.curves.first()) else {
-        bail!("nothing to compute");
-    };
-    let touched = main.unique * args.block as f64;
+    Ok(())
+}
+
+/// Those that were asked for, or ten up to all that is touched.
+fn sizes(curve: &Curve, args: &TraceCacheArgs) -> Vec<u64> {
     let mut sizes = args.sizes.clone();
     if sizes.is_empty() {
+        let touched = curve.unique * args.block as f64;
         let tenth = |n| ((touched * n as f64 / SIZES as f64) as u64).next_multiple_of(args.block);
         sizes = (1..=SIZES).map(tenth).collect();
         sizes.dedup();
     }
-    let traced = traced_response(trace, which);
-    let rows = sizes.iter().map(|size| row(*size, args, &all, curve.as_ref(), samples.as_ref(), traced));
-    let rows = rows.collect();
-    let error = match (&curve, &samples) {
-        (Some(curve), Some(samples)) => Some(errors(curve, samples)),
-        _ => None,
-    };
-    Ok(Prediction {
-        accesses: total,
-        touched,
-        block: args.block,
-        reads_only: args.reads,
-        sample: samples.as_ref().map(|samples| samples.rate),
-        sample_error: error,
-        compulsory: main.floor(),
-        traced_response: traced,
-        hit_time: args.hit_time.nanos(),
-        rows,
-        notes: trace.notes.clone(),
-        width: out::width(),
-    })
+    sizes
+}
+
+impl Prediction {
+    fn of(
+        accesses: u64,
+        curve: &Curve,
+        samples: Option<&Sampled>,
+        traced_response: Option<f64>,
+        rows: Vec<Row>,
+        args: &TraceCacheArgs,
+        notes: Vec<String>,
+    ) -> Self {
+        Self {
+            accesses,
+            touched: curve.unique * args.block as f64,
+            block: args.block,
+            reads_only: args.reads,
+            sample: samples.map(|samples| samples.rate),
+            sample_error: None,
+            compulsory: curve.floor(),
+            traced_response,
+            hit_time: args.hit_time.nanos(),
+            rows,
+            notes,
+            width: out::width(),
+        }
+    }
 }
 
 fn row<I: Iterator<Item = u64>>(

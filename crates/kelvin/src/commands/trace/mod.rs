@@ -8,12 +8,18 @@ mod to_fio;
 mod verify;
 
 use std::io::{BufWriter, ErrorKind};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kelvin_lab::run_trace::trace_path;
-use kelvin_store::Store;
+use kelvin_lab::run_trace::{TRACE, trace_path};
+use kelvin_measure::Nanos;
+use kelvin_store::{RunId, Store};
 use kelvin_trace::export::write_csv;
+use kelvin_trace::import::MOST;
+use kelvin_trace::summary::TraceSummary;
 use kelvin_trace::{Trace, import};
+use serde::Deserialize as _;
 
 use crate::args::{Global, TraceCommand, TraceCsvArgs, TraceFileArgs};
 use crate::exit::Code;
@@ -43,21 +49,80 @@ fn csv(args: &TraceCsvArgs, global: &Global) -> Result<Code> {
     }
 }
 
-/// The trace in a file, or, where there is no such file, that of a run.
+/// A run's recording, and its window by the recording's own clock.
+pub(crate) struct RunTrace {
+    pub(crate) trace: Trace,
+    /// None of runs of an older Kelvin.
+    pub(crate) window: Option<Range<Nanos>>,
+}
+
+/// Reads the recording of a run.
+pub(crate) fn run_trace(path: &Path, store: &Store, run: RunId) -> Result<RunTrace> {
+    read_run(path, store, run, MOST)
+}
+
+fn read_run(path: &Path, store: &Store, run: RunId, most: usize) -> Result<RunTrace> {
+    let file = recording_of(path, run)?;
+    Ok(RunTrace { trace: import::open(&file, most)?, window: window_of(store, run)? })
+}
+
+fn recording_of(path: &Path, run: RunId) -> Result<PathBuf> {
+    let file = trace_path(path, run);
+    if !file.exists() {
+        bail!("run {run} was not made with --trace: there is no {}", file.display());
+    }
+    Ok(file)
+}
+
+fn window_of(store: &Store, run: RunId) -> Result<Option<Range<Nanos>>> {
+    let stored = store.load(run)?;
+    let summary = stored.storage(TRACE).map(TraceSummary::deserialize).transpose();
+    Ok(summary.ok().flatten().and_then(|summary| summary.window).map(|(begin, end)| begin..end))
+}
+
+/// Writes a file that must not exist.
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    to_fio::write_new(path, bytes)
+}
+
+/// The trace in a file, or, where there is no such file, that of a run: its measured window, or all of it.
 fn read(args: &TraceFileArgs, global: &Global) -> Result<Trace> {
     if args.file.exists() {
         return Ok(import::open(&args.file, args.most)?);
     }
-    let Some(wanted) = args.file.to_str().filter(|name| !name.contains('/')) else {
+    let Some((path, store, run)) = named_run(args, global)? else {
         return Ok(import::open(&args.file, args.most)?);
     };
-    let path = paths::store(global.store.as_deref())?;
-    // Without a store, or a run of this name, a file was meant.
-    let found = Store::open_read_only(&path).ok().and_then(|store| store.find(wanted).ok());
-    let Some(run) = found else { return Ok(import::open(&args.file, args.most)?) };
-    let trace = trace_path(&path, run);
-    if !trace.exists() {
-        bail!("run {run} was not made with --trace: there is no {}", trace.display());
+    let RunTrace { mut trace, window } = read_run(&path, &store, run, args.most)?;
+    match window.filter(|_| !args.whole) {
+        Some(window) => Ok(trace.within(window.start, window.end)),
+        None => {
+            if !args.whole {
+                trace
+                    .notes
+                    .push("the run does not say when its window was: this is its whole recording".into());
+            }
+            Ok(trace)
+        }
     }
-    Ok(import::open(&trace, args.most)?)
+}
+
+/// The file of a trace, and, of a run, its window.
+fn source(args: &TraceFileArgs, global: &Global) -> Result<(PathBuf, Option<Range<Nanos>>)> {
+    if !args.file.exists()
+        && let Some((path, store, run)) = named_run(args, global)?
+    {
+        let window = if args.whole { None } else { window_of(&store, run)? };
+        return Ok((recording_of(&path, run)?, window));
+    }
+    Ok((args.file.clone(), None))
+}
+
+/// The run that was named. Without a store, or a run of this name, a file was meant.
+fn named_run(args: &TraceFileArgs, global: &Global) -> Result<Option<(PathBuf, Store, RunId)>> {
+    let Some(wanted) = args.file.to_str().filter(|name| !name.contains('/')) else { return Ok(None) };
+    let path = paths::store(global.store.as_deref())?;
+    let Ok(store) = Store::open_read_only(&path) else { return Ok(None) };
+    let run = store.find(wanted).ok();
+    Ok(run.map(|run| (path, store, run)))
 }

@@ -35,10 +35,14 @@ pub(super) fn to_fio(args: &TraceToFioArgs, global: &Global) -> Result<Code> {
     drop(trace);
     let text = job_file(&jobs, form, &args.trace.file.to_string_lossy());
     if let Some(path) = &args.output {
-        write_new(path, text.as_bytes())?;
+        // The job last: it is there only with what it needs.
+        if path.exists() {
+            bail!("{} exists", path.display());
+        }
         if args.replay {
             write_iologs(&jobs, path.parent().unwrap_or(Path::new("")))?;
         }
+        write_new(path, text.as_bytes())?;
     } else if !args.verify {
         out::write(&text)?;
     }
@@ -61,8 +65,11 @@ pub(super) fn to_fio(args: &TraceToFioArgs, global: &Global) -> Result<Code> {
 
 /// The iolog of each stream, whose names are in the job file, in a directory.
 pub(super) fn write_iologs(jobs: &TraceJobs, directory: &Path) -> Result<()> {
-    for stream in &jobs.streams {
-        let path = directory.join(iolog_name(stream));
+    let paths = || jobs.streams.iter().map(|stream| directory.join(iolog_name(stream)));
+    if let Some(path) = paths().find(|path| path.exists()) {
+        bail!("{} exists", path.display());
+    }
+    for (stream, path) in jobs.streams.iter().zip(paths()) {
         let out = BufWriter::new(create(&path)?);
         write_iolog(stream, &PathBuf::from(stream.file_name()), out)
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -125,7 +132,7 @@ impl Document for Verification {
     }
 
     fn table(&self) -> Result<Table> {
-        let mut table = Table::new("job,feature,trace,run,difference,allowed");
+        let mut table = Table::new("job,feature,of_trace,of_job,difference,allowed");
         for stream in &self.streams {
             for pair in &stream.features {
                 table.rows.push(vec![

@@ -1,0 +1,61 @@
+//! `kelvin cache`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use kelvin_measure::text::parse_bytes;
+
+use super::FormatArgs;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Write a study whose levels are sizes of a cache, with the misses that a run's trace predicts for them; after its
+    /// runs, compare these with what was read
+    Prove(CacheProveArgs),
+}
+
+/// `kelvin cache prove`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The run is made with --trace and the smallest cache, as what a cache has is not read from storage: a \
+    trace shows the misses only. Its time before the measured window fills the cache of the prediction, so it needs a ramp-up. \
+    What is compared is the bytes read per transaction, as a share of those at the smallest size.\n\
+    \n\
+    Examples:\n\
+    \x20 kelvin run pgbench -S --target postgres --ramp-up 30s --trace      it is run 7, with shared_buffers = 16 MB\n\
+    \x20 kelvin cache prove 7 --sizes 16m,64m,256m,1g --study bigger\n\
+    \x20 kelvin study run bigger\n\
+    \x20 kelvin cache prove bigger                                          exit code 1 if a prediction was wrong"
+)]
+pub(crate) struct CacheProveArgs {
+    /// The run that was made with --trace: its number or label; or the folder of the study, to compare
+    #[arg(value_name = "RUN|DIR")]
+    pub(crate) run: PathBuf,
+    /// Sizes of the cache in ascending order; the first is the one that the run was made with
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = parse_bytes)]
+    pub(crate) sizes: Vec<u64>,
+    /// Folder of the study to create
+    #[arg(long, value_name = "DIR", requires = "sizes")]
+    pub(crate) study: Option<PathBuf>,
+    /// The server's setting with the size [default: shared_buffers or innodb_buffer_pool_size]
+    #[arg(long, value_name = "SETTING")]
+    pub(crate) setting: Option<String>,
+    /// Limit the memory of this control group instead of changing a setting: its directory, with memory.max or
+    /// memory.limit_in_bytes; the sizes are the limits
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "setting")]
+    pub(crate) control_group: Option<PathBuf>,
+    /// Memory within the limit that caches nothing of the files, such as the processes' own
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_bytes, requires = "control_group")]
+    pub(crate) other_memory: u64,
+    /// Size of the cache's pages [default: 4k with --control-group, otherwise the database's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(crate) block: Option<u64>,
+    /// How often each size is run
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) blocks: u32,
+    /// How far a measured miss ratio may be from the predicted one
+    #[arg(long, value_name = "SHARE", default_value_t = 0.03)]
+    pub(crate) within: f64,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}

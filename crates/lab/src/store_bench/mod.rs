@@ -3,6 +3,7 @@
 
 pub(crate) mod error;
 mod prepare;
+mod resume;
 mod scenario;
 
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ use crate::squeeze;
 use error::Doing;
 pub use error::StoreBenchError;
 pub use prepare::{build_data, check_data};
+pub use resume::BegunRun;
 pub use scenario::{PreparedTenant, reopen_tenant};
 
 type Result<T> = std::result::Result<T, StoreBenchError>;

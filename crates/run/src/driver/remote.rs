@@ -43,6 +43,8 @@ struct Host {
     seconds: Totals,
     counters: Vec<u64>,
     report: Option<GeneratorReport>,
+    /// Where the two differ. The sums are given up with it: a fleet may have hundreds of hosts.
+    difference: Option<String>,
     lost: Option<String>,
 }
 
@@ -105,27 +107,39 @@ impl<'a> RemoteLoad<'a> {
         let asked = FleetPoint { assignments: &assignments, clock: point.clock, stop: point.stop };
         let generators = share.fleet.arm(&asked, &mut connected)?;
         let roles: Vec<SeriesRole> = series.iter().map(|series| series.role).collect();
-        let hosts = (0_u16..).zip(names).zip(&assignments).map(|((number, name), assignment)| Host {
+        let ranges = names.into_iter().zip(assignments.iter().map(|assignment| assignment.range));
+        let counters = workload.counters().len();
+        let limit = point.load.start_skew.nanos();
+        Ok(Self::of_hosts(point.index, generators, (ranges.collect(), roles, counters), limit))
+    }
+
+    /// The generators of these hosts, with their users, for these series and so many audit counters.
+    pub(super) fn of_hosts(
+        point: u32,
+        generators: Box<dyn RemoteGenerators + 'a>,
+        (names, roles, counters): (Vec<(String, UserRange)>, Vec<SeriesRole>, usize),
+        limit: Nanos,
+    ) -> Self {
+        let hosts = (0_u16..).zip(names).map(|(number, (name, range))| Host {
             name,
             source: source_of(number),
-            range: assignment.range,
+            range,
             seconds: Totals::new(roles.clone()),
-            counters: vec![0; workload.counters().len()],
+            counters: vec![0; counters],
             report: None,
+            difference: None,
             lost: None,
         });
         let hosts = hosts.collect();
         let never = LoadTimes { begin: 0, open: 0, close: Nanos::MAX, end: Nanos::MAX };
-        let limit = point.load.start_skew.nanos();
-        Ok(Self {
-            point: point.index,
-            generators,
-            hosts,
-            events: Vec::new(),
-            times: never,
-            aborted: false,
-            limit,
-        })
+        Self { point, generators, hosts, events: Vec::new(), times: never, aborted: false, limit }
+    }
+
+    /// The same after a start at these times, which another process has ordered.
+    #[must_use]
+    pub(super) fn started_at(mut self, times: LoadTimes) -> Self {
+        self.times = times;
+        self
     }
 
     /// How long before its time the order to start must be given.
@@ -188,6 +202,8 @@ impl<'a> RemoteLoad<'a> {
                         if let Some(early) = early_end(&report, self.times.close).filter(|_| !self.aborted) {
                             host.lose(early);
                         }
+                        host.difference = difference(&host.seconds, &report.totals);
+                        host.seconds = Totals::new(std::mem::take(&mut host.seconds.roles));
                         host.report = Some(report);
                     }
                     Err(why) => host.lose(why),
@@ -217,14 +233,12 @@ impl<'a> RemoteLoad<'a> {
         clocks.resize(self.hosts.len(), None);
         let (mut reports, mut ends) = (Vec::new(), Vec::new());
         for (mut host, clock) in self.hosts.into_iter().zip(clocks) {
-            let difference =
-                host.report.as_ref().and_then(|report| difference(&host.seconds, &report.totals));
             let report = host.report.take().unwrap_or_else(|| {
                 host.lost.get_or_insert_with(|| "its report did not come".into());
                 GeneratorReport::of_lost(self.times, host.seconds, host.counters)
             });
             reports.push(report.of_host(host.source, &host.name));
-            ends.push(HostEnd { name: host.name, range: host.range, clock, lost: host.lost, difference });
+            ends.push(HostEnd { name: host.name, range: host.range, clock, lost: host.lost, difference: host.difference });
         }
         Ok((reports, RemoteBooks { hosts: ends, limit: self.limit }))
     }

@@ -9,7 +9,7 @@ use kelvin_measure::{Clock, Event, Sink, Source, SourceId};
 use kelvin_workload::{Stop, UserRange};
 use serde::{Deserialize, Serialize};
 
-pub use crate::driver::{FleetShare, GeneratorReport, LoadTimes, generate};
+pub use crate::driver::{BegunPoint, FleetShare, GeneratorReport, LoadTimes, generate};
 use crate::run::RunError;
 use crate::spec::Load;
 

@@ -178,6 +178,15 @@ pub trait Engine: Send + Sync {
     /// Directory that holds the data, when it is on this host and known (for the file system's fingerprint).
     fn data_directory(&self, session: &mut dyn Session) -> Option<std::path::PathBuf>;
 
+    /// Directories of the server outside of those of its data (`data`) and its log: each can be on a further disk.
+    fn further_directories(
+        &self,
+        _session: &mut dyn Session,
+        _data: &std::path::Path,
+    ) -> Vec<std::path::PathBuf> {
+        Vec::new()
+    }
+
     /// Time that this engine's sessions have waited in this process for their turn to write, summed over sessions,
     /// since the engine was opened; `None` where they do not queue here. Use the difference of two readings.
     fn queued(&self) -> Option<std::time::Duration> {

@@ -1,7 +1,6 @@
 //! The connection to NATS. Its tasks run on one thread of their own, with a runtime of that thread: whoever drives a load calls
 //! blocking functions, and a run without a fleet starts none of this.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -429,30 +428,6 @@ impl Drop for Task {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-/// The agents that answer within this time, with their beats, by name.
-pub fn find_agents(bus: &Bus, lab: &crate::Name, patience: Duration) -> Result<Vec<crate::Beat>> {
-    let subjects = crate::subject::Subjects::of(lab);
-    let (sender, beats) = mpsc::channel();
-    let _task = bus.subscribe(&subjects.beats(), move |incoming| {
-        // An agent's key lets it send its own beats only: the subject says whose they are.
-        let own = |beat: &crate::Beat| incoming.subject.ends_with(&format!(".{}", beat.agent));
-        if let Some(beat) = decode(&incoming.payload).ok().filter(own) {
-            // Nobody receives it only when the time is over.
-            let _gone = sender.send(beat);
-        }
-    })?;
-    bus.flush();
-    bus.publish(&subjects.hello(), &())?;
-    let until = std::time::Instant::now() + patience;
-    let mut found = HashMap::new();
-    while let Ok(beat) = beats.recv_timeout(until.saturating_duration_since(std::time::Instant::now())) {
-        found.insert(beat.agent.clone(), beat);
-    }
-    let mut found: Vec<_> = found.into_values().collect();
-    found.sort_by(|a, b| a.agent.cmp(&b.agent));
-    Ok(found)
 }
 
 #[cfg(test)]

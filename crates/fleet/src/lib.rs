@@ -15,7 +15,8 @@ mod message;
 pub mod server;
 mod subject;
 
-pub use bus::{Bus, Connection, find_agents};
+pub use bus::{Bus, Connection};
+pub use controller::find_agents;
 pub use error::FleetError;
 pub use message::{AgentState, Beat};
 pub use subject::Name;

@@ -1,7 +1,7 @@
 //! What controller and agents say to each other, as JSON with a version. Nothing in it is trusted: sizes have limits, names are
 //! parts of subjects, and an agent does only what its own list allows.
 
-use kelvin_measure::Event;
+use kelvin_measure::{Event, text};
 use kelvin_run::driver::{GeneratorReport, LoadTimes};
 use kelvin_run::fleet::GeneratorAssignment;
 use serde::de::DeserializeOwned;
@@ -62,7 +62,7 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FleetError>
 
 /// Text of another host, for people: short, and without anything that steers a terminal.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().take(LONGEST_TEXT).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text::cut(text, LONGEST_TEXT)
 }
 
 /// What the controller wants of an agent.
@@ -334,6 +334,6 @@ mod tests {
     #[test]
     fn text_of_others_steers_no_terminal() {
         assert_eq!(clean("a\u{1b}[2Jb\nc"), "a [2Jb c");
-        assert_eq!(clean(&"x".repeat(5000)).len(), LONGEST_TEXT);
+        assert_eq!(clean(&"x".repeat(5000)).chars().count(), LONGEST_TEXT);
     }
 }

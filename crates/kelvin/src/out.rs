@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use kelvin_measure::text::plain;
+use kelvin_measure::text::{plain, printable_lines};
 
 /// Writes text; a closed pipe is not an error.
 pub(crate) fn write(text: &str) -> Result<()> {
@@ -47,12 +47,7 @@ pub(crate) fn directory(path: &Path) -> Result<()> {
 /// Writes a line to standard error, ignoring errors: if it was closed, as after a hang-up, `eprintln!` would panic and
 /// end the run.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", clean(text));
-}
-
-/// Text without control characters that could steer a terminal; its lines stay.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
+    let _ = writeln!(std::io::stderr(), "{}", printable_lines(text));
 }
 
 /// Writes a line to standard error, red on a terminal.
@@ -61,7 +56,7 @@ pub(crate) fn warning(text: &str) {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colour = std::io::stderr().is_terminal() && !plain;
     let (on, off) = if colour { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-    let _ = writeln!(std::io::stderr(), "{on}{}{off}", clean(text));
+    let _ = writeln!(std::io::stderr(), "{on}{}{off}", printable_lines(text));
 }
 
 /// Columns of the terminal, between 80 and 120; 100 where there is none.

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use kelvin_database::managed::Manager;
-use kelvin_database::{Engine, EngineKind, Session};
+use kelvin_database::Engine;
 use kelvin_host::SystemTree;
 use kelvin_measure::text::{binary, parse_bytes};
 use serde::Deserialize;
@@ -240,7 +240,7 @@ impl<'a> Limited<'a> {
                        outside of containers, as the server's user or as root";
             return Err(StoreBenchError::Refused(because(&name, why)));
         };
-        let further = found.data.as_ref().map(|data| further_paths(engine.kind(), &mut *session, data));
+        let further = found.data.as_ref().map(|data| engine.further_directories(&mut *session, data));
         let paths = found.data.into_iter().chain(found.wal).chain(further.into_iter().flatten()).collect();
         Ok(Self { name, limits, paths, server: Some(process) })
     }
@@ -423,17 +423,6 @@ fn take_server(group: &mut Group, server: u32, cpu: bool) -> Result<(), String> 
     }
     // Twice: the server may have made another process while the first ones were moved.
     (0..2).try_for_each(|_| group.take(&cpus::processes_of_tree(server)))
-}
-
-/// Directories of a server outside of those of its data and its log: each can be on a further disk.
-fn further_paths(kind: EngineKind, session: &mut dyn Session, data: &Path) -> Vec<PathBuf> {
-    if kind == EngineKind::Mysql {
-        let undo = session.query("SELECT @@innodb_undo_directory").and_then(|rows| rows.texts(0));
-        // A relative one is relative to the data directory.
-        return undo.unwrap_or_default().into_iter().map(|undo| data.join(undo)).collect();
-    }
-    let tablespaces = std::fs::read_dir(data.join("pg_tblspc")).into_iter().flatten().flatten();
-    tablespaces.map(|entry| entry.path()).collect()
 }
 
 fn because(name: &str, why: &str) -> String {

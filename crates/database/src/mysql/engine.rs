@@ -1,6 +1,6 @@
 //! MySQL and MariaDB as an engine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::managed::MysqlProfiles;
 use super::settings::SessionSettings;
@@ -229,6 +229,12 @@ impl Engine for MysqlEngine {
         let rows = session.query("SELECT @@datadir").ok()?;
         let path = PathBuf::from(rows.text(0, 0).ok()?);
         path.is_absolute().then_some(path)
+    }
+
+    fn further_directories(&self, session: &mut dyn Session, data: &Path) -> Vec<PathBuf> {
+        let undo = session.query("SELECT @@innodb_undo_directory").and_then(|rows| rows.texts(0));
+        // A relative one is relative to the data directory.
+        undo.unwrap_or_default().into_iter().map(|undo| data.join(undo)).collect()
     }
 
     fn checkpoint(&self, session: &mut dyn Session) -> Result<()> {

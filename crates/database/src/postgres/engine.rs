@@ -1,6 +1,6 @@
 //! PostgreSQL as an engine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::managed::PostgresProfiles;
 use super::settings::PostgresSettings;
@@ -136,6 +136,11 @@ impl Engine for PostgresEngine {
             .ok()?;
         let path = PathBuf::from(rows.text(0, 0).ok()?);
         path.is_absolute().then_some(path)
+    }
+
+    fn further_directories(&self, _session: &mut dyn Session, data: &Path) -> Vec<PathBuf> {
+        let tablespaces = std::fs::read_dir(data.join("pg_tblspc")).into_iter().flatten().flatten();
+        tablespaces.map(|entry| entry.path()).collect()
     }
 
     fn checkpoint(&self, session: &mut dyn Session) -> Result<()> {

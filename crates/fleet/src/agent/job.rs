@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kelvin_lab::store_bench::{PreparedTenant, reopen_tenant};
+use kelvin_lab::store_bench::{PreparedTenant, new_run, reopen_tenant};
 use kelvin_measure::event::{Phase, Status as RunStatus};
 use kelvin_measure::{Clock, Event, SECOND, Sink, SinkError, SourceId};
 use kelvin_run::driver::{GeneratorReport, LoadTimes};
@@ -103,7 +103,7 @@ impl Job {
     ) -> Result<Self> {
         let refused = |error: &dyn std::error::Error| FleetError::Refused(causes(error));
         let prepared = reopen_tenant(&mut spec, stop).map_err(|error| refused(&error))?;
-        let info = new_run(&run, &context.agent, &spec, &prepared)?;
+        let info = describe_share(&run, &context.agent, &spec, &prepared)?;
         let writer = store.begin_run(&info).map_err(|error| refused(&error))?;
         let heard = Arc::new(Mutex::new(Instant::now()));
         let hears = Arc::clone(&heard);
@@ -286,28 +286,12 @@ impl Job {
 }
 
 /// What the agent's own file says of the run.
-fn new_run(run: &Name, agent: &Name, spec: &Spec, prepared: &PreparedTenant) -> Result<NewRun> {
-    let workload = &*prepared.workload;
+fn describe_share(run: &Name, agent: &Name, spec: &Spec, prepared: &PreparedTenant) -> Result<NewRun> {
     let mut notes = prepared.notes.clone();
     notes.push(format!("the share of agent {agent} in the fleet's run {run}; the controller has the whole"));
-    let environment = serde_json::to_value(&prepared.environment);
-    Ok(NewRun {
-        workload: workload.name().into(),
-        target: prepared.engine().describe(),
-        label: Some(run.to_string()),
-        spec_toml: spec.to_toml(),
-        command: String::new(),
-        seed: spec.load.seed,
-        random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
-        kelvin_version: env!("CARGO_PKG_VERSION").into(),
-        kinds: kelvin_run::series(workload.kinds(), spec.load.is_open_loop()),
-        headline: workload.headline().into(),
-        headline_per: workload.headline_per(),
-        counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
-        notes,
-        environment: environment.map_err(|error| FleetError::Message(error.to_string()))?,
-        started: jiff::Timestamp::now(),
-    })
+    let info = new_run(spec, &**prepared.engine(), &*prepared.workload, &prepared.environment)
+        .map_err(|error| FleetError::Message(error.to_string()))?;
+    Ok(NewRun { label: Some(run.to_string()), notes, ..info })
 }
 
 /// The load's way to the controller: its events go into the agent's file and the outbox.

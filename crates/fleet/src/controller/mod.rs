@@ -63,6 +63,22 @@ struct FleetAgent {
 struct HeardBeats(Mutex<HashMap<Name, (Instant, Beat)>>);
 
 impl HeardBeats {
+    /// Asks all agents for a beat, and notes what they send for as long as the task lives.
+    fn call(bus: &Bus, subjects: &Subjects) -> Result<(Arc<Self>, Task)> {
+        let heard = Arc::new(Self::default());
+        let hears = Arc::clone(&heard);
+        let task = bus.subscribe(&subjects.beats(), move |incoming| {
+            // An agent's key lets it send its own beats only: the subject says whose they are.
+            let own = |beat: &Beat| incoming.subject.ends_with(&format!(".{}", beat.agent));
+            if let Some(beat) = decode(&incoming.payload).ok().filter(own) {
+                hears.beats().insert(beat.agent.clone(), (Instant::now(), beat));
+            }
+        })?;
+        bus.flush();
+        bus.publish(&subjects.hello(), &())?;
+        Ok((heard, task))
+    }
+
     fn beats(&self) -> MutexGuard<'_, HashMap<Name, (Instant, Beat)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,6 +111,15 @@ struct Inbox {
     away: Option<Instant>,
 }
 
+/// The agents that answer within this time, with their beats, by name.
+pub fn find_agents(bus: &Bus, lab: &Name, patience: Duration) -> Result<Vec<Beat>> {
+    let (heard, _listening) = HeardBeats::call(bus, &Subjects::of(lab))?;
+    std::thread::sleep(patience);
+    let mut found: Vec<_> = heard.beats().values().map(|(_, beat)| beat.clone()).collect();
+    found.sort_by(|a, b| a.agent.cmp(&b.agent));
+    Ok(found)
+}
+
 /// Agents that have answered.
 pub struct CalledAgents {
     bus: Arc<Bus>,
@@ -108,18 +133,7 @@ impl CalledAgents {
     /// Calls the agents of these names, or all that are idle when there are no names.
     pub fn call(bus: Bus, lab: &Name, names: &[Name]) -> Result<Self> {
         let (bus, subjects) = (Arc::new(bus), Subjects::of(lab));
-        let heard = Arc::new(HeardBeats::default());
-        let hears = Arc::clone(&heard);
-        let beats = bus.subscribe(&subjects.beats(), move |incoming| {
-            if let Ok(beat) = decode::<Beat>(&incoming.payload) {
-                // An agent's key lets it send its own beats only: the subject says whose they are.
-                if incoming.subject.ends_with(&format!(".{}", beat.agent)) {
-                    hears.beats().insert(beat.agent.clone(), (Instant::now(), beat));
-                }
-            }
-        })?;
-        bus.flush();
-        bus.publish(&subjects.hello(), &())?;
+        let (heard, beats) = HeardBeats::call(&bus, &subjects)?;
         let agents = wait_for_agents(&heard, names)?;
         Ok(Self { bus, subjects, agents, heard, beats })
     }

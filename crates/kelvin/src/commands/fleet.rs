@@ -10,6 +10,7 @@ use kelvin_fleet::controller::{CalledAgents, NatsFleet};
 use kelvin_fleet::server::{FleetServer, ServerOptions};
 use kelvin_fleet::{AgentState, Beat, Bus, Connection, Name, find_agents};
 use kelvin_lab::directories;
+use kelvin_measure::text::printable_lines;
 use kelvin_run::Spec;
 
 use crate::args::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, Global, NatsArgs, RunFleetArgs};
@@ -100,7 +101,7 @@ fn status(of: &FleetNameArgs) -> Result<Code> {
     let agents = find_agents(&bus, &state.lab, CALL)?;
     out::line(&format!("{}  process {}  {} agents", state.url, state.pid, agents.len()))?;
     for beat in &agents {
-        out::line(&out::clean(&describe(beat)))?;
+        out::line(&printable_lines(&describe(beat)))?;
     }
     Ok(Code::Success)
 }

@@ -2,6 +2,7 @@
 //! such as a page or an agent, makes runs with it as the command does.
 
 pub(crate) mod error;
+mod new_run;
 mod prepare;
 mod resume;
 mod scenario;
@@ -10,7 +11,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kelvin_database::Engine;
 use kelvin_diagnose::{Evidence, RunJudgements, judge};
 use kelvin_measure::Clock;
 use kelvin_measure::event::{RatePeriod, Status};
@@ -22,7 +22,7 @@ use kelvin_storage::control::RunOptions;
 use kelvin_storage::event::{IoEvent, IoWatcher};
 use kelvin_storage::probe::StorageFacts;
 use kelvin_store::{GroupId, GroupSlot, Judgement, NewRun, RunId, RunState, RunWriter, Store, StoredRun};
-use kelvin_workload::{Stop, Workload};
+use kelvin_workload::Stop;
 
 use crate::bench::{Bench, BenchError, Measured, Planned};
 use crate::deep_observation::DeepObservation;
@@ -33,6 +33,7 @@ use crate::squeeze;
 
 use error::Doing;
 pub use error::StoreBenchError;
+pub use new_run::new_run;
 pub use prepare::{build_data, check_data};
 pub use resume::BegunRun;
 pub use scenario::{PreparedTenant, reopen_tenant};
@@ -149,7 +150,11 @@ impl<'a> StoreBench<'a> {
 
         // Again: what was made meanwhile has a size.
         let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
-        let info = self.new_run(spec, &*opened.engine, &*workload, notes, &environment)?;
+        let info = NewRun {
+            command: self.origin.command.clone(),
+            notes,
+            ..new_run(spec, &*opened.engine, &*workload, &environment)?
+        };
         // The store comes first: what the live view shows is kept.
         let mut writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
@@ -228,21 +233,13 @@ impl<'a> StoreBench<'a> {
     ) -> Result<(CompletedRun, IoRunOutcome)> {
         let environment = Environment::of_files(run.target(), run.filesystem_path().as_deref());
         let info = NewRun {
-            workload: spec.workload().as_str().into(),
             target: run.target(),
-            label: spec.label.clone(),
-            spec_toml: spec.to_toml(),
             command: self.origin.command.clone(),
-            seed: spec.load.seed,
-            random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
-            kelvin_version: env!("CARGO_PKG_VERSION").into(),
-            kinds: run.series(),
             headline: "IOPS".into(),
             headline_per: RatePeriod::Second,
             counter_names: run.counters(),
             notes: run.notes(),
-            environment: serde_json::to_value(&environment)?,
-            started: jiff::Timestamp::now(),
+            ..new_run::from_spec(spec, run.series(), &environment)?
         };
         let trace = RunTrace::begin_if(spec, self.store, None)?;
         let mut writer = self.begin(&info, &environment, member, spec)?;
@@ -284,34 +281,6 @@ impl<'a> StoreBench<'a> {
         }
         self.live.begin(id, info, spec);
         Ok(writer)
-    }
-
-    /// What is known of a run of a workload before it begins.
-    fn new_run(
-        &self,
-        spec: &Spec,
-        engine: &dyn Engine,
-        workload: &dyn Workload,
-        notes: Vec<String>,
-        environment: &Environment,
-    ) -> Result<NewRun> {
-        Ok(NewRun {
-            workload: workload.name().into(),
-            target: engine.describe(),
-            label: spec.label.clone(),
-            spec_toml: spec.to_toml(),
-            command: self.origin.command.clone(),
-            seed: spec.load.seed,
-            random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
-            kelvin_version: env!("CARGO_PKG_VERSION").into(),
-            kinds: kelvin_run::series(workload.kinds(), spec.load.is_open_loop()),
-            headline: workload.headline().into(),
-            headline_per: workload.headline_per(),
-            counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
-            notes,
-            environment: serde_json::to_value(environment)?,
-            started: jiff::Timestamp::now(),
-        })
     }
 
     /// One run of a group, and what is to be known of it.

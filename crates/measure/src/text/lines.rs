@@ -42,6 +42,11 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// The same for text of several lines, which stay.
+pub fn printable_lines(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
+}
+
 /// Truncates to so many characters, the last of which marks the truncation; control characters become blanks.
 pub fn cut(text: &str, most: usize) -> String {
     let text = printable(text);
@@ -103,5 +108,6 @@ mod tests {
         assert_eq!(wrap("- ", "one two three", 7), ["- one", "  two", "  three"]);
         assert_eq!(wrap("", "", 7), [""]);
         assert_eq!([cut("abc", 3), cut("a\x1bcd", 3)], ["abc", "a …"]);
+        assert_eq!([printable("a\x1b[2J\nb"), printable_lines("a\x1b[2J\nb")], ["a [2J b", "a [2J\nb"]);
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use kelvin_hammerdb::{Fault, Interpreter, Session, run_python};
+use kelvin_measure::text::printable_lines;
 
 use crate::args::{Global, HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
 use crate::exit::{Code, Stopped};
@@ -86,7 +87,7 @@ fn prompt(global: &Global) -> Result<Code> {
             continue;
         }
         match interpreter.run_line(&text, line) {
-            Ok(Some(result)) if !result.is_empty() => out::line(&out::clean(&result))?,
+            Ok(Some(result)) if !result.is_empty() => out::line(&printable_lines(&result))?,
             Ok(Some(_)) => {}
             Ok(None) => break,
             Err(fault) if typed && !fault.fatal => out::note(&format!("kelvin: {fault}")),

@@ -9,6 +9,7 @@ use kelvin_hammerdb::{
     Action, Administration, DatabaseObject, HostError, JobPart, KelvinCommand, Position, Runner, Step,
 };
 use kelvin_lab::open::connect_with_password;
+use kelvin_measure::text::printable_lines;
 use kelvin_report::RunReport;
 use kelvin_store::Store;
 use kelvin_workload::Stop;
@@ -185,7 +186,7 @@ impl<'a> KelvinRunner<'a> {
             }
             (Mode::Plan, _) => {
                 // Whoever reads it may have gone.
-                let _ = out::line(&out::clean(&as_typed(command.arguments.iter().cloned())));
+                let _ = out::line(&printable_lines(&as_typed(command.arguments.iter().cloned())));
                 Ok(())
             }
             _ => Ok(()),
@@ -282,7 +283,7 @@ impl Runner for KelvinRunner<'_> {
             _ => text.lines().flat_map(|line| ["# ", line, "\n"]).collect(),
         };
         // Whoever reads it may have gone.
-        let _ = out::write(&out::clean(&text));
+        let _ = out::write(&printable_lines(&text));
     }
 
     fn warn(&mut self, position: &Position, text: &str) {

@@ -1,0 +1,53 @@
+//! What is known of a run before it begins.
+
+use kelvin_database::Engine;
+use kelvin_measure::event::{RatePeriod, Series};
+use kelvin_run::{Environment, Spec};
+use kelvin_store::NewRun;
+use kelvin_workload::Workload;
+
+/// What a run that begins now says of a workload on a database. `command` and `notes` are empty: they are the caller's.
+///
+/// # Errors
+/// When the environment cannot be written as JSON.
+pub fn new_run(
+    spec: &Spec,
+    engine: &dyn Engine,
+    workload: &dyn Workload,
+    environment: &Environment,
+) -> serde_json::Result<NewRun> {
+    let kinds = kelvin_run::series(workload.kinds(), spec.load.is_open_loop());
+    Ok(NewRun {
+        workload: workload.name().into(),
+        target: engine.describe(),
+        headline: workload.headline().into(),
+        headline_per: workload.headline_per(),
+        counter_names: workload.counters().iter().map(|&name| name.into()).collect(),
+        ..from_spec(spec, kinds, environment)?
+    })
+}
+
+/// What the specification says of the run, and what is the same for all of them.
+pub(super) fn from_spec(
+    spec: &Spec,
+    kinds: Vec<Series>,
+    environment: &Environment,
+) -> serde_json::Result<NewRun> {
+    Ok(NewRun {
+        workload: spec.workload().as_str().into(),
+        target: String::new(),
+        label: spec.label.clone(),
+        spec_toml: spec.to_toml(),
+        command: String::new(),
+        seed: spec.load.seed,
+        random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
+        kelvin_version: env!("CARGO_PKG_VERSION").into(),
+        kinds,
+        headline: String::new(),
+        headline_per: RatePeriod::default(),
+        counter_names: Vec::new(),
+        notes: Vec::new(),
+        environment: serde_json::to_value(environment)?,
+        started: jiff::Timestamp::now(),
+    })
+}

@@ -1,6 +1,8 @@
 //! The connection to NATS. Its tasks run on one thread of their own, with a runtime of that thread: whoever drives a load calls
 //! blocking functions, and a run without a fleet starts none of this.
 
+mod objects;
+
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -20,6 +22,8 @@ use tokio::sync::oneshot;
 
 use crate::error::{FleetError, causes};
 use crate::message::{decode, encode};
+
+pub(crate) use objects::LARGEST_FILE;
 
 type Result<T> = std::result::Result<T, FleetError>;
 

@@ -101,6 +101,11 @@ pub(crate) enum Command {
         /// The run.
         run: Name,
     },
+    /// Put the agent's own file of a run that is over into its bucket.
+    Share {
+        /// The run.
+        run: Name,
+    },
 }
 
 /// A run that is about to begin.

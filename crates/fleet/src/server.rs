@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bus::Connection;
 use crate::error::FleetError;
+use crate::subject::Subjects;
 use crate::{Name, keys};
 
 type Result<T> = std::result::Result<T, FleetError>;
@@ -324,8 +325,11 @@ fn permissions(lab: &Name, client: &str) -> String {
             "{{ publish: [\"kelvin.{lab}.>\", \"$JS.>\", \"_INBOX.>\"], subscribe: [\"kelvin.{lab}.>\", \"_INBOX.>\"] }}"
         );
     }
+    let bucket = client.parse().map(|agent| Subjects::of(lab).bucket(&agent)).unwrap_or_default();
     format!(
-        "{{ publish: [\"kelvin.{lab}.agents.beat.{client}\", \"kelvin.{lab}.run.*.out.{client}\"], \
+        "{{ publish: [\"kelvin.{lab}.agents.beat.{client}\", \"kelvin.{lab}.run.*.out.{client}\", \
+         \"$O.{bucket}.>\", \"$JS.API.STREAM.INFO.OBJ_{bucket}\", \"$JS.API.DIRECT.GET.OBJ_{bucket}.>\", \
+         \"$JS.API.STREAM.MSG.GET.OBJ_{bucket}\"], \
          subscribe: [\"kelvin.{lab}.agents.hello\", \"kelvin.{lab}.agent.{client}.*\", \
          \"kelvin.{lab}.run.*.controller\", \"_INBOX_{client}.>\"], \
          allow_responses: {{ max: 1, expires: \"10m\" }} }}"
@@ -370,6 +374,9 @@ mod tests {
     fn an_agent_speaks_for_itself_only() {
         let text = permissions(&"lab".parse().unwrap(), "db1");
         assert!(text.contains("\"kelvin.lab.agents.beat.db1\""), "{text}");
-        assert!(!text.contains("kelvin.lab.>") && !text.contains("$JS"), "{text}");
+        assert!(!text.contains("kelvin.lab.>") && !text.contains("$JS.>") && !text.contains("$O.>"), "{text}");
+        // Of streams it reaches the one of its own bucket, and removes or changes none.
+        let apis = text.split("$JS.API.").skip(1).all(|api| api.contains(".OBJ_KELVIN_lab_of_db1"));
+        assert!(apis && !text.contains("PURGE") && !text.contains("DELETE") && !text.contains("CREATE"), "{text}");
     }
 }

@@ -84,6 +84,23 @@ impl Store {
         }
         transaction.commit().map_err(to)
     }
+
+    /// The notes of runs that begin so, oldest run first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn notes_that_begin(&self, with: &str) -> Result<Vec<(RunId, String)>> {
+        let to = |e| Error::sqlite(self.path(), e);
+        let mut statement = self
+            .connection()
+            .prepare(
+                "SELECT run.id, note.value FROM run, json_each(run.notes) AS note \
+                 WHERE substr(note.value, 1, length(?1)) = ?1 ORDER BY run.id",
+            )
+            .map_err(to)?;
+        let rows = statement.query_map([with], |row| Ok((RunId(row.get(0)?), row.get(1)?))).map_err(to)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(to)
+    }
 }
 
 fn next_place(conn: &Connection, id: RunId) -> rusqlite::Result<i64> {

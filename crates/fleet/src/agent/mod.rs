@@ -4,6 +4,7 @@ mod allow;
 mod host_clock;
 mod job;
 mod outbox;
+mod share;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -275,6 +276,14 @@ impl Agent<'_> {
             }
             Command::Abort { run } => {
                 self.job(&run)?.abort();
+                Ok(Answer::Accepted)
+            }
+            Command::Share { run } => {
+                if let Some(job) = &self.job {
+                    return Ok(Answer::Refused(format!("it works for run {}", job.run())));
+                }
+                share::send(self.options, &self.bus, &self.subjects, &run)?;
+                (self.tell)(&format!("run {run}: its file was sent to the controller"));
                 Ok(Answer::Accepted)
             }
             Command::End { run } => {

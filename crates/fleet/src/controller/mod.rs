@@ -1,7 +1,9 @@
 //! The controller's side of a fleet: finds the agents, has them open the run's target, and is what the run has as its `Fleet`.
 
 mod exchanges;
+mod files;
 mod point;
+mod rejoin;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,8 @@ use crate::message::{
 };
 use crate::subject::{Name, Subjects};
 use exchanges::AgentClocks;
+pub use files::FleetFiles;
+pub use rejoin::{FLEET_NOTE, run_in_note};
 use point::ArmedPoint;
 
 type Result<T> = std::result::Result<T, FleetError>;
@@ -93,6 +97,8 @@ pub struct NatsFleet {
     agents: Mutex<Vec<FleetAgent>>,
     names: Vec<Name>,
     heard: Arc<HeardBeats>,
+    /// Since when agents are listened to.
+    since: Instant,
     inbox: Mutex<Inbox>,
     prepared: AtomicBool,
     ended: AtomicBool,
@@ -161,6 +167,7 @@ impl CalledAgents {
             spec: spec.to_toml(),
             agents: Mutex::new(agents),
             heard,
+            since: Instant::now(),
             inbox: Mutex::new(Inbox { sender, outputs, next, back: None, away: None }),
             prepared: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -314,8 +321,8 @@ impl NatsFleet {
     /// How long nothing was heard of an agent while the server could be reached.
     fn silence(&self, agent: &FleetAgent, back: Option<Instant>) -> Duration {
         let beats = self.heard.beats();
-        let Some((heard, _)) = beats.get(&agent.name) else { return LOST };
-        back.map_or(*heard, |back| back.max(*heard)).elapsed()
+        let heard = beats.get(&agent.name).map_or(self.since, |(heard, _)| *heard);
+        back.map_or(heard, |back| back.max(heard)).elapsed()
     }
 
     /// Whether an agent that lives is still the one that was armed: not one that was started again, or gave the run up.

@@ -128,6 +128,27 @@ pub(crate) enum FleetCommand {
         #[command(flatten)]
         of: FleetNameArgs,
     },
+    /// Take up a run whose controller died
+    ///
+    /// Agents go on for 15 s without a controller: within that time their load goes on to its planned end, and later it has
+    /// stopped. Either way the run gets all that its agents have done, is closed, and does not count.
+    #[command(after_help = "Examples:
+  kelvin fleet resume --fleet lab
+  kelvin fleet resume 12 --fleet lab --verbose
+
+Exit codes: 1 the load came to its planned end; the run is void · 2 bad input, or nothing to resume
+            4 the load had ended early; the run has failed · 130 ended by Ctrl-C")]
+    Resume(FleetResumeArgs),
+    /// Fetch the files that agents have of a run, of hosts that were lost; without a run, remove what ended runs left on the server
+    ///
+    /// Each agent keeps its share of a run in its own store. The shares become runs of this store, labelled with the name of the
+    /// agents' run; the run itself gets a note of them and stays as it was judged.
+    #[command(after_help = "Examples:
+  kelvin fleet collect 12 --fleet lab
+  kelvin fleet collect --fleet lab
+
+Exit codes: 0 done · 1 an agent did not send its file · 2 bad input")]
+    Collect(FleetCollectArgs),
     /// End the server of a fleet; its keys stay
     Down {
         #[command(flatten)]

@@ -7,6 +7,7 @@ mod doctor;
 #[cfg(test)]
 mod documents;
 mod fleet;
+mod fleet_collect;
 mod format;
 mod hammerdb;
 mod history;
@@ -53,6 +54,7 @@ pub(crate) use ab::AbArgs;
 pub(crate) use advise::{AdviseArgs, Tried};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use fleet::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, NatsArgs, RunFleetArgs};
+pub(crate) use fleet_collect::{FleetCollectArgs, FleetResumeArgs};
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
 pub(crate) use hammerdb::{HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs};

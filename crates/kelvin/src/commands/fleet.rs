@@ -15,7 +15,7 @@ use kelvin_run::Spec;
 
 use crate::args::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, Global, NatsArgs, RunFleetArgs};
 use crate::exit::Code;
-use crate::{out, signal};
+use crate::{out, paths, signal};
 
 /// How long agents may take to say that they are there.
 const CALL: Duration = Duration::from_millis(1500);
@@ -62,7 +62,9 @@ pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
 pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
     match command {
         FleetCommand::Up(args) => up(args, global),
-        FleetCommand::Status { of } => status(of),
+        FleetCommand::Status { of } => status(of, global),
+        FleetCommand::Resume(args) => super::fleet_collect::resume(args, global),
+        FleetCommand::Collect(args) => super::fleet_collect::collect(args, global),
         FleetCommand::Down { of } => {
             let ended = of_name(&of.name)?.down()?;
             out::line(if ended { "stopped" } else { "no server was running" })?;
@@ -91,7 +93,7 @@ fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-fn status(of: &FleetNameArgs) -> Result<Code> {
+fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
     let server = of_name(&of.name)?;
     let Some(state) = server.state() else {
         out::line("no server is running")?;
@@ -103,6 +105,7 @@ fn status(of: &FleetNameArgs) -> Result<Code> {
     for beat in &agents {
         out::line(&printable_lines(&describe(beat)))?;
     }
+    super::fleet_collect::show_stored(bus, &state.lab, paths::store(global.store.as_deref())?)?;
     Ok(Code::Success)
 }
 
@@ -127,7 +130,7 @@ fn of_name(name: &Name) -> Result<FleetServer> {
 }
 
 /// The server that was named, for this client of it.
-fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)> {
+pub(super) fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)> {
     if let Some(given) = args.given_server()? {
         return Ok(given);
     }

@@ -5,6 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use kelvin_fleet::controller::NatsFleet;
 use kelvin_lab::live::Live;
 use kelvin_lab::squeeze;
 use kelvin_lab::store_bench::{CompletedRun, StoreBenchError};
@@ -84,7 +85,9 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     if let Some(fleet) = &fleet {
         bench = bench.with_fleet(fleet);
     }
-    let done = bench.run(&mut spec, args.notes(), squeeze, None);
+    // By it the run is found again when this process dies.
+    let notes = args.notes().into_iter().chain(fleet.as_ref().map(NatsFleet::note)).collect();
+    let done = bench.run(&mut spec, notes, squeeze, None);
     drop(bench);
     if let Some(fleet) = &fleet
         && let Err(error) = fleet.finish()

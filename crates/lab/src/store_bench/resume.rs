@@ -2,7 +2,7 @@
 
 use kelvin_measure::event::{Phase, Status};
 use kelvin_measure::invariant::HOSTS_STAYED;
-use kelvin_measure::{Clock, Event, SECOND, Sink};
+use kelvin_measure::{Clock, Event, SECOND, Sink, labels};
 use kelvin_run::fleet::{BegunPoint, RemoteGenerators};
 use kelvin_run::{RunError, Spec};
 use kelvin_store::{Liveness, RunId, StoredRun};
@@ -37,8 +37,8 @@ impl BegunRun {
         let mut hosts: Vec<_> =
             stored.sources().filter_map(|(source, of)| Some((source, of.host.clone()?))).collect();
         hosts.sort();
-        if hosts.is_empty() {
-            return refused(format!("run {id} has no hosts of a fleet; what was measured of it is kept"));
+        if hosts.is_empty() || stored.info.workload == labels::IO {
+            return refused(format!("run {id} has no users on hosts of a fleet; what was measured of it is kept"));
         }
         let spec = Spec::parse(&stored.info.spec_toml, "the stored specification")
             .map_err(|error| StoreBenchError::Refused(error.to_string()))?;
@@ -50,14 +50,14 @@ impl BegunRun {
 
 impl StoreBench<'_> {
     /// Takes up a run whose process was killed: hears the hosts of its fleet to their end, and closes its books. `rejoin` has
-    /// the generators of so many hosts in the run's point, and says whether all of them still drive it.
+    /// the generators of so many hosts in a point.
     ///
     /// # Errors
     /// When another process has the run, or the hosts cannot be reached.
     pub fn resume<'f>(
         &mut self,
         run: BegunRun,
-        rejoin: impl FnOnce(u32, &Clock) -> std::result::Result<(Box<dyn RemoteGenerators + 'f>, bool), RunError>,
+        rejoin: impl FnOnce((u32, u32), &Clock) -> Box<dyn RemoteGenerators + 'f>,
     ) -> Result<CompletedRun> {
         let BegunRun { stored, spec, hosts, point } = run;
         let (id, clock) = (stored.id, Clock::real());
@@ -65,8 +65,8 @@ impl StoreBench<'_> {
         let begun = stored.points().into_iter().find(|one| one.point == point);
         let load = &spec.load;
         let count = load.hosts_of(point as usize).unwrap_or(hosts.len() as u32).min(hosts.len() as u32);
-        let (generators, whole) = rejoin(count, &clock).map_err(refused)?;
         let mut writer = self.store.resume_run(id, point)?;
+        let generators = rejoin((point, count), &clock);
         self.live.begin(id, &stored.info, &spec);
         for (source, of) in stored.sources() {
             // The view draws the sum of several.
@@ -103,7 +103,7 @@ impl StoreBench<'_> {
             accept_noise: spec.accept_noise,
         };
         let mut sinks = (&mut writer, &mut *self.live);
-        let done = point.finish(generators, whole, (&clock, self.stop), &mut sinks);
+        let done = point.finish(generators, (&clock, self.stop), &mut sinks);
         let all = load.points().len() as u32 == point.index + 1 && !load.find_max;
         let done = done.and_then(|result| {
             let stayed = result.invariants.iter().all(|one| one.holds || one.name != HOSTS_STAYED);

@@ -42,14 +42,13 @@ pub struct BegunPoint<'a> {
 }
 
 impl BegunPoint<'_> {
-    /// Hears the hosts to their end. `whole` says whether all of them still drive the load: else the rest of it ends, too.
+    /// Hears the hosts to their end.
     ///
     /// # Errors
     /// When an event cannot be kept.
     pub fn finish<'g>(
         &self,
         generators: Box<dyn RemoteGenerators + 'g>,
-        whole: bool,
         (clock, stop): (&Clock, &Stop),
         sink: &mut dyn Sink,
     ) -> Result<PointResult, RunError> {
@@ -69,7 +68,7 @@ impl BegunPoint<'_> {
         let text = "the controller died; another process hears the hosts from here on".into();
         let second = kelvin_measure::second_from(self.open, self.reached);
         sink.event(&Event::Note { point: self.index, second, text })?;
-        let ended = self.hear(&mut remote, whole, (clock, stop), sink)?;
+        let ended = self.hear(&mut remote, times.end, (clock, stop), sink)?;
         let (reports, books) = remote.finish(self.reached, sink)?;
         let counters = sum_columns(reports.iter().map(|report| report.counters.clone()));
         sink.event(&Event::Counters { point: self.index, values: counters })?;
@@ -108,29 +107,28 @@ impl BegunPoint<'_> {
         LoadTimes { begin, open: self.open, close, end: close.saturating_add(follows.as_nanos() as u64) }
     }
 
-    /// Whether all have ended; hosts that neither end nor are lost are waited for as long as after an order to end.
+    /// Whether all have ended; hosts that neither end nor are lost are waited for as long as by their own controller.
     fn hear(
         &self,
         remote: &mut RemoteLoad<'_>,
-        whole: bool,
+        end: Nanos,
         (clock, stop): (&Clock, &Stop),
         sink: &mut dyn Sink,
     ) -> Result<bool, RunError> {
-        let patience = self.load.timeout.duration() + PATIENCE + PATIENCE_WITH_HOSTS;
+        let patience = (self.load.timeout.duration() + PATIENCE + PATIENCE_WITH_HOSTS).as_nanos() as u64;
         let since = clock.now();
-        let mut aborted = None;
+        let (mut end, mut aborted) = (end, false);
         loop {
-            let now = clock.now();
-            remote.emit(self.reached + (now - since), sink)?;
+            let now = self.reached + (clock.now() - since);
+            remote.emit(now, sink)?;
             if remote.all_ended() {
                 return Ok(true);
             }
-            if aborted.is_none() && (!whole || stop.requested()) {
-                aborted = Some(now);
+            if stop.requested() && !aborted {
+                (end, aborted) = (end.min(now), true);
                 remote.abort();
             }
-            let late = aborted.is_some_and(|at| now > at + patience.as_nanos() as u64);
-            if late || stop.is_immediate() {
+            if now > end.saturating_add(patience) || stop.is_immediate() {
                 return Ok(false);
             }
             std::thread::sleep(TICK);

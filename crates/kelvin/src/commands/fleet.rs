@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use kelvin_database::process_sessions;
-use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedTargets, ClockTestHook};
+use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedIo, AllowedTargets, ClockTestHook};
 use kelvin_fleet::controller::{CalledAgents, NatsFleet};
 use kelvin_fleet::server::{FleetServer, ServerOptions};
 use kelvin_fleet::{AgentState, Beat, Bus, Connection, Name, find_agents};
@@ -21,7 +21,8 @@ const CALL: Duration = Duration::from_millis(1500);
 
 /// Waits for runs.
 pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
-    let targets = AllowedTargets::parse(&args.allow_targets)?;
+    let io = AllowedIo::parse(&args.allow_paths, &args.i_know_it_destroys, &args.allow_commands)?;
+    let targets = AllowedTargets::parse(&args.allow_targets, io)?;
     let name = if let Some(name) = &args.name {
         name.clone()
     } else {
@@ -153,9 +154,6 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
         }
         return Ok(None);
     }
-    if spec.is_io() {
-        bail!("I/O jobs run on this host only; a fleet drives the users of a database");
-    }
     let number = match &args.hosts[..] {
         [one] => one.as_str().parse::<u32>().ok(),
         _ => None,
@@ -183,7 +181,8 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
     if let Some(skew) = args.start_skew {
         spec.load.start_skew = skew;
     }
-    if !swept {
+    // Every host runs every job: there is nothing to divide.
+    if !swept && !spec.is_io() {
         spec.load.hosts = Some(std::num::NonZeroU32::new(wanted).context("--hosts: at least 1")?);
     }
     spec.validate()?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::builder::ValueHint;
 use clap::{Args, Subcommand};
+use kelvin_fleet::ssh::SshHost;
 use kelvin_fleet::{Connection, Name};
 use kelvin_run::spec::Span;
 
@@ -133,14 +134,15 @@ pub(crate) enum FleetCommand {
     /// own authority. An agent on another host needs its key (NAME.nk) and ca.pem from the fleet's directory.
     #[command(after_help = "Examples:
   kelvin fleet up lab --agents g1,g2,g3
-  kelvin fleet up lab --agents g1,g2 --listen 10.0.0.1 --port 4222")]
+  kelvin fleet up lab --agents g1,g2 --listen 10.0.0.1 --port 4222
+  kelvin fleet up lab --ssh db-load1,db-load2 --listen 10.0.0.1 --allow-target postgres://bench@db1/tpcc")]
     Up(FleetUpArgs),
     /// Show the server of a fleet, and its agents
     Status {
         #[command(flatten)]
         of: FleetNameArgs,
     },
-    /// End the server of a fleet; its keys stay
+    /// End the agents that ssh placed, remove what was copied to their hosts, and end the server of a fleet; its keys stay
     Down {
         #[command(flatten)]
         of: FleetNameArgs,
@@ -160,9 +162,19 @@ pub(crate) struct FleetNameArgs {
 pub(crate) struct FleetUpArgs {
     #[command(flatten)]
     pub(crate) of: FleetNameArgs,
-    /// The names of the agents
-    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required = true)]
+    /// The names of the agents [default with --ssh: those of the hosts]
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required_unless_present = "ssh")]
     pub(crate) agents: Vec<Name>,
+    /// Copy this kelvin and the agent's key to each of these hosts with ssh, and start the agent there. KELVIN_SSH gives ssh's
+    /// own options, such as KELVIN_SSH="ssh -F FILE"
+    #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
+    pub(crate) ssh: Vec<SshHost>,
+    /// With --ssh: a database that the agents may put load on; may be repeated
+    #[arg(long = "allow-target", value_name = "TARGET", requires = "ssh")]
+    pub(crate) allow_targets: Vec<String>,
+    /// With --ssh: a file, device or directory of the hosts that I/O jobs may use; may be repeated
+    #[arg(long = "allow-path", value_name = "PATH", requires = "ssh")]
+    pub(crate) allow_paths: Vec<String>,
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) listen: IpAddr,

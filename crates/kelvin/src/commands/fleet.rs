@@ -12,6 +12,7 @@ use kelvin_fleet::{AgentState, Beat, Bus, Connection, Name, find_agents};
 use kelvin_lab::directories;
 use kelvin_run::Spec;
 
+use super::fleet_ssh;
 use crate::args::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, Global, NatsArgs, RunFleetArgs};
 use crate::exit::Code;
 use crate::{out, signal};
@@ -64,7 +65,10 @@ pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
         FleetCommand::Up(args) => up(args, global),
         FleetCommand::Status { of } => status(of),
         FleetCommand::Down { of } => {
-            let ended = of_name(&of.name)?.down()?;
+            let server = of_name(&of.name)?;
+            let removed = fleet_ssh::remove_all(&server, global.quiet);
+            let ended = server.down()?;
+            removed?;
             out::line(if ended { "stopped" } else { "no server was running" })?;
             Ok(Code::Success)
         }
@@ -73,9 +77,18 @@ pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
 
 fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
     let server = of_name(&args.of.name)?;
-    let options = ServerOptions { listen: args.listen, port: args.port, agents: args.agents.clone() };
+    let placed = fleet_ssh::planned(args)?;
+    let agents = if placed.is_empty() {
+        args.agents.clone()
+    } else {
+        placed.iter().map(|placed| placed.agent.clone()).collect()
+    };
+    let options = ServerOptions { listen: args.listen, port: args.port, agents };
     let state = server.up(&args.of.name, &options)?;
     out::line(&state.url)?;
+    if !placed.is_empty() {
+        return fleet_ssh::place(&placed, args, (&server, &state), global.quiet);
+    }
     if !global.quiet {
         let agent = args.agents.first().map_or("NAME", |name| name.as_str());
         let mut more = format!("key of each agent: {}\n", server.key("NAME").display());
@@ -95,6 +108,7 @@ fn status(of: &FleetNameArgs) -> Result<Code> {
     let server = of_name(&of.name)?;
     let Some(state) = server.state() else {
         out::line("no server is running")?;
+        fleet_ssh::show(&server)?;
         return Ok(Code::NotValid);
     };
     let bus = Bus::connect(&server.connection("controller")?, "kelvin fleet status", None)?;
@@ -103,6 +117,7 @@ fn status(of: &FleetNameArgs) -> Result<Code> {
     for beat in &agents {
         out::line(&out::clean(&describe(beat)))?;
     }
+    fleet_ssh::show(&server)?;
     Ok(Code::Success)
 }
 

@@ -10,6 +10,7 @@ mod doctor;
 mod drop;
 mod explain;
 mod fleet;
+mod fleet_ssh;
 mod gate;
 mod group_page;
 mod groups;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bus::Connection;
 use crate::error::FleetError;
+use crate::ssh::{PlacedAgent, placed_file};
 use crate::subject::Subjects;
 use crate::{Name, keys};
 
@@ -186,6 +187,18 @@ impl FleetServer {
         let path = self.directory.join("state.json");
         std::fs::remove_file(&path).map_err(FleetError::file(&path))?;
         Ok(true)
+    }
+
+    /// The agents that were placed on other hosts.
+    pub fn placed(&self) -> Vec<PlacedAgent> {
+        let text = std::fs::read_to_string(placed_file(&self.directory)).ok();
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+
+    /// Remembers the agents that are on other hosts now.
+    pub fn remember(&self, placed: &[PlacedAgent]) -> Result<()> {
+        let text = serde_json::to_string(placed).map_err(|error| FleetError::Message(error.to_string()))?;
+        write_private(&placed_file(&self.directory), &text)
     }
 
     fn ports_files(&self) -> Vec<PathBuf> {

@@ -6,6 +6,10 @@
     reason = "what agents printed explains a failure; a machine test prints what it measured"
 )]
 
+#[path = "fleet/io_jobs.rs"]
+mod io_jobs;
+#[path = "fleet/placed.rs"]
+mod placed;
 mod support;
 
 use std::fs::File;
@@ -29,6 +33,12 @@ struct TestFleet {
 impl TestFleet {
     /// As many agents for these targets, which go on alone for so long.
     fn start(count: usize, targets: &[&str], alone: &str, hooks: &[&str]) -> Self {
+        let allowed: Vec<&str> = targets.iter().flat_map(|target| ["--allow-target", target]).collect();
+        Self::allowing(count, &allowed, alone, hooks)
+    }
+
+    /// As many agents with these flags, each in a directory of its own.
+    fn allowing(count: usize, allowed: &[&str], alone: &str, hooks: &[&str]) -> Self {
         let place = Place::new();
         let names: Vec<String> = (0..count).map(|number| format!("g{number}")).collect();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -39,12 +49,15 @@ impl TestFleet {
             let store = fleet.place.path(&format!("{name}.db"));
             let mut args = vec!["agent", "--fleet", "lab", "--name", &name, "--alone", alone, "--store"];
             args.push(store.to_str().unwrap());
-            args.extend(targets.iter().flat_map(|target| ["--allow-target", target]));
+            args.extend(allowed);
             if let Some(hook) = hooks.get(number).filter(|hook| !hook.is_empty()) {
                 args.extend(["--clock-test-hook", hook]);
             }
             let log = File::create(fleet.place.path(&format!("{name}.log"))).unwrap();
-            let agent = fleet.place.command(&args).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+            let directory = fleet.place.path(&name);
+            std::fs::create_dir(&directory).unwrap();
+            let mut agent = fleet.place.command(&args);
+            let agent = agent.current_dir(directory).stdout(Stdio::null()).stderr(log).spawn().unwrap();
             fleet.agents.push(agent);
         }
         for name in fleet.names.clone() {

@@ -5,11 +5,12 @@ mod files;
 mod point;
 mod rejoin;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use kelvin_database::process_sessions::set_connection;
 use kelvin_run::fleet::{Fleet, FleetPoint, RemoteGenerators};
 use kelvin_run::{RunError, Spec};
 use kelvin_workload::Stop;
@@ -157,6 +158,7 @@ impl CalledAgents {
             .parse()
             .map_err(FleetError::Message)?;
         let beating = beat_for(&bus, subjects.controller(&run), &run);
+        let knowing = know_connections(&bus, &subjects.beats(), &run)?;
         let (sender, outputs) = mpsc::channel();
         let next = vec![0; agents.len()];
         Ok(NatsFleet {
@@ -171,7 +173,7 @@ impl CalledAgents {
             inbox: Mutex::new(Inbox { sender, outputs, next, back: None, away: None }),
             prepared: AtomicBool::new(false),
             ended: AtomicBool::new(false),
-            _tasks: vec![beats, beating],
+            _tasks: vec![beats, beating, knowing],
             follow: Mutex::new(None),
         })
     }
@@ -406,6 +408,22 @@ fn beat_for(bus: &Bus, subject: String, run: &Name) -> Task {
             }
             tokio::time::sleep(BEAT).await;
         }
+    })
+}
+
+/// Takes the connections of a run's agents for the run's own, for servers that do not show the name of a session.
+fn know_connections(bus: &Bus, beats: &str, run: &Name) -> Result<Task> {
+    let (run, mut known) = (run.clone(), HashMap::<Name, BTreeSet<u32>>::new());
+    bus.subscribe(beats, move |incoming| {
+        let Ok(beat) = decode::<Beat>(&incoming.payload) else { return };
+        let own = incoming.subject.ends_with(&format!(".{}", beat.agent));
+        if !own || beat.run.as_ref() != Some(&run) {
+            return;
+        }
+        let known = known.entry(beat.agent).or_default();
+        known.difference(&beat.connections).for_each(|&number| set_connection(number, false));
+        beat.connections.difference(known).for_each(|&number| set_connection(number, true));
+        *known = beat.connections;
     })
 }
 

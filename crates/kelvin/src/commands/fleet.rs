@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use kelvin_database::process_sessions;
-use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedTargets, ClockTestHook};
+use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedIo, AllowedTargets, ClockTestHook};
 use kelvin_fleet::controller::{CalledAgents, NatsFleet};
 use kelvin_fleet::server::{FleetServer, ServerOptions};
 use kelvin_fleet::{AgentState, Beat, Bus, Connection, Name, find_agents};
@@ -13,6 +13,7 @@ use kelvin_lab::directories;
 use kelvin_measure::text::printable_lines;
 use kelvin_run::Spec;
 
+use super::fleet_ssh;
 use crate::args::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, Global, NatsArgs, RunFleetArgs};
 use crate::exit::Code;
 use crate::{out, paths, signal};
@@ -22,7 +23,8 @@ const CALL: Duration = Duration::from_millis(1500);
 
 /// Waits for runs.
 pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
-    let targets = AllowedTargets::parse(&args.allow_targets)?;
+    let io = AllowedIo::parse(&args.allow_paths, &args.i_know_it_destroys, &args.allow_commands)?;
+    let targets = AllowedTargets::parse(&args.allow_targets, io)?;
     let name = if let Some(name) = &args.name {
         name.clone()
     } else {
@@ -66,7 +68,10 @@ pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
         FleetCommand::Resume(args) => super::fleet_collect::resume(args, global),
         FleetCommand::Collect(args) => super::fleet_collect::collect(args, global),
         FleetCommand::Down { of } => {
-            let ended = of_name(&of.name)?.down()?;
+            let server = of_name(&of.name)?;
+            let removed = fleet_ssh::remove_all(&server, global.quiet);
+            let ended = server.down()?;
+            removed?;
             out::line(if ended { "stopped" } else { "no server was running" })?;
             Ok(Code::Success)
         }
@@ -75,9 +80,18 @@ pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
 
 fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
     let server = of_name(&args.of.name)?;
-    let options = ServerOptions { listen: args.listen, port: args.port, agents: args.agents.clone() };
+    let placed = fleet_ssh::planned(args)?;
+    let agents = if placed.is_empty() {
+        args.agents.clone()
+    } else {
+        placed.iter().map(|placed| placed.agent.clone()).collect()
+    };
+    let options = ServerOptions { listen: args.listen, port: args.port, agents };
     let state = server.up(&args.of.name, &options)?;
     out::line(&state.url)?;
+    if !placed.is_empty() {
+        return fleet_ssh::place(&placed, args, (&server, &state), global.quiet);
+    }
     if !global.quiet {
         let agent = args.agents.first().map_or("NAME", |name| name.as_str());
         let mut more = format!("key of each agent: {}\n", server.key("NAME").display());
@@ -97,6 +111,7 @@ fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
     let server = of_name(&of.name)?;
     let Some(state) = server.state() else {
         out::line("no server is running")?;
+        fleet_ssh::show(&server)?;
         return Ok(Code::NotValid);
     };
     let bus = Bus::connect(&server.connection("controller")?, "kelvin fleet status", None)?;
@@ -105,6 +120,7 @@ fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
     for beat in &agents {
         out::line(&printable_lines(&describe(beat)))?;
     }
+    fleet_ssh::show(&server)?;
     super::fleet_collect::show_stored(bus, &state.lab, paths::store(global.store.as_deref())?)?;
     Ok(Code::Success)
 }
@@ -157,9 +173,6 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
         }
         return Ok(None);
     }
-    if spec.is_io() {
-        bail!("I/O jobs run on this host only; a fleet drives the users of a database");
-    }
     let number = match &args.hosts[..] {
         [one] => one.as_str().parse::<u32>().ok(),
         _ => None,
@@ -187,7 +200,8 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
     if let Some(skew) = args.start_skew {
         spec.load.start_skew = skew;
     }
-    if !swept {
+    // Every host runs every job: there is nothing to divide.
+    if !swept && !spec.is_io() {
         spec.load.hosts = Some(std::num::NonZeroU32::new(wanted).context("--hosts: at least 1")?);
     }
     spec.validate()?;

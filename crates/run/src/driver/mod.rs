@@ -43,7 +43,7 @@ pub use generator::LoadTimes;
 use generator::{ArmedGenerator, Generator};
 pub use generator_report::GeneratorReport;
 pub use remote::FleetShare;
-use remote::RemoteLoad;
+pub(crate) use remote::{RemoteBooks, RemoteLoad};
 pub use resumed::BegunPoint;
 use server_counters::{Monitor, ServerCounters};
 use underway::Underway;
@@ -132,7 +132,7 @@ pub struct Point<'a> {
 }
 
 /// Adds up lists that are of the same things.
-fn sum_columns(lists: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
+pub(crate) fn sum_columns(lists: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
     let add = |sum: Vec<u64>, list: Vec<u64>| sum.iter().zip(list).map(|(a, b)| a.saturating_add(b)).collect();
     lists.reduce(add).unwrap_or_default()
 }

@@ -185,6 +185,12 @@ impl Agent<'_> {
                     return Err(FleetError::Nats("the connection has ended".into()));
                 }
             }
+            for refusal in self.bus.take_refusals() {
+                (self.tell)(&format!(
+                    "the server of NATS refuses it something: {refusal}; is its key that of agent {} of lab {}?",
+                    self.options.name, self.options.lab
+                ));
+            }
             if let Some(job) = &mut self.job {
                 job.look_after();
             }

@@ -141,7 +141,13 @@ impl CalledAgents {
     pub fn call(bus: Bus, lab: &Name, names: &[Name]) -> Result<Self> {
         let (bus, subjects) = (Arc::new(bus), Subjects::of(lab));
         let (heard, beats) = HeardBeats::call(&bus, &subjects)?;
-        let agents = wait_for_agents(&heard, names)?;
+        let agents = wait_for_agents(&heard, names).map_err(|error| match &bus.take_refusals()[..] {
+            [] => error,
+            refusals => {
+                let refusals = refusals.join("; ");
+                FleetError::Refused(format!("{error}; the server of NATS refuses: {refusals}"))
+            }
+        })?;
         Ok(Self { bus, subjects, agents, heard, beats })
     }
 

@@ -96,8 +96,7 @@ pub enum GeneratorMessage {
     Failed(String),
     /// It has not been heard of for a moment; what is missing.
     Suspect(String),
-    /// It has not been heard of for so long that nobody waits for it any more; why. Should its end come all the same, the
-    /// counts are taken, and it stays lost.
+    /// It has not been heard of for so long that nobody waits for it any more; why. What it says later is in its own file.
     Lost(String),
 }
 

@@ -52,3 +52,55 @@ fn two_hundred_agents_cost_the_controller_less_than_a_core() {
     assert_eq!(Some(sum), point["headline_count"].as_u64());
     assert!(cores < 1.0 && peak < 500 << 10, "{found}");
 }
+
+/// Runs for a minute each, in turn; `KELVIN_PAIRS=20` for more of them.
+#[test]
+#[ignore = "pairs of runs of a minute: cargo xtask machine"]
+fn two_agents_have_the_throughput_of_one_process() {
+    let pairs: usize = std::env::var("KELVIN_PAIRS").map_or(5, |pairs| pairs.parse().unwrap());
+    let data = Data::build(4);
+    let url = data.url(&data.server.instance.config().database);
+    let fleet = TestFleet::start(2, &[&url], "15s", &[]);
+    let load = ["--users", "8", "--ramp-up", "5s", "--duration", "60s", "--no-build"];
+    let here = ["run", "tproc-c", "--accept-noise", "--target", &url];
+    let mut measured = [Vec::new(), Vec::new()];
+    for pair in 0..pairs {
+        for turn in 0..2 {
+            let side = (pair + turn) % 2;
+            let args = match side {
+                0 => [&here[..], &load].concat(),
+                _ => TestFleet::args(&url, "g0,g1", &load),
+            };
+            let output = fleet.place.run(&args);
+            assert_counts(&fleet.place, &output);
+            let nopm = fleet.place.report("last")["points"][0]["headline_per_minute"].as_f64().unwrap();
+            eprintln!("pair {pair}: {} {nopm:.0} NOPM", ["one process", "two agents"][side]);
+            measured[side].push(nopm);
+        }
+    }
+    let found = kelvin_stats::student::paired_ratio(&measured[0], &measured[1], 0.95).unwrap();
+    eprintln!("two agents to one process: {:.4} ({:.4} to {:.4})", found.ratio, found.low, found.high);
+    assert!(found.low >= 0.95 && found.high <= 1.05, "{found:?}");
+}
+
+/// The users of a database in a file need no server that takes ten thousand connections.
+#[test]
+#[ignore = "10,000 users on one host: cargo xtask machine"]
+fn the_bins_of_four_times_2500_users_are_the_sums_of_the_agents() {
+    let file = Place::new();
+    let url = format!("sqlite:{}", file.path("null.db").display());
+    file.write("null.sql", "select 1;\n");
+    let script = file.path("null.sql");
+    file.expect(0, &["run", "script", script.to_str().unwrap(), "--target", &url, "--transactions", "1"]);
+    let fleet = TestFleet::start(4, &[&url], "15s", &[]);
+    fleet.place.write("null.sql", "\\sleep 1 s\nselect 1;\n");
+    let run = ["run", "script", "null.sql", "--target", &url, "--fleet", "lab", "--hosts", "4", "--users", "10000"];
+    let load = ["--ramp-up", "2s", "--duration", "10s", "--accept-noise", "--start-skew", "10s"];
+    let since = Instant::now();
+    let output = fleet.place.run(&[&run[..], &load].concat());
+    eprintln!("{:?}: {}", since.elapsed(), text(&output.stdout));
+    let point = &fleet.place.report("last")["points"][0];
+    let hosts = point["generator"]["hosts"].as_array().unwrap();
+    assert!(hosts.iter().all(|host| host["users"] == 2500 && host["lost"].is_null()), "{hosts:?}");
+    sums::assert_bins_are_the_sums(&fleet, "last", &["g0", "g1", "g2", "g3"]);
+}

@@ -60,7 +60,7 @@ impl Store {
             .map_err(to)?;
         transaction.commit().map_err(to)?;
         let identity = FileIdentity::at_path(path)?;
-        Ok(RunWriter::new(conn, path, identity, id, info.kinds.len())?.from_place(next))
+        Ok(RunWriter::new(conn, path, identity, id, info.kinds.len())?.at_place(next))
     }
 
     /// Adds notes to a run that has ended. What it was judged to be stays.

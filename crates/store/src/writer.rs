@@ -56,7 +56,7 @@ impl RunWriter {
     }
 
     /// The same for a run that has events: the next one has this place.
-    pub(crate) fn from_place(mut self, seq: i64) -> Self {
+    pub(crate) fn at_place(mut self, seq: i64) -> Self {
         self.seq = seq;
         self
     }

@@ -73,8 +73,8 @@ impl StoreBench<'_> {
             let _shown = self.live.event(&Event::Source { id: source, source: of.clone() });
         }
         let at = |wanted: Phase| {
-            let phases = begun.iter().flat_map(|point| &point.phases);
-            phases.clone().find(|span| span.phase == wanted).map(|span| span.start)
+            let mut phases = begun.iter().flat_map(|point| &point.phases);
+            phases.find(|span| span.phase == wanted).map(|span| span.start)
         };
         let measured = at(Phase::Measure);
         let open = measured.or_else(|| Some(at(Phase::RampUp)? + load.ramp_up.nanos()));
@@ -116,7 +116,6 @@ impl StoreBench<'_> {
             sinks.event(&Event::Finished { status, error })?;
             Ok(result)
         });
-        drop(sinks);
         let summed = match &done {
             Ok(result) => writer.set_totals(point.index, &result.totals),
             Err(_) => Ok(()),

@@ -4,15 +4,16 @@ use kelvin_measure::Clock;
 use kelvin_measure::event::RatePeriod;
 use kelvin_run::fleet::Fleet;
 use kelvin_run::io::FleetIoRun;
-use kelvin_run::{Environment, Spec};
+use kelvin_run::{Environment, RunError, Spec};
 use kelvin_store::NewRun;
 
-use super::{CompletedRun, Result, StoreBench};
+use super::{CompletedRun, Result, StoreBench, StoreBenchError};
 
 impl StoreBench<'_> {
     /// Every host runs every job; the result has the sum, and what each host did.
     pub(super) fn run_io_on_fleet(&mut self, spec: &Spec, fleet: &dyn Fleet) -> Result<CompletedRun> {
-        let run = FleetIoRun::new(spec, fleet)?;
+        let refused = |error: RunError| StoreBenchError::Refused(error.to_string());
+        let run = FleetIoRun::new(spec, fleet).map_err(refused)?;
         let environment = Environment::of_files(run.target(), None);
         let info = NewRun {
             workload: spec.workload().as_str().into(),

@@ -22,6 +22,6 @@ export KELVIN_NATS KELVIN_KEYS KELVIN_TARGET
 
 # An agent that ends must not take the others with it: the controller judges that.
 exec srun --kill-on-bad-exit=0 --label bash -c '
-  exec kelvin agent --name "g$SLURM_PROCID" --nats "$KELVIN_NATS" --nats-key "$KELVIN_KEYS/g$SLURM_PROCID.nk" \
+  exec kelvin agent --name "g$SLURM_PROCID" --lab kelvin --nats "$KELVIN_NATS" --nats-key "$KELVIN_KEYS/g$SLURM_PROCID.nk" \
     --nats-ca "$KELVIN_KEYS/ca.pem" --allow-target "$KELVIN_TARGET"
 '

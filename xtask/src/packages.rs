@@ -49,6 +49,12 @@ const NEEDS: &[Need] = &[
         elsewhere: "nats-server 2.9 or later (https://github.com/nats-io/nats-server/releases), in PATH",
     },
     Need {
+        what: "sshd and ssh, for the tests of agents on other hosts",
+        is_there: || Path::new("/usr/sbin/sshd").is_file() && in_path("ssh"),
+        debian: "openssh-server openssh-client",
+        elsewhere: "the OpenSSH server and client, with /usr/sbin/sshd",
+    },
+    Need {
         what: "node_exporter, for the scraping tests",
         is_there: || in_path("prometheus-node-exporter") || in_path("node_exporter"),
         debian: "prometheus-node-exporter",
@@ -173,6 +179,9 @@ fn ensure_all(needs: &'static [Need], who: &str) -> Result<()> {
         }
         if packages.contains(&"prometheus") {
             end_service(sudo, "prometheus");
+        }
+        if packages.contains(&"openssh-server") {
+            end_service(sudo, "ssh");
         }
         if packages.contains(&"mariadb-server") {
             end_service(sudo, "mariadb");

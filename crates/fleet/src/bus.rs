@@ -1,8 +1,11 @@
 //! The connection to NATS. Its tasks run on one thread of their own, with a runtime of that thread: whoever drives a load calls
 //! blocking functions, and a run without a fleet starts none of this.
 
+mod objects;
+
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,7 +22,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use crate::error::{FleetError, causes};
-use crate::message::{decode, encode};
+use crate::message::{clean, decode, encode};
+
+pub(crate) use objects::LARGEST_FILE;
 
 type Result<T> = std::result::Result<T, FleetError>;
 
@@ -115,7 +120,11 @@ pub struct Bus {
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    refusals: Arc<Mutex<BTreeSet<String>>>,
 }
+
+/// The server says so much about what it refuses, each once.
+const MOST_REFUSALS: usize = 16;
 
 impl Bus {
     /// Connects; `name` is what the server's administrator sees, `inbox` begins the subjects of answers to this side.
@@ -144,6 +153,17 @@ impl Bus {
         if let Some(inbox) = inbox {
             options = options.custom_inbox_prefix(inbox);
         }
+        let refusals = Arc::new(Mutex::new(BTreeSet::new()));
+        let noted = Arc::clone(&refusals);
+        options = options.event_callback(move |event| {
+            if let async_nats::Event::ServerError(error) = event {
+                let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                if noted.len() < MOST_REFUSALS {
+                    noted.insert(clean(&error.to_string()));
+                }
+            }
+            std::future::ready(())
+        });
         let (stop, stopped) = oneshot::channel::<()>();
         let (started, start) = mpsc::channel();
         let url = connection.url.clone();
@@ -175,7 +195,13 @@ impl Bus {
             jetstream::new(client.clone())
         };
         storage.set_timeout(STORAGE);
-        Ok(Self { client, storage, handle, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { client, storage, handle, stop: Some(stop), thread: Some(thread), refusals })
+    }
+
+    /// What the server has refused since the last call, such as a subject that the key does not allow.
+    pub(crate) fn take_refusals(&self) -> Vec<String> {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *refusals).into_iter().collect()
     }
 
     /// Whether the server can be reached, as far as is known.

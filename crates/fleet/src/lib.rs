@@ -13,6 +13,7 @@ mod error;
 mod keys;
 mod message;
 pub mod server;
+pub mod ssh;
 mod subject;
 
 pub use bus::{Bus, Connection};

@@ -1,6 +1,8 @@
 //! What controller and agents say to each other, as JSON with a version. Nothing in it is trusted: sizes have limits, names are
 //! parts of subjects, and an agent does only what its own list allows.
 
+use std::collections::BTreeSet;
+
 use kelvin_measure::{Event, text};
 use kelvin_run::driver::{GeneratorReport, LoadTimes};
 use kelvin_run::fleet::GeneratorAssignment;
@@ -101,6 +103,11 @@ pub(crate) enum Command {
         /// The run.
         run: Name,
     },
+    /// Put the agent's own file of a run that is over into its bucket.
+    Share {
+        /// The run.
+        run: Name,
+    },
 }
 
 /// A run that is about to begin.
@@ -181,6 +188,9 @@ pub struct Beat {
     pub run: Option<Name>,
     /// What it is doing.
     pub state: AgentState,
+    /// The connections that servers know by number, for those that do not show the name of a session.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub connections: BTreeSet<u32>,
 }
 
 /// The controller's sign of life.

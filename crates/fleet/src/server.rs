@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bus::Connection;
 use crate::error::FleetError;
+use crate::ssh::{PlacedAgent, placed_file};
+use crate::subject::Subjects;
 use crate::{Name, keys};
 
 type Result<T> = std::result::Result<T, FleetError>;
@@ -187,6 +189,18 @@ impl FleetServer {
         Ok(true)
     }
 
+    /// The agents that were placed on other hosts.
+    pub fn placed(&self) -> Vec<PlacedAgent> {
+        let text = std::fs::read_to_string(placed_file(&self.directory)).ok();
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+
+    /// Remembers the agents that are on other hosts now.
+    pub fn remember(&self, placed: &[PlacedAgent]) -> Result<()> {
+        let text = serde_json::to_string(placed).map_err(|error| FleetError::Message(error.to_string()))?;
+        write_private(&placed_file(&self.directory), &text)
+    }
+
     fn ports_files(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());
@@ -324,8 +338,11 @@ fn permissions(lab: &Name, client: &str) -> String {
             "{{ publish: [\"kelvin.{lab}.>\", \"$JS.>\", \"_INBOX.>\"], subscribe: [\"kelvin.{lab}.>\", \"_INBOX.>\"] }}"
         );
     }
+    let bucket = client.parse::<Name>().map(|agent| Subjects::of(lab).bucket(&agent)).unwrap_or_default();
     format!(
-        "{{ publish: [\"kelvin.{lab}.agents.beat.{client}\", \"kelvin.{lab}.run.*.out.{client}\"], \
+        "{{ publish: [\"kelvin.{lab}.agents.beat.{client}\", \"kelvin.{lab}.run.*.out.{client}\", \
+         \"$O.{bucket}.>\", \"$JS.API.STREAM.INFO.OBJ_{bucket}\", \"$JS.API.DIRECT.GET.OBJ_{bucket}.>\", \
+         \"$JS.API.STREAM.MSG.GET.OBJ_{bucket}\"], \
          subscribe: [\"kelvin.{lab}.agents.hello\", \"kelvin.{lab}.agent.{client}.*\", \
          \"kelvin.{lab}.run.*.controller\", \"_INBOX_{client}.>\"], \
          allow_responses: {{ max: 1, expires: \"10m\" }} }}"
@@ -370,6 +387,9 @@ mod tests {
     fn an_agent_speaks_for_itself_only() {
         let text = permissions(&"lab".parse().unwrap(), "db1");
         assert!(text.contains("\"kelvin.lab.agents.beat.db1\""), "{text}");
-        assert!(!text.contains("kelvin.lab.>") && !text.contains("$JS"), "{text}");
+        assert!(!text.contains("kelvin.lab.>") && !text.contains("$JS.>") && !text.contains("$O.>"), "{text}");
+        // Of streams it reaches the one of its own bucket, and removes or changes none.
+        let apis = text.split("$JS.API.").skip(1).all(|api| api.contains(".OBJ_KELVIN_lab_of_db1"));
+        assert!(apis && !text.contains("PURGE") && !text.contains("DELETE") && !text.contains("CREATE"), "{text}");
     }
 }

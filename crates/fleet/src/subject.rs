@@ -73,6 +73,11 @@ impl Subjects {
         Self { lab: lab.clone() }
     }
 
+    /// Which lab that is.
+    pub(crate) fn lab(&self) -> &Name {
+        &self.lab
+    }
+
     /// Beats of all agents.
     pub(crate) fn beats(&self) -> String {
         format!("kelvin.{}.agents.beat.*", self.lab)
@@ -115,7 +120,17 @@ impl Subjects {
 
     /// The stream that stores a run.
     pub(crate) fn stream(&self, run: &Name) -> String {
-        format!("KELVIN_{}_{run}", self.lab)
+        format!("{}{run}", self.streams())
+    }
+
+    /// What the names of all these begin with.
+    pub(crate) fn streams(&self) -> String {
+        format!("KELVIN_{}_", self.lab)
+    }
+
+    /// The bucket of the object store into which an agent puts the file of a run.
+    pub(crate) fn bucket(&self, agent: &Name) -> String {
+        format!("KELVIN_{}_of_{agent}", self.lab)
     }
 }
 

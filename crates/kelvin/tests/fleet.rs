@@ -6,6 +6,18 @@
     reason = "what agents printed explains a failure; a machine test prints what it measured"
 )]
 
+#[path = "fleet/io_jobs.rs"]
+mod io_jobs;
+#[path = "fleet/machine.rs"]
+mod machine;
+#[path = "fleet/placed.rs"]
+mod placed;
+#[path = "fleet/proxy.rs"]
+mod proxy;
+#[path = "fleet/recovery.rs"]
+mod recovery;
+#[path = "fleet/sums.rs"]
+mod sums;
 mod support;
 
 use std::fs::File;
@@ -29,30 +41,52 @@ struct TestFleet {
 impl TestFleet {
     /// As many agents for these targets, which go on alone for so long.
     fn start(count: usize, targets: &[&str], alone: &str, hooks: &[&str]) -> Self {
+        let allowed: Vec<&str> = targets.iter().flat_map(|target| ["--allow-target", target]).collect();
+        Self::allowing(count, &allowed, alone, hooks)
+    }
+
+    /// As many agents with these flags, each in a directory of its own.
+    fn allowing(count: usize, allowed: &[&str], alone: &str, hooks: &[&str]) -> Self {
         let place = Place::new();
         let names: Vec<String> = (0..count).map(|number| format!("g{number}")).collect();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut fleet = Self { place, port, names, agents: Vec::new() };
         fleet.up();
         for number in 0..count {
-            let name = fleet.names[number].clone();
-            let store = fleet.place.path(&format!("{name}.db"));
-            let mut args = vec!["agent", "--fleet", "lab", "--name", &name, "--alone", alone, "--store"];
-            args.push(store.to_str().unwrap());
-            args.extend(targets.iter().flat_map(|target| ["--allow-target", target]));
-            if let Some(hook) = hooks.get(number).filter(|hook| !hook.is_empty()) {
-                args.extend(["--clock-test-hook", hook]);
-            }
-            let log = File::create(fleet.place.path(&format!("{name}.log"))).unwrap();
-            let agent = fleet.place.command(&args).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+            std::fs::create_dir(fleet.place.path(&fleet.names[number])).unwrap();
+            let hook = hooks.get(number).copied().unwrap_or_default();
+            let agent = fleet.spawn(number, &["--fleet", "lab"], allowed, (alone, hook));
             fleet.agents.push(agent);
         }
-        for name in fleet.names.clone() {
-            wait_until(&format!("{name} waits"), Duration::from_secs(20), || {
-                fleet.log(&name).contains("waits for a run")
-            });
-        }
+        fleet.names.iter().for_each(|name| fleet.wait_for_agent(name));
         fleet
+    }
+
+    fn spawn(&self, number: usize, nats: &[&str], allowed: &[&str], (alone, hook): (&str, &str)) -> Child {
+        let name = &self.names[number];
+        let store = self.place.path(&format!("{name}.db"));
+        let own = ["agent", "--name", name, "--alone", alone, "--store", store.to_str().unwrap()];
+        let mut args = [&own[..], nats, allowed].concat();
+        if !hook.is_empty() {
+            args.extend(["--clock-test-hook", hook]);
+        }
+        let log = File::create(self.place.path(&format!("{name}.log"))).unwrap();
+        let mut agent = self.place.command(&args);
+        agent.current_dir(self.place.path(name)).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+    }
+
+    /// Starts an agent again that may use this target, with another way to the server of NATS.
+    fn start_again(&mut self, number: usize, nats: &[&str], target: &str) {
+        self.agents[number].kill().unwrap();
+        self.agents[number].wait().unwrap();
+        self.agents[number] = self.spawn(number, nats, &["--allow-target", target], ("15s", ""));
+        self.wait_for_agent(&self.names[number]);
+    }
+
+    fn wait_for_agent(&self, name: &str) {
+        wait_until(&format!("{name} waits"), Duration::from_secs(20), || {
+            self.log(name).contains("waits for a run")
+        });
     }
 
     /// Starts the server of NATS, always at the same port.
@@ -310,57 +344,6 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
 }
 
 #[test]
-fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
-    let data = Data::build(1);
-    let url = data.copy("killed");
-    let mut fleet = TestFleet::start(2, &[&url], "15s", &[]);
-    let load = ["--users", "4", "--ramp-up", "0s", "--duration", "8s", "--no-build", "--check"];
-    let run = fleet.begin(&url, "g0,g1", &load);
-    fleet.wait_for_start();
-    fleet.agents[1].kill().unwrap();
-    fleet.agents[1].wait().unwrap();
-    let since = Instant::now();
-    let output = run.wait_with_output().unwrap();
-    let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(1), "{shown}");
-    assert!(since.elapsed() < Duration::from_secs(40), "{:?}", since.elapsed());
-    let run = fleet.place.report("last");
-    let hosts = run["points"][0]["generator"]["hosts"].as_array().unwrap();
-    assert!(hosts[0]["lost"].is_null() && hosts[1]["lost"].is_string(), "{hosts:?}");
-    assert!(run["reasons"].to_string().contains("g1"), "{}", run["reasons"]);
-    fleet.wait_until_idle(1);
-}
-
-#[test]
-fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
-    let data = Data::build(1);
-    let url = data.copy("orphaned");
-    let fleet = TestFleet::start(2, &[&url], "3s", &[]);
-    let load = ["--users", "4", "--ramp-up", "0s", "--duration", "10m", "--no-build"];
-    let mut run = fleet.begin(&url, "g0,g1", &load);
-    fleet.wait_for_start();
-    run.kill().unwrap();
-    run.wait().unwrap();
-    fleet.wait_until_idle(2);
-    let sessions = "select count(*) from pg_stat_activity where datname = 'orphaned' and backend_type = 'client backend'";
-    let left = data.engine("postgres").connect().unwrap().query(sessions).unwrap().int(0, 0).unwrap();
-    assert_eq!(left, 0, "connections of the load");
-    for agent in ["g0", "g1"] {
-        assert!(fleet.log(agent).contains("the controller was not heard for 3 s"), "{}", fleet.log(agent));
-        let seconds = fleet.own(agent)["points"][0]["seconds"].as_array().map_or(0, Vec::len);
-        assert!(seconds >= 2, "{agent} has {seconds} seconds");
-    }
-    // An orderly end is the controller's, and needs no patience.
-    let run = fleet.begin(&url, "g0,g1", &load);
-    std::thread::sleep(Duration::from_secs(6));
-    let pid = run.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let output = run.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}\n{}", text(&output.stdout), text(&output.stderr));
-    fleet.wait_until_idle(2);
-}
-
-#[test]
 fn nothing_is_lost_when_the_server_of_nats_is_killed_and_comes_back() {
     let data = Data::build(1);
     let url = data.copy("gone");
@@ -407,59 +390,4 @@ fn an_agent_does_what_its_own_list_allows() {
     let nats = format!("nats://127.0.0.1:{}", fleet.port);
     refused(&["run", "tproc-c", "--nats", &nats, "--hosts", "g0", "--target", &url], &["NATS"]);
     fleet.wait_until_idle(1);
-}
-
-mod machine {
-    use std::fmt::Write as _;
-
-    use super::*;
-
-    /// CPU time in seconds and the largest memory in KiB that a process had so far.
-    fn cost(pid: u32) -> Option<(f64, u64)> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
-        let ticks = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        Some((ticks / 100.0, peak.trim().trim_end_matches(" kB").parse().ok()?))
-    }
-
-    #[test]
-    #[ignore = "200 agents on one host: cargo xtask machine"]
-    fn two_hundred_agents_cost_the_controller_less_than_a_core() {
-        let agents = 200;
-        let server = Server::start_with(&[("max_connections", "260")]);
-        let url = server.url();
-        let fleet = TestFleet::start(agents, &[&url], "15s", &[]);
-        fleet.place.write("null.sql", "\\sleep 100 ms\nselect 1;\n");
-        let seconds = 30;
-        let (users, duration) = (agents.to_string(), format!("{seconds}s"));
-        let run = ["run", "script", "null.sql", "--target", &url, "--fleet", "lab", "--users", &users];
-        let load = ["--ramp-up", "1s", "--duration", &duration, "--accept-noise"];
-        let child = fleet.place.command(&[&run[..], &load].concat()).stdout(Stdio::piped()).spawn().unwrap();
-        let (mut first, mut last) = (None, None);
-        let pid = child.id();
-        while let Some(now) = cost(pid).filter(|(_, peak)| *peak > 0) {
-            if first.is_none() && fleet.log("g0").contains("starts at") {
-                first = Some((Instant::now(), now.0));
-            }
-            last = Some((Instant::now(), now));
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        let output = child.wait_with_output().unwrap();
-        let (since, before) = first.unwrap();
-        let (until, (after, peak)) = last.unwrap();
-        let cores = (after - before) / (until - since).as_secs_f64();
-        let run = fleet.place.report("last");
-        let point = &run["points"][0];
-        let mut found = String::new();
-        write!(found, "controller {cores:.3} cores, {peak} KiB; {}", point["generator"]["start"]).unwrap();
-        eprintln!("{found}");
-        let hosts = point["generator"]["hosts"].as_array().unwrap();
-        assert_eq!(hosts.len(), agents, "{}", text(&output.stdout));
-        assert!(hosts.iter().all(|host| host["lost"].is_null()));
-        let sum: u64 = hosts.iter().map(|host| host["headline_count"].as_u64().unwrap()).sum();
-        assert_eq!(Some(sum), point["headline_count"].as_u64());
-        assert!(cores < 1.0 && peak < 500 << 10, "{found}");
-    }
 }

@@ -94,6 +94,12 @@ pub fn suits(spec: &Spec) -> Result<(), String> {
              only, and --profile hammerdb one number of users"
             .into());
     }
+    if let Some(hosts) = spec.load.most_hosts() {
+        return Err(format!(
+            "the load is that of {hosts} hosts of a fleet (hosts under [load]): repeats, comparisons and studies run on this host; \
+             kelvin run FILE --fleet NAME makes one such run"
+        ));
+    }
     if spec.load.find_max || spec.load.points().len() != 1 {
         return Err("repeats and comparisons need a single number of users and a single rate".into());
     }

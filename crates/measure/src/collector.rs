@@ -109,7 +109,7 @@ impl Totals {
     pub fn merge(&mut self, other: &Self) {
         let sums = self.measured.iter_mut().chain(&mut self.all);
         sums.zip(other.measured.iter().chain(&other.all)).for_each(|(sum, kind)| sum.add(kind));
-        self.samples += other.samples;
+        self.samples = self.samples.saturating_add(other.samples);
         self.last_end = self.last_end.max(other.last_end);
     }
 

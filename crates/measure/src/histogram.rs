@@ -195,9 +195,10 @@ impl Histogram {
 
 impl Exact {
     fn add(&mut self, other: Self) {
-        self.sum += other.sum;
+        // What another host sends holds any number.
+        self.sum = self.sum.saturating_add(other.sum);
         self.max = self.max.max(other.max);
-        self.clamped += other.clamped;
+        self.clamped = self.clamped.saturating_add(other.clamped);
     }
 }
 

@@ -14,6 +14,8 @@ pub const HOSTS_STAYED: &str = "every host of the fleet stayed to the end";
 pub const HOSTS_ADD_UP: &str = "the seconds of every host add up to its totals";
 /// That there was one start.
 pub const HOSTS_TOGETHER: &str = "the hosts of the fleet started together";
+/// That one process heard the hosts from their start on, with the server's counters.
+pub const CONTROLLER_STAYED: &str = "the controller stayed to the end";
 
 /// One invariant, as checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

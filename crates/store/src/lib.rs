@@ -30,6 +30,7 @@ mod file_identity;
 mod group;
 mod point_statistics;
 mod points;
+mod resume;
 mod run;
 mod schema;
 mod select;

@@ -25,7 +25,7 @@ pub struct PointStatistics {
     /// The arrivals of the window that ended, of all transaction types, with their response times; empty in a closed loop.
     pub response: KindCounts,
     /// The times of [`PointStatistics::times`] in stretches of the window that are alike in length, at most [`MOST_STRETCHES`] and of
-    /// whole seconds, in their order: what ended in each, and in the last what ended after the window as well.
+    /// whole seconds, in their order: what ended in each, and in the last what ended after the window as well. None of one source.
     pub stretches: Vec<Histogram>,
     /// Arrivals of the window that never began: refused, still waiting when the load ended, or cut off by its end. Of what
     /// type they would have been nobody knows.
@@ -166,11 +166,17 @@ impl StoredRun {
         self.statistics(point, None)
     }
 
-    /// The same of each source apart, where several put load on the point, or where it is a tenant of a scenario; else empty.
+    /// What `each` makes of the same of each source apart, where several put load on the point, or where it is a tenant of a
+    /// scenario; else empty. One source's histograms are in memory at a time, and no stretches are kept: a fleet has hundreds
+    /// of sources.
     ///
     /// # Errors
     /// When a stored histogram is damaged.
-    pub fn source_statistics(&self, point: u32) -> Result<Vec<SourceStatistics>> {
+    pub fn source_statistics<T>(
+        &self,
+        point: u32,
+        mut each: impl FnMut(SourceStatistics) -> T,
+    ) -> Result<Vec<T>> {
         let seconds = self.seconds.iter().filter(|second| second.point == point);
         let mut ids: BTreeSet<SourceId> = seconds.flat_map(StoredSecond::sources).collect();
         let failed = |event: &Event| matches!(event, Event::Errors(errors) if errors.point == point);
@@ -185,12 +191,12 @@ impl StoredRun {
         if ids.len() < 2 && !ids.iter().any(is_tenant) {
             return Ok(Vec::new());
         }
-        let each = ids.into_iter().map(|id| {
+        let found = ids.into_iter().map(|id| {
             let source = declared.get(&id).copied().cloned().unwrap_or_default();
             let users = self.stretches(point, id).map(|stretch| stretch.users).max();
-            Ok(SourceStatistics { id, source, users, figures: self.statistics(point, Some(id))? })
+            Ok(each(SourceStatistics { id, source, users, figures: self.statistics(point, Some(id))? }))
         });
-        each.collect()
+        found.collect()
     }
 
     fn statistics(&self, point: u32, only: Option<SourceId>) -> Result<PointStatistics> {
@@ -209,6 +215,7 @@ impl StoredRun {
         }
         let series = &self.info.kinds;
         let types = series.iter().filter(|s| s.is_transaction()).count();
+        let stretches = if only.is_some() { 0 } else { last.unwrap_or(0).max(0) as usize };
         let responds = series.iter().any(|s| matches!(s.role, SeriesRole::Response { .. }));
         let mut figures = PointStatistics {
             seconds,
@@ -216,7 +223,7 @@ impl StoredRun {
             kinds: vec![KindCounts::default(); series.len()],
             all: KindCounts::default(),
             response: KindCounts::default(),
-            stretches: vec![Histogram::new(); (last.unwrap_or(0).max(0) as usize).min(MOST_STRETCHES)],
+            stretches: vec![Histogram::new(); stretches.min(MOST_STRETCHES)],
             never_begun: 0,
             open_loop: false,
             lag: Histogram::new(),

@@ -195,6 +195,11 @@ impl StoredRun {
         self.seconds.iter().filter(|second| second.point == point).map(|second| (point, second.second)).min()
     }
 
+    /// The newest second of a point; none before the first.
+    pub fn last_second(&self, point: u32) -> Option<i64> {
+        self.seconds.iter().filter(|second| second.point == point).map(|second| second.second).max()
+    }
+
     /// Transactions that failed for good, over everything the users did.
     pub fn failed(&self) -> u64 {
         let failed = |event: &Event| if let Event::Errors(count) = event { count.failed() } else { 0 };

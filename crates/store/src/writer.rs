@@ -55,6 +55,12 @@ impl RunWriter {
         })
     }
 
+    /// The same for a run that has events: the next one has this place.
+    pub(crate) fn at_place(mut self, seq: i64) -> Self {
+        self.seq = seq;
+        self
+    }
+
     /// The run's number.
     pub fn id(&self) -> RunId {
         self.id

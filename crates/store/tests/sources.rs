@@ -84,7 +84,7 @@ fn two_generators_are_read_apart_and_merged() {
     let headline = |source| common::headline(&of(&events, source), 0);
     assert_eq!(grouped, [(0, "local".into(), headline(0)), (1, "shop".into(), headline(1))]);
 
-    let each = run.source_statistics(0).unwrap();
+    let each = run.source_statistics(0, |one| one).unwrap();
     let ids: Vec<_> = each.iter().map(|one| (one.id.0, one.source.tenant.clone())).collect();
     assert_eq!(ids, [(0, None), (1, Some("shop".into()))]);
     for one in &each {
@@ -133,4 +133,43 @@ proptest! {
         let all: Vec<Event> = events.into_iter().map(|event| event.event).collect();
         prop_assert_eq!(as_json(&together), as_json(&merged(&all)));
     }
+}
+
+#[test]
+fn a_run_whose_writer_died_is_resumed_and_what_others_sent_of_its_point_is_written_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("k.db");
+    let mut noise = common::Noise(5);
+    let mut of_host = |point, second| SourcedEvent {
+        source_id: SourceId(1),
+        event: noise.second(point, second, LoadPart::Measured, 9),
+    };
+    let note = |source, point, text: &str| SourcedEvent {
+        source_id: SourceId(source),
+        event: Event::Note { point, second: 0, text: text.into() },
+    };
+    let declared = SourcedEvent { source_id: SourceId::LOCAL, event: declared(1, "shop") };
+    let earlier = [declared, of_host(0, 0), note(1, 0, "earlier"), note(0, 1, "own")];
+    let again = [of_host(1, 0), of_host(1, 1), note(1, 1, "of the host")];
+    // The writer was dropped without an end: one of its two seconds came.
+    let store = written(&path, &[&earlier[..], &[again[0].clone(), again[2].clone()]].concat());
+    let mut writer = store.resume_run(RunId(1), 1).unwrap();
+    assert!(store.resume_run(RunId(1), 1).unwrap_err().to_string().contains("running"), "one resumes it");
+    for SourcedEvent { source_id, event } in &again {
+        writer.event_from(*source_id, event).unwrap();
+    }
+    let end = Event::Finished { status: kelvin_measure::event::Status::Complete, error: None };
+    writer.event(&end).unwrap();
+    drop(writer);
+    let last = SourcedEvent { source_id: SourceId::LOCAL, event: end };
+    let stored: Vec<SourcedEvent> = store.load(RunId(1)).unwrap().sourced_events().map(Result::unwrap).collect();
+    assert_eq!(lines(&stored), lines(&[&earlier[..], &again[..], &[last]].concat()));
+    assert!(store.resume_run(RunId(1), 1).unwrap_err().to_string().contains("has ended"));
+
+    let late = Event::Note { point: 1, second: 0, text: "collected".into() };
+    store.add_notes(RunId(1), std::slice::from_ref(&late)).unwrap();
+    let run = store.load(RunId(1)).unwrap();
+    assert_eq!(as_json(&run.events().last().unwrap().unwrap()), as_json(&late));
+    assert_eq!(run.status, kelvin_measure::event::Status::Complete);
+    assert!(store.add_notes(RunId(2), &[late]).is_err());
 }

@@ -1,38 +1,46 @@
-//! What a controller may have an agent do: load on the targets of the agent's own list, nothing else.
+//! What a controller may have an agent do: load on the targets of the agent's own lists, nothing else.
+
+use std::path::Path;
 
 use kelvin_database::target::Target;
 use kelvin_run::Spec;
+use kelvin_run::io::IoRun;
 use kelvin_run::spec::{Build, Observe, Reset};
 
+use super::allow_io::AllowedIo;
 use crate::error::FleetError;
 
-/// The databases that an agent puts load on.
+/// The databases, and the files and devices, that an agent puts load on.
 #[derive(Debug, Clone)]
-pub struct AllowedTargets(Vec<String>);
+pub struct AllowedTargets {
+    databases: Vec<String>,
+    io: AllowedIo,
+}
 
 impl AllowedTargets {
-    /// Those of these texts, each as in `--target`.
+    /// The databases of these texts, each as in `--target`, and what I/O jobs may do.
     ///
     /// # Errors
     /// When one is no target, or one that an agent cannot share with others.
-    pub fn parse(texts: &[String]) -> Result<Self, FleetError> {
-        texts.iter().map(|text| shared_target(text)).collect::<Result<_, _>>().map(Self)
+    pub fn parse(texts: &[String], io: AllowedIo) -> Result<Self, FleetError> {
+        let databases = texts.iter().map(|text| shared_target(text)).collect::<Result<_, _>>()?;
+        Ok(Self { databases, io })
     }
 
     /// A specification that may be run, without what is the controller's alone: resets, builds, checks, observation, files.
     pub(super) fn check(&self, text: &str) -> Result<Spec, FleetError> {
         let mut spec = Spec::parse(text, "the run's specification")
             .map_err(|error| FleetError::Refused(error.to_string()))?;
-        let target = shared_target(spec.target.as_str())?;
-        if !self.0.contains(&target) {
-            return Err(FleetError::Refused(format!(
-                "{target} is not a target that it may put load on; start it with --allow-target {target}"
-            )));
+        if spec.work.allows_shell() {
+            return Err(FleetError::Refused("an agent runs no scripts with shell commands".into()));
         }
-        if spec.is_io() || spec.work.allows_shell() {
-            return Err(FleetError::Refused(
-                "an agent runs no I/O jobs and no scripts with shell commands".into(),
-            ));
+        if !spec.is_io() {
+            let target = shared_target(spec.target.as_str())?;
+            if !self.databases.contains(&target) {
+                return Err(FleetError::Refused(format!(
+                    "{target} is not a target that it may put load on; start it with --allow-target {target}"
+                )));
+            }
         }
         spec.build = Build::Never;
         spec.check = false;
@@ -40,6 +48,11 @@ impl AllowedTargets {
         spec.observe = Observe::default();
         spec.load.transaction_log = None;
         Ok(spec)
+    }
+
+    /// The I/O jobs of a checked specification, with their files and devices found; none of a database's.
+    pub(super) fn open_jobs(&self, spec: &Spec, aux: &Path) -> Result<Option<IoRun>, FleetError> {
+        if spec.is_io() { self.io.open(spec, aux).map(Some) } else { Ok(None) }
     }
 }
 
@@ -64,7 +77,8 @@ mod tests {
 
     #[test]
     fn only_listed_targets_are_loaded() {
-        let allowed = AllowedTargets::parse(&["postgres://u@db1:5432/tpcc".into()]).unwrap();
+        let parse = |targets: &[String]| AllowedTargets::parse(targets, AllowedIo::default());
+        let allowed = parse(&["postgres://u@db1:5432/tpcc".into()]).unwrap();
         let spec_found = allowed.check(&spec("postgres://u@db1/tpcc")).unwrap();
         assert_eq!(spec_found.build, Build::Never);
         for other in ["postgres://u@db1/other", "postgres://v@db1/tpcc", "postgres://u@db2/tpcc"] {
@@ -72,7 +86,7 @@ mod tests {
             assert!(why.contains("--allow-target"), "{why}");
         }
         for unshared in ["postgres", "sqlite"] {
-            assert!(AllowedTargets::parse(&[unshared.into()]).is_err());
+            assert!(parse(&[unshared.into()]).is_err());
             assert!(allowed.check(&spec(unshared)).unwrap_err().to_string().contains("URL"));
         }
         assert!(allowed.check("workload = 1").is_err());

@@ -5,16 +5,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kelvin_lab::store_bench::{PreparedTenant, new_run, reopen_tenant};
 use kelvin_measure::event::{Phase, Status as RunStatus};
 use kelvin_measure::{Clock, Event, SECOND, Sink, SinkError, SourceId};
 use kelvin_run::driver::{GeneratorReport, LoadTimes};
-use kelvin_run::fleet::{ControllerLink, EndOrder, GeneratorAssignment, generate};
+use kelvin_run::fleet::{ControllerLink, EndOrder, GeneratorAssignment};
 use kelvin_run::spec::Load;
 use kelvin_run::{RunError, Spec};
-use kelvin_store::{NewRun, RunWriter, Store};
+use kelvin_store::{RunWriter, Store};
 use kelvin_workload::Stop;
 
+use super::opened::OpenedLoad;
 use super::outbox::Outbox;
 use super::{ClockTestHook, Status};
 use crate::bus::{Bus, Task};
@@ -56,7 +56,7 @@ pub(super) struct Job {
     run: Name,
     /// As the allow-list has left it.
     spec: Spec,
-    prepared: PreparedTenant,
+    opened: OpenedLoad,
     context: AgentContext,
     writer: Arc<Mutex<RunWriter>>,
     outbox: Outbox,
@@ -93,17 +93,15 @@ impl PointOrders {
 }
 
 impl Job {
-    /// Opens the target, begins the agent's own file, and listens to the controller.
+    /// Begins the agent's own file, and listens to the controller.
     pub(super) fn prepare(
-        (run, mut spec): (Name, Spec),
+        (run, spec, opened): (Name, Spec, OpenedLoad),
         store: &Store,
         alone: Duration,
         context: AgentContext,
-        stop: &Stop,
     ) -> Result<Self> {
         let refused = |error: &dyn std::error::Error| FleetError::Refused(causes(error));
-        let prepared = reopen_tenant(&mut spec, stop).map_err(|error| refused(&error))?;
-        let info = describe_share(&run, &context.agent, &spec, &prepared)?;
+        let info = opened.describe(&run, &context.agent, &spec)?;
         let writer = store.begin_run(&info).map_err(|error| refused(&error))?;
         let heard = Arc::new(Mutex::new(Instant::now()));
         let hears = Arc::clone(&heard);
@@ -116,7 +114,7 @@ impl Job {
         Ok(Self {
             run,
             spec,
-            prepared,
+            opened,
             context,
             writer: Arc::new(Mutex::new(writer)),
             outbox,
@@ -140,6 +138,9 @@ impl Job {
 
     /// The load of the checked specification, of which a point decides only the length of its window.
     fn allowed_load(&self, assignment: &GeneratorAssignment) -> Result<Load> {
+        if self.spec.is_io() {
+            return Ok(self.spec.load.clone());
+        }
         let mut spec = self.spec.clone();
         spec.load.duration = assignment.load.duration;
         spec.validate().map_err(|error| FleetError::Refused(error.to_string()))?;
@@ -172,16 +173,16 @@ impl Job {
             clock: self.context.clock.clone(),
             status: Arc::clone(&self.context.status),
         };
+        let load = self.opened.take_load(&self.spec)?;
         self.context.status.set(AgentState::Connecting { point, done: 0 });
         let clock = self.context.clock.clone();
-        let (engine, workload) = (Arc::clone(self.prepared.engine()), Arc::clone(&self.prepared.workload));
         let thread = std::thread::Builder::new()
             .name("generator".into())
             .spawn(move || {
                 let mut link = link;
                 let orders = Arc::clone(&link.orders);
                 let ended = link.begin().and_then(|()| {
-                    generate(&assignment, &engine, &workload, &clock, &orders.stop, &orders.end, &mut link)
+                    load.generate(&assignment, (&clock, &orders.stop), &orders.end, &mut link)
                 });
                 link.end(ended);
             })
@@ -271,27 +272,18 @@ impl Job {
             }
             JobEnd::Aborted => (RunStatus::Interrupted, Some("the agent was ended".into())),
         };
-        let Self { writer, outbox, prepared, .. } = self;
+        let Self { writer, outbox, opened, .. } = self;
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
         let finished = writer.event(&Event::Finished { status, error: why.clone() });
         let id = writer.id();
         drop(writer);
         let sent = outbox.finish(stop);
-        drop(prepared);
+        drop(opened);
         finished.map_err(|error| FleetError::Refused(format!("its file is incomplete: {error}")))?;
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
         let sent = if sent { "" } else { "; the server of NATS does not have all of it" };
         Ok(format!("over, kept as run {id} of this host{why}{sent}"))
     }
-}
-
-/// What the agent's own file says of the run.
-fn describe_share(run: &Name, agent: &Name, spec: &Spec, prepared: &PreparedTenant) -> Result<NewRun> {
-    let mut notes = prepared.notes.clone();
-    notes.push(format!("the share of agent {agent} in the fleet's run {run}; the controller has the whole"));
-    let info = new_run(spec, &**prepared.engine(), &*prepared.workload, &prepared.environment)
-        .map_err(|error| FleetError::Message(error.to_string()))?;
-    Ok(NewRun { label: Some(run.to_string()), notes, ..info })
 }
 
 /// The load's way to the controller: its events go into the agent's file and the outbox.
@@ -335,8 +327,20 @@ impl Sink for Link {
             return Ok(());
         }
         self.keep(event)?;
-        if matches!(event, Event::Phase { .. }) {
-            // The controller has those of the whole.
+        // The controller has the phases of the whole; what was observed of the host is in the agent's own file.
+        let of_the_run = match event {
+            Event::Second(_)
+            | Event::Arrivals(_)
+            | Event::Errors(_)
+            | Event::Note { .. }
+            | Event::Counters { .. }
+            | Event::Query(_)
+            | Event::Window(_)
+            | Event::Invariant { .. } => true,
+            Event::Storage { what, .. } => what != "facts",
+            _ => false,
+        };
+        if !of_the_run {
             return Ok(());
         }
         let item = OutputItem::Event { point: self.point, event: event.clone() };

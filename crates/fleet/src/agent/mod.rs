@@ -1,15 +1,21 @@
 //! An agent: waits for a controller's commands, and puts its share of a run's load on a database that its own list allows.
 
 mod allow;
+mod allow_io;
 mod host_clock;
 mod job;
+mod opened;
 mod outbox;
+mod share;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use kelvin_database::process_sessions;
 use kelvin_measure::Clock;
+use kelvin_run::io::IoRun;
 use kelvin_store::Store;
 use kelvin_workload::Stop;
 use tokio::sync::Notify;
@@ -19,8 +25,10 @@ use crate::error::FleetError;
 use crate::message::{AgentState, Answer, Beat, ClockAnswer, Command, clean, decode, encode};
 use crate::subject::{Name, Subjects};
 pub use allow::AllowedTargets;
+pub use allow_io::AllowedIo;
 pub use host_clock::ClockTestHook;
 use job::{Job, JobEnd};
+use opened::OpenedLoad;
 
 type Result<T> = std::result::Result<T, FleetError>;
 
@@ -41,7 +49,7 @@ pub struct AgentOptions {
     pub lab: Name,
     /// Where NATS is.
     pub connection: Connection,
-    /// The databases that it puts load on; no others.
+    /// The databases, files and devices that it puts load on; no others.
     pub targets: AllowedTargets,
     /// The file of its own runs.
     pub store: PathBuf,
@@ -128,6 +136,7 @@ fn first_beat(options: &AgentOptions) -> Beat {
         process: u64::from(std::process::id()),
         run: None,
         state: AgentState::Idle,
+        connections: BTreeSet::new(),
     }
 }
 
@@ -135,8 +144,15 @@ fn first_beat(options: &AgentOptions) -> Beat {
 fn send_beats(bus: &Bus, subject: String, status: &Arc<Status>) -> Task {
     let (client, status) = (bus.client(), Arc::clone(status));
     bus.spawn(async move {
+        let mut seen = 0;
         loop {
-            let beat = encode(&*status.beat()).unwrap_or_default();
+            let beat = {
+                let mut beat = status.beat();
+                if let Some(open) = process_sessions::changed_connections(&mut seen) {
+                    beat.connections = open;
+                }
+                encode(&*beat).unwrap_or_default()
+            };
             // One that is old when the connection is back says nothing.
             if client.connection_state() == async_nats::connection::State::Connected {
                 let _lost = client.publish(subject.clone(), beat.into()).await;
@@ -168,6 +184,12 @@ impl Agent<'_> {
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     return Err(FleetError::Nats("the connection has ended".into()));
                 }
+            }
+            for refusal in self.bus.take_refusals() {
+                (self.tell)(&format!(
+                    "the server of NATS refuses it something: {refusal}; is its key that of agent {} of lab {}?",
+                    self.options.name, self.options.lab
+                ));
             }
             if let Some(job) = &mut self.job {
                 job.look_after();
@@ -228,17 +250,22 @@ impl Agent<'_> {
                 if let Some(job) = &self.job {
                     return Ok(Answer::Refused(format!("it works for run {}", job.run())));
                 }
-                let spec = self.options.targets.check(&prepare.spec)?;
-                (self.tell)(&format!("run {}: opening {}", prepare.run, spec.target));
+                let mut spec = self.options.targets.check(&prepare.spec)?;
+                let aux = self.options.store.parent().unwrap_or(Path::new("."));
+                let jobs = self.options.targets.open_jobs(&spec, aux)?;
+                let what = jobs.as_ref().map_or_else(|| spec.target.to_string(), IoRun::target);
+                (self.tell)(&format!("run {}: opening {what}", prepare.run));
                 self.status.set_run(Some(prepare.run.clone()), AgentState::Preparing);
                 let store = Store::open(&self.options.store)
                     .map_err(|error| FleetError::Refused(format!("its store: {error}")));
                 let limit = self.options.alone;
                 let alone =
                     Duration::try_from_secs_f64(prepare.alone).map_or(limit, |alone| alone.min(limit));
-                let job = store.and_then(|store| {
+                let stop = &self.stop;
+                let load = store.and_then(|store| Ok((store, OpenedLoad::open(&mut spec, jobs, stop)?)));
+                let job = load.and_then(|(store, load)| {
                     Job::prepare(
-                        (prepare.run, spec),
+                        (prepare.run, spec, load),
                         &store,
                         alone,
                         job::AgentContext {
@@ -249,7 +276,6 @@ impl Agent<'_> {
                             hook: self.options.clock,
                             status: Arc::clone(&self.status),
                         },
-                        &self.stop,
                     )
                 });
                 match job {
@@ -275,6 +301,14 @@ impl Agent<'_> {
             }
             Command::Abort { run } => {
                 self.job(&run)?.abort();
+                Ok(Answer::Accepted)
+            }
+            Command::Share { run } => {
+                if let Some(job) = &self.job {
+                    return Ok(Answer::Refused(format!("it works for run {}", job.run())));
+                }
+                share::send(self.options, &self.bus, &self.subjects, &run)?;
+                (self.tell)(&format!("run {run}: its file was sent to the controller"));
                 Ok(Answer::Accepted)
             }
             Command::End { run } => {

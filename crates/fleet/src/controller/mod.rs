@@ -1,13 +1,16 @@
 //! The controller's side of a fleet: finds the agents, has them open the run's target, and is what the run has as its `Fleet`.
 
 mod exchanges;
+mod files;
 mod point;
+mod rejoin;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use kelvin_database::process_sessions::set_connection;
 use kelvin_run::fleet::{Fleet, FleetPoint, RemoteGenerators};
 use kelvin_run::{RunError, Spec};
 use kelvin_workload::Stop;
@@ -20,6 +23,8 @@ use crate::message::{
 };
 use crate::subject::{Name, Subjects};
 use exchanges::AgentClocks;
+pub use files::FleetFiles;
+pub use rejoin::{FLEET_NOTE, run_in_note};
 use point::ArmedPoint;
 
 type Result<T> = std::result::Result<T, FleetError>;
@@ -93,6 +98,8 @@ pub struct NatsFleet {
     agents: Mutex<Vec<FleetAgent>>,
     names: Vec<Name>,
     heard: Arc<HeardBeats>,
+    /// Since when agents are listened to.
+    since: Instant,
     inbox: Mutex<Inbox>,
     prepared: AtomicBool,
     ended: AtomicBool,
@@ -134,7 +141,13 @@ impl CalledAgents {
     pub fn call(bus: Bus, lab: &Name, names: &[Name]) -> Result<Self> {
         let (bus, subjects) = (Arc::new(bus), Subjects::of(lab));
         let (heard, beats) = HeardBeats::call(&bus, &subjects)?;
-        let agents = wait_for_agents(&heard, names)?;
+        let agents = wait_for_agents(&heard, names).map_err(|error| match &bus.take_refusals()[..] {
+            [] => error,
+            refusals => {
+                let refusals = refusals.join("; ");
+                FleetError::Refused(format!("{error}; the server of NATS refuses: {refusals}"))
+            }
+        })?;
         Ok(Self { bus, subjects, agents, heard, beats })
     }
 
@@ -151,6 +164,7 @@ impl CalledAgents {
             .parse()
             .map_err(FleetError::Message)?;
         let beating = beat_for(&bus, subjects.controller(&run), &run);
+        let knowing = know_connections(&bus, &subjects.beats(), &run)?;
         let (sender, outputs) = mpsc::channel();
         let next = vec![0; agents.len()];
         Ok(NatsFleet {
@@ -161,10 +175,11 @@ impl CalledAgents {
             spec: spec.to_toml(),
             agents: Mutex::new(agents),
             heard,
+            since: Instant::now(),
             inbox: Mutex::new(Inbox { sender, outputs, next, back: None, away: None }),
             prepared: AtomicBool::new(false),
             ended: AtomicBool::new(false),
-            _tasks: vec![beats, beating],
+            _tasks: vec![beats, beating, knowing],
             follow: Mutex::new(None),
         })
     }
@@ -314,8 +329,8 @@ impl NatsFleet {
     /// How long nothing was heard of an agent while the server could be reached.
     fn silence(&self, agent: &FleetAgent, back: Option<Instant>) -> Duration {
         let beats = self.heard.beats();
-        let Some((heard, _)) = beats.get(&agent.name) else { return LOST };
-        back.map_or(*heard, |back| back.max(*heard)).elapsed()
+        let heard = beats.get(&agent.name).map_or(self.since, |(heard, _)| *heard);
+        back.map_or(heard, |back| back.max(heard)).elapsed()
     }
 
     /// Whether an agent that lives is still the one that was armed: not one that was started again, or gave the run up.
@@ -399,6 +414,22 @@ fn beat_for(bus: &Bus, subject: String, run: &Name) -> Task {
             }
             tokio::time::sleep(BEAT).await;
         }
+    })
+}
+
+/// Takes the connections of a run's agents for the run's own, for servers that do not show the name of a session.
+fn know_connections(bus: &Bus, beats: &str, run: &Name) -> Result<Task> {
+    let (run, mut known) = (run.clone(), HashMap::<Name, BTreeSet<u32>>::new());
+    bus.subscribe(beats, move |incoming| {
+        let Ok(beat) = decode::<Beat>(&incoming.payload) else { return };
+        let own = incoming.subject.ends_with(&format!(".{}", beat.agent));
+        if !own || beat.run.as_ref() != Some(&run) {
+            return;
+        }
+        let known = known.entry(beat.agent).or_default();
+        known.difference(&beat.connections).for_each(|&number| set_connection(number, false));
+        beat.connections.difference(known).for_each(|&number| set_connection(number, true));
+        *known = beat.connections;
     })
 }
 

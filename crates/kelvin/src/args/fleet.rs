@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use clap::builder::ValueHint;
 use clap::{Args, Subcommand};
+use kelvin_fleet::ssh::SshHost;
 use kelvin_fleet::{Connection, Name};
 use kelvin_run::spec::Span;
 
@@ -60,7 +62,8 @@ impl NatsArgs {
 /// The fleet of a run.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunFleetArgs {
-    /// Divide the users among these agents, which `kelvin agent` started; or among so many of those that are idle
+    /// Divide the users among these agents, which `kelvin agent` started, or among so many of those that are idle; I/O jobs
+    /// run whole on each
     #[arg(long, value_name = "AGENT[,AGENT…]|N", value_delimiter = ',', help_heading = "Fleet")]
     pub(crate) hosts: Vec<Name>,
     /// How far apart the agents may start; beyond that the run is void [default: 10ms]
@@ -107,13 +110,14 @@ impl RefusedFleetArgs {
 #[command(
     after_help = "The agent waits for a controller (kelvin run … --hosts), connects its share of the users, starts at the \
     moment that the controller says, and keeps its own results in its own store as well. It puts load only on the \
-    targets of --allow-target, and finds their passwords where psql and mariadb do: in its own environment and in \
+    targets of --allow-target and the files and devices of --allow-path, and finds their passwords where psql and mariadb do: in its own environment and in \
     its own password files. It stops its load when the controller is silent for longer than --alone.\n\
     \n\
     Examples:\n\
     \x20 kelvin agent --fleet lab --name g1 --allow-target postgres://bench@db1/tpcc\n\
-    \x20 kelvin agent --nats tls://10.0.0.1:4222 --nats-key g1.nk --nats-ca ca.pem --name g1 \\\n\
+    \x20 kelvin agent --nats tls://10.0.0.1:4222 --nats-key g1.nk --nats-ca ca.pem --lab lab --name g1 \\\n\
     \x20              --allow-target postgres://bench@db1/tpcc\n\
+    \x20 kelvin agent --fleet lab --name g1 --allow-path /mnt/nvme     for kelvin run io --fleet lab\n\
     \n\
     Exit codes: 0 ended as asked · 2 bad input · 4 with --once: the run lost its controller"
 )]
@@ -124,8 +128,17 @@ pub(crate) struct AgentArgs {
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
     /// A database that the agent may put load on, as in --target; may be repeated
-    #[arg(long = "allow-target", value_name = "TARGET", required = true)]
+    #[arg(long = "allow-target", value_name = "TARGET", required_unless_present = "allow_paths")]
     pub(crate) allow_targets: Vec<String>,
+    /// A file or device that I/O jobs may use, or a directory in which they may use and make any file; may be repeated
+    #[arg(long = "allow-path", value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) allow_paths: Vec<PathBuf>,
+    /// A block device of --allow-path that I/O jobs may write to, whatever it holds; may be repeated
+    #[arg(long, value_name = "DEVICE", requires = "allow_paths", value_hint = ValueHint::FilePath)]
+    pub(crate) i_know_it_destroys: Vec<PathBuf>,
+    /// A command that I/O jobs may run with exec_prerun or exec_postrun, exactly as they write it; may be repeated
+    #[arg(long = "allow-command", value_name = "COMMAND", requires = "allow_paths")]
+    pub(crate) allow_commands: Vec<String>,
     /// Stop the load when the controller was not heard for this time; at most 15s
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub(crate) alone: Span,
@@ -146,14 +159,36 @@ pub(crate) enum FleetCommand {
     /// own authority. An agent on another host needs its key (NAME.nk) and ca.pem from the fleet's directory.
     #[command(after_help = "Examples:
   kelvin fleet up lab --agents g1,g2,g3
-  kelvin fleet up lab --agents g1,g2 --listen 10.0.0.1 --port 4222")]
+  kelvin fleet up lab --agents g1,g2 --listen 10.0.0.1 --port 4222
+  kelvin fleet up lab --ssh db-load1,db-load2 --listen 10.0.0.1 --allow-target postgres://bench@db1/tpcc")]
     Up(FleetUpArgs),
     /// Show the server of a fleet, and its agents
     Status {
         #[command(flatten)]
         of: FleetNameArgs,
     },
-    /// End the server of a fleet; its keys stay
+    /// Take up a run whose controller died
+    ///
+    /// Agents go on for 15 s without a controller: within that time their load goes on to its planned end, and later it has
+    /// stopped. Either way the run gets all that its agents have done, is closed, and does not count.
+    #[command(after_help = "Examples:
+  kelvin fleet resume --fleet lab
+  kelvin fleet resume 12 --fleet lab --verbose
+
+Exit codes: 1 the load came to its planned end; the run is void · 2 bad input, or nothing to resume
+            4 the load had ended early; the run has failed · 130 ended by Ctrl-C")]
+    Resume(FleetResumeArgs),
+    /// Fetch the files that agents have of a run, of hosts that were lost; without a run, remove what ended runs left on the server
+    ///
+    /// Each agent keeps its share of a run in its own store. The shares become runs of this store, labelled with the name of the
+    /// agents' run; the run itself gets a note of them and stays as it was judged.
+    #[command(after_help = "Examples:
+  kelvin fleet collect 12 --fleet lab
+  kelvin fleet collect --fleet lab
+
+Exit codes: 0 done · 1 an agent did not send its file · 2 bad input")]
+    Collect(FleetCollectArgs),
+    /// End the agents that ssh placed, remove what was copied to their hosts, and end the server of a fleet; its keys stay
     Down {
         #[command(flatten)]
         of: FleetNameArgs,
@@ -173,9 +208,19 @@ pub(crate) struct FleetNameArgs {
 pub(crate) struct FleetUpArgs {
     #[command(flatten)]
     pub(crate) of: FleetNameArgs,
-    /// The names of the agents
-    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required = true)]
+    /// The names of the agents [default with --ssh: those of the hosts]
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required_unless_present = "ssh")]
     pub(crate) agents: Vec<Name>,
+    /// Copy this kelvin and the agent's key to each of these hosts with ssh, and start the agent there. KELVIN_SSH gives ssh's
+    /// own options, such as KELVIN_SSH="ssh -F FILE"
+    #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
+    pub(crate) ssh: Vec<SshHost>,
+    /// With --ssh: a database that the agents may put load on; may be repeated
+    #[arg(long = "allow-target", value_name = "TARGET", requires = "ssh")]
+    pub(crate) allow_targets: Vec<String>,
+    /// With --ssh: a file, device or directory of the hosts that I/O jobs may use; may be repeated
+    #[arg(long = "allow-path", value_name = "PATH", requires = "ssh")]
+    pub(crate) allow_paths: Vec<String>,
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) listen: IpAddr,

@@ -134,8 +134,8 @@ pub(crate) struct IoFlags {
 impl IoFlags {
     /// Applies the flags on top of a file or fio's options.
     pub(crate) fn apply(&self, spec: &mut Spec) -> Result<()> {
-        if self.load.fleet.is_given() {
-            bail!("I/O jobs run on this host only; a fleet drives the users of a database");
+        if self.load.fleet.is_given() && !self.i_know_it_destroys.is_empty() {
+            bail!("on a fleet each agent says what may be destroyed: start it with --i-know-it-destroys");
         }
         self.load.apply(spec)?;
         if let Work::Io(io) = &mut spec.work {

@@ -56,7 +56,7 @@ pub(crate) struct LoadArgs {
     pace: PaceArgs,
 
     #[command(flatten)]
-    pub(super) fleet: RunFleetArgs,
+    pub(crate) fleet: RunFleetArgs,
 
     #[command(flatten)]
     observation: ObservationArgs,

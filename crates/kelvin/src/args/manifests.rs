@@ -258,6 +258,26 @@ fn contrib(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// The lab of the fleet that a file's comments start and run on.
+fn lab_in_comments(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let after = |sought: &[&str]| {
+        let at = words.windows(sought.len()).position(|window| window == sought)?;
+        words.get(at + sought.len()).copied()
+    };
+    let lab = after(&["kelvin", "fleet", "up"]).unwrap();
+    assert!(after(&["--fleet"]).is_none_or(|run| run == lab), "the run is on the fleet that was started");
+    lab.to_owned()
+}
+
+/// Parses an agent's command line, whose variables have these values; it is one of this lab.
+fn agent_of(lab: &str, words: impl Iterator<Item = String>, values: &[(&str, &str)]) {
+    let words: Vec<String> = words.collect();
+    let at = words.iter().position(|word| word == "--lab").unwrap();
+    assert_eq!(words[at + 1], lab, "the agent is in the lab of the fleet that was started");
+    agent(words.into_iter(), values);
+}
+
 /// Parses an agent's command line, whose variables have these values.
 fn agent(words: impl Iterator<Item = String>, values: &[(&str, &str)]) {
     let filled = words.map(|word| values.iter().fold(word, |word, (name, value)| word.replace(name, value)));
@@ -297,7 +317,10 @@ fn the_kubernetes_manifest_has_the_shapes_of_the_api() {
         Node::Text(text, _) => text.clone(),
         other => panic!("{other:?}"),
     });
-    agent(
+    let address = data[0].trim_start_matches("tls://").split(':').next().unwrap();
+    assert!(text.contains(&format!("--listen {address} ")), "the server listens where the agents look for it");
+    agent_of(
+        &lab_in_comments(&text),
         args,
         &[("$(JOB_COMPLETION_INDEX)", "0"), ("$(KELVIN_NATS)", &data[0]), ("$(KELVIN_TARGET)", &data[1])],
     );
@@ -349,13 +372,14 @@ fn the_units_and_the_batch_file_start_agents_that_understand_their_flags() {
         ("${KELVIN_TARGET}", "postgres://bench@db/tpcc"),
         ("$KELVIN_TARGET", "postgres://bench@db/tpcc"),
     ];
-    let of_unit = contrib("systemd/kelvin-agent@.service");
+    let unit = contrib("systemd/kelvin-agent@.service");
     let of_unit =
-        of_unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/env kelvin ")).unwrap();
-    agent(of_unit.split_whitespace().map(str::to_owned), &values);
+        unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/env kelvin ")).unwrap();
+    agent_of(&lab_in_comments(&unit), of_unit.split_whitespace().map(str::to_owned), &values);
     let batch = contrib("fleet/slurm.sh").replace("\\\n", " ");
     let of_batch = batch.lines().find_map(|line| line.trim().strip_prefix("exec kelvin ")).unwrap();
-    agent(of_batch.split_whitespace().map(|word| word.replace('"', "")), &values);
+    let words = of_batch.split_whitespace().map(|word| word.replace('"', ""));
+    agent_of(&lab_in_comments(&batch), words, &values);
     let options = batch.lines().filter_map(|line| line.strip_prefix("#SBATCH "));
     for option in options {
         assert!(SBATCH.contains(&option.split('=').next().unwrap_or_default()), "{option}");

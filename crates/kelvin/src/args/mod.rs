@@ -8,6 +8,7 @@ mod doctor;
 #[cfg(test)]
 mod documents;
 mod fleet;
+mod fleet_collect;
 mod format;
 mod hammerdb;
 mod history;
@@ -55,6 +56,7 @@ pub(crate) use advise::{AdviseArgs, Tried};
 pub(crate) use cache::{CacheCommand, CacheProveArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use fleet::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, NatsArgs, RunFleetArgs};
+pub(crate) use fleet_collect::{FleetCollectArgs, FleetResumeArgs};
 pub(crate) use format::{Format, FormatArgs, OutputArgs};
 pub(crate) use hammerdb::{HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
 pub(crate) use history::{CompareArgs, GateArgs, HistoryArgs, HistoryPlaceArgs};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use kelvin_database::process_sessions;
-use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedTargets, ClockTestHook};
+use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedIo, AllowedTargets, ClockTestHook};
 use kelvin_fleet::controller::{CalledAgents, NatsFleet};
 use kelvin_fleet::server::{FleetServer, ServerOptions};
 use kelvin_fleet::{AgentState, Beat, Bus, Connection, Name, find_agents};
@@ -13,16 +13,18 @@ use kelvin_lab::directories;
 use kelvin_measure::text::printable_lines;
 use kelvin_run::Spec;
 
+use super::fleet_ssh;
 use crate::args::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, Global, NatsArgs, RunFleetArgs};
 use crate::exit::Code;
-use crate::{out, signal};
+use crate::{out, paths, signal};
 
 /// How long agents may take to say that they are there.
 const CALL: Duration = Duration::from_millis(1500);
 
 /// Waits for runs.
 pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
-    let targets = AllowedTargets::parse(&args.allow_targets)?;
+    let io = AllowedIo::parse(&args.allow_paths, &args.i_know_it_destroys, &args.allow_commands)?;
+    let targets = AllowedTargets::parse(&args.allow_targets, io)?;
     let name = if let Some(name) = &args.name {
         name.clone()
     } else {
@@ -62,9 +64,14 @@ pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
 pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
     match command {
         FleetCommand::Up(args) => up(args, global),
-        FleetCommand::Status { of } => status(of),
+        FleetCommand::Status { of } => status(of, global),
+        FleetCommand::Resume(args) => super::fleet_collect::resume(args, global),
+        FleetCommand::Collect(args) => super::fleet_collect::collect(args, global),
         FleetCommand::Down { of } => {
-            let ended = of_name(&of.name)?.down()?;
+            let server = of_name(&of.name)?;
+            let removed = fleet_ssh::remove_all(&server, global.quiet);
+            let ended = server.down()?;
+            removed?;
             out::line(if ended { "stopped" } else { "no server was running" })?;
             Ok(Code::Success)
         }
@@ -73,9 +80,18 @@ pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
 
 fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
     let server = of_name(&args.of.name)?;
-    let options = ServerOptions { listen: args.listen, port: args.port, agents: args.agents.clone() };
+    let placed = fleet_ssh::planned(args)?;
+    let agents = if placed.is_empty() {
+        args.agents.clone()
+    } else {
+        placed.iter().map(|placed| placed.agent.clone()).collect()
+    };
+    let options = ServerOptions { listen: args.listen, port: args.port, agents };
     let state = server.up(&args.of.name, &options)?;
     out::line(&state.url)?;
+    if !placed.is_empty() {
+        return fleet_ssh::place(&placed, args, (&server, &state), global.quiet);
+    }
     if !global.quiet {
         let agent = args.agents.first().map_or("NAME", |name| name.as_str());
         let mut more = format!("key of each agent: {}\n", server.key("NAME").display());
@@ -91,10 +107,11 @@ fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-fn status(of: &FleetNameArgs) -> Result<Code> {
+fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
     let server = of_name(&of.name)?;
     let Some(state) = server.state() else {
         out::line("no server is running")?;
+        fleet_ssh::show(&server)?;
         return Ok(Code::NotValid);
     };
     let bus = Bus::connect(&server.connection("controller")?, "kelvin fleet status", None)?;
@@ -103,6 +120,8 @@ fn status(of: &FleetNameArgs) -> Result<Code> {
     for beat in &agents {
         out::line(&printable_lines(&describe(beat)))?;
     }
+    fleet_ssh::show(&server)?;
+    super::fleet_collect::show_stored(bus, &state.lab, paths::store(global.store.as_deref())?)?;
     Ok(Code::Success)
 }
 
@@ -127,7 +146,7 @@ fn of_name(name: &Name) -> Result<FleetServer> {
 }
 
 /// The server that was named, for this client of it.
-fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)> {
+pub(super) fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)> {
     if let Some(given) = args.given_server()? {
         return Ok(given);
     }
@@ -153,9 +172,6 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
             bail!("where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL");
         }
         return Ok(None);
-    }
-    if spec.is_io() {
-        bail!("I/O jobs run on this host only; a fleet drives the users of a database");
     }
     let number = match &args.hosts[..] {
         [one] => one.as_str().parse::<u32>().ok(),
@@ -184,7 +200,8 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
     if let Some(skew) = args.start_skew {
         spec.load.start_skew = skew;
     }
-    if !swept {
+    // Every host runs every job: there is nothing to divide.
+    if !swept && !spec.is_io() {
         spec.load.hosts = Some(std::num::NonZeroU32::new(wanted).context("--hosts: at least 1")?);
     }
     spec.validate()?;

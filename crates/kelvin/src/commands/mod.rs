@@ -11,6 +11,8 @@ mod doctor;
 mod drop;
 mod explain;
 mod fleet;
+mod fleet_collect;
+mod fleet_ssh;
 mod gate;
 mod group_page;
 mod groups;

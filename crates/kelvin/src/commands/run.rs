@@ -1,13 +1,15 @@
 //! `kelvin run`: from the specification to the report.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use kelvin_fleet::controller::NatsFleet;
 use kelvin_lab::live::Live;
 use kelvin_lab::squeeze;
-use kelvin_lab::store_bench::{CompletedRun, StoreBenchError};
+use kelvin_lab::store_bench::{CompletedRun, HistoryKey, StoreBenchError};
 use kelvin_measure::transaction_log::COLUMNS;
 use kelvin_report::RunReport;
 use kelvin_run::spec::LogFile;
@@ -56,6 +58,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         if args.fleet().is_some_and(RunFleetArgs::is_given) {
             bail!("--repeat and --until run on this host; omit them, or --hosts");
         }
+
         if squeeze.is_some() {
             bail!("a squeeze runs once: its slices are its repetitions; omit --repeat and --until");
         }
@@ -84,7 +87,9 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     if let Some(fleet) = &fleet {
         bench = bench.with_fleet(fleet);
     }
-    let done = bench.run(&mut spec, args.notes(), squeeze, None);
+    // By it the run is found again when this process dies.
+    let notes = args.notes().into_iter().chain(fleet.as_ref().map(NatsFleet::note)).collect();
+    let done = bench.run(&mut spec, notes, squeeze, None);
     drop(bench);
     if let Some(fleet) = &fleet
         && let Err(error) = fleet.finish()
@@ -95,6 +100,42 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
 
     let code = Code::of_run(done.judged.run.state, done.stored.failed());
     show(&store, &store_path, done, &args.output()).map_err(StoreBenchError::kept)?;
+    Ok(code)
+}
+
+/// How a run on a fleet is shown and kept.
+pub(super) struct FleetRunView {
+    pub(super) output: OutputArgs,
+    pub(super) metrics: Option<SocketAddr>,
+    pub(super) tui: bool,
+    pub(super) history: Option<HistoryKey>,
+}
+
+/// Has a fleet make a run of I/O jobs, and reports.
+pub(super) fn run_on_fleet(
+    mut spec: Spec,
+    fleet: &NatsFleet,
+    view: FleetRunView,
+    global: &Global,
+) -> Result<Code> {
+    let stop = signal::listen()?;
+    let live: Box<dyn Live> = if view.tui {
+        Box::new(Tui::new(&spec, global.quiet, &stop)?)
+    } else {
+        live::for_run(global.quiet, view.output.events())
+    };
+    let mut live = WithMetrics::around(live, view.metrics)?;
+    let store_path = paths::store(global.store.as_deref())?;
+    let store = Store::open(&store_path)?;
+    let mut bench = bench(&store, &mut *live, &stop).in_history(view.history).with_fleet(fleet);
+    let done = bench.run(&mut spec, Vec::new(), None, None);
+    drop(bench);
+    if let Err(error) = fleet.finish() {
+        out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
+    }
+    let done = done?;
+    let code = Code::of_run(done.judged.run.state, done.stored.failed());
+    show(&store, &store_path, done, &view.output).map_err(StoreBenchError::kept)?;
     Ok(code)
 }
 

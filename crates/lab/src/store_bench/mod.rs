@@ -2,8 +2,10 @@
 //! such as a page or an agent, makes runs with it as the command does.
 
 pub(crate) mod error;
+mod io_on_fleet;
 mod new_run;
 mod prepare;
+mod resume;
 mod scenario;
 
 use std::path::PathBuf;
@@ -35,6 +37,7 @@ use error::Doing;
 pub use error::StoreBenchError;
 pub use new_run::new_run;
 pub use prepare::{build_data, check_data};
+pub use resume::BegunRun;
 pub use scenario::{PreparedTenant, reopen_tenant};
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
@@ -115,8 +118,15 @@ impl<'a> StoreBench<'a> {
         member: Option<(GroupId, &GroupSlot)>,
     ) -> Result<CompletedRun> {
         if spec.is_io() {
+            if let Some(fleet) = self.fleet {
+                return self.run_io_on_fleet(spec, fleet);
+            }
             let run = io_run(spec, &self.destroys, None)?;
             return Ok(self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?.0);
+        }
+        if let (None, Some(hosts)) = (self.fleet, spec.load.most_hosts()) {
+            let why = format!("the load is that of {hosts} hosts of a fleet; name it with --fleet or --nats");
+            return Err(StoreBenchError::Refused(why));
         }
         if let Work::TprocH(options) = &spec.work
             && options.query_sets == 0

@@ -43,13 +43,13 @@ pub struct SourceReport {
 impl SourceReport {
     /// Those of a point, by their numbers; none where there is one.
     pub(crate) fn all(run: &StoredRun, point: u32) -> Result<Vec<Self>> {
-        let found = run.source_statistics(point)?;
-        let all: u64 = found.iter().map(|one| one.figures.headline).sum();
         let alike = run.info.workload != labels::SCENARIO;
-        let each = found.into_iter().map(|one| {
+        let mut all = 0;
+        let found = run.source_statistics(point, |one| {
             let (figures, errors) = (one.figures, run.source_errors_by_second(point, one.id));
             let counts = if figures.open_loop { &figures.response } else { &figures.all };
-            Self {
+            all += figures.headline;
+            let report = Self {
                 source_id: one.id,
                 name: one.source.describe(one.id),
                 users: one.users,
@@ -57,12 +57,16 @@ impl SourceReport {
                 types: types_of_source(&run.info.kinds, &figures, one.source.tenant.as_deref()),
                 source: one.source,
                 throughput: Throughput::of(&figures),
-                share_percent: (alike && all > 0).then(|| 100.0 * figures.headline as f64 / all as f64),
+                share_percent: None,
                 errors: errors.values().sum(),
                 latency: row("all", counts, figures.times()),
                 seconds: SecondReport::all(&figures, errors),
-            }
-        });
-        Ok(each.collect())
+            };
+            (figures.headline, report)
+        })?;
+        // The sum is known only now.
+        let share = |headline: u64| (alike && all > 0).then(|| 100.0 * headline as f64 / all as f64);
+        let each = found.into_iter();
+        Ok(each.map(|(headline, report)| Self { share_percent: share(headline), ..report }).collect())
     }
 }

@@ -2,13 +2,14 @@
 
 use kelvin_measure::event::{ArrivalSchedule, HostLoad, KindCounts, SeriesRole, Window};
 use kelvin_measure::invariant::{Invariant, counts_agree, littles_law};
-use kelvin_measure::{Nanos, SourceId, Totals};
+use kelvin_measure::{Event, Nanos, Sink, SourceId, Totals};
 
 use super::generator_report::GeneratorReport;
 use super::remote::RemoteBooks;
 use super::server_counters::ServerReadings;
 use super::user::UserCounter;
 use crate::heartbeat::check_generator_ran;
+use crate::run::RunError;
 
 /// Everything that the last figures are made of.
 pub(super) struct PointAccounting<'a> {
@@ -36,7 +37,7 @@ pub(super) struct PointAccounting<'a> {
 
 impl PointAccounting<'_> {
     /// The window as it was, not as it was planned.
-    pub(super) fn window(&self) -> Window {
+    fn window(&self) -> Window {
         // Of hosts that close one after the other the last, so that none counts more than its part; by count, with the last user.
         let closes = self.generators.iter().filter_map(|generator| generator.close).max();
         let close = closes.unwrap_or_else(|| {
@@ -59,8 +60,40 @@ impl PointAccounting<'_> {
         }
     }
 
+    /// Sends the window, what each host did in it, what must hold, and what the reader should know beside that; `known` is what
+    /// was judged before.
+    pub(super) fn emit(
+        &self,
+        known: Option<Invariant>,
+        ended: bool,
+        server: Option<(u64, kelvin_database::Result<u64>)>,
+        sink: &mut dyn Sink,
+    ) -> Result<(Window, Vec<Invariant>), RunError> {
+        let window = self.window();
+        sink.event(&Event::Window(window.clone()))?;
+        let loads = self.host_loads(&window);
+        for (source, load) in &loads {
+            sink.event_from(*source, &Event::HostLoad(load.clone()))?;
+        }
+        let mut invariants: Vec<Invariant> = known.into_iter().collect();
+        invariants.extend(self.invariants(&window, &loads, ended, server));
+        for invariant in &invariants {
+            sink.event(&Event::Invariant { point: self.point, invariant: invariant.clone() })?;
+        }
+        for report in self.generators {
+            for gap in &report.gaps {
+                sink.event_from(report.source, &gap.note(self.point, self.open))?;
+            }
+        }
+        for text in self.notes() {
+            sink.event(&Event::Note { point: self.point, second: 0, text })?;
+        }
+        Ok((window, invariants))
+    }
+
+    /// Reports of other hosts hold any number.
     fn sum(&self, figure: impl Fn(&GeneratorReport) -> u64) -> u64 {
-        self.generators.iter().map(figure).sum()
+        self.generators.iter().map(figure).fold(0, u64::saturating_add)
     }
 
     fn user_sum(&self, counter: UserCounter) -> u64 {
@@ -75,11 +108,14 @@ impl PointAccounting<'_> {
             Some(ArrivalSchedule {
                 // Shares of it do not add up to the very same number.
                 rate: self.rate.unwrap_or(sum.rate + one.rate),
-                due: sum.due + one.due,
-                refused: sum.refused + one.refused,
-                waiting: sum.waiting + one.waiting,
-                waiting_at_close: sum.waiting_at_close.zip(one.waiting_at_close).map(|(a, b)| a + b),
-                cut_off: sum.cut_off + one.cut_off,
+                due: sum.due.saturating_add(one.due),
+                refused: sum.refused.saturating_add(one.refused),
+                waiting: sum.waiting.saturating_add(one.waiting),
+                waiting_at_close: sum
+                    .waiting_at_close
+                    .zip(one.waiting_at_close)
+                    .map(|(a, b)| a.saturating_add(b)),
+                cut_off: sum.cut_off.saturating_add(one.cut_off),
                 longest: sum.longest.max(one.longest),
             })
         })?
@@ -91,7 +127,7 @@ impl PointAccounting<'_> {
     }
 
     /// What each host of a fleet did, with its source.
-    pub(super) fn host_loads(&self, window: &Window) -> Vec<(SourceId, HostLoad)> {
+    fn host_loads(&self, window: &Window) -> Vec<(SourceId, HostLoad)> {
         let headline = |report: &GeneratorReport| self.headline(&report.totals.measured);
         let loads =
             self.hosts.map(|hosts| hosts.loads((self.point, window.elapsed), self.generators, headline));
@@ -99,7 +135,7 @@ impl PointAccounting<'_> {
     }
 
     /// Checks what must hold. When not every user has ended, that is said, and what rests on it is not checked.
-    pub(super) fn invariants(
+    fn invariants(
         &self,
         window: &Window,
         loads: &[(SourceId, HostLoad)],
@@ -154,8 +190,8 @@ impl PointAccounting<'_> {
         invariants
     }
 
-    /// What is asked of each generator holds when it holds of all: the first judgement that does not, else one that could not
-    /// be made, else the first; with the host that it is of.
+    /// What is asked of each generator holds when it holds of all: the judgements that do not, else one that could not be made,
+    /// else the first; with the hosts that they are of.
     fn worst(&self, judge: impl Fn(&GeneratorReport) -> Option<Invariant>) -> Option<Invariant> {
         let each = self.generators.iter().filter_map(|generator| {
             let mut judged = judge(generator)?;
@@ -165,11 +201,20 @@ impl PointAccounting<'_> {
             }
             Some(judged)
         });
-        each.min_by_key(|judged| (judged.holds, judged.not_judged.is_none()))
+        let mut each: Vec<Invariant> = each.collect();
+        each.sort_by_key(|judged| (judged.holds, judged.not_judged.is_none()));
+        let broken: Vec<&str> =
+            each.iter().filter(|judged| !judged.holds).map(|judged| judged.evidence.as_str()).collect();
+        let evidence = (broken.len() > 1).then(|| broken.join("; "));
+        let worst = each.into_iter().next()?;
+        Some(match evidence {
+            Some(evidence) => Invariant { evidence, ..worst },
+            None => worst,
+        })
     }
 
     /// What the reader of the result should know besides its figures.
-    pub(super) fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<String> {
         let waits = self.sum(|generator| generator.busy_waits);
         let busy =
             (waits > 0).then(|| format!("the users waited {waits} times because the database was busy"));

@@ -147,6 +147,41 @@ impl GeneratorReport {
         }
     }
 
+    /// That of a host whose I/O jobs have ended; of their times it has the start, since a window of each host comes with it.
+    pub(crate) fn of_jobs(
+        (times, began): (LoadTimes, Option<Nanos>),
+        totals: Totals,
+        (bytes, failed): (Vec<u64>, u64),
+        workers: u32,
+        broken: Option<String>,
+    ) -> Self {
+        Self {
+            cpus: std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64,
+            began,
+            broken_loop: broken,
+            close: None,
+            ended_at: vec![0; workers as usize],
+            errors: failed,
+            final_errors: failed,
+            ..Self::of_lost(times, totals, bytes)
+        }
+    }
+
+    /// What ended it early.
+    pub(crate) fn broken(&self) -> Option<&str> {
+        self.broken_loop.as_deref()
+    }
+
+    /// The sums of the audit counters.
+    pub(crate) fn counters(&self) -> &[u64] {
+        &self.counters
+    }
+
+    /// Counts and histograms.
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
     /// The same, which comes from another host.
     pub(super) fn of_host(self, source: SourceId, host: &str) -> Self {
         Self { source, host: Some(host.to_owned()), ..self }

@@ -13,6 +13,7 @@ mod generator;
 mod generator_report;
 mod open_files;
 mod remote;
+mod resumed;
 mod saturation;
 mod schedule;
 mod server_counters;
@@ -42,7 +43,8 @@ pub use generator::LoadTimes;
 use generator::{ArmedGenerator, Generator};
 pub use generator_report::GeneratorReport;
 pub use remote::FleetShare;
-use remote::RemoteLoad;
+pub(crate) use remote::{RemoteBooks, RemoteLoad};
+pub use resumed::BegunPoint;
 use server_counters::{Monitor, ServerCounters};
 use underway::Underway;
 
@@ -130,8 +132,8 @@ pub struct Point<'a> {
 }
 
 /// Adds up lists that are of the same things.
-fn sum_columns(lists: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
-    let add = |sum: Vec<u64>, list: Vec<u64>| sum.iter().zip(list).map(|(a, b)| a + b).collect();
+pub(crate) fn sum_columns(lists: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
+    let add = |sum: Vec<u64>, list: Vec<u64>| sum.iter().zip(list).map(|(a, b)| a.saturating_add(b)).collect();
     lists.reduce(add).unwrap_or_default()
 }
 
@@ -225,7 +227,7 @@ impl Point<'_> {
                 remote.abort();
             }
         }
-        self.follow(underway);
+        self.follow(underway, order);
         let ended = self.wait_for_users(underway);
         driven.map(|()| ended)
     }
@@ -367,13 +369,16 @@ impl Point<'_> {
 
     /// In an open loop goes on with the load until every arrival of the window has begun, or [`overrun_limit`] has passed: those
     /// that wait for a user when the window closes are among the longest, and percentiles without them would be too low.
-    fn follow(&self, underway: &mut Underway<'_>) {
+    fn follow(&self, underway: &mut Underway<'_>, order: Option<&EndOrder>) {
         if !underway.generators.iter().any(Generator::is_open_loop) {
             return;
         }
         let mut waited = true;
         while waited && !self.stop.requested() {
             let now = self.clock.now();
+            if let Some(ordered) = order.and_then(EndOrder::take) {
+                underway.end_as_ordered(ordered, now);
+            }
             // One check more than necessary: what was claimed a moment ago has started by then.
             waited = underway.generators.iter().any(|generator| generator.is_followed(now));
             underway.take_samples(now);
@@ -400,6 +405,10 @@ impl Point<'_> {
         let mut interrupted_at = None;
         while !underway.all_ended() {
             let now = self.clock.now();
+            if self.stop.requested() {
+                // Hosts that follow an open loop hear of it.
+                underway.end_remote(now);
+            }
             match interrupted_at {
                 None if self.stop.is_immediate() || now > since + patience => {
                     interrupted_at = Some(now);
@@ -458,24 +467,7 @@ impl Point<'_> {
             server: server.as_ref(),
             accept_noise: self.accept_noise,
         };
-        let window = closing.window();
-        sink.event(&Event::Window(window.clone()))?;
-        let loads = closing.host_loads(&window);
-        for (source, load) in &loads {
-            sink.event_from(*source, &Event::HostLoad(load.clone()))?;
-        }
-        let invariants = closing.invariants(&window, &loads, ended, before.zip(after));
-        for invariant in &invariants {
-            sink.event(&Event::Invariant { point: self.index, invariant: invariant.clone() })?;
-        }
-        for report in &reports {
-            for gap in &report.gaps {
-                sink.event_from(report.source, &gap.note(self.index, times.open))?;
-            }
-        }
-        for text in closing.notes() {
-            sink.event(&Event::Note { point: self.index, second: 0, text })?;
-        }
+        let (window, invariants) = closing.emit(None, ended, before.zip(after), sink)?;
         let audit = workload.audit(&counters, self.users);
         // What never opened its window is not judged.
         if window.elapsed > 0 {

@@ -34,6 +34,9 @@ impl fmt::Debug for FleetShare<'_> {
 /// How much earlier than ordered a host may close its window: what converted clocks and a thread that waits can differ by.
 const CLOSES_WITHIN: Nanos = 100_000_000;
 
+/// A host says so many things of its I/O jobs at their end: its window, its checks, its results.
+const MOST_OF_JOBS: usize = 64;
+
 /// One host.
 struct Host {
     name: String,
@@ -43,7 +46,11 @@ struct Host {
     seconds: Totals,
     counters: Vec<u64>,
     report: Option<GeneratorReport>,
+    /// Where the two differ. The sums are given up with it: a fleet may have hundreds of hosts.
+    difference: Option<String>,
     lost: Option<String>,
+    /// What it says of its own I/O jobs at their end.
+    of_jobs: Vec<Event>,
 }
 
 impl Host {
@@ -53,7 +60,7 @@ impl Host {
 }
 
 /// The generators of all hosts.
-pub(super) struct RemoteLoad<'a> {
+pub(crate) struct RemoteLoad<'a> {
     point: u32,
     generators: Box<dyn RemoteGenerators + 'a>,
     hosts: Vec<Host>,
@@ -96,61 +103,88 @@ impl<'a> RemoteLoad<'a> {
                 series: series.clone(),
             })
             .collect();
-        let total = u64::from(point.users);
+        let asked = FleetPoint { assignments: &assignments, clock: point.clock, stop: point.stop };
+        Self::arm_assigned(share.fleet, &asked, workload.counters().len(), "users connected", sink)
+    }
+
+    /// Has the hosts do what they are assigned, all of one point; each has so many audit counters. `what` is what the
+    /// progress counts.
+    pub(crate) fn arm_assigned(
+        fleet: &'a dyn Fleet,
+        asked: &FleetPoint<'_>,
+        counters: usize,
+        what: &str,
+        sink: &mut dyn Sink,
+    ) -> Result<Self, RunError> {
+        let Some(first) = asked.assignments.first() else {
+            return Err(RunError::Start("no host has an assignment".into()));
+        };
+        let total = u64::from(first.range.total());
         let mut connected = |done: u64| -> Result<(), RunError> {
-            let what = "users connected".into();
-            sink.event(&Event::Progress { what, done, total, rows: 0 })?;
+            sink.event(&Event::Progress { what: what.into(), done, total, rows: 0 })?;
             Ok(())
         };
-        let asked = FleetPoint { assignments: &assignments, clock: point.clock, stop: point.stop };
-        let generators = share.fleet.arm(&asked, &mut connected)?;
-        let roles: Vec<SeriesRole> = series.iter().map(|series| series.role).collect();
-        let hosts = (0_u16..).zip(names).zip(&assignments).map(|((number, name), assignment)| Host {
+        let generators = fleet.arm(asked, &mut connected)?;
+        let roles: Vec<SeriesRole> = first.series.iter().map(|series| series.role).collect();
+        let ranges = asked.assignments.iter().map(|assignment| assignment.range);
+        let names = fleet.hosts().into_iter().zip(ranges).collect();
+        let limit = first.load.start_skew.nanos();
+        Ok(Self::of_hosts(first.point, generators, (names, roles, counters), limit))
+    }
+
+    /// The generators of these hosts, with their users, for these series and so many audit counters.
+    pub(super) fn of_hosts(
+        point: u32,
+        generators: Box<dyn RemoteGenerators + 'a>,
+        (names, roles, counters): (Vec<(String, UserRange)>, Vec<SeriesRole>, usize),
+        limit: Nanos,
+    ) -> Self {
+        let hosts = (0_u16..).zip(names).map(|(number, (name, range))| Host {
             name,
             source: source_of(number),
-            range: assignment.range,
+            range,
             seconds: Totals::new(roles.clone()),
-            counters: vec![0; workload.counters().len()],
+            counters: vec![0; counters],
             report: None,
+            difference: None,
             lost: None,
+            of_jobs: Vec::new(),
         });
         let hosts = hosts.collect();
         let never = LoadTimes { begin: 0, open: 0, close: Nanos::MAX, end: Nanos::MAX };
-        let limit = point.load.start_skew.nanos();
-        Ok(Self {
-            point: point.index,
-            generators,
-            hosts,
-            events: Vec::new(),
-            times: never,
-            aborted: false,
-            limit,
-        })
+        Self { point, generators, hosts, events: Vec::new(), times: never, aborted: false, limit }
+    }
+
+    /// The same after a start at these times, which another process has ordered.
+    #[must_use]
+    pub(super) fn started_at(mut self, times: LoadTimes) -> Self {
+        self.times = times;
+        self
     }
 
     /// How long before its time the order to start must be given.
-    pub(super) fn notice(&self) -> std::time::Duration {
+    pub(crate) fn notice(&self) -> std::time::Duration {
         self.generators.notice()
     }
 
-    pub(super) fn start(&mut self, times: LoadTimes) -> Result<(), RunError> {
+    pub(crate) fn start(&mut self, times: LoadTimes) -> Result<(), RunError> {
         self.times = times;
         self.generators.start(times)
     }
 
     /// Ends window and load at these times, which are the same for all hosts.
-    pub(super) fn end_at(&mut self, times: LoadTimes) {
+    pub(crate) fn end_at(&mut self, times: LoadTimes) {
         self.times = times;
         self.generators.end_at(times);
     }
 
-    pub(super) fn abort(&mut self) {
+    pub(crate) fn abort(&mut self) {
         self.aborted = true;
         self.generators.abort();
     }
 
     /// Whether nothing more comes from any host.
-    pub(super) fn all_ended(&self) -> bool {
+    pub(crate) fn all_ended(&self) -> bool {
         self.hosts.iter().all(Host::has_ended)
     }
 
@@ -160,7 +194,7 @@ impl<'a> RemoteLoad<'a> {
     }
 
     /// Hands out what has come.
-    pub(super) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
+    pub(crate) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
         self.take(now);
         for (source, event) in self.events.drain(..) {
             sink.event_from(source, &event)?;
@@ -188,6 +222,8 @@ impl<'a> RemoteLoad<'a> {
                         if let Some(early) = early_end(&report, self.times.close).filter(|_| !self.aborted) {
                             host.lose(early);
                         }
+                        host.difference = difference(&host.seconds, &report.totals);
+                        host.seconds = Totals::new(std::mem::take(&mut host.seconds.roles));
                         host.report = Some(report);
                     }
                     Err(why) => host.lose(why),
@@ -207,7 +243,7 @@ impl<'a> RemoteLoad<'a> {
 
     /// Hands out what is left: what the hosts report, and what is to be known of them beside that. A host of which no report
     /// has come is one that was lost.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         now: Nanos,
         sink: &mut dyn Sink,
@@ -217,14 +253,13 @@ impl<'a> RemoteLoad<'a> {
         clocks.resize(self.hosts.len(), None);
         let (mut reports, mut ends) = (Vec::new(), Vec::new());
         for (mut host, clock) in self.hosts.into_iter().zip(clocks) {
-            let difference =
-                host.report.as_ref().and_then(|report| difference(&host.seconds, &report.totals));
             let report = host.report.take().unwrap_or_else(|| {
                 host.lost.get_or_insert_with(|| "its report did not come".into());
                 GeneratorReport::of_lost(self.times, host.seconds, host.counters)
             });
             reports.push(report.of_host(host.source, &host.name));
-            ends.push(HostEnd { name: host.name, range: host.range, clock, lost: host.lost, difference });
+            let Host { name, range, lost, difference, of_jobs, .. } = host;
+            ends.push(HostEnd { name, range, clock, lost, difference, of_jobs });
         }
         Ok((reports, RemoteBooks { hosts: ends, limit: self.limit }))
     }
@@ -271,6 +306,12 @@ impl Host {
                 ..errors
             })),
             Event::Arrivals(_) | Event::Query(_) => Some(event),
+            Event::Window(_) | Event::Invariant { .. } | Event::Storage { .. } => {
+                if self.of_jobs.len() < MOST_OF_JOBS {
+                    self.of_jobs.push(event);
+                }
+                None
+            }
             _ => None,
         }
     }
@@ -315,17 +356,23 @@ struct HostEnd {
     clock: Option<HostClock>,
     lost: Option<String>,
     difference: Option<String>,
+    of_jobs: Vec<Event>,
 }
 
 /// What is known of all hosts at the end beside their reports.
-pub(super) struct RemoteBooks {
+pub(crate) struct RemoteBooks {
     hosts: Vec<HostEnd>,
     limit: Nanos,
 }
 
 impl RemoteBooks {
+    /// What each host said of its own I/O jobs, with its name.
+    pub(crate) fn of_jobs(&self) -> impl Iterator<Item = (&str, &[Event])> {
+        self.hosts.iter().map(|host| (host.name.as_str(), host.of_jobs.as_slice()))
+    }
+
     /// What each host did, with its source. `headline` counts the headline transactions of a report.
-    pub(super) fn loads(
+    pub(crate) fn loads(
         &self,
         (point, elapsed): (u32, Nanos),
         reports: &[GeneratorReport],
@@ -350,7 +397,7 @@ impl RemoteBooks {
     }
 
     /// Whether every host stayed to the end.
-    pub(super) fn stayed(&self) -> Invariant {
+    pub(crate) fn stayed(&self) -> Invariant {
         let lost = self.hosts.iter().filter_map(|host| {
             let why = host.lost.as_ref()?;
             Some(format!("{}: {why}", host.name))
@@ -361,7 +408,7 @@ impl RemoteBooks {
     }
 
     /// Whether the seconds of each host are its totals, and its hosts started together.
-    pub(super) fn agree(&self, loads: &[(SourceId, HostLoad)]) -> [Invariant; 2] {
+    pub(crate) fn agree(&self, loads: &[(SourceId, HostLoad)]) -> [Invariant; 2] {
         let differences = self.hosts.iter().filter_map(|host| {
             let difference = host.difference.as_ref()?;
             Some(format!("{}: {difference}", host.name))

@@ -49,13 +49,14 @@ impl Underway<'_> {
         self.generators.iter_mut().for_each(|generator| generator.end_at(times));
     }
 
-    /// Ends window and load of other hosts' generators, as soon as all of them can have heard of it. They are asked once.
+    /// Ends window and load of other hosts' generators, as soon as all of them can have heard of it; behind the window of an
+    /// open loop the load alone. They are asked once.
     pub(super) fn end_remote(&mut self, now: Nanos) {
-        let close = now + NOTICE_OF_END.as_nanos() as u64;
-        if close >= self.times.close {
+        let end = now + NOTICE_OF_END.as_nanos() as u64;
+        if end >= self.times.end {
             return;
         }
-        (self.times.close, self.times.end) = (close, close);
+        (self.times.close, self.times.end) = (end.min(self.times.close), end);
         self.close_server_window();
         let times = self.times;
         if let Some(remote) = &mut self.remote {

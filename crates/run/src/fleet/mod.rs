@@ -9,7 +9,7 @@ use kelvin_measure::{Clock, Event, Sink, Source, SourceId};
 use kelvin_workload::{Stop, UserRange};
 use serde::{Deserialize, Serialize};
 
-pub use crate::driver::{FleetShare, GeneratorReport, LoadTimes, generate};
+pub use crate::driver::{BegunPoint, FleetShare, GeneratorReport, LoadTimes, generate};
 use crate::run::RunError;
 use crate::spec::Load;
 
@@ -96,8 +96,7 @@ pub enum GeneratorMessage {
     Failed(String),
     /// It has not been heard of for a moment; what is missing.
     Suspect(String),
-    /// It has not been heard of for so long that nobody waits for it any more; why. Should its end come all the same, the
-    /// counts are taken, and it stays lost.
+    /// It has not been heard of for so long that nobody waits for it any more; why. What it says later is in its own file.
     Lost(String),
 }
 

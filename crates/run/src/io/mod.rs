@@ -5,10 +5,14 @@
 //! when there are several; its times are completion times, and with a rate there are response times beside them.
 
 mod accounting;
+mod assigned;
 mod describe;
 pub mod jobfile_text;
+mod on_fleet;
 pub(crate) mod plan;
 mod run;
 mod seconds;
 
+pub use assigned::generate;
+pub use on_fleet::FleetIoRun;
 pub use run::{IoRun, IoRunOutcome, IoRunWatcher};

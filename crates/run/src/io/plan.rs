@@ -156,11 +156,11 @@ pub(crate) struct SeriesLayout {
 }
 
 impl SeriesLayout {
-    /// Of workers, each with its job and its targets.
-    pub(crate) fn new(workers: &[(&Job, &[Target])]) -> Self {
+    /// Of workers, each with its job and its targets; `merged` has the devices in one series for each direction.
+    pub(crate) fn new(workers: &[(&Job, &[Target])], merged: bool) -> Self {
         let places: BTreeSet<String> =
             workers.iter().flat_map(|(_, targets)| targets.iter().map(location)).collect();
-        let apart = (2..=MOST_PLACES).contains(&places.len());
+        let apart = !merged && (2..=MOST_PLACES).contains(&places.len());
         let name = |direction: Direction, target: &Target| {
             if apart {
                 format!("{} {}", direction.word(), location(target))
@@ -200,6 +200,25 @@ impl SeriesLayout {
             }
         }
         Self { series, kinds, of, response }
+    }
+
+    /// Those of jobs on any host: a job's directions, whatever its targets are.
+    pub(crate) fn of_jobs(jobs: &Jobs) -> Self {
+        let none = Target {
+            path: std::path::PathBuf::new(),
+            kind: TargetKind::None,
+            begin: 0,
+            length: 0,
+            device: None,
+        };
+        let workers: Vec<(&Job, &[Target])> =
+            jobs.jobs.iter().map(|job| (job, std::slice::from_ref(&none))).collect();
+        Self::new(&workers, true)
+    }
+
+    /// Names of the counters: bytes by series.
+    pub(crate) fn counters(&self) -> Vec<String> {
+        self.series.iter().take(self.kinds).map(|series| format!("bytes, {}", series.name)).collect()
     }
 
     /// The series of the transactions of a worker on a target.

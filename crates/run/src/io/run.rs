@@ -14,7 +14,7 @@ use kelvin_storage::job::{Job, Jobs};
 use kelvin_storage::output::{self, OutputOptions};
 use kelvin_storage::probe::{self, StorageFacts};
 use kelvin_storage::result::JobsOutcome;
-use kelvin_storage::{Target, TargetKind};
+use kelvin_storage::{Direction, Target, TargetKind};
 
 use super::accounting::{IoAccounting, depth, error_of, failed, lines};
 use super::describe;
@@ -36,6 +36,8 @@ pub struct IoRun {
     options: RunOptions,
     workers: Vec<Worker>,
     control: Option<Arc<LoadControl>>,
+    /// Devices are in one series for each direction.
+    merged: bool,
 }
 
 /// An observer of the jobs' events, and of the facts collected before their first I/O.
@@ -81,7 +83,31 @@ impl IoRun {
             .iter()
             .map(|worker| Worker { job: worker.job, targets: worker.targets.clone() })
             .collect();
-        Ok(Self { jobs, prepared, options, workers, control: None })
+        Ok(Self { jobs, prepared, options, workers, control: None, merged: false })
+    }
+
+    /// The same, whose series do not depend on the devices that this host has.
+    #[must_use]
+    pub fn merged(mut self) -> Self {
+        self.merged = true;
+        self
+    }
+
+    /// The number of its workers.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Block devices that its jobs write to or trim, or that are filled before.
+    pub fn written_devices(&self) -> BTreeSet<PathBuf> {
+        let fills = self.options.prepare;
+        let writes = |worker: &&Worker| {
+            let job = self.jobs.jobs.get(worker.job);
+            job.is_some_and(|job| fills || job.does(Direction::Write) || job.does(Direction::Trim))
+        };
+        let targets = self.workers.iter().filter(writes).flat_map(|worker| &worker.targets);
+        let devices = targets.filter(|target| target.kind == TargetKind::Block);
+        devices.map(|target| target.path.clone()).collect()
     }
 
     /// The same, whose first I/O a timeline decides; its seconds begin with whole ones from then.
@@ -111,8 +137,7 @@ impl IoRun {
 
     /// Names of its counters: bytes by series.
     pub fn counters(&self) -> Vec<String> {
-        let layout = self.layout();
-        layout.series.iter().take(layout.kinds).map(|series| format!("bytes, {}", series.name)).collect()
+        self.layout().counters()
     }
 
     /// What it reads and writes, in brief.
@@ -177,7 +202,7 @@ impl IoRun {
             .iter()
             .filter_map(|worker| Some((self.jobs.jobs.get(worker.job)?, worker.targets.as_slice())))
             .collect();
-        SeriesLayout::new(&workers)
+        SeriesLayout::new(&workers, self.merged)
     }
 
     /// Lays out the files, inspects them as the jobs will find them, and runs the jobs. The last event is always

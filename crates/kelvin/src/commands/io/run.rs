@@ -28,7 +28,9 @@ use kelvin_store::{RunId, Store};
 use super::code;
 use crate::args::Global;
 use crate::args::io::{IoArgs, IoFlags, WORKLOAD, texts};
+use crate::commands::fleet;
 use crate::commands::repeat::{self, RepeatOptions};
+use crate::commands::run::{FleetRunView, run_on_fleet};
 use crate::exit::Stopped;
 use crate::live::{self, Tui};
 use crate::measure::{WithMetrics, bench};
@@ -56,6 +58,9 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
         out::write(&spec.to_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.flags.load.fleet.is_given() {
+        return on_fleet(args, spec, &parsed, global);
+    }
     kelvin_run::observation::probe(&spec.observe).map_err(anyhow::Error::msg)?;
     if let Some(plan) = args.flags.repeat(&spec)? {
         let often = RepeatOptions {
@@ -67,6 +72,36 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
         return Ok(code(repeat::repeat(often, &spec, &plan, global)?));
     }
     once(args, &spec, &parsed, global)
+}
+
+/// Has the hosts of a fleet run the jobs; the result is Kelvin's report, since fio's has one host.
+fn on_fleet(
+    args: &IoArgs,
+    mut spec: Spec,
+    parsed: &ParsedCommandLine,
+    global: &Global,
+) -> Result<ExitCode> {
+    let load = &args.flags.load;
+    if load.repeat.is_given() {
+        bail!("--repeat and --until run on this host; omit them, or --hosts");
+    }
+    let words = &parsed.run;
+    if args.no_store || words.output.is_some() || !words.formats.is_empty() || words.bandwidth_log {
+        bail!(
+            "a run on a fleet prints Kelvin's report and is stored: omit --no-store, --output, --output-format \
+             and --bandwidth-log; kelvin report RUN --json has the result as JSON"
+        );
+    }
+    let Some(fleet) = fleet::gather(&load.fleet, &mut spec)? else {
+        bail!("where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL");
+    };
+    let shown = FleetRunView {
+        output: load.output.clone(),
+        metrics: load.metrics,
+        tui: load.tui,
+        history: args.flags.history()?,
+    };
+    Ok(code(run_on_fleet(spec, &fleet, shown, global)?))
 }
 
 /// Output without a run: help, the version, the parsed jobs.

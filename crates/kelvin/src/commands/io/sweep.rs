@@ -78,6 +78,9 @@ impl Cell {
 pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     let words = texts(&args.words)?;
     let parsed = jobfile::parse_arguments(&words)?;
+    if args.flags.load.fleet.is_given() {
+        bail!("a sweep of I/O jobs runs on this host; omit the flags of a fleet");
+    }
     let base = spec(&parsed, &args.flags)?;
     let plan = SweepPlan::of(args, &base)?;
     let cells = plan.cells();

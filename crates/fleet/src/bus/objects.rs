@@ -1,0 +1,116 @@
+//! Files in the server's object store, and what is left in its streams.
+
+use std::io::Write;
+use std::time::Duration;
+
+use async_nats::jetstream::object_store;
+use futures_util::TryStreamExt;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::{Bus, Result, STORAGE};
+use crate::error::{FleetError, causes};
+
+/// The largest file that is sent: an hour of a run with ten types takes less than a tenth.
+pub(crate) const LARGEST_FILE: u64 = 256 << 20;
+
+/// What the server needs beside the content.
+const OVERHEAD: u64 = 16 << 20;
+
+/// How long a file may take on its way.
+const TRANSFER: Duration = Duration::from_mins(5);
+
+/// How long a bucket is kept that nobody removes.
+const KEPT: Duration = Duration::from_hours(1);
+
+/// The name of the one file in a bucket.
+const OBJECT: &str = "run";
+
+impl Bus {
+    /// Makes an empty bucket for one file.
+    pub(crate) fn make_bucket(&self, bucket: &str) -> Result<()> {
+        // One that is left of an earlier attempt.
+        let _none = self.remove_bucket(bucket);
+        let config = object_store::Config {
+            bucket: bucket.to_owned(),
+            max_age: KEPT,
+            max_bytes: i64::try_from(LARGEST_FILE + OVERHEAD).unwrap_or(i64::MAX),
+            ..object_store::Config::default()
+        };
+        let made = self.wait(self.storage.create_object_store(config));
+        made.map(drop).map_err(|error| FleetError::Nats(format!("cannot make a bucket: {}", causes(&error))))
+    }
+
+    /// Removes it.
+    pub(crate) fn remove_bucket(&self, bucket: &str) -> Result<()> {
+        self.wait(self.storage.delete_object_store(bucket)).map_err(FleetError::nats)
+    }
+
+    /// Puts a file into a bucket that somebody else has made.
+    pub(crate) fn put_file(&self, bucket: &str, content: &[u8]) -> Result<()> {
+        let put = async {
+            let store = self.storage.get_object_store(bucket).await.map_err(FleetError::nats)?;
+            let mut rest = content;
+            store.put(OBJECT, &mut rest).await.map(drop).map_err(|error| FleetError::Nats(causes(&error)))
+        };
+        self.wait(async { tokio::time::timeout(TRANSFER, put).await }).map_err(|_| timed_out())?
+    }
+
+    /// Gets the file of a bucket into `file`, which is to be empty: no more than its size, which is limited, and with its digest
+    /// checked. Returns the size.
+    pub(crate) fn get_file(&self, bucket: &str, file: &mut dyn Write) -> Result<u64> {
+        let refused = |why: &str| FleetError::Refused(format!("the file in the object store {why}"));
+        let get = async {
+            let store = self.storage.get_object_store(bucket).await.map_err(FleetError::nats)?;
+            let info = store.info(OBJECT).await.map_err(|error| FleetError::Nats(causes(&error)))?;
+            let size = info.size as u64;
+            if size > LARGEST_FILE {
+                return Err(refused(&format!("has {size} bytes; {LARGEST_FILE} are allowed")));
+            }
+            if info.digest.is_none() || info.options.as_ref().is_some_and(|options| options.link.is_some()) {
+                // A link could lead into another agent's bucket, or to itself.
+                return Err(refused("is none, or has no digest"));
+            }
+            let mut object = store.get(OBJECT).await.map_err(|error| FleetError::Nats(causes(&error)))?;
+            if object.info().size as u64 != size {
+                return Err(refused("was replaced meanwhile"));
+            }
+            let (mut read, mut buffer) = (0, vec![0; 128 << 10]);
+            loop {
+                let mut part = ReadBuf::new(&mut buffer);
+                let reading = std::future::poll_fn(|context| {
+                    std::pin::Pin::new(&mut object).poll_read(context, &mut part)
+                });
+                // The reader compares the digest at the end.
+                reading.await.map_err(FleetError::nats)?;
+                let part = part.filled();
+                read += part.len() as u64;
+                if read > size || part.is_empty() {
+                    break;
+                }
+                file.write_all(part).map_err(|error| FleetError::Refused(error.to_string()))?;
+            }
+            if read == size { Ok(size) } else { Err(refused("is not as long as it says")) }
+        };
+        self.wait(async { tokio::time::timeout(TRANSFER, get).await }).map_err(|_| timed_out())?
+    }
+
+    /// The streams whose names begin so, with the bytes that they hold.
+    pub(crate) fn streams(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+        let list = async {
+            let mut found = Vec::new();
+            let mut streams = self.storage.streams();
+            while let Some(info) = streams.try_next().await.map_err(FleetError::nats)? {
+                if info.config.name.starts_with(prefix) {
+                    found.push((info.config.name, info.state.bytes));
+                }
+            }
+            found.sort();
+            Ok(found)
+        };
+        self.wait(async { tokio::time::timeout(STORAGE, list).await }).map_err(|_| timed_out())?
+    }
+}
+
+fn timed_out() -> FleetError {
+    FleetError::Nats("no answer in time".into())
+}

@@ -1,0 +1,68 @@
+//! Files that agents have of a run, and what runs have left on the server.
+
+use std::io::Write;
+use std::time::Duration;
+
+use super::{Answer, Bus, Command, FleetError, Name, Result, Subjects, clean, encode};
+
+/// How long an agent may take to export and send its file.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// A lab's files and stored runs.
+pub struct FleetFiles {
+    bus: Bus,
+    subjects: Subjects,
+}
+
+impl FleetFiles {
+    /// Those of this lab.
+    pub fn new(bus: Bus, lab: &Name) -> Self {
+        Self { bus, subjects: Subjects::of(lab) }
+    }
+
+    /// Writes the file that an agent has of a run into `file`, through the server's object store; its size.
+    ///
+    /// # Errors
+    /// When the agent does not answer or has no such run, or the file is too large or damaged.
+    pub fn fetch(&self, agent: &Name, run: &Name, file: &mut dyn Write) -> Result<u64> {
+        let failed = |why: String| FleetError::Agent { agent: agent.to_string(), why };
+        let bucket = self.subjects.bucket(agent);
+        self.bus.make_bucket(&bucket)?;
+        let question = (self.subjects.command(agent), encode(&Command::Share { run: run.clone() })?);
+        let answer = self.bus.ask::<Answer>(vec![question], PATIENCE).pop();
+        let fetched = match answer {
+            Some(Ok(Answer::Accepted)) => {
+                self.bus.get_file(&bucket, file).map_err(|error| failed(error.to_string()))
+            }
+            Some(Ok(Answer::Refused(why))) => Err(failed(clean(&why))),
+            Some(Err(error)) => Err(failed(error.to_string())),
+            Some(Ok(_)) | None => Err(failed("it answers something else".into())),
+        };
+        let removed = self.bus.remove_bucket(&bucket);
+        let size = fetched?;
+        removed.map(|()| size)
+    }
+
+    /// The runs of which the server still has messages, with their bytes.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn stored_runs(&self) -> Result<Vec<(Name, u64)>> {
+        let prefix = self.subjects.streams();
+        let streams = self.bus.streams(&prefix)?;
+        // Another lab's name may begin with this one's; names of runs have no such character.
+        let run = |(stream, bytes): (String, u64)| {
+            let run = stream.strip_prefix(&prefix).filter(|run| !run.contains('_'))?;
+            Some((run.parse().ok()?, bytes))
+        };
+        Ok(streams.into_iter().filter_map(run).collect())
+    }
+
+    /// Removes what the server has of a run.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn remove_run(&self, run: &Name) -> Result<()> {
+        self.bus.remove_stream(&self.subjects.stream(run))
+    }
+}

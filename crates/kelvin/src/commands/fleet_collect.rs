@@ -1,0 +1,249 @@
+//! `kelvin fleet collect` and `kelvin fleet resume`: what agents have of a run that its controller lacks, and a run whose
+//! controller died.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use kelvin_fleet::controller::{FLEET_NOTE, FleetFiles, NatsFleet, run_in_note};
+use kelvin_fleet::{Bus, Name};
+use kelvin_lab::store_bench::{BegunRun, StoreBenchError};
+use kelvin_measure::text::{count, printable};
+use kelvin_measure::{Event, SourceId};
+use kelvin_store::{ImportSource, Liveness, RunId, Store, StoredRun};
+
+use super::fleet::server;
+use crate::args::{FleetCollectArgs, FleetResumeArgs, Global, NatsArgs};
+use crate::exit::Code;
+use crate::measure::bench;
+use crate::{live, out, paths, signal};
+
+/// The agents' run that a stored run is, in its fleet's lab.
+fn run_of_fleet(stored: &StoredRun, lab: &Name) -> Result<Name> {
+    let id = stored.id;
+    let Some((of, run)) = stored.info.notes.iter().find_map(|note| run_in_note(note)) else {
+        bail!("run {id} is none of a fleet");
+    };
+    if of != *lab {
+        bail!("run {id} was made by the fleet {of}, not by {lab}");
+    }
+    Ok(run)
+}
+
+/// Connects to a fleet's server as its controller.
+fn connect(nats: &NatsArgs, name: &str) -> Result<(Bus, Name)> {
+    let (connection, lab) = server(nats, "controller")?;
+    Ok((Bus::connect(&connection, name, None)?, lab))
+}
+
+/// Takes up a run.
+pub(super) fn resume(args: &FleetResumeArgs, global: &Global) -> Result<Code> {
+    let stop = signal::listen()?;
+    let path = paths::store(global.store.as_deref())?;
+    let store = Store::open(&path)?;
+    let begun = BegunRun::read(&store, store.find(&args.run)?)?;
+    let (bus, lab) = connect(&args.nats, "kelvin controller")?;
+    let run = run_of_fleet(&begun.stored, &lab)?;
+    let names: std::result::Result<Vec<Name>, String> = begun.hosts.iter().map(|host| host.parse()).collect();
+    let fleet = NatsFleet::rejoin(bus, &lab, run, names.map_err(anyhow::Error::msg)?)?;
+    let mut live = live::for_run(global.quiet, args.output.events());
+    let mut bench = bench(&store, &mut *live, &stop);
+    let done = bench.resume(begun, |(point, hosts), clock| fleet.rejoin_point(point, hosts, clock));
+    drop(bench);
+    if let Err(error) = fleet.finish() {
+        out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
+    }
+    let done = done?;
+    let code = Code::of_run(done.judged.run.state, done.stored.failed());
+    super::run::show(&store, &path, done, &args.output).map_err(StoreBenchError::kept)?;
+    Ok(code)
+}
+
+/// Fetches what agents have of a run, or clears up what ended runs have left on the server.
+pub(super) fn collect(args: &FleetCollectArgs, global: &Global) -> Result<Code> {
+    let path = paths::store(global.store.as_deref())?;
+    let mut store = Store::open(&path)?;
+    let (bus, lab) = connect(&args.nats, "kelvin fleet collect")?;
+    let files = FleetFiles::new(bus, &lab);
+    let Some(wanted) = &args.run else {
+        return clear(&store, &files, &lab);
+    };
+    let stored = store.load(store.find(wanted)?)?;
+    let id = stored.id;
+    match stored.liveness {
+        Liveness::Ended => {}
+        Liveness::Running => bail!("run {id} is still running"),
+        Liveness::Killed => bail!("the controller of run {id} died: first kelvin fleet resume {id}"),
+    }
+    let run = run_of_fleet(&stored, &lab)?;
+    let hosts = wanted_hosts(&stored, args.all)?;
+    if hosts.is_empty() {
+        out::line(&format!("run {id} lacks nothing of its hosts; --all fetches their files all the same"))?;
+        return remove(&files, &run).map(|()| Code::Success);
+    }
+    let mut missing = 0;
+    for (source, host) in hosts {
+        let part = path.with_file_name(format!(".{run}.{host}.part"));
+        if !global.quiet {
+            out::note(&format!("kelvin: fetching the file of {host}"));
+        }
+        let fetched = fetch(&files, (&host, &run), &part)
+            .and_then(|()| keep(&mut store, (&stored, source), (&host, &run), &part));
+        // Nothing of it is needed any more, and nothing of a failed attempt.
+        let _removed = std::fs::remove_file(&part);
+        match fetched {
+            Ok(text) => out::line(&text)?,
+            Err(error) => {
+                missing += 1;
+                out::note(&format!("kelvin: {}", printable(&crate::exit::describe(&error))));
+            }
+        }
+    }
+    if missing > 0 {
+        return Ok(Code::NotValid);
+    }
+    remove(&files, &run).map(|()| Code::Success)
+}
+
+/// The hosts of a run that were lost, or all of them.
+fn wanted_hosts(stored: &StoredRun, all: bool) -> Result<Vec<(SourceId, Name)>> {
+    let points = stored.points().into_iter().map(|point| point.point);
+    let lost: BTreeSet<String> = points
+        .flat_map(|point| stored.host_loads(point))
+        .filter(|(_, load)| load.lost.is_some())
+        .map(|(host, _)| host)
+        .collect();
+    let hosts = stored.sources().filter_map(|(id, source)| Some((id, source.host.as_deref()?)));
+    let wanted = hosts.filter(|(_, host)| all || lost.contains(*host));
+    wanted.map(|(id, host)| Ok((id, host.parse().map_err(anyhow::Error::msg)?))).collect()
+}
+
+/// Writes an agent's file beside the store; nothing is written over.
+fn fetch(files: &FleetFiles, (host, run): (&Name, &Name), part: &Path) -> Result<()> {
+    // One that is left of a killed command.
+    let _none = std::fs::remove_file(part);
+    let made = File::options().write(true).create_new(true).mode(0o600).open(part);
+    let mut file = made.with_context(|| format!("cannot make {}", part.display()))?;
+    files.fetch(host, run, &mut file)?;
+    Ok(())
+}
+
+/// Adds the run of an agent's file to the store, and says in the fleet's run what it has.
+fn keep(
+    store: &mut Store,
+    (whole, source): (&StoredRun, SourceId),
+    (host, run): (&Name, &Name),
+    part: &Path,
+) -> Result<String> {
+    let (share, id) = {
+        let file = Store::open_read_only(part)?;
+        let runs = file.runs()?;
+        let [only] = &runs[..] else {
+            bail!("agent {host}: its file has {}, not one", count(runs.len(), "run"));
+        };
+        (file.load(only.id)?, only.id)
+    };
+    let same = |of: &StoredRun| (of.info.workload.clone(), of.info.seed, of.info.kinds.clone());
+    if share.info.label.as_deref() != Some(run.as_str()) || same(&share) != same(whole) {
+        bail!("agent {host}: its file is of another run");
+    }
+    let imported = store.import(&ImportSource::open(part)?)?;
+    let Some(kept) = imported.runs.iter().find(|one| one.number == id) else {
+        bail!("agent {host}: its file was not taken");
+    };
+    let (own, here) = (Seconds::of(&share, None)?, Seconds::of(whole, Some(source))?);
+    let text = format!("{host}: its own file has {own}, run {} has {here} of it; kept as run {}", whole.id, kept.run);
+    if !kept.was_there {
+        let note = Event::Note { point: 0, second: 0, text: format!("collected from {text}") };
+        store.add_notes(whole.id, &[note])?;
+    }
+    Ok(text)
+}
+
+/// How much of a host's load a run has.
+#[derive(Default)]
+struct Seconds {
+    seconds: usize,
+    transactions: u64,
+}
+
+impl Seconds {
+    /// Of one source, or of all.
+    fn of(run: &StoredRun, source: Option<SourceId>) -> Result<Self> {
+        let mut found = BTreeSet::new();
+        let mut transactions = 0;
+        for event in run.sourced_events() {
+            let event = event?;
+            let Event::Second(second) = &event.event else { continue };
+            if source.is_some_and(|source| source != event.source_id) {
+                continue;
+            }
+            found.insert((second.point, second.second));
+            let kinds = run.info.kinds.iter().zip(&second.kinds).filter(|(series, _)| series.is_transaction());
+            transactions += kinds.map(|(_, kind)| kind.good()).sum::<u64>();
+        }
+        Ok(Self { seconds: found.len(), transactions })
+    }
+}
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} with {}", count(self.seconds, "second"), count(self.transactions, "transaction"))
+    }
+}
+
+/// Removes what the server has of a run; it may be gone already.
+fn remove(files: &FleetFiles, run: &Name) -> Result<()> {
+    if files.stored_runs()?.iter().any(|(stored, _)| stored == run) {
+        files.remove_run(run)?;
+        out::line(&format!("removed what the server of NATS had of agents' run {run}"))?;
+    }
+    Ok(())
+}
+
+/// Removes what the server has of runs that have ended and are in this store.
+fn clear(store: &Store, files: &FleetFiles, lab: &Name) -> Result<Code> {
+    let stored = files.stored_runs()?;
+    if stored.is_empty() {
+        out::line("nothing is left on the server of NATS")?;
+    }
+    for (run, bytes) in stored {
+        match left_of(store, lab, &run)? {
+            Some((_, Liveness::Ended)) => remove(files, &run)?,
+            found => out::line(&describe(&run, bytes, found))?,
+        }
+    }
+    Ok(Code::Success)
+}
+
+/// The run of this store that agents' run is, and whether somebody needs what the server has of it.
+fn left_of(store: &Store, lab: &Name, run: &Name) -> Result<Option<(RunId, Liveness)>> {
+    let wanted = (lab.clone(), run.clone());
+    let notes = store.notes_that_begin(FLEET_NOTE)?;
+    let found = notes.into_iter().find(|(_, note)| run_in_note(note).as_ref() == Some(&wanted));
+    found.map(|(id, _)| Ok((id, store.load(id)?.liveness))).transpose()
+}
+
+/// What the server has of a run, on a line.
+fn describe(run: &Name, bytes: u64, found: Option<(RunId, Liveness)>) -> String {
+    let what = match found {
+        Some((id, Liveness::Running)) => format!("run {id} is running"),
+        Some((id, Liveness::Killed)) => format!("the controller of run {id} died: kelvin fleet resume {id}"),
+        Some((id, Liveness::Ended)) => format!("run {id} has ended: kelvin fleet collect"),
+        None => "a run that this store does not have".into(),
+    };
+    format!("agents' run {run}  {} KiB on the server  {what}", bytes.div_ceil(1024))
+}
+
+/// What the server has of runs, for `kelvin fleet status`.
+pub(super) fn show_stored(bus: Bus, lab: &Name, store: PathBuf) -> Result<()> {
+    let stored = FleetFiles::new(bus, lab).stored_runs()?;
+    let store = store.exists().then(|| Store::open_read_only(store)).transpose()?;
+    for (run, bytes) in stored {
+        let found = store.as_ref().map(|store| left_of(store, lab, &run)).transpose()?.flatten();
+        out::line(&describe(&run, bytes, found))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! `kelvin fleet up --ssh`: agents that the user's own ssh places on other hosts.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use kelvin_fleet::agent::{AllowedIo, AllowedTargets};
+use kelvin_fleet::server::{FleetServer, ServerState};
+use kelvin_fleet::ssh::{AgentFiles, PlacedAgent, Ssh};
+use kelvin_fleet::{Bus, find_agents};
+
+use crate::args::FleetUpArgs;
+use crate::exit::Code;
+use crate::out;
+
+/// How long agents may take to answer once they are started, and between two calls.
+const ANSWER: Duration = Duration::from_secs(20);
+const CALL: Duration = Duration::from_millis(500);
+
+/// The variable with the user's own ssh and its options.
+const SSH: &str = "KELVIN_SSH";
+
+fn ssh() -> Ssh {
+    Ssh::new(std::env::var(SSH).ok().as_deref())
+}
+
+/// The agents of `--ssh`; none without it.
+pub(super) fn planned(args: &FleetUpArgs) -> Result<Vec<PlacedAgent>> {
+    if args.ssh.is_empty() {
+        return Ok(Vec::new());
+    }
+    if !args.agents.is_empty() && args.agents.len() != args.ssh.len() {
+        bail!("--agents names {} agents for the {} hosts of --ssh", args.agents.len(), args.ssh.len());
+    }
+    if args.allow_targets.is_empty() && args.allow_paths.is_empty() {
+        bail!("what may the agents put load on? Give --allow-target TARGET or --allow-path PATH");
+    }
+    // What an agent would refuse on its host is refused before anything is copied.
+    AllowedTargets::parse(&args.allow_targets, AllowedIo::default())?;
+    if args.allow_paths.iter().any(|path| !path.starts_with('/') || path.contains(char::is_control)) {
+        bail!("--allow-path: write the whole path, from /");
+    }
+    let mut agents = args.agents.iter();
+    let placed = args.ssh.iter().map(|host| {
+        let named = agents.next().cloned().or_else(|| host.agent_name());
+        let agent = named.with_context(|| format!("{}: name its agent with --agents", host.as_str()))?;
+        Ok(PlacedAgent { lab: args.of.name.clone(), agent, host: host.clone() })
+    });
+    placed.collect()
+}
+
+/// Places and starts the agents, and waits until all of them answer.
+pub(super) fn place(
+    placed: &[PlacedAgent],
+    args: &FleetUpArgs,
+    (server, state): (&FleetServer, &ServerState),
+    quiet: bool,
+) -> Result<Code> {
+    let kelvin = std::env::current_exe().context("where this command is")?;
+    let authority = server.authority();
+    let allow: Vec<String> = args
+        .allow_targets
+        .iter()
+        .flat_map(|target| ["--allow-target".to_owned(), target.clone()])
+        .chain(args.allow_paths.iter().flat_map(|path| ["--allow-path".to_owned(), path.clone()]))
+        .collect();
+    let mut all = server.placed();
+    for one in placed {
+        if !quiet {
+            out::note(&format!("kelvin: agent {} on {}: copying", one.agent, one.host.as_str()));
+        }
+        // Before the first byte: whatever comes of it, fleet down removes it.
+        if !all.contains(one) {
+            all.push(one.clone());
+            server.remember(&all)?;
+        }
+        let key = server.key(one.agent.as_str());
+        let files = AgentFiles {
+            kelvin: &kelvin,
+            key: &key,
+            authority: state.url.starts_with("tls://").then_some(authority.as_path()),
+            url: &state.url,
+            allow: &allow,
+        };
+        if !ssh().place(one, &files)? && !quiet {
+            out::note(&format!("kelvin: agent {} ran already, and was left as it is", one.agent));
+        }
+    }
+    let bus = Bus::connect(&server.connection("controller")?, "kelvin fleet up", None)?;
+    let since = Instant::now();
+    loop {
+        let found = find_agents(&bus, &state.lab, CALL)?;
+        let is_silent = |one: &&PlacedAgent| found.iter().all(|beat| beat.agent != one.agent);
+        let silent: Vec<&PlacedAgent> = placed.iter().filter(is_silent).collect();
+        if silent.is_empty() {
+            break;
+        }
+        if since.elapsed() > ANSWER {
+            let why = silent.iter().map(|one| {
+                let log = ssh().log(one).unwrap_or_else(|error| error.to_string());
+                format!("agent {} on {} does not answer; the end of its log: {log}", one.agent, one.host.as_str())
+            });
+            bail!("{}", why.collect::<Vec<_>>().join("; "));
+        }
+    }
+    for one in placed {
+        out::line(&format!("  {}  on {}", one.agent, one.host.as_str()))?;
+    }
+    Ok(Code::Success)
+}
+
+/// Shows the agents that were placed, and whether they run.
+pub(super) fn show(server: &FleetServer) -> Result<()> {
+    for one in server.placed() {
+        let state = match ssh().state(&one) {
+            Ok(Some(pid)) => format!("process {pid}"),
+            Ok(None) => "does not run".into(),
+            Err(error) => error.to_string(),
+        };
+        out::line(&out::clean(&format!("  {}  placed on {} by ssh, {state}", one.agent, one.host.as_str())))?;
+    }
+    Ok(())
+}
+
+/// Ends the agents that were placed, and removes what was copied; those that cannot be reached are remembered.
+pub(super) fn remove_all(server: &FleetServer, quiet: bool) -> Result<()> {
+    let placed = server.placed();
+    let (mut left, mut why) = (Vec::new(), Vec::new());
+    for one in &placed {
+        match ssh().remove(one) {
+            Ok(()) if quiet => {}
+            Ok(()) => out::note(&format!("kelvin: agent {} is gone from {}", one.agent, one.host.as_str())),
+            Err(error) => {
+                left.push(one.clone());
+                why.push(error.to_string());
+            }
+        }
+    }
+    if !placed.is_empty() {
+        server.remember(&left)?;
+    }
+    if why.is_empty() { Ok(()) } else { bail!("{}", why.join("; ")) }
+}

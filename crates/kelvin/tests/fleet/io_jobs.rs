@@ -1,0 +1,100 @@
+//! I/O jobs on every host of a fleet.
+
+use serde_json::Value;
+
+use super::support::{text, wait_until};
+use super::*;
+
+const JOBS: &str = "[global]\nbs=4k\nsize=4m\nruntime=3\ntime_based\nioengine=psync\n\
+    [reader]\nrw=randread\nfilename=data\nnumjobs=2\n[writer]\nrw=randwrite\nfilename=other\nrate_iops=200\n";
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+}
+
+/// Two agents that may use what is below the directory of temporary files.
+fn fleet(more: &[&str]) -> TestFleet {
+    let below = std::fs::canonicalize(std::env::temp_dir()).unwrap();
+    let allowed = [&["--allow-path", below.to_str().unwrap()], more].concat();
+    TestFleet::allowing(2, &allowed, "15s", &[])
+}
+
+#[test]
+fn every_host_runs_every_job_and_the_result_is_their_sum() {
+    let fleet = fleet(&[]);
+    fleet.place.write("jobs.fio", JOBS);
+    let run = ["run", "io", "--job", "jobs.fio", "--fleet", "lab", "--accept-noise", "--start-skew", "10s"];
+    let output = fleet.place.run(&run);
+    assert_counts(&fleet.place, &output);
+    let run = fleet.place.report("last");
+    let point = &run["points"][0];
+    assert_counts_agree(&run);
+    let hosts = point["generator"]["hosts"].as_array().unwrap();
+    assert_eq!(hosts.iter().map(|host| host["host"].as_str().unwrap()).collect::<Vec<_>>(), ["g0", "g1"]);
+    // Each worker of each job on each host.
+    assert_eq!(hosts.iter().map(|host| number(&host["users"])).collect::<Vec<_>>(), [3, 3]);
+    for host in hosts {
+        let own = fleet.own(host["host"].as_str().unwrap());
+        assert_eq!(own["points"][0]["headline_count"], host["headline_count"], "as in its own file");
+        assert_eq!(own["workload"], "io");
+    }
+    let jobs: Vec<&str> =
+        run["jobs"].as_array().unwrap().iter().map(|job| job["job"].as_str().unwrap()).collect();
+    assert_eq!(jobs, ["g0: reader", "g0: writer", "g1: reader", "g1: writer"]);
+    // The rates of all hosts are asked for together.
+    let writes: u64 = run["jobs"].as_array().unwrap().iter()
+        .filter(|job| job["job"].as_str().unwrap().ends_with("writer"))
+        .map(|job| number(&job["targets"][0]["ios"]))
+        .sum();
+    assert!((1_000..=1_400).contains(&writes), "2 hosts at 200/s for 3 s: {writes}");
+    for name in &fleet.names {
+        for file in ["data", "other"] {
+            assert!(fleet.place.path(name).join(file).is_file(), "{name} has its own {file}");
+        }
+    }
+    // The same as fio's command line, ended early.
+    let args = ["io", "--name=a", "--rw=randread", "--bs=4k", "--size=4m", "--runtime=600", "--time_based",
+        "--filename=data", "--fleet", "lab", "--hosts", "g1", "--start-skew", "10s"];
+    let begun = fleet.place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("g1 runs", Duration::from_secs(30), || fleet.log("g1").matches("starts at").count() == 2);
+    std::thread::sleep(Duration::from_secs(4));
+    let pid = begun.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = begun.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(128), "{}\n{}", text(&output.stdout), text(&output.stderr));
+    let partial = fleet.place.report("last");
+    assert_eq!(partial["state"], "partial", "{}", partial["reasons"]);
+    let hosts = &partial["points"][0]["generator"]["hosts"];
+    assert!(hosts[0]["lost"].is_null() && number(&hosts[0]["headline_count"]) > 0, "{hosts}");
+    fleet.wait_until_idle(2);
+}
+
+#[test]
+fn jobs_from_a_controller_do_what_the_agents_lists_allow() {
+    let fleet = fleet(&["--allow-command", "true"]);
+    let made = fleet.place.path("made-by-a-command");
+    let refused = |job: &str, more: &[&str], words: &[&str]| {
+        fleet.place.write("job.fio", job);
+        let run = ["run", "io", "--job", "job.fio", "--fleet", "lab", "--hosts", "g0"];
+        let output = fleet.place.run(&[&run[..], more].concat());
+        let why = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(2 | 4)), "{:?}: {why}", output.status.code());
+        assert!(words.iter().all(|word| why.contains(word)), "{job}\n{why}");
+    };
+    let job = |more: &str| format!("[a]\nrw=randread\nsize=64k\nfilename=data\n{more}");
+    refused("[a]\nrw=randread\nsize=64k\nfilename=/etc/none\n", &[], &["g0", "--allow-path /etc/none"]);
+    refused("[a]\nrw=randread\nsize=64k\nfilename=../../etc/none\n", &[], &["g0"]);
+    refused(&job(&format!("exec_prerun=touch {}\n", made.display())), &[], &["g0", "--allow-command"]);
+    refused(&job(&format!("exec_postrun=true; touch {}\n", made.display())), &[], &["--allow-command"]);
+    refused(&job("write_bw_log=log\n"), &[], &["g0", "no log files"]);
+    refused(&format!("{}[b]\nstonewall\nrw=randread\nfilename=data\n", job("")), &[], &["stonewall"]);
+    refused(&job(""), &["--i-know-it-destroys", "/dev/null"], &["each agent"]);
+    refused(&job(""), &["--repeat", "3"], &["--repeat"]);
+    assert!(!made.exists(), "a command that is not in the list has run");
+    // One that is in the list runs, and the agents are as ready as before.
+    fleet.place.write("job.fio", job("exec_prerun=true\n"));
+    let run = ["run", "io", "--job", "job.fio", "--fleet", "lab", "--hosts", "g0", "--accept-noise"];
+    let output = fleet.place.run(&run);
+    assert_counts(&fleet.place, &output);
+    fleet.wait_until_idle(2);
+}

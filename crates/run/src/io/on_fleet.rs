@@ -1,0 +1,404 @@
+//! A run of I/O jobs on the hosts of a fleet: every host runs every job on its own files and devices, all begin together, and
+//! what they did is added up.
+
+use std::time::Duration;
+
+use kelvin_measure::event::{ArrivalSchedule, Event, HostLoad, Phase, Series, Status, Window};
+use kelvin_measure::invariant::{Invariant, counts_agree};
+use kelvin_measure::storage::JobLine;
+use kelvin_measure::{Clock, Nanos, Sink, SourceId, Stop, Totals, text};
+use kelvin_storage::job::Jobs;
+use kelvin_workload::UserRange;
+use serde_json::{Value, json};
+
+use super::plan::{self, SeriesLayout};
+use super::describe;
+use crate::driver::{GeneratorReport, LoadTimes, RemoteBooks, RemoteLoad, sum_columns};
+use crate::fleet::{self, Fleet, FleetPoint, GeneratorAssignment};
+use crate::run::RunError;
+use crate::spec::{Spec, Work};
+
+/// How often what the hosts have sent is handed out.
+const TICK: Duration = Duration::from_millis(50);
+
+/// An early end lies so far ahead, so that all hosts have heard of it by then.
+const NOTICE_OF_END: Nanos = 500_000_000;
+
+/// How long hosts may take to say what they did once they were told to stop immediately.
+const PATIENCE: Nanos = 20_000_000_000;
+
+/// Workers of all hosts.
+const MOST_WORKERS: u32 = 100_000;
+
+/// I/O jobs that the hosts of a fleet run.
+pub struct FleetIoRun<'a> {
+    spec: &'a Spec,
+    jobs: Jobs,
+    fleet: &'a dyn Fleet,
+    layout: SeriesLayout,
+    /// Of one host.
+    workers: u32,
+}
+
+/// What hosts have said, all of them.
+struct HostResults<'a> {
+    reports: &'a [GeneratorReport],
+    books: &'a RemoteBooks,
+    totals: &'a Totals,
+}
+
+impl<'a> FleetIoRun<'a> {
+    /// The jobs of a specification, for the hosts of a fleet.
+    ///
+    /// # Errors
+    /// When they have phases, whose beginnings would not be simultaneous, or too many workers.
+    pub fn new(spec: &'a Spec, fleet: &'a dyn Fleet) -> Result<Self, RunError> {
+        let Work::Io(options) = &spec.work else {
+            return Err(RunError::Start("only I/O jobs run on every host".into()));
+        };
+        let jobs = options.jobs(spec.load.seed)?;
+        if options.phases() > 1 {
+            let why = "jobs with stonewall do not run on a fleet: only the first phase would begin on all hosts \
+                       together; run the phases one after the other with --section";
+            return Err(RunError::Start(why.into()));
+        }
+        let of_host: u64 = jobs.jobs.iter().map(|job| u64::from(job.clones.max(1))).sum();
+        let all = of_host.saturating_mul(fleet.hosts().len() as u64);
+        if all == 0 || all > u64::from(MOST_WORKERS) {
+            return Err(RunError::Start(format!("{all} workers; at most {MOST_WORKERS} are supported")));
+        }
+        let layout = SeriesLayout::of_jobs(&jobs);
+        Ok(Self { spec, jobs, fleet, layout, workers: of_host as u32 })
+    }
+
+    /// The series of its seconds.
+    pub fn series(&self) -> Vec<Series> {
+        self.layout.series.clone()
+    }
+
+    /// Names of its counters: bytes by series.
+    pub fn counters(&self) -> Vec<String> {
+        self.layout.counters()
+    }
+
+    /// What it reads and writes, in brief.
+    pub fn target(&self) -> String {
+        let hosts = self.fleet.hosts();
+        let files = self.jobs.jobs.iter().flat_map(|job| {
+            let given = job.targets.filenames.iter().chain(&job.targets.directories);
+            given.map(|path| path.display().to_string())
+        });
+        let mut files: Vec<String> = files.collect();
+        files.sort();
+        files.dedup();
+        let count = hosts.len();
+        format!("{} on each of {count} host{}", text::few(files, 3), if count == 1 { "" } else { "s" })
+    }
+
+    /// Sentences that belong to the result.
+    pub fn notes(&self) -> Vec<String> {
+        let how = self.jobs.jobs.iter().map(|job| {
+            let files = job.targets.filenames.len().max(job.targets.files as usize);
+            kelvin_measure::storage::describe_job(&job.name, &describe::describe_job(job, files))
+        });
+        let every = format!("every job ran on every host: {}", self.fleet.hosts().join(", "));
+        how.chain(self.jobs.notes.iter().cloned()).chain([every]).collect()
+    }
+
+    /// Has all hosts run the jobs. The last event is [`Event::Finished`], unless the sink failed.
+    ///
+    /// # Errors
+    /// When the jobs could not begin, or an event could not be kept.
+    pub fn execute(
+        &self,
+        clock: &Clock,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<(Status, Totals), RunError> {
+        let done = fleet::declare(self.fleet, sink).and_then(|()| self.load(clock, stop, sink));
+        let (status, error) = match &done {
+            Err(RunError::Sink(_)) => return done.map(|(_, _, totals)| (Status::Failed, totals)),
+            Err(RunError::Interrupted) => (Status::Interrupted, Some("interrupted".to_owned())),
+            Err(error) => (Status::Failed, Some(error.to_string())),
+            Ok((status, error, _)) => (*status, error.clone()),
+        };
+        sink.event(&Event::Finished { status, error })?;
+        done.map(|(status, _, totals)| (status, totals))
+    }
+
+    fn load(
+        &self,
+        clock: &Clock,
+        stop: &Stop,
+        sink: &mut dyn Sink,
+    ) -> Result<(Status, Option<String>, Totals), RunError> {
+        let hosts = self.fleet.hosts();
+        let count = hosts.len() as u32;
+        let users = self.workers * count;
+        let phase = |phase, at, planned| Event::Phase { point: 0, phase, at, users, planned };
+        sink.event(&phase(Phase::Connect, clock.now(), None))?;
+        let share = |host| UserRange::share(users, host, count);
+        let assignments: Vec<GeneratorAssignment> = (0..count)
+            .filter_map(share)
+            .map(|range| GeneratorAssignment {
+                point: 0,
+                range,
+                most_users: users,
+                rate: None,
+                load: self.spec.load.clone(),
+                accept_noise: self.spec.accept_noise,
+                series: self.series(),
+            })
+            .collect();
+        let asked = FleetPoint { assignments: &assignments, clock, stop };
+        let mut remote =
+            RemoteLoad::arm_assigned(self.fleet, &asked, self.layout.kinds, "workers ready", sink)?;
+        let begin = clock.now() + remote.notice().as_nanos() as Nanos;
+        remote.start(LoadTimes { begin, open: begin, close: Nanos::MAX, end: Nanos::MAX })?;
+        let ramp = self.jobs.jobs.iter().map(|job| job.course.ramp).max().unwrap_or(0);
+        if ramp > 0 {
+            sink.event(&phase(Phase::RampUp, begin, Some(ramp)))?;
+        }
+        let planned = plan::planned_measure(&self.jobs, 0).map(|planned| planned.as_nanos() as Nanos);
+        sink.event(&phase(Phase::Measure, begin + ramp, planned))?;
+        if let Err(error) = follow(&mut remote, begin, (clock, stop), sink) {
+            remote.abort();
+            return Err(error);
+        }
+        sink.event(&phase(Phase::Stop, clock.now(), None))?;
+        let (reports, books) = remote.finish(clock.now(), sink)?;
+        let mut totals = Totals::new(self.layout.series.iter().map(|series| series.role).collect());
+        for report in &reports {
+            totals.merge(report.totals());
+        }
+        let interrupted = stop.requested();
+        let results = HostResults { reports: &reports, books: &books, totals: &totals };
+        self.close(&results, users, sink)?;
+        let broken = hosts.iter().zip(&reports).find_map(|(host, report)| {
+            let why = report.broken()?;
+            Some(format!("{host}: {}", text::printable(why)))
+        });
+        let status = match &broken {
+            _ if interrupted => Status::Interrupted,
+            Some(_) => Status::Failed,
+            None => Status::Complete,
+        };
+        Ok((status, broken, totals))
+    }
+
+    /// What is known at the end: the window, each host's part, what must hold, the jobs' lines.
+    fn close(&self, results: &HostResults<'_>, users: u32, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let HostResults { reports, books, .. } = results;
+        let values = sum_columns(reports.iter().map(|report| report.counters().to_vec()));
+        sink.event(&Event::Counters { point: 0, values })?;
+        let windows: Vec<Option<&Window>> = books.of_jobs().map(|(_, events)| window_of(events)).collect();
+        let window = results.window(&windows, users);
+        sink.event(&Event::Window(window.clone()))?;
+        let mut loads = books.loads((0, window.elapsed), reports, ios);
+        for ((_, load), own) in loads.iter_mut().zip(&windows) {
+            load.client_cpu = own.map(|own| own.client_cpu);
+        }
+        for (source, load) in &loads {
+            sink.event_from(*source, &Event::HostLoad(load.clone()))?;
+        }
+        for invariant in results.invariants(&loads, &windows) {
+            sink.event(&Event::Invariant { point: 0, invariant })?;
+        }
+        let (lines, jobs, disks) = results.of_jobs();
+        for ((source, _), (host, _)) in loads.iter().zip(books.of_jobs()) {
+            for text in disks.iter().filter(|disk| disk["hostname"] == host).map(describe_disk) {
+                sink.event_from(*source, &Event::Note { point: 0, second: 0, text })?;
+            }
+        }
+        let body = serde_json::to_value(lines).map_err(|error| RunError::Sink(error.into()))?;
+        sink.event(&Event::Storage { what: "jobs".into(), body })?;
+        // fio's client has the results of its servers in this form.
+        let body = json!({ "client_stats": jobs, "disk_util": disks });
+        sink.event(&Event::Storage { what: "result".into(), body })?;
+        sink.event(&Event::Audit { point: 0, lines: Vec::new() })?;
+        Ok(())
+    }
+}
+
+/// Hands out what the hosts send until all have ended, and has them end early when somebody asks for it.
+fn follow(
+    remote: &mut RemoteLoad<'_>,
+    begin: Nanos,
+    (clock, stop): (&Clock, &Stop),
+    sink: &mut dyn Sink,
+) -> Result<(), RunError> {
+    let (mut ordered, mut aborted) = (false, None);
+    while !remote.all_ended() {
+        std::thread::sleep(TICK);
+        let now = clock.now();
+        if stop.is_immediate() && aborted.is_none() {
+            aborted = Some(now);
+            remote.abort();
+        } else if stop.requested() && !ordered {
+            ordered = true;
+            let close = now.max(begin) + NOTICE_OF_END;
+            remote.end_at(LoadTimes { begin, open: begin, close, end: close });
+        }
+        remote.emit(now, sink)?;
+        if aborted.is_some_and(|since| now > since + PATIENCE) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// I/Os in the window of a host.
+fn ios(report: &GeneratorReport) -> u64 {
+    let totals = report.totals();
+    totals.transactions(&totals.measured).map(|kind| kind.committed).sum()
+}
+
+fn window_of(events: &[Event]) -> Option<&Window> {
+    events.iter().find_map(|event| if let Event::Window(window) = event { Some(window) } else { None })
+}
+
+impl HostResults<'_> {
+    /// From the common start to the end of the last host.
+    fn window(&self, windows: &[Option<&Window>], users: u32) -> Window {
+        let known = || windows.iter().copied().flatten();
+        let sum = |of: fn(&Window) -> u64| known().map(of).fold(0, u64::saturating_add);
+        Window {
+            point: 0,
+            users,
+            elapsed: known().map(|window| window.elapsed).max().unwrap_or(0),
+            idle: 0,
+            client_headline: self.totals.transactions(&self.totals.measured).map(|kind| kind.committed).sum(),
+            server_headline: None,
+            server_transactions: None,
+            client_cpu: sum(|window| window.client_cpu),
+            client_run_delay: known().map(|window| window.client_run_delay).sum(),
+            schedule: schedule(windows),
+        }
+    }
+
+    /// What must hold of the hosts together, and what each of them has checked.
+    fn invariants(
+        &self,
+        loads: &[(SourceId, HostLoad)],
+        windows: &[Option<&Window>],
+    ) -> Vec<Invariant> {
+        let stayed = self.books.stayed();
+        let mut found = vec![stayed];
+        if !found[0].holds {
+            return found;
+        }
+        found.extend(self.books.agree(loads));
+        let counted = windows.iter().copied().flatten().map(|window| window.client_headline);
+        found.push(counts_agree(
+            "the sum of the hosts is the result: I/Os",
+            ("counted by the hosts", counted.fold(0, u64::saturating_add)),
+            ("in the seconds of all hosts", self.reports.iter().map(ios).sum()),
+            0,
+        ));
+        let each = self.books.of_jobs().flat_map(|(host, events)| {
+            let own = events.iter().filter_map(|event| match event {
+                Event::Invariant { invariant, .. } => Some(invariant),
+                _ => None,
+            });
+            own.map(move |own| of_host(host, own))
+        });
+        let mut worst: Vec<Invariant> = Vec::new();
+        for own in each {
+            match worst.iter_mut().find(|one| one.name == own.name) {
+                Some(one) if rank(&own) < rank(one) => *one = own,
+                Some(_) => {}
+                None => worst.push(own),
+            }
+        }
+        found.extend(worst);
+        found
+    }
+
+    /// The lines of all hosts' jobs; their results and their disks as fio has them, with the host's name.
+    fn of_jobs(&self) -> (Vec<JobLine>, Vec<Value>, Vec<Value>) {
+        let (mut lines, mut jobs, mut disks) = (Vec::new(), Vec::new(), Vec::new());
+        for (host, events) in self.books.of_jobs() {
+            let named = |found: &mut Vec<Value>, list: &Value| {
+                for one in list.as_array().into_iter().flatten() {
+                    let mut one = one.clone();
+                    if let Some(fields) = one.as_object_mut() {
+                        fields.insert("hostname".into(), host.into());
+                        found.push(one);
+                    }
+                }
+            };
+            for event in events {
+                match event {
+                    Event::Storage { what, body } if what == "jobs" => {
+                        let own: Vec<JobLine> = serde_json::from_value(body.clone()).unwrap_or_default();
+                        lines.extend(own.into_iter().map(|line| line_of_host(host, line)));
+                    }
+                    Event::Storage { what, body } if what == "result" => {
+                        named(&mut jobs, &body["jobs"]);
+                        named(&mut disks, &body["disk_util"]);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        (lines, jobs, disks)
+    }
+}
+
+/// What does not hold comes before what was not judged.
+fn rank(invariant: &Invariant) -> (bool, bool) {
+    (invariant.holds, invariant.not_judged.is_none())
+}
+
+/// A check of a host, with its name.
+fn of_host(host: &str, own: &Invariant) -> Invariant {
+    let named = |words: &String| format!("{host}: {}", text::printable(words));
+    Invariant {
+        name: text::printable(&own.name),
+        holds: own.holds,
+        evidence: named(&own.evidence),
+        not_judged: own.not_judged.as_ref().map(named),
+    }
+}
+
+/// A job's line of a host, with its name.
+fn line_of_host(host: &str, mut line: JobLine) -> JobLine {
+    line.job = format!("{host}: {}", text::printable(&line.job));
+    line.how = text::printable(&line.how);
+    line.point = 0;
+    for target in &mut line.targets {
+        target.path = text::printable(&target.path);
+        target.device = target.device.as_deref().map(text::printable);
+        target.direction = text::printable(&target.direction);
+    }
+    line
+}
+
+/// What a disk of a host did, in fio's fields.
+fn describe_disk(disk: &Value) -> String {
+    let count = |field: &str| disk[field].as_u64().unwrap_or(0);
+    let name = text::printable(disk["name"].as_str().unwrap_or("?"));
+    format!(
+        "disk {name}: {} reads and {} writes in all, busy {:.1} % of the time",
+        count("read_ios"),
+        count("write_ios"),
+        disk["util"].as_f64().unwrap_or(0.0)
+    )
+}
+
+/// What became of the rates that all hosts were asked for; none where one host has none.
+fn schedule(windows: &[Option<&Window>]) -> Option<ArrivalSchedule> {
+    let each = windows.iter().copied().flatten().map(|window| window.schedule);
+    each.reduce(|sum, one| {
+        let (sum, one) = (sum?, one?);
+        Some(ArrivalSchedule {
+            rate: sum.rate + one.rate,
+            due: sum.due.saturating_add(one.due),
+            refused: sum.refused.saturating_add(one.refused),
+            waiting: sum.waiting.saturating_add(one.waiting),
+            waiting_at_close: sum.waiting_at_close.zip(one.waiting_at_close).map(|(a, b)| a.saturating_add(b)),
+            cut_off: sum.cut_off.saturating_add(one.cut_off),
+            longest: sum.longest.max(one.longest),
+        })
+    })?
+}

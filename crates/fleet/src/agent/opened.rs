@@ -98,7 +98,9 @@ impl OpenedLoad {
                 info.environment = serde_json::to_value(&environment).map_err(message)?;
             }
         }
-        info.notes.push(format!("the share of agent {agent} in the fleet's run {run}; the controller has the whole"));
+        info.notes.push(format!(
+            "the share of agent {agent} in the fleet's run {run}; the controller has the whole"
+        ));
         Ok(info)
     }
 }

@@ -183,7 +183,9 @@ impl Ssh {
     fn copy(&self, placed: &PlacedAgent, from: &Path, name: &str) -> Result<()> {
         let file = File::open(from).map_err(FleetError::file(from))?;
         let directory = placed.directory();
-        let remote = format!("sh -c 'umask 077 && mkdir -p \"$HOME/{directory}\" && cat > \"$HOME/{directory}/{name}\"'");
+        let remote = format!(
+            "sh -c 'umask 077 && mkdir -p \"$HOME/{directory}\" && cat > \"$HOME/{directory}/{name}\"'"
+        );
         let output = self.command(&placed.host, &remote).stdin(Stdio::from(file)).output();
         Self::finished(&placed.host, output).map(drop)
     }
@@ -251,7 +253,9 @@ impl PlacedAgent {
     /// The script that becomes the agent.
     fn launcher(&self, files: &AgentFiles<'_>) -> String {
         let mut words = vec!["agent".to_owned(), "--name".into(), self.agent.to_string()];
-        words.extend(["--lab", self.lab.as_str(), "--nats", files.url, "--nats-key", "agent.nk"].map(str::to_owned));
+        words.extend(
+            ["--lab", self.lab.as_str(), "--nats", files.url, "--nats-key", "agent.nk"].map(str::to_owned),
+        );
         if files.authority.is_some() {
             words.extend(["--nats-ca", "ca.pem"].map(str::to_owned));
         }
@@ -284,7 +288,9 @@ mod tests {
         for good in ["db1", "bench@db1.example.org", "10.0.0.1", "fe80::1", "me@h-1_x"] {
             assert_eq!(good.parse::<SshHost>().unwrap().as_str(), good);
         }
-        for bad in ["", "-oProxyCommand=id", "me@-oProxyCommand=id", "a b", "a;id", "$(id)", "@h", "me@", "a\nb"] {
+        for bad in
+            ["", "-oProxyCommand=id", "me@-oProxyCommand=id", "a b", "a;id", "$(id)", "@h", "me@", "a\nb"]
+        {
             assert!(bad.parse::<SshHost>().unwrap_err().contains("not the name of a host"), "{bad}");
             assert!(serde_json::from_value::<SshHost>(bad.into()).is_err(), "{bad}");
         }
@@ -295,7 +301,8 @@ mod tests {
     #[test]
     fn arguments_are_words_of_a_shell() {
         let word = "it's $HOME `id` \"x\"";
-        let echoed = Command::new("sh").arg("-c").arg(format!("printf %s {}", quoted(word))).output().unwrap();
+        let echoed =
+            Command::new("sh").arg("-c").arg(format!("printf %s {}", quoted(word))).output().unwrap();
         assert_eq!(String::from_utf8(echoed.stdout).unwrap(), word);
         assert_eq!(Ssh::new(Some("ssh -F /x")).words, ["ssh", "-F", "/x"]);
         assert_eq!(Ssh::new(None).words, ["ssh"]);

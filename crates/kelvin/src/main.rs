@@ -48,7 +48,11 @@ fn show(error: &clap::Error) {
     let steers = std::env::args_os().any(|word| word.to_string_lossy().chars().any(char::is_control));
     let colour = !steers && std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let styled = error.render();
-    let text = if colour { styled.ansi().to_string() } else { kelvin_measure::text::printable_lines(&styled.to_string()) };
+    let text = if colour {
+        styled.ansi().to_string()
+    } else {
+        kelvin_measure::text::printable_lines(&styled.to_string())
+    };
     let text = kelvin_measure::redact(&text);
     if error.use_stderr() {
         eprint!("{text}");

@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use kelvin_database::managed::Manager;
 use kelvin_database::Engine;
+use kelvin_database::managed::Manager;
 use kelvin_host::SystemTree;
 use kelvin_measure::text::{binary, parse_bytes};
 use serde::Deserialize;

@@ -44,8 +44,7 @@ impl AllowedIo {
         };
         let refused = |error: &dyn std::error::Error| FleetError::Refused(causes(error));
         for job in &options.jobs(spec.load.seed).map_err(|error| refused(&error))?.jobs {
-            self.check_options(job)
-                .map_err(|why| FleetError::Refused(format!("job {}: {why}", job.name)))?;
+            self.check_options(job).map_err(|why| FleetError::Refused(format!("job {}: {why}", job.name)))?;
         }
         let run = io_run(spec, &self.destroys, Some(aux.to_owned())).map_err(|error| refused(&error))?;
         let run = run.merged();

@@ -90,7 +90,9 @@ impl OpenedLoad {
             }
         };
         info.label = Some(run.to_string());
-        info.notes.push(format!("the share of agent {agent} in the fleet's run {run}; the controller has the whole"));
+        info.notes.push(format!(
+            "the share of agent {agent} in the fleet's run {run}; the controller has the whole"
+        ));
         Ok(info)
     }
 }

@@ -318,7 +318,10 @@ fn the_kubernetes_manifest_has_the_shapes_of_the_api() {
         other => panic!("{other:?}"),
     });
     let address = data[0].trim_start_matches("tls://").split(':').next().unwrap();
-    assert!(text.contains(&format!("--listen {address} ")), "the server listens where the agents look for it");
+    assert!(
+        text.contains(&format!("--listen {address} ")),
+        "the server listens where the agents look for it"
+    );
     agent_of(
         &lab_in_comments(&text),
         args,
@@ -373,8 +376,7 @@ fn the_units_and_the_batch_file_start_agents_that_understand_their_flags() {
         ("$KELVIN_TARGET", "postgres://bench@db/tpcc"),
     ];
     let unit = contrib("systemd/kelvin-agent@.service");
-    let of_unit =
-        unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/env kelvin ")).unwrap();
+    let of_unit = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/env kelvin ")).unwrap();
     agent_of(&lab_in_comments(&unit), of_unit.split_whitespace().map(str::to_owned), &values);
     let batch = contrib("fleet/slurm.sh").replace("\\\n", " ");
     let of_batch = batch.lines().find_map(|line| line.trim().strip_prefix("exec kelvin ")).unwrap();

@@ -97,7 +97,11 @@ pub(super) fn place(
         if since.elapsed() > ANSWER {
             let why = silent.iter().map(|one| {
                 let log = ssh().log(one).unwrap_or_else(|error| error.to_string());
-                format!("agent {} on {} does not answer; the end of its log: {log}", one.agent, one.host.as_str())
+                format!(
+                    "agent {} on {} does not answer; the end of its log: {log}",
+                    one.agent,
+                    one.host.as_str()
+                )
             });
             bail!("{}", why.collect::<Vec<_>>().join("; "));
         }
@@ -116,7 +120,7 @@ pub(super) fn show(server: &FleetServer) -> Result<()> {
             Ok(None) => "does not run".into(),
             Err(error) => error.to_string(),
         };
-        out::line(&out::clean(&format!("  {}  placed on {} by ssh, {state}", one.agent, one.host.as_str())))?;
+        out::line(&kelvin_measure::text::printable_lines(&format!("  {}  placed on {} by ssh, {state}", one.agent, one.host.as_str())))?;
     }
     Ok(())
 }

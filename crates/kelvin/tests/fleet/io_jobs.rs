@@ -42,7 +42,10 @@ fn every_host_runs_every_job_and_the_result_is_their_sum() {
         run["jobs"].as_array().unwrap().iter().map(|job| job["job"].as_str().unwrap()).collect();
     assert_eq!(jobs, ["g0: reader", "g0: writer", "g1: reader", "g1: writer"]);
     // The rates of all hosts are asked for together.
-    let writes: u64 = run["jobs"].as_array().unwrap().iter()
+    let writes: u64 = run["jobs"]
+        .as_array()
+        .unwrap()
+        .iter()
         .filter(|job| job["job"].as_str().unwrap().ends_with("writer"))
         .map(|job| number(&job["targets"][0]["ios"]))
         .sum();
@@ -53,8 +56,22 @@ fn every_host_runs_every_job_and_the_result_is_their_sum() {
         }
     }
     // The same as fio's command line, ended early.
-    let args = ["io", "--name=a", "--rw=randread", "--bs=4k", "--size=4m", "--runtime=600", "--time_based",
-        "--filename=data", "--fleet", "lab", "--hosts", "g1", "--start-skew", "10s"];
+    let args = [
+        "io",
+        "--name=a",
+        "--rw=randread",
+        "--bs=4k",
+        "--size=4m",
+        "--runtime=600",
+        "--time_based",
+        "--filename=data",
+        "--fleet",
+        "lab",
+        "--hosts",
+        "g1",
+        "--start-skew",
+        "10s",
+    ];
     let begun = fleet.place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("g1 runs", Duration::from_secs(30), || fleet.log("g1").matches("starts at").count() == 2);
     std::thread::sleep(Duration::from_secs(4));

@@ -29,7 +29,9 @@ impl Sshd {
         let options = format!(
             "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\n\
              StrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv HOME={}\n",
-            at("host"), at("user.pub"), home.display()
+            at("host"),
+            at("user.pub"),
+            home.display()
         );
         place.write("sshd_config", options);
         let public = std::fs::read_to_string(place.path("host.pub")).unwrap();
@@ -37,7 +39,8 @@ impl Sshd {
         let client = format!(
             "Host h1 h2\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
              UserKnownHostsFile {}\n  CheckHostIP no\nHost away\n  HostName 127.0.0.1\n  Port 1\n",
-            at("user"), at("known_hosts")
+            at("user"),
+            at("known_hosts")
         );
         place.write("ssh_config", client);
         // sshd of root changes its root directory to this one before it knows who connects.
@@ -90,7 +93,8 @@ fn ssh_places_agents_which_run_and_leave_nothing() {
     let data = sshd.place.path("data");
     std::fs::create_dir(&data).unwrap();
     let path = data.to_str().unwrap();
-    for (host, word) in [("-oProxyCommand=id", "not the name of a host"), ("a;id", "not the name of a host")] {
+    for (host, word) in [("-oProxyCommand=id", "not the name of a host"), ("a;id", "not the name of a host")]
+    {
         let hosts = format!("--ssh={host}");
         assert!(sshd.expect(2, &["fleet", "up", "lab", &hosts, "--allow-path", path]).contains(word));
     }
@@ -107,7 +111,9 @@ fn ssh_places_agents_which_run_and_leave_nothing() {
     assert_eq!(shown.matches("placed on h").count(), 2, "{shown}");
     assert_eq!(shown.matches("  idle").count(), 2, "{shown}");
     let pids: Vec<String> = ["h1", "h2"]
-        .map(|agent| std::fs::read_to_string(sshd.on_host(agent).join("agent.pid")).unwrap().trim().to_owned())
+        .map(|agent| {
+            std::fs::read_to_string(sshd.on_host(agent).join("agent.pid")).unwrap().trim().to_owned()
+        })
         .into();
     // No key and no seed is in anybody's list of processes.
     let seed = std::fs::read_to_string(sshd.on_host("h1").join("agent.nk")).unwrap();

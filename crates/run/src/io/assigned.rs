@@ -38,7 +38,16 @@ pub fn generate(
     let control = Arc::new(LoadControl::new());
     let link = RefCell::new(link);
     let mut sink = ToLink { link: &link, bytes: vec![0; run.counters().len()] };
-    let mut view = StartView { link: &link, control: &control, clock, stop, order, times: None, began: None, ordered: false };
+    let mut view = StartView {
+        link: &link,
+        control: &control,
+        clock,
+        stop,
+        order,
+        times: None,
+        began: None,
+        ordered: false,
+    };
     let done = run.controlled(Arc::clone(&control)).execute(spec, clock, stop, &mut sink, &mut view)?;
     let (Some(times), true) = (view.times, done.result.is_some()) else {
         return Err(done.error.filter(|_| !stop.requested()).map_or(RunError::Interrupted, RunError::Start));

@@ -11,8 +11,8 @@ use kelvin_storage::job::Jobs;
 use kelvin_workload::UserRange;
 use serde_json::{Value, json};
 
-use super::plan::{self, SeriesLayout};
 use super::describe;
+use super::plan::{self, SeriesLayout};
 use crate::driver::{GeneratorReport, LoadTimes, RemoteBooks, RemoteLoad, sum_columns};
 use crate::fleet::{self, Fleet, FleetPoint, GeneratorAssignment};
 use crate::run::RunError;
@@ -277,11 +277,7 @@ impl HostResults<'_> {
     }
 
     /// What must hold of the hosts together, and what each of them has checked.
-    fn invariants(
-        &self,
-        loads: &[(SourceId, HostLoad)],
-        windows: &[Option<&Window>],
-    ) -> Vec<Invariant> {
+    fn invariants(&self, loads: &[(SourceId, HostLoad)], windows: &[Option<&Window>]) -> Vec<Invariant> {
         let stayed = self.books.stayed();
         let mut found = vec![stayed];
         if !found[0].holds {
@@ -396,7 +392,10 @@ fn schedule(windows: &[Option<&Window>]) -> Option<ArrivalSchedule> {
             due: sum.due.saturating_add(one.due),
             refused: sum.refused.saturating_add(one.refused),
             waiting: sum.waiting.saturating_add(one.waiting),
-            waiting_at_close: sum.waiting_at_close.zip(one.waiting_at_close).map(|(a, b)| a.saturating_add(b)),
+            waiting_at_close: sum
+                .waiting_at_close
+                .zip(one.waiting_at_close)
+                .map(|(a, b)| a.saturating_add(b)),
             cut_off: sum.cut_off.saturating_add(one.cut_off),
             longest: sum.longest.max(one.longest),
         })

@@ -75,12 +75,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
 }
 
 /// Has the hosts of a fleet run the jobs; the result is Kelvin's report, since fio's has one host.
-fn on_fleet(
-    args: &IoArgs,
-    mut spec: Spec,
-    parsed: &ParsedCommandLine,
-    global: &Global,
-) -> Result<ExitCode> {
+fn on_fleet(args: &IoArgs, mut spec: Spec, parsed: &ParsedCommandLine, global: &Global) -> Result<ExitCode> {
     let load = &args.flags.load;
     if load.repeat.is_given() {
         bail!("--repeat and --until run on this host; omit them, or --hosts");

@@ -64,8 +64,8 @@ impl NatsArgs {
 /// The fleet of a run.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunFleetArgs {
-    /// Divide the users among these agents, which `kelvin agent` started, or among so many of those that are idle; I/O jobs
-    /// run whole on each
+    /// Divide the users among these agents, which `kelvin agent` started; or among so many of those that are idle; I/O jobs
+    /// run on each
     #[arg(long, value_name = "AGENT[,AGENT…]|N", value_delimiter = ',', help_heading = "Fleet")]
     pub(crate) hosts: Vec<Name>,
     /// How far apart the agents may start; beyond that the run is void [default: 10ms]
@@ -87,8 +87,8 @@ impl RunFleetArgs {
 #[command(
     after_help = "The agent waits for a controller (kelvin run … --hosts), connects its share of the users, starts at the \
     moment that the controller says, and keeps its own results in its own store as well. It puts load only on the \
-    targets of --allow-target and the files and devices of --allow-path, and finds their passwords where psql and mariadb do: in its own environment and in \
-    its own password files. It stops its load when the controller is silent for longer than --alone.\n\
+    targets of --allow-target and the files and devices of --allow-path, and finds passwords where psql and mariadb \
+    do: in its own environment and in its own password files. It stops its load when the controller is silent for longer than --alone.\n\
     \n\
     Examples:\n\
     \x20 kelvin agent --fleet lab --name g1 --allow-target postgres://bench@db1/tpcc\n\

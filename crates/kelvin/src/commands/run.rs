@@ -12,6 +12,7 @@ use kelvin_lab::squeeze;
 use kelvin_lab::store_bench::{CompletedRun, HistoryKey, StoreBenchError};
 use kelvin_measure::transaction_log::COLUMNS;
 use kelvin_report::RunReport;
+use kelvin_run::Spec;
 use kelvin_run::spec::LogFile;
 use kelvin_store::{RunId, Store};
 use kelvin_workload::pgbench::Pgbench;

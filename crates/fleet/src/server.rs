@@ -387,9 +387,15 @@ mod tests {
     fn an_agent_speaks_for_itself_only() {
         let text = permissions(&"lab".parse().unwrap(), "db1");
         assert!(text.contains("\"kelvin.lab.agents.beat.db1\""), "{text}");
-        assert!(!text.contains("kelvin.lab.>") && !text.contains("$JS.>") && !text.contains("$O.>"), "{text}");
+        assert!(
+            !text.contains("kelvin.lab.>") && !text.contains("$JS.>") && !text.contains("$O.>"),
+            "{text}"
+        );
         // Of streams it reaches the one of its own bucket, and removes or changes none.
         let apis = text.split("$JS.API.").skip(1).all(|api| api.contains(".OBJ_KELVIN_lab_of_db1"));
-        assert!(apis && !text.contains("PURGE") && !text.contains("DELETE") && !text.contains("CREATE"), "{text}");
+        assert!(
+            apis && !text.contains("PURGE") && !text.contains("DELETE") && !text.contains("CREATE"),
+            "{text}"
+        );
     }
 }

@@ -29,12 +29,13 @@ impl Store {
         let path = self.path();
         let to = |e| Error::sqlite(path, e);
         let conn = schema::open(path)?;
-        let transaction =
-            Transaction::new_unchecked(&conn, TransactionBehavior::Immediate).map_err(to)?;
+        let transaction = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate).map_err(to)?;
         // Within the transaction, so that of two who try one goes on.
         let (info, liveness) = self.info(id)?;
         let finished: Option<i64> = transaction
-            .query_row("SELECT seq FROM event WHERE run = ? AND name = 'finished' LIMIT 1", [id.0], |row| row.get(0))
+            .query_row("SELECT seq FROM event WHERE run = ? AND name = 'finished' LIMIT 1", [id.0], |row| {
+                row.get(0)
+            })
             .optional()
             .map_err(to)?;
         if finished.is_some() {
@@ -45,13 +46,16 @@ impl Store {
         }
         let removed = [
             "DELETE FROM second WHERE run = ? AND point = ? AND source_id <> 0".to_owned(),
-            format!("DELETE FROM event WHERE run = ? AND body ->> 'point' = ? AND source_id <> 0 AND {OF_LOAD}"),
+            format!(
+                "DELETE FROM event WHERE run = ? AND body ->> 'point' = ? AND source_id <> 0 AND {OF_LOAD}"
+            ),
         ];
         for sql in removed {
             transaction.execute(&sql, params![id.0, point]).map_err(to)?;
         }
         let next = next_place(&transaction, id).map_err(to)?;
-        let writer = serde_json::to_string(&WriterProcess::this()).map_err(|e| Error::Event(e.to_string()))?;
+        let writer =
+            serde_json::to_string(&WriterProcess::this()).map_err(|e| Error::Event(e.to_string()))?;
         transaction
             .execute(
                 "UPDATE run SET writer = ?, committed_ms = ? WHERE id = ?",
@@ -70,7 +74,8 @@ impl Store {
     pub fn add_notes(&self, id: RunId, notes: &[Event]) -> Result<()> {
         let to = |e| Error::sqlite(self.path(), e);
         self.info(id)?;
-        let transaction = Transaction::new_unchecked(self.connection(), TransactionBehavior::Immediate).map_err(to)?;
+        let transaction =
+            Transaction::new_unchecked(self.connection(), TransactionBehavior::Immediate).map_err(to)?;
         for note in notes {
             let next = next_place(&transaction, id).map_err(to)?;
             let mut body = serde_json::to_value(note).map_err(|e| Error::Event(e.to_string()))?;

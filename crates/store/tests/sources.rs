@@ -162,7 +162,8 @@ fn a_run_whose_writer_died_is_resumed_and_what_others_sent_of_its_point_is_writt
     writer.event(&end).unwrap();
     drop(writer);
     let last = SourcedEvent { source_id: SourceId::LOCAL, event: end };
-    let stored: Vec<SourcedEvent> = store.load(RunId(1)).unwrap().sourced_events().map(Result::unwrap).collect();
+    let stored: Vec<SourcedEvent> =
+        store.load(RunId(1)).unwrap().sourced_events().map(Result::unwrap).collect();
     assert_eq!(lines(&stored), lines(&[&earlier[..], &again[..], &[last]].concat()));
     assert!(store.resume_run(RunId(1), 1).unwrap_err().to_string().contains("has ended"));
 

@@ -24,8 +24,8 @@ use crate::message::{
 use crate::subject::{Name, Subjects};
 use exchanges::AgentClocks;
 pub use files::FleetFiles;
-pub use rejoin::{FLEET_NOTE, run_in_note};
 use point::ArmedPoint;
+pub use rejoin::{FLEET_NOTE, run_in_note};
 
 type Result<T> = std::result::Result<T, FleetError>;
 

@@ -9,8 +9,8 @@ use kelvin_measure::Clock;
 use kelvin_run::fleet::RemoteGenerators;
 
 use super::{
-    ANY, AgentClocks, ArmedPoint, Bus, FleetAgent, FleetError, HeardBeats, Inbox, Name, NatsFleet, Result, Subjects,
-    TICK, beat_for,
+    ANY, AgentClocks, ArmedPoint, Bus, FleetAgent, FleetError, HeardBeats, Inbox, Name, NatsFleet, Result,
+    Subjects, TICK, beat_for,
 };
 
 /// What begins the note that a run of a fleet has.

@@ -10,6 +10,8 @@ use kelvin_fleet::ssh::SshHost;
 use kelvin_fleet::{Connection, Name};
 use kelvin_run::spec::Span;
 
+use super::{FleetCollectArgs, FleetResumeArgs};
+
 /// Where the server of NATS is.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NatsArgs {

@@ -154,7 +154,10 @@ fn keep(
         bail!("agent {host}: its file was not taken");
     };
     let (own, here) = (Seconds::of(&share, None)?, Seconds::of(whole, Some(source))?);
-    let text = format!("{host}: its own file has {own}, run {} has {here} of it; kept as run {}", whole.id, kept.run);
+    let text = format!(
+        "{host}: its own file has {own}, run {} has {here} of it; kept as run {}",
+        whole.id, kept.run
+    );
     if !kept.was_there {
         let note = Event::Note { point: 0, second: 0, text: format!("collected from {text}") };
         store.add_notes(whole.id, &[note])?;
@@ -181,7 +184,8 @@ impl Seconds {
                 continue;
             }
             found.insert((second.point, second.second));
-            let kinds = run.info.kinds.iter().zip(&second.kinds).filter(|(series, _)| series.is_transaction());
+            let kinds =
+                run.info.kinds.iter().zip(&second.kinds).filter(|(series, _)| series.is_transaction());
             transactions += kinds.map(|(_, kind)| kind.good()).sum::<u64>();
         }
         Ok(Self { seconds: found.len(), transactions })

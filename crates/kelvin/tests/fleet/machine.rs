@@ -94,7 +94,8 @@ fn the_bins_of_four_times_2500_users_are_the_sums_of_the_agents() {
     file.expect(0, &["run", "script", script.to_str().unwrap(), "--target", &url, "--transactions", "1"]);
     let fleet = TestFleet::start(4, &[&url], "15s", &[]);
     fleet.place.write("null.sql", "\\sleep 1 s\nselect 1;\n");
-    let run = ["run", "script", "null.sql", "--target", &url, "--fleet", "lab", "--hosts", "4", "--users", "10000"];
+    let run =
+        ["run", "script", "null.sql", "--target", &url, "--fleet", "lab", "--hosts", "4", "--users", "10000"];
     let load = ["--ramp-up", "2s", "--duration", "10s", "--accept-noise", "--start-skew", "10s"];
     let since = Instant::now();
     let output = fleet.place.run(&[&run[..], &load].concat());

@@ -32,7 +32,9 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
     assert_eq!(why.status.code(), Some(1), "its agent is not there");
     fleet.start_again(1, &["--fleet", "lab"], &url);
     let collected = fleet.place.expect(0, &collect);
-    for words in ["g1: its own file has ", "run 1 has ", "kept as run 2", "removed what the server of NATS had"] {
+    for words in
+        ["g1: its own file has ", "run 1 has ", "kept as run 2", "removed what the server of NATS had"]
+    {
         assert!(collected.contains(words), "{words}: {collected}");
     }
     let after = fleet.place.report("1");
@@ -85,7 +87,6 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     assert_eq!(output.status.code(), Some(130), "{}\n{}", text(&output.stdout), text(&output.stderr));
     fleet.wait_until_idle(2);
 }
-
 
 #[test]
 fn another_controller_goes_on_with_a_run_whose_own_was_killed() {

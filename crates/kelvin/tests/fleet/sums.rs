@@ -34,7 +34,8 @@ pub(crate) fn assert_bins_are_the_sums(fleet: &TestFleet, run: &str, agents: &[&
 fn drawn(data: &Data) -> Vec<(i64, i64)> {
     let mut session = data.engine("postgres").connect().unwrap();
     let hash = "('x' || substr(md5(string_agg(n::text, ',' order by place)), 1, 15))::bit(60)::bigint";
-    let rows = session.query(&format!("select client, {hash} from drawn group by client order by client")).unwrap();
+    let rows =
+        session.query(&format!("select client, {hash} from drawn group by client order by client")).unwrap();
     let users = (0..rows.len()).map(|row| (rows.int(row, 0).unwrap(), rows.int(row, 1).unwrap())).collect();
     session.query("truncate drawn").unwrap();
     users
@@ -47,8 +48,22 @@ fn each_global_user_draws_the_same_and_the_bins_are_the_sums_of_the_agents() {
     data.engine("postgres").connect().unwrap().query(table).unwrap();
     let url = data.url("postgres");
     let fleet = TestFleet::start(4, &[&url], "15s", &[]);
-    fleet.place.write("draw.sql", "\\set n random(1, 1000000)\ninsert into drawn (client, n) values (:client_id, :n);\n");
-    let run = ["run", "script", "draw.sql", "--target", &url, "--accept-noise", "--users", "200", "--transactions", "10"];
+    fleet.place.write(
+        "draw.sql",
+        "\\set n random(1, 1000000)\ninsert into drawn (client, n) values (:client_id, :n);\n",
+    );
+    let run = [
+        "run",
+        "script",
+        "draw.sql",
+        "--target",
+        &url,
+        "--accept-noise",
+        "--users",
+        "200",
+        "--transactions",
+        "10",
+    ];
     fleet.place.expect(0, &run);
     let here = drawn(&data);
     assert_eq!(here.len(), 200);

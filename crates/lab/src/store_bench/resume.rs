@@ -38,7 +38,9 @@ impl BegunRun {
             stored.sources().filter_map(|(source, of)| Some((source, of.host.clone()?))).collect();
         hosts.sort();
         if hosts.is_empty() || stored.info.workload == labels::IO {
-            return refused(format!("run {id} has no users on hosts of a fleet; what was measured of it is kept"));
+            return refused(format!(
+                "run {id} has no users on hosts of a fleet; what was measured of it is kept"
+            ));
         }
         let spec = Spec::parse(&stored.info.spec_toml, "the stored specification")
             .map_err(|error| StoreBenchError::Refused(error.to_string()))?;
@@ -82,9 +84,13 @@ impl StoreBench<'_> {
             // Nothing of it was measured; agents that are ready for it hear that there is nothing to do.
             drop(generators);
             let ended = point as usize >= load.points().len() && !load.find_max;
-            let when = if ended { "after its last point".into() } else { format!("before point {point} began") };
+            let when =
+                if ended { "after its last point".into() } else { format!("before point {point} began") };
             let error = Some(format!("its controller died {when}"));
-            writer.event(&Event::Finished { status: Status::Failed, error }).map_err(RunError::Sink).map_err(refused)?;
+            writer
+                .event(&Event::Finished { status: Status::Failed, error })
+                .map_err(RunError::Sink)
+                .map_err(refused)?;
             drop(writer);
             self.live.end();
             return self.ended(id, Ok(()));

@@ -133,7 +133,8 @@ pub struct Point<'a> {
 
 /// Adds up lists that are of the same things.
 pub(crate) fn sum_columns(lists: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
-    let add = |sum: Vec<u64>, list: Vec<u64>| sum.iter().zip(list).map(|(a, b)| a.saturating_add(b)).collect();
+    let add =
+        |sum: Vec<u64>, list: Vec<u64>| sum.iter().zip(list).map(|(a, b)| a.saturating_add(b)).collect();
     lists.reduce(add).unwrap_or_default()
 }
 

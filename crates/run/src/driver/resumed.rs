@@ -59,8 +59,7 @@ impl BegunPoint<'_> {
         let roles: Vec<SeriesRole> = self.series.iter().map(|series| series.role).collect();
         let described = (names, roles.clone(), self.counters);
         let limit = self.load.start_skew.nanos();
-        let mut remote =
-            RemoteLoad::of_hosts(self.index, generators, described, limit).started_at(times);
+        let mut remote = RemoteLoad::of_hosts(self.index, generators, described, limit).started_at(times);
         if !self.measuring {
             let planned = (times.close != Nanos::MAX).then_some(times.close - times.open);
             self.phase(Phase::Measure, times.open, planned, sink)?;

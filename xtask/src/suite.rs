@@ -26,8 +26,11 @@ const ALONE: &[(&str, &str)] = &[("kelvin-observe", "postgres_waits"), ("kelvin-
 const IMPATIENT: &[(&str, &str)] =
     &[("kelvin-run", "robustness_network"), ("kelvin-run", "robustness_mysql")];
 
+/// The package whose tests make data and compare it: they compute nearly all the time, where those of others mostly wait.
+const COMPUTING: &str = "kelvin-workload";
+
 /// Packages in the order of their longest tests, so that none of them is left when all others have ended.
-const FIRST: &[&str] = &["kelvin-workload", "kelvin-bench", "kelvin-run", "kelvin-lab"];
+const FIRST: &[&str] = &["kelvin-bench", "kelvin-run", "kelvin-lab"];
 
 /// An executable with tests.
 #[derive(Debug)]
@@ -100,17 +103,32 @@ impl Suites {
     pub(crate) fn run(self, top: &Path) -> Result<bool> {
         let (alone, others): (Vec<_>, Vec<_>) =
             self.suites.into_iter().partition(|suite| suite.is_among(ALONE));
-        let (impatient, mut others): (Vec<_>, Vec<_>) =
+        let (impatient, others): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|suite| suite.is_among(IMPATIENT));
-        others
-            .sort_by_key(|suite| FIRST.iter().position(|name| suite.package == *name).unwrap_or(FIRST.len()));
-        let mut runs = run_some(others, AT_ONCE)?;
+        let mut runs = run_some(mixed(others), AT_ONCE)?;
         runs.extend(run_some(impatient, IMPATIENT.len())?);
         runs.extend(run_some(alone, 1)?);
         let documented =
             cargo(top).args(["test", "--workspace", "-j2", "--doc", "--no-fail-fast"]).status()?.success();
         print_summary(&mut runs, documented);
         Ok(documented && runs.iter().all(|run| run.passed))
+    }
+}
+
+/// One that computes to every two that wait: three at once that compute would leave the cores idle later.
+fn mixed(suites: Vec<Suite>) -> Vec<Suite> {
+    let (computing, mut waiting): (Vec<_>, Vec<_>) =
+        suites.into_iter().partition(|suite| suite.package == COMPUTING);
+    waiting.sort_by_key(|suite| FIRST.iter().position(|name| suite.package == *name).unwrap_or(FIRST.len()));
+    let (mut computing, mut waiting) = (computing.into_iter(), waiting.into_iter());
+    let mut order = Vec::new();
+    loop {
+        let before = order.len();
+        order.extend(computing.next());
+        order.extend(waiting.by_ref().take(AT_ONCE - 1));
+        if order.len() == before {
+            return order;
+        }
     }
 }
 
@@ -238,5 +256,18 @@ mod tests {
     fn a_package_called_like_its_directory_has_no_name_in_cargos_identifier() {
         let suite = Suite::of(&artifact("path+file:///top/crates/observe#0.1.0", true)).unwrap();
         assert_eq!(suite.package, "observe");
+    }
+    #[test]
+    fn tests_that_compute_are_spread_among_those_that_wait() {
+        let suite = |name: &str| Suite {
+            package: format!("kelvin-{name}"),
+            name: name.to_owned(),
+            executable: PathBuf::new(),
+            directory: PathBuf::new(),
+        };
+        let all = ["stats", "workload", "lab", "workload", "bench", "store"].map(suite).into();
+        let order: Vec<String> = mixed(all).into_iter().map(|suite| suite.name).collect();
+        assert_eq!(order, ["workload", "bench", "lab", "workload", "stats", "store"]);
+        assert!(mixed(Vec::new()).is_empty());
     }
 }

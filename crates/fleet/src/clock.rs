@@ -21,20 +21,20 @@ const KEPT: usize = 512;
 
 /// One exchange: two times of the controller's clock around two of the agent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchange {
+pub(crate) struct Exchange {
     /// The controller sent, by its clock.
-    pub t0: Nanos,
+    pub(crate) t0: Nanos,
     /// The agent received and sent, by its own.
-    pub t1: Nanos,
+    pub(crate) t1: Nanos,
     /// See `t1`.
-    pub t2: Nanos,
+    pub(crate) t2: Nanos,
     /// The controller received.
-    pub t3: Nanos,
+    pub(crate) t3: Nanos,
 }
 
 impl Exchange {
     /// The time that the messages took; none of an exchange whose times are out of order.
-    pub fn delay(&self) -> Option<Nanos> {
+    pub(crate) fn delay(&self) -> Option<Nanos> {
         let whole = self.t3.checked_sub(self.t0)?;
         whole.checked_sub(self.t2.checked_sub(self.t1)?)
     }
@@ -53,7 +53,7 @@ impl Exchange {
 
 /// What is known of an agent's clock.
 #[derive(Debug, Clone, Default)]
-pub struct ClockEstimate {
+pub(crate) struct ClockEstimate {
     exchanges: Vec<Exchange>,
     /// How many there were, dropped ones included.
     count: u32,
@@ -61,18 +61,18 @@ pub struct ClockEstimate {
 
 /// The agent's clock minus the controller's at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Offset {
+pub(crate) struct Offset {
     /// The middle of what is possible, in nanoseconds.
-    pub nanos: i128,
+    pub(crate) nanos: i128,
     /// The offset differs from it by at most this.
-    pub bound: Nanos,
+    pub(crate) bound: Nanos,
     /// Nanoseconds per second that the agent's clock gains on the controller's: the middle of what is possible.
-    pub drift: f64,
+    pub(crate) drift: f64,
 }
 
 impl ClockEstimate {
     /// Takes an exchange; one with impossible times is ignored.
-    pub fn add(&mut self, exchange: Exchange) {
+    pub(crate) fn add(&mut self, exchange: Exchange) {
         if exchange.delay().is_none() {
             return;
         }
@@ -85,17 +85,17 @@ impl ClockEstimate {
     }
 
     /// How many exchanges there were.
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
     /// The smallest time that an exchange's messages took.
-    pub fn smallest_delay(&self) -> Option<Nanos> {
+    pub(crate) fn smallest_delay(&self) -> Option<Nanos> {
         self.exchanges.iter().filter_map(Exchange::delay).min()
     }
 
     /// The offset when the controller's clock shows `at`; none without an exchange.
-    pub fn at(&self, at: Nanos) -> Option<Offset> {
+    pub(crate) fn at(&self, at: Nanos) -> Option<Offset> {
         let base = self.exchanges.first()?.offset();
         let strips: Vec<Strip> =
             self.exchanges.iter().map(|exchange| Strip::of(exchange, base, at)).collect();

@@ -2,12 +2,12 @@
 //!
 //! An [`agent`] on each host drives a range of the run's users, as `kelvin_run::fleet::generate` does; the [`controller`]
 //! is what a run has as its `kelvin_run::fleet::Fleet`. They speak over NATS ([`bus`]): commands are requests with answers,
-//! beats may be lost, and what a load produces is stored by JetStream until the controller has it. [`clock`] says how
+//! beats may be lost, and what a load produces is stored by JetStream until the controller has it. `clock` says how
 //! simultaneous all that was.
 
 pub mod agent;
 mod bus;
-pub mod clock;
+mod clock;
 pub mod controller;
 mod error;
 mod keys;

@@ -77,11 +77,7 @@ impl TprocC {
 
     fn judged(&self, figure: &str, values: Vec<f64>) -> Line {
         let met = median(values.clone()) <= self.most;
-        Line {
-            target: format!("≤ {}", us(self.most)),
-            met: Some(met),
-            ..self.line(figure, values, us)
-        }
+        Line { target: format!("≤ {}", us(self.most)), met: Some(met), ..self.line(figure, values, us) }
     }
 }
 
@@ -123,7 +119,10 @@ impl Row for TprocC {
         };
         let in_window = |found: &Measured| found.in_window.unwrap_or(f64::NAN);
         vec![
-            self.judged("client CPU per New-Order: whole process, mix, divided by its New-Orders", of(0, |m| m.client)),
+            self.judged(
+                "client CPU per New-Order: whole process, mix, divided by its New-Orders",
+                of(0, |m| m.client),
+            ),
             self.line("client CPU per transaction: window, mix", of(0, in_window), us),
             self.line("server CPU per New-Order: mix", of(0, |m| m.server), us),
             self.line("NOPM: mix", of(0, |m| m.pace * 60.0), whole),

@@ -349,7 +349,7 @@ fn load(session: &mut dyn Session, name: &str, texts: bool) -> kelvin_database::
     let table = BulkTable { name, columns };
     let mut load = session.bulk_load(&table)?;
     for k in 0..20_000 {
-        let text = format!("tab\tline\nback\\slash 'quote' \\N {k}\r\0end");
+        let text = format!("tab\tline\nback\\slash 'quote' \\N {k}\r\0ünd…🦀");
         let text = if k % 7 == 0 { Value::Null } else { Value::Text(&text) };
         let row = [
             Value::Int(k),
@@ -389,7 +389,7 @@ fn loads_are_exact_in_every_way() {
             } else {
                 assert_eq!(
                     rows.text(row, 2).unwrap(),
-                    format!("tab\tline\nback\\slash 'quote' \\N {k}\r\0end")
+                    format!("tab\tline\nback\\slash 'quote' \\N {k}\r\0ünd…🦀")
                 );
             }
             assert_eq!(rows.timestamp(row, 3).unwrap().0, k * 1_000_001);

@@ -1,4 +1,7 @@
-//! Loading 10 warehouses, or also more of them: time on the clock and CPU of the client, and the time of the conditions.
+//! Loading 10 warehouses, or also more of them: time on the clock and CPU of the client, disk space, and the time of the
+//! conditions.
+
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
@@ -14,6 +17,11 @@ const TARGETS: [&str; 3] = ["postgres", "sqlite", "mariadb"];
 const FEW: u32 = 10;
 /// By how much more time ten times as many warehouses may take.
 const MOST_OF_TEN_TIMES: f64 = 11.0;
+/// Disk space in bytes that a warehouse takes at most while it is loaded and checked: its rows and keys, the logs of
+/// writing them, and the files of sorts. Only one target has data at a time.
+const SPACE_OF_A_WAREHOUSE: u64 = 180 << 20;
+/// The same of an empty server, whatever its data.
+const SPACE_OF_A_SERVER: u64 = 1 << 30;
 /// By how much more time MariaDB at its plain defaults may take than PostgreSQL.
 const MOST_OF_MARIADB: f64 = 2.5;
 
@@ -36,6 +44,15 @@ pub(crate) fn load(words: &[&str]) -> Result<()> {
     let options = Options::parse(&words, 3, 1)?;
     let targets = options.chosen(&TARGETS)?;
     let mut bench = Bench::new()?;
+    let (needed, free) = (space_for(warehouses, targets.len()), free_space(&bench.path(""))?);
+    if free < needed {
+        bail!(
+            "{warehouses} warehouses need {} of disk space in {}; {} are free",
+            gigabytes(needed),
+            bench.path("").display(),
+            gigabytes(free)
+        );
+    }
     let mut urls = Vec::new();
     let mut mariadb = None;
     for &target in &targets {
@@ -59,12 +76,14 @@ pub(crate) fn load(words: &[&str]) -> Result<()> {
             println!("round {round}: {size} warehouses into {target}: {}", row.last());
         }
     }
-    println!("\n| target | warehouses | load, s | client CPU of the load, s | twelve conditions, s |");
-    println!("|---|---|---|---|---|");
+    println!(
+        "\n| target | warehouses | load, s | client CPU of the load, s | disk space, GB | twelve conditions, s |"
+    );
+    println!("|---|---|---|---|---|---|");
     let names = sizes.iter().flat_map(|size| targets.iter().map(move |target| (*target, *size)));
     for ((target, size), row) in names.zip(&rows) {
-        let [load, cpu, check] = row.medians();
-        println!("| {target} | {size} | {load:.2} | {cpu:.2} | {check:.2} |");
+        let [load, cpu, space, check] = row.medians();
+        println!("| {target} | {size} | {load:.2} | {cpu:.2} | {space:.1} | {check:.2} |");
     }
     let took = |target: &str, size: usize| {
         let number = targets.iter().position(|one| *one == target)?;
@@ -103,30 +122,47 @@ fn warehouses<'a>(words: &[&'a str]) -> Result<(u32, Vec<&'a str>)> {
     }
 }
 
-/// The seconds of the rounds: the load, its client's CPU, the conditions.
+fn space_for(warehouses: u32, targets: usize) -> u64 {
+    u64::from(warehouses.max(FEW)) * SPACE_OF_A_WAREHOUSE + targets as u64 * SPACE_OF_A_SERVER
+}
+
+/// Bytes that are free in the file system of `path`.
+fn free_space(path: &Path) -> Result<u64> {
+    let found = rustix::fs::statvfs(path).with_context(|| format!("no free space of {}", path.display()))?;
+    Ok(found.f_bavail * found.f_frsize)
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+/// Of the rounds: the seconds of the load and of its client's CPU, the disk space that the load took in gigabytes, the
+/// seconds of the conditions.
 #[derive(Clone, Default)]
-struct Row(Vec<[f64; 3]>);
+struct Row(Vec<[f64; 4]>);
 
 impl Row {
     fn measure(&mut self, bench: &Bench, url: &str, warehouses: u32) -> Result<()> {
         let size = warehouses.to_string();
         let words = ["tproc-c", "--warehouses", &size, "--target", url];
+        let before = free_space(&bench.path(""))?;
         let load = bench.kelvin(&[&["build", "--no-check"], &words[..]].concat())?;
+        let space = before.saturating_sub(free_space(&bench.path(""))?);
         let check = bench.kelvin(&[&["check"], &words[..]].concat())?;
         bench.kelvin(&[&["drop", "--yes"], &words[..]].concat())?;
         for file in ["tpcc.db", "tpcc.db-wal", "tpcc.db-shm"] {
             let _ = std::fs::remove_file(bench.path(file));
         }
-        self.0.push([load.wall, load.cpu, check.wall]);
+        self.0.push([load.wall, load.cpu, space as f64 / 1e9, check.wall]);
         Ok(())
     }
 
     fn last(&self) -> String {
-        let [load, cpu, check] = self.0.last().copied().unwrap_or_default();
-        format!("{load:.2} s, client CPU {cpu:.2} s; conditions {check:.2} s")
+        let [load, cpu, space, check] = self.0.last().copied().unwrap_or_default();
+        format!("{load:.2} s, client CPU {cpu:.2} s; {space:.1} GB; conditions {check:.2} s")
     }
 
-    fn medians(&self) -> [f64; 3] {
-        [0, 1, 2].map(|column| median(self.0.iter().map(|round| round[column]).collect()))
+    fn medians(&self) -> [f64; 4] {
+        [0, 1, 2, 3].map(|column| median(self.0.iter().map(|round| round[column]).collect()))
     }
 }

@@ -39,7 +39,7 @@ Benchmarks:
   lab     error rates of A/B comparisons: false-alarms and power on recorded noise; simulated error rates of change
           points (history), a sweep's USL fit (usl) and a run's own interval (within); real-false-alarms,
           real-power, -cpu and -tenth on this machine; `record` prints another series of noise
-  load    loading 10 warehouses, and --warehouses N, into PostgreSQL, SQLite and MariaDB at its defaults; 100 need 25 GB
+  load    loading 10 warehouses, and --warehouses N, into PostgreSQL, SQLite and MariaDB at its defaults; 100 need 22 GB
   observe the overhead of observation, and how many findings a healthy run has
   reset   resetting 10 warehouses on PostgreSQL with each method
   tproc-h building TPROC-H's data (--scale N, 1) compared with COPY from files in memory, and the client's memory;

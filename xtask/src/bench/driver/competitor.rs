@@ -16,6 +16,9 @@ pub(crate) struct Measured {
     pub(crate) server: f64,
     /// Transactions a second.
     pub(crate) pace: f64,
+    /// Client CPU within the measured window per transaction of any type, in microseconds, as Kelvin reports it: without
+    /// the start of the process, its preparations and its report. None for other programs.
+    pub(crate) in_window: Option<f64>,
 }
 
 /// A driver with its arguments, which set everything but the duration and the target.
@@ -46,8 +49,17 @@ impl Competitor {
 
     fn once(&self, bench: &Bench, url: &str, seconds: u32) -> Result<Measured> {
         let before = bench.server_cpu()?;
+        let mut in_window = None;
         let (cpu, count, pace) = match self {
-            Self::Kelvin(arguments) => kelvin(bench, arguments, url, seconds)?,
+            Self::Kelvin(arguments) => {
+                let (cpu, report) = kelvin(bench, arguments, url, seconds)?;
+                in_window = figure(&report, "/points/0/client_cpu_us_per_transaction").ok();
+                (
+                    cpu,
+                    figure(&report, "/points/0/headline_count")?,
+                    figure(&report, "/points/0/headline_per_second")?,
+                )
+            }
             Self::Pgbench { arguments, first_script } => {
                 pgbench(bench, arguments, *first_script, url, seconds)?
             }
@@ -57,12 +69,12 @@ impl Competitor {
             bail!("no transactions were counted");
         }
         let server = bench.server_cpu()? - before;
-        Ok(Measured { client: cpu / count * 1e6, server: server / count * 1e6, pace })
+        Ok(Measured { client: cpu / count * 1e6, server: server / count * 1e6, pace, in_window })
     }
 }
 
-/// CPU seconds of the process, transactions, transactions a second.
-fn kelvin(bench: &Bench, arguments: &[String], url: &str, seconds: u32) -> Result<(f64, f64, f64)> {
+/// CPU seconds of the process, and its report.
+fn kelvin(bench: &Bench, arguments: &[String], url: &str, seconds: u32) -> Result<(f64, Value)> {
     let duration = format!("{seconds}s");
     let mut all = vec!["run"];
     all.extend(arguments.iter().map(String::as_str));
@@ -72,12 +84,7 @@ fn kelvin(bench: &Bench, arguments: &[String], url: &str, seconds: u32) -> Resul
     all.extend(["--no-observe", "--accept-noise"]);
     all.extend(["--quiet", "--ramp-up", "0s", "--duration", &duration, "--no-build", "--target", url]);
     let cost = bench.kelvin(&all)?;
-    let report = bench.report()?;
-    Ok((
-        cost.cpu,
-        figure(&report, "/points/0/headline_count")?,
-        figure(&report, "/points/0/headline_per_second")?,
-    ))
+    Ok((cost.cpu, bench.report()?))
 }
 
 /// A figure of the report, by its JSON pointer.

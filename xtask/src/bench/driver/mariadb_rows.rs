@@ -6,7 +6,7 @@ use super::Row;
 use super::competitor::{Competitor, Measured, number};
 use super::contest::{Contest, words};
 use super::pgbench_rows::script;
-use super::tproc_c_rows::{USERS, kelvin};
+use super::tproc_c_rows::{USERS, arguments, kelvin};
 use crate::bench::interrupt;
 use crate::bench::median;
 use crate::bench::process::timed;
@@ -27,14 +27,19 @@ pub(crate) fn data(bench: &Bench) -> Result<String> {
     Ok(url)
 }
 
-/// TPROC-C by one way of calling, with a target in microseconds of client CPU per New-Order.
+/// New-Orders and no other transaction: what one costs is read directly, not inferred from a mix.
+const NEW_ORDERS: &str = "1/0/0/0/0";
+
+/// TPROC-C by one way of calling, in the standard mix and with New-Orders alone, with a target in microseconds of client
+/// CPU per New-Order.
 pub(super) struct TprocC {
     name: &'static str,
     calls: &'static str,
     most: f64,
     seconds: u32,
     url: String,
-    rounds: Vec<Measured>,
+    /// By round: the mix, New-Orders alone.
+    rounds: Vec<[Measured; 2]>,
 }
 
 impl TprocC {
@@ -52,6 +57,28 @@ impl TprocC {
     pub(super) fn statements(seconds: u32) -> Self {
         Self { name: "mariadb-statements", calls: "statements", most: 130.0, ..Self::functions(seconds) }
     }
+
+    fn competitors(&self) -> [Competitor; 2] {
+        let mut alone = arguments(self.calls);
+        alone.extend(["--mix".into(), NEW_ORDERS.into()]);
+        [kelvin(self.calls), Competitor::Kelvin(alone)]
+    }
+
+    fn line(&self, figure: &str, values: Vec<f64>, write: fn(f64) -> String) -> Line {
+        let (low, high) = range(&values);
+        Line {
+            work: format!("MariaDB, TPROC-C {}, {USERS} users", self.calls),
+            figure: figure.into(),
+            kelvin: write(median(values)),
+            ratio: format!("(rounds {} to {})", write(low), write(high)),
+            ..Line::default()
+        }
+    }
+
+    fn judged(&self, figure: &str, values: Vec<f64>) -> Line {
+        let met = median(values.clone()) <= self.most;
+        Line { target: format!("≤ {}", us(self.most)), met: Some(met), ..self.line(figure, values, us) }
+    }
 }
 
 impl Row for TprocC {
@@ -61,18 +88,23 @@ impl Row for TprocC {
 
     fn prepare(&mut self, bench: &Bench) -> Result<()> {
         self.url = data(bench)?;
-        kelvin(self.calls).run(bench, &self.url, 1).map(|_| ())
+        self.competitors().iter().try_for_each(|one| one.run(bench, &self.url, 1).map(drop))
     }
 
     fn round(&mut self, bench: &Bench, round: usize) -> Result<()> {
-        let found = kelvin(self.calls).run(bench, &self.url, self.seconds)?;
-        println!(
-            "round {round}: MariaDB, TPROC-C {}: client {}, server {}, {} NOPM",
-            self.calls,
-            us(found.client),
-            us(found.server),
-            whole(found.pace * 60.0)
-        );
+        let [mix, alone] = self.competitors();
+        let found = [mix.run(bench, &self.url, self.seconds)?, alone.run(bench, &self.url, self.seconds)?];
+        for (work, found) in ["mix", "New-Orders alone"].into_iter().zip(&found) {
+            println!(
+                "round {round}: MariaDB, TPROC-C {}, {work}: client {} per New-Order, {} per transaction of the \
+                 window, server {}, {} NOPM",
+                self.calls,
+                us(found.client),
+                found.in_window.map_or_else(|| "?".into(), us),
+                us(found.server),
+                whole(found.pace * 60.0)
+            );
+        }
         self.rounds.push(found);
         Ok(())
     }
@@ -82,24 +114,22 @@ impl Row for TprocC {
     }
 
     fn lines(&self) -> Vec<Line> {
-        let of = |pick: fn(&Measured) -> f64| self.rounds.iter().map(pick).collect::<Vec<_>>();
-        let (client, server, nopm) = (of(|m| m.client), of(|m| m.server), of(|m| m.pace * 60.0));
-        let (low, high) = range(&client);
-        let line = |figure: &str, kelvin: String| Line {
-            work: format!("MariaDB, TPROC-C {}, {USERS} users", self.calls),
-            figure: figure.into(),
-            kelvin,
-            ..Line::default()
+        let of = |work: usize, pick: fn(&Measured) -> f64| -> Vec<f64> {
+            self.rounds.iter().map(|round| pick(&round[work])).collect()
         };
+        let in_window = |found: &Measured| found.in_window.unwrap_or(f64::NAN);
         vec![
-            Line {
-                ratio: format!("(rounds {low:.1} to {high:.1})"),
-                target: format!("≤ {}", us(self.most)),
-                met: Some(median(client.clone()) <= self.most),
-                ..line("client CPU per New-Order", us(median(client)))
-            },
-            line("server CPU per New-Order", us(median(server))),
-            line("NOPM", whole(median(nopm))),
+            self.judged(
+                "client CPU per New-Order: whole process, mix, divided by its New-Orders",
+                of(0, |m| m.client),
+            ),
+            self.line("client CPU per transaction: window, mix", of(0, in_window), us),
+            self.line("server CPU per New-Order: mix", of(0, |m| m.server), us),
+            self.line("NOPM: mix", of(0, |m| m.pace * 60.0), whole),
+            self.line("client CPU per New-Order: whole process, New-Orders alone", of(1, |m| m.client), us),
+            self.judged("client CPU per New-Order: window, New-Orders alone", of(1, in_window)),
+            self.line("server CPU per New-Order: New-Orders alone", of(1, |m| m.server), us),
+            self.line("New-Orders per minute: New-Orders alone", of(1, |m| m.pace * 60.0), whole),
         ]
     }
 }

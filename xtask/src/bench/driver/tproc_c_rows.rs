@@ -29,9 +29,12 @@ pub(crate) fn data(bench: &Bench) -> Result<String> {
 }
 
 pub(super) fn kelvin(calls: &str) -> Competitor {
-    Competitor::Kelvin(words(&format!(
-        "tproc-c --all-warehouses --calls {calls} --users {USERS} --warehouses {WAREHOUSES}"
-    )))
+    Competitor::Kelvin(arguments(calls))
+}
+
+/// Kelvin's arguments for the standard mix.
+pub(super) fn arguments(calls: &str) -> Vec<String> {
+    words(&format!("tproc-c --all-warehouses --calls {calls} --users {USERS} --warehouses {WAREHOUSES}"))
 }
 
 /// pgbench with the same mix of the same functions.

@@ -37,7 +37,8 @@ mod tests {
         for (task, most) in [("engine", 12), ("finding", 3), ("format", 3)] {
             let list = text.split(&format!("\n- {task}")).nth(1).unwrap();
             let list = list.split("\n\n").next().unwrap().split("\n- ").next().unwrap();
-            let names = list.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs"));
+            let names =
+                list.split('`').skip(1).step_by(2).filter(|name| Path::new(name).extension().is_some());
             let files: Vec<String> = names.flat_map(expanded).collect();
             assert!((1..=most).contains(&files.len()), "{task}: {files:?}");
             for file in files {

@@ -27,4 +27,6 @@ close $out
 set shared yes
 source $tmp/part.tcl
 puts $back
+puts "[expr {[file normalize .] eq [pwd]}] [expr {[file normalize $tmp/a/../a/./b] eq [file normalize $tmp/a/b]}]"
+puts [file tail [file normalize $tmp/a/b/../none.txt]]
 exit 3

@@ -73,7 +73,9 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             unless hot rows, too small buffers or scans explain it; in one study, sessions spent more than \
             70 % of their time waiting for one page that held 33 warehouse rows"
             .into(),
-        next: if is_sqlserver(evidence) {
+        next: if let Some(next) = next_by_statement(evidence, point, &active.groups) {
+            next
+        } else if is_sqlserver(evidence) {
             "Spread the rows over more pages. For TPROC-C, `--fill-page` builds warehouse and district with one row a \
             page; as an A/B: `kelvin run --print-spec > a.toml` with the flags of this run, the same with \
             `--fill-page` as b.toml, then `kelvin ab a.toml b.toml`. For an index that all users insert at the end \
@@ -84,6 +86,26 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         }
         .into(),
     })
+}
+
+/// What helps, where the statement in which most sessions wait says whose page it is.
+fn next_by_statement(evidence: &Evidence, point: u32, groups: &[(WaitGroup, f64)]) -> Option<&'static str> {
+    let query = groups.iter().find_map(|(group, _)| group.query.filter(|_| waits_for_a_page(group)))?;
+    let (statements, _) = evidence.statements(point)?;
+    let text = statements.iter().find(|one| one.query == query)?.text.trim_start().to_lowercase();
+    if is_sqlserver(evidence) {
+        return None;
+    }
+    if text.contains("nextval") {
+        return Some(
+            "Each number of the sequence is taken from one page: give the sequence a cache (`alter sequence … cache 100`; numbers \
+            then are not in the order of the inserts), and look for indexes on it that all users insert at the end of.",
+        );
+    }
+    text.starts_with("insert").then_some(
+        "All users insert at the end of an index whose keys grow, or into the same pages of a table: use hash partitions, a key \
+        that is spread (such as a random UUID, at the price of more pages), or fewer indexes on growing columns.",
+    )
 }
 
 /// A statement by its text, if that is known.
@@ -118,6 +140,22 @@ mod tests {
             severity(Staged::sized(16, 1).sessions(&waits(6.5, 8.0, 1.0), &[])),
             Some(Severity::Amber)
         );
+    }
+
+    #[test]
+    fn the_statement_says_whether_it_is_a_sequence_or_the_end_of_an_index() {
+        let next = |text: &str| {
+            let state = |class: &str, event: &str, query| {
+                kelvin_observe::postgres::wait_group("client backend", class, event, query)
+            };
+            let states = [(state("LWLock", "BufferContent", Some(1)), 5.0), (state("CPU", "", Some(1)), 2.0)];
+            let mut one = super::super::staged::statement(1, 900.0, 100, "a", &[]);
+            one.text = text.into();
+            find(&Staged::new().states(&states).statements(vec![one]).done()).remove(0).next
+        };
+        assert!(next("INSERT INTO log VALUES ($1)").contains("end of an index"));
+        assert!(next("select nextval('orders_id_seq')").contains("alter sequence"));
+        assert!(next("update warehouse set w_ytd = $1").contains("fillfactor"));
     }
 
     #[test]

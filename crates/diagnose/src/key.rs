@@ -231,7 +231,7 @@ impl TenantFigures {
         if run.info.workload != SCENARIO {
             return Ok(Vec::new());
         }
-        let each = run.source_statistics(point)?.into_iter().filter_map(|one| {
+        let each = run.source_statistics(point, |one| {
             let stored = one.figures;
             let kind = if stored.open_loop { "response" } else { "latency" };
             let rate = stored.transactions_per(RatePeriod::Second).map(Bounded::exactly);
@@ -245,8 +245,8 @@ impl TenantFigures {
             }));
             let (source_id, open_loop) = (one.id, stored.open_loop);
             Some(Self { source_id, tenant: one.source.tenant?, open_loop, figures })
-        });
-        Ok(each.collect())
+        })?;
+        Ok(each.into_iter().flatten().collect())
     }
 }
 

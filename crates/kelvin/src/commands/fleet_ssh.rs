@@ -120,7 +120,11 @@ pub(super) fn show(server: &FleetServer) -> Result<()> {
             Ok(None) => "does not run".into(),
             Err(error) => error.to_string(),
         };
-        out::line(&kelvin_measure::text::printable_lines(&format!("  {}  placed on {} by ssh, {state}", one.agent, one.host.as_str())))?;
+        out::line(&kelvin_measure::text::printable_lines(&format!(
+            "  {}  placed on {} by ssh, {state}",
+            one.agent,
+            one.host.as_str()
+        )))?;
     }
     Ok(())
 }

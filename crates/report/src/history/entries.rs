@@ -190,7 +190,7 @@ fn figures_of(run: &StoredRun, evidence: &Evidence, asked: &HistoryQuery) -> Res
 fn default_measure_of_tenant(store: &Store, runs: &[RunId], tenant: &str) -> Result<Option<String>> {
     for run in runs.iter().rev() {
         let stored = store.load(*run)?;
-        let sources = stored.source_statistics(stored.best_point().unwrap_or(0))?;
+        let sources = stored.source_statistics(stored.best_point().unwrap_or(0), |one| one)?;
         if let Some(one) = sources.into_iter().find(|one| one.source.tenant.as_deref() == Some(tenant)) {
             return Ok(one.figures.open_loop.then(|| "p99".to_owned()));
         }

@@ -43,7 +43,8 @@ pub fn stored_with(path: &Path, more: u64, dss: &str) -> RunReport {
             target: format!("oltp: postgres://joe@localhost:5432/tpcc, {dss}: dss-data"),
             spec_toml: "scenario = \"colocation <1>\"
 [tenants.oltp]
-".into(),
+"
+            .into(),
             command: "kelvin run colocation.toml".into(),
             kinds: ["oltp: New-Order", "oltp: Payment", &format!("{dss}: read")]
                 .map(|name| Series::transaction(name, true))

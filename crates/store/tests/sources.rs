@@ -170,7 +170,7 @@ fn a_run_whose_writer_died_is_resumed_and_what_others_sent_of_its_point_is_writt
     let late = Event::Note { point: 1, second: 0, text: "collected".into() };
     store.add_notes(RunId(1), std::slice::from_ref(&late)).unwrap();
     let run = store.load(RunId(1)).unwrap();
-    assert_eq!(as_json(&[run.events().last().unwrap().unwrap()]), as_json(&[late]));
+    assert_eq!(as_json(&[run.events().last().unwrap().unwrap()]), as_json(std::slice::from_ref(&late)));
     assert_eq!(run.status, kelvin_measure::event::Status::Complete);
     assert!(store.add_notes(RunId(2), &[late]).is_err());
 }

@@ -127,7 +127,7 @@ pub struct RunReport {
     pub(crate) evidence: Option<Arc<Evidence>>,
     /// The point by which it is known; none while no window has closed.
     #[serde(skip)]
-    known_by: Option<u32>,
+    pub(crate) known_by: Option<u32>,
 }
 
 /// What observers did not see.

@@ -5,7 +5,7 @@ use super::useless_indexes::{cost, useless, working, written};
 use kelvin_measure::text;
 
 use crate::noise::WANTED;
-use crate::{Evidence, EvidenceLine, Finding, Severity};
+use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "duplicate-index",
@@ -31,7 +31,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     facts.extend(found.iter().take(10).map(|one| EvidenceLine::new(&one.index.name, one.reason())));
     vec![Finding {
         id: ABOUT.id,
-        severity: if cost.high().is_some_and(|high| high >= WANTED) { Severity::Red } else { Severity::Amber },
+        severity: if matches!(cost, Effect::Bounded { low, .. } if low >= WANTED) { Severity::Red } else { Severity::Amber },
         point: None,
         title: format!(
             "The index {} has the same columns as {}{more}: each write of such a row is made twice",
@@ -42,9 +42,9 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         effect: cost,
         below_precision: false,
         threshold: "two indexes of one table with the same method, columns, options and condition, of which \
-            the second enforces no constraint, and 1000 entries or more were written into it; red if the share of all row versions and \
-            index entries that the load wrote into such indexes, of the transactions' time on the CPU, in the log and in data files, \
-            is 10 % of all of their time or more"
+            the second enforces no constraint, and 1000 entries or more were written into it; red if their share of all \
+            row versions and index entries that the load wrote, of the time in statements that write, is 10 % of the transactions' time \
+            or more"
             .into(),
         next:
             "Drop the second one; `kelvin advise` has the statements, and --prove measures what that saves."

@@ -98,13 +98,27 @@ pub(super) fn working(evidence: &Evidence) -> Option<f64> {
     evidence.points().filter_map(of_point).max_by(f64::total_cmp)
 }
 
-/// The most that entries of indexes cost: as if the transactions had done nothing but write in the time that consists of such work.
+/// Share of the statements' time in those that write, at the point with the most. What functions do is not known: they are none.
+fn writing(evidence: &Evidence) -> f64 {
+    let writes = |sql: &str| {
+        let first = sql.split_whitespace().next().unwrap_or_default().to_lowercase();
+        matches!(first.as_str(), "insert" | "update" | "delete" | "merge" | "copy")
+    };
+    let of_point = |point: u32| {
+        let (statements, total) = evidence.statements(point)?;
+        let writing: f64 = statements.iter().filter(|one| writes(&one.text)).map(|one| one.total_ms).sum();
+        (total > 0.0).then_some(writing / total)
+    };
+    evidence.points().filter_map(|point| of_point(point.point)).fold(0.0, f64::max)
+}
+
+/// What entries of indexes cost: at most as if the transactions had done nothing but write in the time that consists of such work,
+/// and at least their share of the time in statements that write, as an entry is about as much work as a row version.
 pub(crate) fn cost(evidence: &Evidence, entries: u64) -> Effect {
-    let cost = working(evidence).map(|working| working * written(evidence).share(entries));
-    Effect::up_to_or(
-        cost,
-        EffectBasis::TransactionTime,
-        "what the sessions spent their time on was not sampled",
+    let most = working(evidence).map(|working| working * written(evidence).share(entries));
+    most.map_or_else(
+        || Effect::unknown("what the sessions spent their time on was not sampled"),
+        |most| Effect::between(most * writing(evidence), most, EffectBasis::TransactionTime),
     )
 }
 
@@ -193,7 +207,10 @@ pub(super) mod tests {
         };
         let sessions =
             [("client backend", "CPU", "", 4.0), ("client backend", "Lock", "transactionid", waiting)];
+        let mut insert = super::super::staged::statement(1, 900.0, 100, "a", &[]);
+        insert.text = "insert into stock values ($1)".into();
         Staged::new()
+            .statements(vec![insert])
             .sessions(&sessions, &[])
             .relations(CaptureTime::Before, of(false), 1 << 30)
             .relations(CaptureTime::After, of(true), 1 << 30)

@@ -299,7 +299,7 @@ fn tenants_have_their_own_figures_and_no_sum() {
     model.tick(Duration::from_secs(10));
     let picture = picture(&model, 80, 24, ViewOptions::default());
     assert!(picture.contains("oltp 90/s mean, dss 7,000/s mean") && picture.contains("stopped"), "{picture}");
-    insta::assert_snapshot!(picture);
+    assert!(!picture.contains("throughput") && !picture.contains("NOPM"), "{picture}");
 }
 
 /// An open loop on SQLite: no sessions, nothing seen of the host but why not.

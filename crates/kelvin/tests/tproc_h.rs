@@ -478,46 +478,4 @@ mod machine {
             );
         }
     }
-
-    /// CPU time in seconds of a server's processes: those that run, and those that have ended.
-    fn server_cpu(server: &Server) -> f64 {
-        let ticks = |process: &str, fields: &[usize]| -> f64 {
-            let Ok(line) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return 0.0 };
-            let fields_of = line.rsplit_once(')').unwrap().1.split_whitespace().collect::<Vec<_>>();
-            fields.iter().map(|at| fields_of[*at].parse::<f64>().unwrap()).sum()
-        };
-        // User and system time, and those of children that were waited for.
-        let first = server.instance.pid().to_string();
-        let mut all = ticks(&first, &[11, 12, 13, 14]);
-        for entry in std::fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
-            let process = entry.file_name().to_string_lossy().into_owned();
-            let Ok(line) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
-            let parent = line.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
-            if parent == Some(first.as_str()) {
-                all += ticks(&process, &[11, 12]);
-            }
-        }
-        all / 100.0
-    }
-
-    #[test]
-    #[ignore = "judges CPU time: cargo xtask machine"]
-    fn the_client_takes_less_than_a_hundredth_of_the_servers_cpu_time() {
-        let (server, place) = (Server::start(), Place::new());
-        let url = server.url();
-        place.expect(0, &["build", "tproc-h", "--scale", "0.3", "--target", &url, "--no-check", "-q"]);
-        let run = ["run", "tproc-h", "--target", &url, "--streams", "0", "--no-refresh", "--no-analyze"];
-        let before = server_cpu(&server);
-        place.expect(0, &run);
-        let servers = server_cpu(&server) - before;
-        let report = place.report("last");
-        let point = &report["points"][0];
-        let each = point["client_cpu_us_per_transaction"].as_f64().unwrap();
-        let clients = each * 22.0 / 1e6;
-        println!(
-            "22 queries at scale factor 0.3: client {clients:.3} s, server {servers:.1} s of CPU time, {:.2} %",
-            100.0 * clients / servers
-        );
-        assert!(clients < 0.01 * servers, "{clients} of {servers}");
-    }
 }

@@ -22,7 +22,7 @@ enum Kind {
 }
 
 /// Reads a trace of lines.
-pub(super) fn read(mut input: impl BufRead, path: &Path, reading: Reading) -> Result<Trace> {
+pub(super) fn read(mut input: impl BufRead, path: &Path, reading: &Reading) -> Result<Trace> {
     let mut kind = None;
     let mut line = Vec::new();
     let mut number = 0_u64;

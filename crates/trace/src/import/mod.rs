@@ -60,7 +60,7 @@ pub fn read(
     if first.starts_with(b"fio version ") {
         return iolog::read(Box::new(input), path, reading);
     }
-    lines::read(input, path, reading)
+    lines::read(input, path, &reading)
 }
 
 /// Nanoseconds of a decimal number of units of so many nanoseconds, such as "12.000000345" seconds; digits below a

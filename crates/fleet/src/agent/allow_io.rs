@@ -174,7 +174,7 @@ mod tests {
         let commands = ["true".to_owned()];
         let allowed = AllowedIo::parse(&[mine.clone()], &[], &commands).unwrap();
         assert_eq!(refusal(&allowed, aux, &job(&mine.join("file"), "exec_prerun=true")), "");
-        let why = refusal(&allowed, aux, &job(&mine.join("file"), "exec_prerun=true; reboot"));
+        let why = refusal(&allowed, aux, &job(&mine.join("file"), "exec_prerun=true && reboot"));
         assert!(why.contains("--allow-command"), "{why}");
         assert!(AllowedIo::parse(&[aux.join("none")], &[], &[]).is_err());
     }

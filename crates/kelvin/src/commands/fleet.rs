@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use kelvin_database::process_sessions;
 use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedIo, AllowedTargets, ClockTestHook};
 use kelvin_fleet::controller::{CalledAgents, NatsFleet};
@@ -200,10 +200,14 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
     if let Some(skew) = args.start_skew {
         spec.load.start_skew = skew;
     }
-    // Every host runs every job: there is nothing to divide.
-    if !swept && !spec.is_io() {
-        spec.load.hosts = Some(std::num::NonZeroU32::new(wanted).context("--hosts: at least 1")?);
+    // Every host runs every job: there is nothing to divide, and the specification has been validated.
+    if spec.is_io() {
+        ensure!(wanted > 0, "--hosts: at least 1");
+    } else {
+        if !swept {
+            spec.load.hosts = Some(std::num::NonZeroU32::new(wanted).context("--hosts: at least 1")?);
+        }
+        spec.validate()?;
     }
-    spec.validate()?;
     Ok(Some(agents.take(wanted, spec)?))
 }

@@ -102,7 +102,7 @@ fn jobs_from_a_controller_do_what_the_agents_lists_allow() {
     refused("[a]\nrw=randread\nsize=64k\nfilename=/etc/none\n", &[], &["g0", "--allow-path /etc/none"]);
     refused("[a]\nrw=randread\nsize=64k\nfilename=../../etc/none\n", &[], &["g0"]);
     refused(&job(&format!("exec_prerun=touch {}\n", made.display())), &[], &["g0", "--allow-command"]);
-    refused(&job(&format!("exec_postrun=true; touch {}\n", made.display())), &[], &["--allow-command"]);
+    refused(&job(&format!("exec_postrun=true && touch {}\n", made.display())), &[], &["--allow-command"]);
     refused(&job("write_bw_log=log\n"), &[], &["g0", "no log files"]);
     refused(&format!("{}[b]\nstonewall\nrw=randread\nfilename=data\n", job("")), &[], &["stonewall"]);
     refused(&job(""), &["--i-know-it-destroys", "/dev/null"], &["each agent"]);

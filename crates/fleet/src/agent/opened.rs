@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use kelvin_database::Engine;
-use kelvin_lab::store_bench::{PreparedTenant, reopen_tenant};
+use kelvin_lab::store_bench::{PreparedTenant, new_run, new_run_of_jobs, reopen_tenant};
 use kelvin_measure::Clock;
-use kelvin_measure::event::RatePeriod;
 use kelvin_run::driver::GeneratorReport;
 use kelvin_run::fleet::{ControllerLink, EndOrder, GeneratorAssignment, generate};
 use kelvin_run::io::{self, IoRun};
@@ -61,43 +60,21 @@ impl OpenedLoad {
     /// What the agent's own file says of the run.
     pub(super) fn describe(&self, run: &Name, agent: &Name, spec: &Spec) -> Result<NewRun> {
         let message = |error: serde_json::Error| FleetError::Message(error.to_string());
-        let mut info = NewRun {
-            workload: spec.workload().as_str().into(),
-            target: String::new(),
-            label: Some(run.to_string()),
-            spec_toml: spec.to_toml(),
-            command: String::new(),
-            seed: spec.load.seed,
-            random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
-            kelvin_version: env!("CARGO_PKG_VERSION").into(),
-            kinds: Vec::new(),
-            headline: "IOPS".into(),
-            headline_per: RatePeriod::Second,
-            counter_names: Vec::new(),
-            notes: Vec::new(),
-            environment: serde_json::Value::Null,
-            started: jiff::Timestamp::now(),
-        };
-        match self {
+        let mut info = match self {
             Self::Users(prepared) => {
-                let workload = &*prepared.workload;
-                info.workload = workload.name().into();
-                info.target = prepared.engine().describe();
-                info.kinds = kelvin_run::series(workload.kinds(), spec.load.is_open_loop());
-                (info.headline, info.headline_per) = (workload.headline().into(), workload.headline_per());
-                info.counter_names = workload.counters().iter().map(|&name| name.into()).collect();
-                info.notes.clone_from(&prepared.notes);
-                info.environment = serde_json::to_value(&prepared.environment).map_err(message)?;
+                let (engine, workload) = (&**prepared.engine(), &*prepared.workload);
+                let info = new_run(spec, engine, workload, &prepared.environment).map_err(message)?;
+                NewRun { notes: prepared.notes.clone(), ..info }
             }
             Self::Jobs(jobs) => {
                 let jobs = jobs.as_ref().ok_or_else(|| FleetError::Refused("its jobs have begun".into()))?;
-                let path = jobs.filesystem_path();
-                info.target = jobs.target();
-                (info.kinds, info.counter_names, info.notes) = (jobs.series(), jobs.counters(), jobs.notes());
-                let environment = Environment::of_files(jobs.target(), path.as_deref());
-                info.environment = serde_json::to_value(&environment).map_err(message)?;
+                let environment = Environment::of_files(jobs.target(), jobs.filesystem_path().as_deref());
+                let info =
+                    new_run_of_jobs(spec, jobs.target(), jobs.series(), &environment).map_err(message)?;
+                NewRun { counter_names: jobs.counters(), notes: jobs.notes(), ..info }
             }
-        }
+        };
+        info.label = Some(run.to_string());
         info.notes.push(format!(
             "the share of agent {agent} in the fleet's run {run}; the controller has the whole"
         ));

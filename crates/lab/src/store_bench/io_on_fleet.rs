@@ -1,13 +1,12 @@
 //! A run of I/O jobs on the hosts of a fleet, kept in the store.
 
 use kelvin_measure::Clock;
-use kelvin_measure::event::RatePeriod;
 use kelvin_run::fleet::Fleet;
 use kelvin_run::io::FleetIoRun;
 use kelvin_run::{Environment, RunError, Spec};
 use kelvin_store::NewRun;
 
-use super::{CompletedRun, Result, StoreBench, StoreBenchError};
+use super::{CompletedRun, Result, StoreBench, StoreBenchError, new_run_of_jobs};
 
 impl StoreBench<'_> {
     /// Every host runs every job; the result has the sum, and what each host did.
@@ -16,21 +15,10 @@ impl StoreBench<'_> {
         let run = FleetIoRun::new(spec, fleet).map_err(refused)?;
         let environment = Environment::of_files(run.target(), None);
         let info = NewRun {
-            workload: spec.workload().as_str().into(),
-            target: run.target(),
-            label: spec.label.clone(),
-            spec_toml: spec.to_toml(),
             command: self.origin.command.clone(),
-            seed: spec.load.seed,
-            random_algorithm: kelvin_measure::RANDOM_ALGORITHM.into(),
-            kelvin_version: env!("CARGO_PKG_VERSION").into(),
-            kinds: run.series(),
-            headline: "IOPS".into(),
-            headline_per: RatePeriod::Second,
             counter_names: run.counters(),
             notes: run.notes(),
-            environment: serde_json::to_value(&environment)?,
-            started: jiff::Timestamp::now(),
+            ..new_run_of_jobs(spec, run.target(), run.series(), &environment)?
         };
         let (clock, stop) = (Clock::real(), self.stop.clone());
         let (done, _) = self.record(&info, &environment, spec, |sink| run.execute(&clock, &stop, sink))?;

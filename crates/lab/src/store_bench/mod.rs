@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kelvin_diagnose::{Evidence, RunJudgements, TenantFigures, judge};
-use kelvin_measure::event::{RatePeriod, Status};
+use kelvin_measure::event::Status;
 use kelvin_measure::{Clock, labels};
 use kelvin_run::fleet::Fleet;
 use kelvin_run::io::{IoRun, IoRunOutcome, IoRunWatcher};
@@ -35,7 +35,7 @@ use crate::squeeze;
 
 use error::Doing;
 pub use error::StoreBenchError;
-pub use new_run::new_run;
+pub use new_run::{new_run, new_run_of_jobs};
 pub use prepare::{build_data, check_data};
 pub use resume::BegunRun;
 pub use scenario::{PreparedTenant, reopen_tenant};
@@ -245,13 +245,10 @@ impl<'a> StoreBench<'a> {
     ) -> Result<(CompletedRun, IoRunOutcome)> {
         let environment = Environment::of_files(run.target(), run.filesystem_path().as_deref());
         let info = NewRun {
-            target: run.target(),
             command: self.origin.command.clone(),
-            headline: "IOPS".into(),
-            headline_per: RatePeriod::Second,
             counter_names: run.counters(),
             notes: run.notes(),
-            ..new_run::from_spec(spec, run.series(), &environment)?
+            ..new_run_of_jobs(spec, run.target(), run.series(), &environment)?
         };
         let trace = RunTrace::begin_if(spec, self.store, None)?;
         let mut writer = self.begin(&info, &environment, member, spec)?;

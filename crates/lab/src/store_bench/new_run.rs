@@ -27,12 +27,26 @@ pub fn new_run(
     })
 }
 
-/// What the specification says of the run, and what is the same for all of them.
-pub(super) fn from_spec(
+/// The same of I/O jobs on `target`, whose series are `kinds`. `counter_names`, too, are the caller's.
+///
+/// # Errors
+/// When the environment cannot be written as JSON.
+pub fn new_run_of_jobs(
     spec: &Spec,
+    target: String,
     kinds: Vec<Series>,
     environment: &Environment,
 ) -> serde_json::Result<NewRun> {
+    Ok(NewRun {
+        target,
+        headline: "IOPS".into(),
+        headline_per: RatePeriod::Second,
+        ..from_spec(spec, kinds, environment)?
+    })
+}
+
+/// What the specification says of the run, and what is the same for all of them.
+fn from_spec(spec: &Spec, kinds: Vec<Series>, environment: &Environment) -> serde_json::Result<NewRun> {
     Ok(NewRun {
         workload: spec.workload().as_str().into(),
         target: String::new(),

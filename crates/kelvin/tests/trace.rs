@@ -387,7 +387,7 @@ mod machine {
         // What was written is in nobody's cache.
         sh("sync; echo 3 > /proc/sys/vm/drop_caches");
         std::fs::write(&group.limit, (64 * MIB).to_string()).unwrap();
-        let load = "run pgbench -S -M prepared -s 10 -c 4 --seed 3 --ramp-up 12s --duration 10s --target";
+        let load = "run pgbench -S -M prepared -s 10 -c 4 --seed 3 --ramp-up 12s --duration 10s --accept-noise --target";
         let load: Vec<&str> = load.split(' ').chain([url.as_str()]).collect();
         let mut warm = place.command(&load).spawn().unwrap();
         std::thread::sleep(Duration::from_secs(15));

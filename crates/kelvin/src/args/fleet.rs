@@ -100,7 +100,7 @@ impl RefusedFleetArgs {
         let Some((flag, _)) = flags.into_iter().find(|(_, value)| value.is_some()) else { return Ok(()) };
         bail!(
             "{flag}: the tenants of a scenario run on this host, because its steps change them on one clock in this process, \
-             and agents take no I/O jobs and no steps; to load one database from several hosts, run that tenant's workload \
+             and an agent runs one load, without steps; to load one database from several hosts, run that tenant's workload \
              with kelvin run WORKLOAD --fleet; for groups of machines on several hosts, run kelvin xray or kelvin run on each \
              of them with --map or --param for its own devices, and compare the runs"
         );

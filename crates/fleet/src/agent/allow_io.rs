@@ -172,7 +172,7 @@ mod tests {
             assert!(why.contains(word), "{option}: {why}");
         }
         let commands = ["true".to_owned()];
-        let allowed = AllowedIo::parse(&[mine.clone()], &[], &commands).unwrap();
+        let allowed = AllowedIo::parse(std::slice::from_ref(&mine), &[], &commands).unwrap();
         assert_eq!(refusal(&allowed, aux, &job(&mine.join("file"), "exec_prerun=true")), "");
         let why = refusal(&allowed, aux, &job(&mine.join("file"), "exec_prerun=true && reboot"));
         assert!(why.contains("--allow-command"), "{why}");

@@ -178,7 +178,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     let first = comparable(&reports_a, &reports_b)?;
     let tenants = first.is_scenario().then(|| [a, b].map(tenants::runs_by_tenant));
     let sides = tenants.as_ref().map(|runs| runs.each_ref().map(|runs| Side::new("", runs, Vec::new())));
-    let [of_a, of_b] = sides.as_ref().map_or([a, b], |sides| sides.each_ref());
+    let [of_a, of_b] = sides.as_ref().map_or([a, b], <[_; 2]>::each_ref);
     let first = of_a.runs.first().map_or(first, |run| &run.report);
     let mut uncompared = tenants::on_one_side(of_a, of_b);
     let pairs = loads::pairs(&of_a.reports(), &of_b.reports());

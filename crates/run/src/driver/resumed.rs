@@ -72,7 +72,9 @@ impl BegunPoint<'_> {
         let counters = sum_columns(reports.iter().map(|report| report.counters.clone()));
         sink.event(&Event::Counters { point: self.index, values: counters })?;
         let mut totals = Totals::new(roles);
-        reports.iter().for_each(|report| totals.merge(&report.totals));
+        for report in &reports {
+            totals.merge(&report.totals);
+        }
         let headline: Vec<bool> = self.series.iter().map(|series| series.headline).collect();
         let closing = accounting::PointAccounting {
             point: self.index,

@@ -173,7 +173,7 @@ impl<'a> FleetIoRun<'a> {
         }
         let interrupted = stop.requested();
         let results = HostResults { reports: &reports, books: &books, totals: &totals };
-        self.close(&results, users, sink)?;
+        Self::close(&results, users, sink)?;
         let broken = hosts.iter().zip(&reports).find_map(|(host, report)| {
             let why = report.broken()?;
             Some(format!("{host}: {}", text::printable(why)))
@@ -187,7 +187,7 @@ impl<'a> FleetIoRun<'a> {
     }
 
     /// What is known at the end: the window, each host's part, what must hold, the jobs' lines.
-    fn close(&self, results: &HostResults<'_>, users: u32, sink: &mut dyn Sink) -> Result<(), RunError> {
+    fn close(results: &HostResults<'_>, users: u32, sink: &mut dyn Sink) -> Result<(), RunError> {
         let HostResults { reports, books, .. } = results;
         let values = sum_columns(reports.iter().map(|report| report.counters().to_vec()));
         sink.event(&Event::Counters { point: 0, values })?;

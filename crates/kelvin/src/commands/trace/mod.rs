@@ -94,17 +94,14 @@ fn read(args: &TraceFileArgs, global: &Global) -> Result<Trace> {
         return Ok(import::open(&args.file, args.most)?);
     };
     let RunTrace { mut trace, window } = read_run(&path, &store, run, args.most)?;
-    match window.filter(|_| !args.whole) {
-        Some(window) => Ok(trace.within(window.start, window.end)),
-        None => {
-            if !args.whole {
-                trace
-                    .notes
-                    .push("the run does not say when its window was: this is its whole recording".into());
-            }
-            Ok(trace)
-        }
+    if args.whole {
+        return Ok(trace);
     }
+    if let Some(window) = window {
+        return Ok(trace.within(window.start, window.end));
+    }
+    trace.notes.push("the run does not say when its window was: this is its whole recording".into());
+    Ok(trace)
 }
 
 /// The file of a trace, and, of a run, its window.

@@ -29,7 +29,7 @@ impl AllowedTargets {
 
     /// A specification that may be run, without what is the controller's alone: resets, builds, checks, observation, files.
     pub(super) fn check(&self, text: &str) -> Result<Spec, FleetError> {
-        let mut spec = Spec::parse(text, "the run's specification")
+        let mut spec = Spec::parse_received(text, "the run's specification")
             .map_err(|error| FleetError::Refused(error.to_string()))?;
         if spec.work.allows_shell() {
             return Err(FleetError::Refused("an agent runs no scripts with shell commands".into()));

@@ -86,7 +86,13 @@ impl AllowedIo {
             Memory::Malloc | Memory::Shm | Memory::ShmHuge | Memory::Mmap | Memory::MmapHuge(None) => None,
         };
         let traces = job.replay.iter().flat_map(|replay| replay.files.iter().chain(&replay.redirect));
-        buffers.into_iter().chain(traces).try_for_each(|path| self.check_path(path))
+        let targets = &job.targets;
+        let named = if targets.directories.is_empty() { &targets.filenames } else { &targets.directories };
+        // Before any of them is looked at: even whether it is there is not the controller's business.
+        buffers.into_iter().chain(traces).chain(named).try_for_each(|path| self.check_path(path))?;
+        let traces = job.replay.iter().flat_map(|replay| &replay.files);
+        let mut others = traces.filter(|path| !std::fs::metadata(path).is_ok_and(|about| about.is_file()));
+        others.next().map_or(Ok(()), |path| Err(format!("{} is not a regular file", path.display())))
     }
 
     fn check_path(&self, path: &Path) -> std::result::Result<(), String> {
@@ -177,5 +183,27 @@ mod tests {
         let why = refusal(&allowed, aux, &job(&mine.join("file"), "exec_prerun=true && reboot"));
         assert!(why.contains("--allow-command"), "{why}");
         assert!(AllowedIo::parse(&[aux.join("none")], &[], &[]).is_err());
+    }
+
+    #[test]
+    fn a_received_job_reads_nothing_while_it_is_parsed() {
+        let text = |io: &str| format!("workload = \"io\"\n[io]\n{io}\n");
+        let job = |line: &str| {
+            text(&format!("job = \"\"\"\n[a]\nrw=write\nsize=64k\nfilename=/tmp/x\n{line}\n\"\"\""))
+        };
+        assert!(Spec::parse_received(&job("bs=8k\nverify_pattern=0xff"), "test").is_ok());
+        for outside in [
+            text("file = \"/etc/passwd\""),
+            job("include /etc/passwd"),
+            job("opendir=/root"),
+            job("description=${HOME}"),
+            job("buffer_pattern='/etc/passwd'"),
+            text(
+                "job = \"[a]\\nrw=read\\nsize=1m\\nfilename=/tmp/x\"\nset = { bs = \"4k\\ninclude /etc/passwd\" }",
+            ),
+        ] {
+            let why = Spec::parse_received(&outside, "test").unwrap_err().to_string();
+            assert!(why.contains("jobs from another host"), "{outside}: {why}");
+        }
     }
 }

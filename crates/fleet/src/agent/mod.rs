@@ -9,7 +9,7 @@ mod outbox;
 mod share;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -251,8 +251,10 @@ impl Agent<'_> {
                     return Ok(Answer::Refused(format!("it works for run {}", job.run())));
                 }
                 let mut spec = self.options.targets.check(&prepare.spec)?;
-                let aux = self.options.store.parent().unwrap_or(Path::new("."));
-                let jobs = self.options.targets.open_jobs(&spec, aux)?;
+                // Another agent of this host has a directory of its own.
+                let aux = self.options.store.with_extension("verify");
+                std::fs::create_dir_all(&aux).map_err(FleetError::file(&aux))?;
+                let jobs = self.options.targets.open_jobs(&spec, &aux)?;
                 let what = jobs.as_ref().map_or_else(|| spec.target.to_string(), IoRun::target);
                 (self.tell)(&format!("run {}: opening {what}", prepare.run));
                 self.status.set_run(Some(prepare.run.clone()), AgentState::Preparing);

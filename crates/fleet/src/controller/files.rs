@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Answer, Bus, Command, FleetError, Name, Result, Subjects, clean, encode};
 
 /// How long an agent may take to export and send its file.
-const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_mins(9);
 
 /// A lab's files and stored runs.
 pub struct FleetFiles {

@@ -191,6 +191,11 @@ impl NatsFleet {
         &self.run
     }
 
+    /// Leaves the agents and what is stored of the run as they are; agents stop by themselves.
+    pub fn leave(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
     /// The run is over: agents close their files. What is stored of it is removed when nothing is missing.
     pub fn finish(&self) -> Result<()> {
         if self.ended.swap(true, Ordering::AcqRel) || !self.prepared.load(Ordering::Acquire) {

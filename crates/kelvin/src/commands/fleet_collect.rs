@@ -52,7 +52,10 @@ pub(super) fn resume(args: &FleetResumeArgs, global: &Global) -> Result<Code> {
     let mut bench = bench(&store, &mut *live, &stop);
     let done = bench.resume(begun, |(point, hosts), clock| fleet.rejoin_point(point, hosts, clock));
     drop(bench);
-    if let Err(error) = fleet.finish() {
+    if done.is_err() {
+        // Another process may hear this run, or it can be resumed again.
+        fleet.leave();
+    } else if let Err(error) = fleet.finish() {
         out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
     }
     let done = done?;

@@ -81,8 +81,11 @@ pub(super) fn place(
             url: &state.url,
             allow: &allow,
         };
-        if !ssh().place(one, &files)? && !quiet {
-            out::note(&format!("kelvin: agent {} ran already, and was left as it is", one.agent));
+        if !ssh().place(one, &files)? {
+            out::note(&format!(
+                "kelvin: agent {} ran already, and may do what it was allowed when it started; `kelvin fleet down` ends it",
+                one.agent
+            ));
         }
     }
     let bus = Bus::connect(&server.connection("controller")?, "kelvin fleet up", None)?;

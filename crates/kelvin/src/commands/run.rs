@@ -129,7 +129,7 @@ pub(super) fn run_on_fleet(
     let store_path = paths::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let mut bench = bench(&store, &mut *live, &stop).in_history(view.history).with_fleet(fleet);
-    let done = bench.run(&mut spec, Vec::new(), None, None);
+    let done = bench.run(&mut spec, vec![fleet.note()], None, None);
     drop(bench);
     if let Err(error) = fleet.finish() {
         out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));

@@ -10,14 +10,19 @@ use super::{CompletedRun, Result, StoreBench, StoreBenchError, new_run_of_jobs};
 
 impl StoreBench<'_> {
     /// Every host runs every job; the result has the sum, and what each host did.
-    pub(super) fn run_io_on_fleet(&mut self, spec: &Spec, fleet: &dyn Fleet) -> Result<CompletedRun> {
+    pub(super) fn run_io_on_fleet(
+        &mut self,
+        spec: &Spec,
+        fleet: &dyn Fleet,
+        notes: Vec<String>,
+    ) -> Result<CompletedRun> {
         let refused = |error: RunError| StoreBenchError::Refused(error.to_string());
         let run = FleetIoRun::new(spec, fleet).map_err(refused)?;
         let environment = Environment::of_files(run.target(), None);
         let info = NewRun {
             command: self.origin.command.clone(),
             counter_names: run.counters(),
-            notes: run.notes(),
+            notes: notes.into_iter().chain(run.notes()).collect(),
             ..new_run_of_jobs(spec, run.target(), run.series(), &environment)?
         };
         let (clock, stop) = (Clock::real(), self.stop.clone());

@@ -119,7 +119,7 @@ impl<'a> StoreBench<'a> {
     ) -> Result<CompletedRun> {
         if spec.is_io() {
             if let Some(fleet) = self.fleet {
-                return self.run_io_on_fleet(spec, fleet);
+                return self.run_io_on_fleet(spec, fleet, notes);
             }
             let run = io_run(spec, &self.destroys, None)?;
             return Ok(self.run_io(spec, run, member, &Clock::real(), &mut Unseen)?.0);
@@ -349,6 +349,7 @@ pub fn io_run(spec: &Spec, destroys: &[PathBuf], aux: Option<PathBuf>) -> Result
         read_only: io.read_only,
         destroy: destroys.to_vec(),
         prepare: io.prepare,
+        log_directory: aux.clone(),
         aux_directory: aux,
         ..RunOptions::default()
     };

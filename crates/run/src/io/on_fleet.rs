@@ -227,16 +227,18 @@ fn follow(
     (clock, stop): (&Clock, &Stop),
     sink: &mut dyn Sink,
 ) -> Result<(), RunError> {
-    let (mut ordered, mut aborted) = (false, None);
+    let (mut ordered, mut aborted) = (None, None);
     while !remote.all_ended() {
         std::thread::sleep(TICK);
         let now = clock.now();
-        if stop.is_immediate() && aborted.is_none() {
+        // A host whose device hangs answers for ever.
+        let is_over = ordered.is_some_and(|close: Nanos| now > close + PATIENCE);
+        if (stop.is_immediate() || is_over) && aborted.is_none() {
             aborted = Some(now);
             remote.abort();
-        } else if stop.requested() && !ordered {
-            ordered = true;
+        } else if stop.requested() && ordered.is_none() {
             let close = now.max(begin) + NOTICE_OF_END;
+            ordered = Some(close);
             remote.end_at(LoadTimes { begin, open: begin, close, end: close });
         }
         remote.emit(now, sink)?;

@@ -73,6 +73,26 @@ impl IoOptions {
         Ok(())
     }
 
+    /// Refuses jobs that would have this host read a file, a directory or its environment while they are parsed: a controller
+    /// has put the contents in their places.
+    pub(super) fn stands_alone(&self) -> Result<(), String> {
+        let set: Vec<(&str, String)> =
+            self.set.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect();
+        let reads = |line: &str| {
+            let line = line.trim_start();
+            let of_pattern =
+                |(name, value): (&str, &str)| name.trim_end().ends_with("pattern") && value.contains('\'');
+            line.starts_with("include")
+                || line.starts_with("opendir")
+                || line.contains("${")
+                || line.split_once('=').is_some_and(of_pattern)
+        };
+        if self.file.is_some() || jobfile_text::with_options(&self.job, &set).lines().any(reads) {
+            return Err("[io] jobs from another host have no file, no include, no opendir, no pattern from a file and no ${…}".into());
+        }
+        Ok(())
+    }
+
     /// The jobs with everything that is to be done to them, as `seed` decides their random values: 1 leaves them as fio's
     /// users know them, the same offsets every time.
     ///

@@ -203,17 +203,39 @@ impl Spec {
         })
     }
 
+    /// The same of a text that came from another host, which may not make this one read files or its environment.
+    ///
+    /// # Errors
+    /// As of [`Spec::parse`], and for jobs that name such a thing.
+    pub fn parse_received(text: &str, name: &str) -> Result<Self, SpecError> {
+        let refuse = |message: String| SpecError::Parse { path: name.into(), message };
+        // The message may repeat a line, which is the sender's own.
+        let file: SpecFile = toml::from_str(text)
+            .map_err(|error| refuse(kelvin_measure::redact(error.to_string().trim_end())))?;
+        let spec = file.into_spec().map_err(refuse)?;
+        if let Work::Io(io) = &spec.work {
+            io.stands_alone().map_err(refuse)?;
+        }
+        spec.resolved(Path::new("")).map_err(|error| match error {
+            SpecError::Table(message) => refuse(message),
+            error => error,
+        })
+    }
+
     /// What a file in `directory`, or a table of another one, says.
     ///
     /// # Errors
     /// [`SpecError::Table`] or [`SpecError::Contradiction`].
     pub fn of_file(file: SpecFile, directory: &Path) -> Result<Self, SpecError> {
-        let mut spec = file.into_spec().map_err(SpecError::Table)?;
-        if let Work::Io(io) = &mut spec.work {
+        file.into_spec().map_err(SpecError::Table)?.resolved(directory)
+    }
+
+    fn resolved(mut self, directory: &Path) -> Result<Self, SpecError> {
+        if let Work::Io(io) = &mut self.work {
             io.resolve(directory).map_err(SpecError::Table)?;
         }
-        spec.validate()?;
-        Ok(spec)
+        self.validate()?;
+        Ok(self)
     }
 
     /// Refuses settings that contradict each other.

@@ -43,8 +43,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         below_precision: false,
         threshold: "two indexes of one table with the same method, columns, options and condition, of which \
             the second enforces no constraint, and 1000 entries or more were written into it; red if their share of all \
-            row versions and index entries that the load wrote, of the time in statements that write, is 10 % of the transactions' time \
-            or more"
+            row versions and index entries that the load wrote, of the time that the work of writing and the statements that write \
+            must have in common, is 10 % of the transactions' time or more"
             .into(),
         next:
             "Drop the second one; `kelvin advise` has the statements, and --prove measures what that saves."

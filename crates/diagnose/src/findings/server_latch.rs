@@ -3,8 +3,9 @@
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_measure::text;
 
-use super::{FindingDefinition, buffers_too_small};
-use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
+use super::FindingDefinition;
+use crate::verdict::time::model;
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "server-latch",
@@ -12,9 +13,8 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     find,
 };
 
-/// Shares of the active sessions, as for hot pages: from which they should be known, and from which they limit.
+/// Share of the active sessions from which a queue should be known, as for hot pages.
 const KNOWN: f64 = 0.1;
-const LIMIT: f64 = 0.4;
 
 /// What a lock protects, by the beginning of its name in any version, and what helps.
 const REMEDIES: [(&str, &str); 8] = [
@@ -59,7 +59,7 @@ const REMEDIES: [(&str, &str); 8] = [
 ];
 
 fn waits_for_latch(group: &WaitGroup) -> bool {
-    group.kind == WaitKind::Latch && matches!(group.class.as_str(), "LWLock" | "IPC" | "Timeout")
+    group.kind == WaitKind::Latch && matches!(group.class.as_str(), "LWLock" | "IPC")
 }
 
 /// Without the separators that some versions have: "buffer_mapping", "BufferMappingLock", "BufferMapping".
@@ -74,32 +74,34 @@ fn remedy(event: &str) -> &'static str {
 }
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
 
-fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let active = evidence.active(point, is_client);
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    let active = evidence.active(point.point, is_client);
     let named = active.by(|group| waits_for_latch(group).then(|| group.event.clone()));
     let (event, waiting) = named.iter().find_map(|(event, sessions)| Some((event.as_deref()?, *sessions)))?;
     let share = waiting / active.sessions();
     if share.is_nan() || share < KNOWN || waiting < 0.5 {
         return None;
     }
-    let explained = plain(event).starts_with("buffermapping") && buffers_too_small::is_red(evidence, point);
+    // Transactions are also under way where no session of theirs is active.
+    let of_time = model(evidence, point).map_or(share, |model| waiting / model.sessions);
     let latches = named.iter().filter_map(|(event, sessions)| Some((event.as_deref()?, *sessions)));
     let facts = latches.take(3).map(|(event, sessions)| {
         EvidenceLine::of_active(format!("sessions waiting for {event}"), sessions, active.sessions())
     });
     Some(Finding {
         id: ABOUT.id,
-        severity: if share >= LIMIT && waiting >= 1.0 && !explained { Severity::Red } else { Severity::Amber },
-        point: Some(point),
+        // Whether the queue limits is what the verdict says; this finding names the lock.
+        severity: Severity::Amber,
+        point: Some(point.point),
         title: format!("Sessions queued for the lightweight lock {event}: {} of their active time", text::percent(share)),
         evidence: facts.collect(),
-        effect: Effect::up_to(share, EffectBasis::TransactionTime),
+        effect: Effect::up_to(of_time, EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "one lightweight lock (pages' contents and the log's are other findings'): amber from 10 % of the active \
-            sessions, red from 40 % (the verdict's own threshold) with one session or more, unless too small buffers explain it"
+            sessions and half a session; whether it limits is said by the verdict"
             .into(),
         next: remedy(event).into(),
     })
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn a_queue_for_one_lock_is_named_with_what_helps() {
         let many = found("LockManager", 4.0).unwrap();
-        assert_eq!((many.severity, many.effect.high()), (Severity::Red, Some(0.5)));
+        assert_eq!((many.severity, many.effect.high()), (Severity::Amber, Some(0.5)));
         assert!(many.title.contains("LockManager") && many.next.contains("16 relations"), "{many:?}");
         assert_eq!(found("buffer_mapping", 1.0).map(|one| one.severity), Some(Severity::Amber));
         assert!(found("BufferMappingLock", 1.0).unwrap().next.contains("shared_buffers"));

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use kelvin_measure::observation::{CaptureTime, Relation, TableWrites};
+use kelvin_measure::observation::{CaptureTime, Relation, TableWrites, WaitGroup};
 use kelvin_measure::text;
 
 use crate::verdict::time::model;
-use crate::{Class, Effect, EffectBasis, Evidence};
+use crate::{Class, Effect, EffectBasis, Evidence, PointEvidence, is_client};
 
 /// New entries over the load from which an index costs something worth knowing: below, a report or a check uses it elsewhere.
 const ENTRIES: u64 = 1000;
@@ -87,39 +87,56 @@ pub(crate) fn written(evidence: &Evidence) -> Written {
     sum
 }
 
-/// Share of the transactions' time in what writing consists of, at the point with the most: the CPU, the log and the data files.
-/// None where the sessions were not sampled.
-pub(super) fn working(evidence: &Evidence) -> Option<f64> {
-    const OF_WRITES: [Class; 4] = [Class::Cpu, Class::Log, Class::DataReads, Class::DataWrites];
-    let of_point = |point| {
-        let model = model(evidence, point)?;
-        Some(OF_WRITES.iter().filter_map(|class| model.share(*class)).map(|share| share.share).sum::<f64>())
-    };
-    evidence.points().filter_map(of_point).max_by(f64::total_cmp)
+/// What writing consists of: the CPU, the log and the data files.
+const OF_WRITES: [Class; 4] = [Class::Cpu, Class::Log, Class::DataReads, Class::DataWrites];
+
+/// Share of the transactions' time in what writing consists of. None where the sessions were not sampled.
+fn working_at(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    let model = model(evidence, point)?;
+    Some(OF_WRITES.iter().filter_map(|class| model.share(*class)).map(|share| share.share).sum::<f64>())
 }
 
-/// Share of the statements' time in those that write, at the point with the most. What functions do is not known: they are none.
-fn writing(evidence: &Evidence) -> f64 {
+/// The same at the point with the most.
+pub(super) fn working(evidence: &Evidence) -> Option<f64> {
+    evidence.points().filter_map(|point| working_at(evidence, point)).max_by(f64::total_cmp)
+}
+
+/// The same without what sessions do outside of the database, where the model counts it as the CPU's.
+fn seen_working(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
+    let model = model(evidence, point)?;
+    let of_writes =
+        |group: &WaitGroup| Class::from_wait_group(group).is_some_and(|class| OF_WRITES.contains(&class));
+    let active = evidence.active(point.point, is_client);
+    let seen: f64 =
+        active.groups.iter().filter(|(group, _)| of_writes(group)).map(|(_, sessions)| *sessions).sum();
+    Some(seen / model.sessions)
+}
+
+/// Share of the statements' time in those that write. What functions do is not known: they are none.
+fn writing(evidence: &Evidence, point: u32) -> Option<f64> {
     let writes = |sql: &str| {
         let first = sql.split_whitespace().next().unwrap_or_default().to_lowercase();
         matches!(first.as_str(), "insert" | "update" | "delete" | "merge" | "copy")
     };
-    let of_point = |point: u32| {
-        let (statements, total) = evidence.statements(point)?;
-        let writing: f64 = statements.iter().filter(|one| writes(&one.text)).map(|one| one.total_ms).sum();
-        (total > 0.0).then_some(writing / total)
-    };
-    evidence.points().filter_map(|point| of_point(point.point)).fold(0.0, f64::max)
+    let (statements, total) = evidence.statements(point)?;
+    let writing: f64 = statements.iter().filter(|one| writes(&one.text)).map(|one| one.total_ms).sum();
+    (total > 0.0).then_some(writing / total)
 }
 
-/// What entries of indexes cost: at most as if the transactions had done nothing but write in the time that consists of such work,
-/// and at least their share of the time in statements that write, as an entry is about as much work as a row version.
+/// What entries of indexes cost, as an entry is about as much work as a row version: at most as if the transactions had done nothing
+/// but write in the time that consists of such work, and at least their share of what that time and the statements that write must have
+/// in common.
 pub(crate) fn cost(evidence: &Evidence, entries: u64) -> Effect {
-    let most = working(evidence).map(|working| working * written(evidence).share(entries));
-    most.map_or_else(
-        || Effect::unknown("what the sessions spent their time on was not sampled"),
-        |most| Effect::between(most * writing(evidence), most, EffectBasis::TransactionTime),
-    )
+    let Some(working) = working(evidence) else {
+        return Effect::unknown("what the sessions spent their time on was not sampled");
+    };
+    let share = written(evidence).share(entries);
+    let common = evidence.points().filter_map(|point| {
+        let common = seen_working(evidence, point)? + writing(evidence, point.point)? - 1.0;
+        Some(common.max(0.0))
+    });
+    let low = common.fold(0.0, f64::max) * share;
+    Effect::between(low, working * share, EffectBasis::TransactionTime)
 }
 
 /// What makes two indexes the same but for their names: method, columns, options and condition.

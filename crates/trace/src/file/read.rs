@@ -178,10 +178,10 @@ impl File {
             (b'G', true) => {
                 let groups: Vec<ProcessGroup> =
                     serde_json::from_slice(content).map_err(|error| format!("control groups: {error}"))?;
-                if self.groups.len() + groups.len() > places::MOST_FILES {
-                    return Err("too many control groups".into());
-                }
-                self.groups.extend(groups.into_iter().map(|(pid, name, group)| ((pid, name), group)));
+                // More processes than that have no group; the requests are what matters.
+                let room = places::MOST_FILES.saturating_sub(self.groups.len());
+                self.groups
+                    .extend(groups.into_iter().take(room).map(|(pid, name, group)| ((pid, name), group)));
                 Ok(false)
             }
             (b'E', true) => {

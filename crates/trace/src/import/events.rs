@@ -33,7 +33,14 @@ pub(super) enum Stage {
 
 impl Events {
     pub(super) fn new(most: usize) -> Self {
-        Self { staged: Vec::new(), queued: Vec::new(), has_issues: false, most, full: false }
+        // Events are in memory until their requests are known, also where the requests themselves are not kept.
+        Self {
+            staged: Vec::new(),
+            queued: Vec::new(),
+            has_issues: false,
+            most: most.min(super::MOST),
+            full: false,
+        }
     }
 
     /// Adds an event; false when there are as many as were asked for.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use kelvin_lab::study::Folder;
-use kelvin_measure::text::{binary, percent, whole};
+use kelvin_measure::text::{binary, percent, whole, whole_unit};
 use kelvin_run::Spec;
 use kelvin_store::{RunId, Store};
 use kelvin_trace::attribution::FileClass;
@@ -129,7 +129,7 @@ fn predict(args: &CacheProveArgs, run: RunId, traced: &RunTrace, levels: &Levels
         let one = kelvin_trace::cache::MissRange { low: 1.0, high: 1.0 };
         let misses = if is_first { one } else { range };
         sizes.push(PredictedSize {
-            level: binary(*size).replace(' ', ""),
+            level: whole_unit(*size).replace(' ', ""),
             bytes,
             misses,
             most: if is_first { 1.0 } else { most },

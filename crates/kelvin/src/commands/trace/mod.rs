@@ -58,7 +58,18 @@ pub(crate) struct RunTrace {
 
 /// Reads the recording of a run.
 pub(crate) fn run_trace(path: &Path, store: &Store, run: RunId) -> Result<RunTrace> {
-    read_run(path, store, run, MOST)
+    let traced = read_run(path, store, run, MOST)?;
+    let is_whole = traced.trace.requests.len() < MOST
+        && traced.trace.recording.as_ref().is_some_and(|recording| {
+            let lost = recording.lost > 0 || recording.unreadable_pages > 0;
+            !lost && !recording.full && !recording.files_partial && recording.complete
+        });
+    if !is_whole {
+        bail!(
+            "the recording of run {run} does not have all requests with their files: nothing follows from it"
+        );
+    }
+    Ok(traced)
 }
 
 fn read_run(path: &Path, store: &Store, run: RunId, most: usize) -> Result<RunTrace> {

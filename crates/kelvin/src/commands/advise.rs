@@ -31,7 +31,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
     if let Some(target) = &args.target {
         let seen = server::watch(target, args.duration, global)?;
         let mut changes = remedies(&seen.evidence, &findings_for(&seen.evidence));
-        hypothetical::check(&*seen.engine, &seen.evidence, &mut changes)?;
+        hypothetical::check(&*seen.engine, &seen.evidence, &mut changes);
         let advice = Advice::of(None, seen.what, changes, Some(&seen.evidence), args, &settings, &[]);
         document::print(&advice, args.format.format())?;
         return Ok(if seen.interrupted { Code::Interrupted } else { Code::Success });

@@ -13,7 +13,7 @@ use crate::tproc_c::Profile;
 const MOST: u32 = 1024;
 
 /// Milliseconds that a trickle refresh pauses at most.
-const LONGEST_PAUSE: u32 = 60_000;
+const LONGEST_PAUSE: u32 = 1000;
 
 /// The size of the data: 1 is about a gigabyte. Written as a number with at most three digits after the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use super::answer::Answer;
 use super::dialect::Dialect;
 use super::ledger::Ledger;
 use super::query::{self, Parameters};
-use super::refresh::{self, Orders};
+use super::refresh::{self, Orders, WINDOWS};
 use super::state::State;
 use super::workload::ROWS;
 use crate::{NextTransaction, VirtualUser};
@@ -155,7 +155,10 @@ impl User {
 
     /// Whether another pair of refresh functions follows the last one.
     fn refreshes_again(&self) -> bool {
-        self.trickle.is_some_and(|trickle| trickle.pairs_follow) && self.shared.has_queries()
+        // Behind the last window there are no more orders.
+        self.trickle.is_some_and(|trickle| trickle.pairs_follow)
+            && self.shared.has_queries()
+            && self.shared.ledger.next_window() <= WINDOWS as u32
     }
 
     fn execution(&self, at: Nanos, took: Nanos) -> QueryExecution {

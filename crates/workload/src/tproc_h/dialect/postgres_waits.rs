@@ -21,11 +21,21 @@ pub(super) fn sampled<T>(
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let samples = scope.spawn(|| sample(watcher, process, &ended));
+        let end = EndOfWork(&ended);
         let done = work(session);
-        ended.store(true, Ordering::Release);
+        drop(end);
         let samples = samples.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok((done?, samples.unwrap_or_default()))
     })
+}
+
+/// Ends the sampling, also when the work panics.
+struct EndOfWork<'a>(&'a AtomicBool);
+
+impl Drop for EndOfWork<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 fn sample(watcher: &mut dyn Session, process: i64, ended: &AtomicBool) -> Result<Vec<QueryWait>> {

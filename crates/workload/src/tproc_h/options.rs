@@ -263,7 +263,11 @@ mod tests {
             let options = Options { trickle_refresh: Some(pause), ..options(streams, no_refresh) };
             options.check().is_ok()
         };
-        assert!(trickle(None, false, 0) && trickle(Some(2), false, 60_000));
-        assert!(!trickle(Some(0), false, 1) && !trickle(None, true, 1) && !trickle(None, false, 60_001));
+        assert!(trickle(None, false, 0) && trickle(Some(2), false, LONGEST_PAUSE));
+        assert!(
+            !trickle(Some(0), false, 1)
+                && !trickle(None, true, 1)
+                && !trickle(None, false, LONGEST_PAUSE + 1)
+        );
     }
 }

@@ -223,8 +223,10 @@ fn useless(evidence: &Evidence) -> Vec<Remedy> {
 
 /// Drops these.
 fn drop(evidence: &Evidence, indexes: &[&Useless<'_>]) -> Option<Remedy> {
+    // One that could not be made again is left alone.
+    let known = indexes.iter().filter_map(|one| Some((*one, once(one.index.definition.as_ref()?)?)));
+    let (indexes, undo): (Vec<&Useless<'_>>, Vec<String>) = known.unzip();
     let first = indexes.first()?;
-    let undo: Option<Vec<String>> = indexes.iter().map(|one| once(one.index.definition.as_ref()?)).collect();
     let names: Vec<&str> = indexes.iter().map(|one| one.index.name.as_str()).collect();
     let title = match names.len() {
         1 => format!("drop the index {}", first.index.name),
@@ -239,7 +241,7 @@ fn drop(evidence: &Evidence, indexes: &[&Useless<'_>]) -> Option<Remedy> {
                 .iter()
                 .map(|name| format!("DROP INDEX IF EXISTS {}", quoted(evidence, name)))
                 .collect(),
-            undo: undo?,
+            undo,
             control: Vec::new(),
         },
         reason: first.reason(),

@@ -21,8 +21,8 @@ pub(super) struct Queries {
     pub(super) validate: bool,
 }
 
-/// Executes each query for its plan and hands out what it showed. What cannot be executed does not keep the others from it, and is
-/// the error at the end.
+/// Executes each query for its plan and hands out what it showed. What cannot be executed or sampled does not keep the others from
+/// it, and is the error at the end.
 pub(super) fn analyze(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
@@ -34,8 +34,12 @@ pub(super) fn analyze(
         session.set_timeout(Some(timeout))?;
         dialect.set_up_queries(session)
     };
-    let watcher = Mutex::new(engine.connect()?);
-    let mut failed = None;
+    // Waits are an addition: without its connection the plans have none.
+    let (watcher, mut failed) = match engine.connect() {
+        Ok(watcher) => (Some(watcher), None),
+        Err(error) => (None, Some(Error::usage(format!("the queries' waits were not sampled: {error}")))),
+    };
+    let watcher = Mutex::new(watcher);
     let job = Job { what: "plans analyzed", before: 0, unit: Unit::Task, progress, stop };
     // One connection: a query may take all cores of the server.
     run_each(
@@ -45,7 +49,7 @@ pub(super) fn analyze(
         &queries.numbers,
         &|session, number, shared| {
             let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = queries.one((session, watcher.as_mut()), dialect, *number);
+            let found = queries.one((session, watcher.as_deref_mut()), dialect, *number);
             if found.is_err() {
                 shared.go_on()?;
             }
@@ -69,7 +73,7 @@ pub(super) fn analyze(
 impl Queries {
     fn one(
         &self,
-        (session, watcher): (&mut dyn Session, &mut dyn Session),
+        (session, watcher): (&mut dyn Session, Option<&mut (dyn Session + 'static)>),
         dialect: &dyn Dialect,
         number: u8,
     ) -> Result<Option<QueryAnalysis>> {

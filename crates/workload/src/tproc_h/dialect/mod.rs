@@ -164,12 +164,12 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         false
     }
 
-    /// Executes a query for what its plan does, and samples it meanwhile in the session of the watcher; none where the engine cannot
-    /// be asked.
+    /// Executes a query for what its plan does, and samples it meanwhile in the session of the watcher, if there is one; none where the
+    /// engine cannot be asked.
     fn analyze_query(
         &self,
         _session: &mut dyn Session,
-        _watcher: &mut dyn Session,
+        _watcher: Option<&mut (dyn Session + 'static)>,
         _sql: &str,
     ) -> Result<Option<QueryAnalysis>> {
         Ok(None)

@@ -94,7 +94,7 @@ impl Dialect for Postgres {
     fn analyze_query(
         &self,
         session: &mut dyn Session,
-        watcher: &mut dyn Session,
+        watcher: Option<&mut (dyn Session + 'static)>,
         sql: &str,
     ) -> Result<Option<QueryAnalysis>> {
         let (found, waits) = waits::sampled(session, watcher, |session| analysis::analyze(session, sql))?;

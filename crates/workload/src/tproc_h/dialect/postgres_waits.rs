@@ -14,9 +14,12 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// 13 workers are not known) leaves the waits empty.
 pub(super) fn sampled<T>(
     session: &mut dyn Session,
-    watcher: &mut dyn Session,
+    watcher: Option<&mut (dyn Session + 'static)>,
     work: impl FnOnce(&mut dyn Session) -> Result<T>,
 ) -> Result<(T, Vec<QueryWait>)> {
+    let Some(watcher) = watcher.filter(|watcher| !watcher.is_broken()) else {
+        return Ok((work(session)?, Vec::new()));
+    };
     let process = session.query("select cast(pg_backend_pid() as bigint)")?.int(0, 0)?;
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {

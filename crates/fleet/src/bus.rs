@@ -3,6 +3,8 @@
 
 mod objects;
 
+pub(crate) use objects::StoredStream;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};

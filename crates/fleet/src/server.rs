@@ -190,9 +190,17 @@ impl FleetServer {
     }
 
     /// The agents that were placed on other hosts.
-    pub fn placed(&self) -> Vec<PlacedAgent> {
-        let text = std::fs::read_to_string(placed_file(&self.directory)).ok();
-        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    ///
+    /// # Errors
+    /// When the list of them cannot be read: they would be forgotten.
+    pub fn placed(&self) -> Result<Vec<PlacedAgent>> {
+        let path = placed_file(&self.directory);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => serde_json::from_str(&text)
+                .map_err(|error| FleetError::Refused(format!("{}: {error}", path.display()))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(FleetError::file(&path)(error)),
+        }
     }
 
     /// Remembers the agents that are on other hosts now.
@@ -349,11 +357,14 @@ fn permissions(lab: &Name, client: &str) -> String {
     )
 }
 
+/// Writes a file that only its owner may read, or leaves the one that is there as it is.
 fn write_private(path: &Path, text: &str) -> Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let opened = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(FleetError::file(path))
+    let new = path.with_extension("new");
+    let opened = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.and_then(|()| std::fs::rename(&new, path)).map_err(FleetError::file(path))
 }
 
 /// Whether a process is a server of NATS: a number can be another's after a restart of the host.

@@ -52,7 +52,7 @@ pub use run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
 pub use schema::{APPLICATION_ID, VERSION};
 pub use select::{Selection, history_name};
 pub use state::{Judgement, RunState, broken_condition, broken_invariant, failed_audit};
-pub use store::Store;
+pub use store::{SHARE_NOTE, Store};
 pub use stored::{Follower, StoredRun};
 pub use tenant_summary::TenantSummary;
 pub use transfer::{Exporter, ImportSource, ImportSummary, ImportedGroup, ImportedRun, Origin};

@@ -258,7 +258,7 @@ impl Store {
         let to = |e| Error::sqlite(&self.path, e);
         let found: Option<i64> = if let Some(back) = back_from_last(wanted) {
             self.conn
-                .query_row("SELECT id FROM run ORDER BY id DESC LIMIT 1 OFFSET ?", [back], |row| row.get(0))
+                .query_row(BACK_FROM_LAST, params![back, SHARE_NOTE], |row| row.get(0))
                 .optional()
                 .map_err(to)?
         } else if let Ok(id) = wanted.parse::<i64>() {
@@ -431,6 +431,15 @@ impl Store {
         text.parse().map_err(|_| Error::damaged(&self.path, format!("{text:?} is not a valid time")))
     }
 }
+
+/// What begins the note of a run that is one host's share of a fleet's run.
+pub const SHARE_NOTE: &str = "the share of agent ";
+
+/// A run by how many are newer. Collected shares of a fleet's run are not counted: they are newer than the whole, and no run
+/// that somebody made.
+const BACK_FROM_LAST: &str = "SELECT id FROM run WHERE NOT (EXISTS (SELECT 1 FROM origin WHERE origin.run = run.id) \
+    AND EXISTS (SELECT 1 FROM json_each(run.notes) AS note WHERE substr(note.value, 1, length(?2)) = ?2)) \
+    ORDER BY id DESC LIMIT 1 OFFSET ?1";
 
 /// Refuses a label that reads like another name of runs.
 pub(crate) fn refuse_label(label: &str) -> Result<()> {

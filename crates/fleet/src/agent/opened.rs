@@ -9,7 +9,7 @@ use kelvin_run::driver::GeneratorReport;
 use kelvin_run::fleet::{ControllerLink, EndOrder, GeneratorAssignment, generate};
 use kelvin_run::io::{self, IoRun};
 use kelvin_run::{Environment, RunError, Spec};
-use kelvin_store::NewRun;
+use kelvin_store::{NewRun, SHARE_NOTE};
 use kelvin_workload::{Stop, Workload};
 
 use crate::error::{FleetError, causes};
@@ -75,9 +75,8 @@ impl OpenedLoad {
             }
         };
         info.label = Some(run.to_string());
-        info.notes.push(format!(
-            "the share of agent {agent} in the fleet's run {run}; the controller has the whole"
-        ));
+        info.notes
+            .push(format!("{SHARE_NOTE}{agent} in the fleet's run {run}; the controller has the whole"));
         Ok(info)
     }
 }

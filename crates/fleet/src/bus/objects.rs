@@ -94,21 +94,31 @@ impl Bus {
         self.wait(async { tokio::time::timeout(TRANSFER, get).await }).map_err(|_| timed_out())?
     }
 
-    /// The streams whose names begin so, with the bytes that they hold.
-    pub(crate) fn streams(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+    /// The streams whose names begin so, in their order.
+    pub(crate) fn streams(&self, prefix: &str) -> Result<Vec<StoredStream>> {
         let list = async {
             let mut found = Vec::new();
             let mut streams = self.storage.streams();
             while let Some(info) = streams.try_next().await.map_err(FleetError::nats)? {
                 if info.config.name.starts_with(prefix) {
-                    found.push((info.config.name, info.state.bytes));
+                    let state = info.state;
+                    let is_whole = state.first_sequence <= 1;
+                    found.push(StoredStream { name: info.config.name, bytes: state.bytes, is_whole });
                 }
             }
-            found.sort();
+            found.sort_by(|a, b| a.name.cmp(&b.name));
             Ok(found)
         };
         self.wait(async { tokio::time::timeout(STORAGE, list).await }).map_err(|_| timed_out())?
     }
+}
+
+/// A stream on the server.
+pub(crate) struct StoredStream {
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+    /// Whether it still has its first message: the server drops those that are older than its age.
+    pub(crate) is_whole: bool,
 }
 
 fn timed_out() -> FleetError {

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::time::Duration;
 
+use crate::bus::StoredStream;
+
 use super::{Answer, Bus, Command, FleetError, Name, Result, Subjects, clean, encode};
 
 /// How long an agent may take to export and send its file.
@@ -51,11 +53,11 @@ impl FleetFiles {
         let prefix = self.subjects.streams();
         let streams = self.bus.streams(&prefix)?;
         // Another lab's name may begin with this one's; names of runs have no such character.
-        let run = |(stream, bytes): (String, u64)| {
-            let run = stream.strip_prefix(&prefix).filter(|run| !run.contains('_'))?;
-            Some((run.parse().ok()?, bytes))
+        let run = |stream: &StoredStream| {
+            let run = stream.name.strip_prefix(&prefix).filter(|run| !run.contains('_'))?;
+            Some((run.parse().ok()?, stream.bytes))
         };
-        Ok(streams.into_iter().filter_map(run).collect())
+        Ok(streams.iter().filter_map(run).collect())
     }
 
     /// Removes what the server has of a run.

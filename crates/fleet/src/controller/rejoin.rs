@@ -32,14 +32,16 @@ impl NatsFleet {
     /// The agents of a run that another process has begun, in their order.
     ///
     /// # Errors
-    /// When nothing is stored of the run any more, or NATS cannot be reached.
+    /// When the run is not stored from its first message on any more, or NATS cannot be reached.
     pub fn rejoin(bus: Bus, lab: &Name, run: Name, names: Vec<Name>) -> Result<Self> {
         let (bus, subjects) = (Arc::new(bus), Subjects::of(lab));
         let stream = subjects.stream(&run);
-        if !bus.streams(&stream)?.iter().any(|(name, _)| *name == stream) {
+        let stored = bus.streams(&stream)?.into_iter().find(|one| one.name == stream);
+        if !stored.as_ref().is_some_and(|one| one.is_whole) {
+            let has = if stored.is_some() { "no longer has the beginning" } else { "has nothing" };
             return Err(FleetError::Refused(format!(
-                "the server of NATS has nothing of run {run} any more; the agents' own files have their shares: kelvin \
-                 runs --store FILE on their hosts"
+                "the server of NATS {has} of run {run}; the agents' own files have their shares: kelvin runs --store FILE on \
+                 their hosts"
             )));
         }
         // First of all: agents stop when they do not hear it.

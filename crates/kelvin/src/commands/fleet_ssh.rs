@@ -63,7 +63,7 @@ pub(super) fn place(
         .flat_map(|target| ["--allow-target".to_owned(), target.clone()])
         .chain(args.allow_paths.iter().flat_map(|path| ["--allow-path".to_owned(), path.clone()]))
         .collect();
-    let mut all = server.placed();
+    let mut all = server.placed()?;
     for one in placed {
         if !quiet {
             out::note(&format!("kelvin: agent {} on {}: copying", one.agent, one.host.as_str()));
@@ -117,7 +117,7 @@ pub(super) fn place(
 
 /// Shows the agents that were placed, and whether they run.
 pub(super) fn show(server: &FleetServer) -> Result<()> {
-    for one in server.placed() {
+    for one in server.placed()? {
         let state = match ssh().state(&one) {
             Ok(Some(pid)) => format!("process {pid}"),
             Ok(None) => "does not run".into(),
@@ -134,7 +134,7 @@ pub(super) fn show(server: &FleetServer) -> Result<()> {
 
 /// Ends the agents that were placed, and removes what was copied; those that cannot be reached are remembered.
 pub(super) fn remove_all(server: &FleetServer, quiet: bool) -> Result<()> {
-    let placed = server.placed();
+    let placed = server.placed()?;
     let (mut left, mut why) = (Vec::new(), Vec::new());
     for one in &placed {
         match ssh().remove(one) {

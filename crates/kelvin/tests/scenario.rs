@@ -51,6 +51,8 @@ rate_iops=100
 """
 
 [[steps]]
+mark = "cold caches"
+[[steps]]
 fill = "disk"
 [[steps]]
 start = ["shop", "crowd"]
@@ -111,6 +113,7 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
         .map(|step| (step["at"].as_f64().unwrap() / 1e9, step["text"].as_str().unwrap()))
         .collect();
     let planned = [
+        (0.0, "cold caches"),
         (0.0, "start shop, crowd"),
         (2.0, "start disk"),
         (3.0, "set shop: 120 arrivals/s"),

@@ -206,6 +206,7 @@ fn prove(
         }
         if counted {
             proof.take(round);
+            show_round(&proof, args)?;
         } else {
             unusable += 1;
             out::note("kelvin: a run of this round does not count; the round is repeated");
@@ -216,6 +217,28 @@ fn prove(
     }
     print_effects(&proof, args)?;
     Ok(Code::Success)
+}
+
+/// What the last round shows by itself: nothing is decided by it. Runs take minutes, and rounds many of them.
+fn show_round(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {
+    for one in proof.last_round() {
+        if args.output.format() == Format::Jsonl {
+            out::line(&serde_json::to_string(&one)?)?;
+            continue;
+        }
+        let percent = |ratio: Option<f64>| {
+            ratio.map_or_else(|| "?".to_owned(), |ratio| format!("{:+.1} %", (ratio - 1.0) * 100.0))
+        };
+        out::note(&format!(
+            "kelvin: round {}: {} on {}: throughput {}, p99 {}",
+            one.round,
+            one.neighbour,
+            one.tenant,
+            percent(one.throughput),
+            percent(one.p99)
+        ));
+    }
+    Ok(())
 }
 
 fn print_effects(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {

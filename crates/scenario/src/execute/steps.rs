@@ -61,7 +61,15 @@ impl Steps<'_> {
         self.send(Message::Opened(self.origin))?;
         let scenario = self.stage.scenario;
         let first = scenario.steps.iter().position(|step| matches!(step.action, Action::Start { .. }));
-        for (number, step) in (1..).zip(&scenario.steps).skip(first.unwrap_or(0)) {
+        let mut steps = (1..).zip(&scenario.steps);
+        for (number, step) in steps.by_ref().take(first.unwrap_or(0)) {
+            // The rest of them was done before the clock began; a mark among them is on the charts, which begin with it.
+            if let Action::Mark(_) = step.action {
+                let text = self.text_of(step);
+                self.send_step(number, self.origin, StepKind::Mark, &[], text, step.annotated)?;
+            }
+        }
+        for (number, step) in steps {
             self.step(number, step)?;
         }
         let left: Vec<usize> = (0..self.turn.len()).filter(|&tenant| self.is_at_work(tenant)).collect();
@@ -73,7 +81,7 @@ impl Steps<'_> {
     }
 
     fn step(&mut self, number: u32, step: &Step) -> Result<(), End> {
-        let text = step.note.clone().unwrap_or_else(|| self.stage.scenario.describe(&step.action));
+        let text = self.text_of(step);
         let shown = step.annotated;
         match &step.action {
             Action::Start { tenants, stagger, .. } => {
@@ -218,6 +226,10 @@ impl Steps<'_> {
         }
         self.at = self.at.max(self.now());
         Ok(())
+    }
+
+    fn text_of(&self, step: &Step) -> String {
+        step.note.clone().unwrap_or_else(|| self.stage.scenario.describe(&step.action))
     }
 
     fn of(&self, tenant: usize) -> Option<&Turn> {

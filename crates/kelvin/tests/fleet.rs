@@ -18,6 +18,8 @@ mod proxy;
 mod recovery;
 #[path = "fleet/sums.rs"]
 mod sums;
+#[path = "fleet/tenants.rs"]
+mod tenants;
 mod support;
 
 use std::fs::File;

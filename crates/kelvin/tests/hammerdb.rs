@@ -291,9 +291,9 @@ fn scripts_build_check_run_and_delete_on_each_engine() {
         }
     };
     let sets = ["Vuser 2:Completed 22 queries in", "Geometric mean of query times is", "\"Q22\""];
+    let both = ["TEST RESULT : System achieved", "MariaDB TPM", "dropping database tpcc", "dropping database tpch"];
     std::thread::scope(|scope| {
         scope.spawn(|| day(on_postgres, "pg", &[&sets[..], &["dropping role tpch"]].concat()));
-        let both = ["TEST RESULT : System achieved", "MariaDB TPM", "dropping database tpcc", "dropping database tpch"];
         scope.spawn(|| day(on_mariadb, "maria", &[&sets[..], &both].concat()));
     });
 }

@@ -179,7 +179,7 @@ fn the_examples_are_sound_and_their_plan_is_five_minutes() {
     for command in [["run", "/io.toml"], ["xray", ""]] {
         let refused = place.run(&[command[0], &format!("{examples}{}", command[1]), "--fleet", "lab"]);
         let why = support::text(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && why.contains("--fleet: the tenants"), "{why}");
+        assert!(refused.status.code() == Some(2) && why.contains("--fleet: the tenants of this scenario"), "{why}");
     }
     let refused = place.run(&["run", &format!("{examples}/io.toml"), "--param", "half=1s"]);
     assert_eq!(refused.status.code(), Some(2));

@@ -96,6 +96,9 @@ fn show(args: &ScenarioFileArgs) -> Result<Code> {
     }
     for tenant in &scenario.tenants {
         let _ = writeln!(text, "\n[{}]\n{}", tenant.name, tenant.spec.to_toml().trim_end());
+        if let Some(host) = &tenant.host {
+            let _ = writeln!(text, "on the agent {host}");
+        }
         if !tenant.limits.is_none() {
             let _ = writeln!(text, "at most {}", tenant.limits.describe());
         }
@@ -123,7 +126,6 @@ fn refuse_shell(scenario: &Scenario) -> Result<()> {
 }
 
 fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
-    args.fleet.refuse_for_tenants()?;
     let scenario = read(&args.scenario)?;
     if !args.allow_shell {
         refuse_shell(&scenario)?;
@@ -139,6 +141,7 @@ pub(super) fn run_scenario(
     after: &dyn Fn(&[TenantSeries]) -> Result<()>,
 ) -> Result<Code> {
     kelvin_run::observation::probe(&scenario.observe).map_err(anyhow::Error::msg)?;
+    let agents = super::fleet::scenario_agents(&args.fleet, scenario)?;
     let proof =
         args.prove.then(|| Proof::plan(scenario, args.rounds)).transpose().map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
@@ -152,7 +155,7 @@ pub(super) fn run_scenario(
     // A run without one of the tenants is another load.
     let history = if args.prove { None } else { args.history.history_key()? };
     let mut bench = bench(&store, &mut *live, &stop).in_history(history);
-    let conditions = conditions(args)?;
+    let conditions = Conditions { agents, ..conditions(args)? };
     if let Some(proof) = proof {
         return prove(proof, &mut bench, &stop, &conditions, args);
     }
@@ -176,7 +179,7 @@ pub(super) fn run_scenario(
 fn conditions(args: &ScenarioRunArgs) -> Result<Conditions> {
     let program = std::env::current_exe().context("cannot find out which command this is")?;
     let tenant_command = vec![program.into(), "scenario".into(), "tenant".into()];
-    Ok(Conditions { devices: args.i_know_it_destroys.clone(), tenant_command })
+    Ok(Conditions { devices: args.i_know_it_destroys.clone(), tenant_command, agents: None })
 }
 
 /// Runs the rounds of a proof; each run is stored as any other.

@@ -18,6 +18,9 @@ use crate::timeline::gap;
 /// How long before its time a step is begun.
 const LEAD: Nanos = 2 * LoadControl::NOTICE.as_nanos() as Nanos;
 
+/// The same where an agent of a fleet has to hear of it, and its clock has to be known.
+const LEAD_OF_AGENTS: Nanos = 3 * SECOND;
+
 /// The least notice with which a load does what a step says at its time.
 const LEAST_NOTICE: Nanos = 100_000_000;
 
@@ -34,7 +37,9 @@ enum End {
 
 /// Does the steps from the first start on.
 pub(super) fn run(stage: &Stage<'_>, sender: &Sender<Message>) {
-    let steps = Steps { stage, sender, origin: 0, at: 0, turn: vec![None; stage.turns.len()] };
+    let has_agents = stage.scenario.tenants.iter().any(|tenant| tenant.host.is_some());
+    let lead = if has_agents { LEAD_OF_AGENTS } else { LEAD };
+    let steps = Steps { stage, sender, lead, origin: 0, at: 0, turn: vec![None; stage.turns.len()] };
     if let Err(End::Failed(why)) = steps.run() {
         // Nobody listens only when the run is lost.
         let _ = sender.send(Message::Failed(why));
@@ -45,6 +50,8 @@ pub(super) fn run(stage: &Stage<'_>, sender: &Sender<Message>) {
 struct Steps<'a> {
     stage: &'a Stage<'a>,
     sender: &'a Sender<Message>,
+    /// How long before its time a step is begun.
+    lead: Nanos,
     /// When the clock began.
     origin: Nanos,
     /// When the last step was done, or the wait after it is over.
@@ -56,7 +63,7 @@ struct Steps<'a> {
 impl Steps<'_> {
     fn run(mut self) -> Result<(), End> {
         self.wait_until_armed()?;
-        self.origin = self.now() + LEAD;
+        self.origin = self.now() + self.lead;
         self.at = self.origin;
         self.send(Message::Opened(self.origin))?;
         let scenario = self.stage.scenario;
@@ -139,7 +146,7 @@ impl Steps<'_> {
             let wanted = self.whole(first + (apart * place).as_nanos() as Nanos);
             if wanted > last {
                 self.begun(number, &std::mem::take(&mut together), text, shown)?;
-                self.sleep_until(wanted.saturating_sub(LEAD))?;
+                self.sleep_until(wanted.saturating_sub(self.lead))?;
                 last = wanted;
             }
             let turn = self.turn[tenant].map_or(0, |turn| turn + 1);
@@ -248,7 +255,7 @@ impl Steps<'_> {
 
     /// The time of a step that changes a load: when the wait before it is over, or else the next whole second.
     fn due(&self) -> Result<Nanos, End> {
-        self.sleep_until(self.at.saturating_sub(LEAD))?;
+        self.sleep_until(self.at.saturating_sub(self.lead))?;
         let now = self.now();
         let at = self.whole(self.at);
         Ok(if at >= now + LEAST_NOTICE { at } else { self.whole(now + LEAST_NOTICE) })

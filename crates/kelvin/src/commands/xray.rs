@@ -84,7 +84,7 @@ fn place(conversion: &mut Conversion, placed: &[(String, String)]) -> Result<()>
         for tenant in conversion.tenants.iter_mut().filter(|tenant| tenant.group == *group) {
             found = true;
             if agents.len() != tenant.copies as usize {
-                let copies = count(tenant.copies.into(), "machine");
+                let copies = count(tenant.copies, "machine");
                 bail!("--place {group}: {} has {copies}; name an agent for each", tenant.workload);
             }
             tenant.agents.clone_from(&agents);

@@ -55,7 +55,8 @@ pub fn render(report: &Value, job: &str, part: JobPart) -> String {
 /// The database system of a run, by what the server said of its version.
 fn system(report: &Value) -> System {
     let version = report["environment"]["database"]["version"].as_str().unwrap_or_default();
-    let named = [("PostgreSQL", System::Postgres), ("MariaDB", System::Mariadb), ("SQL Server", System::SqlServer)];
+    let named =
+        [("PostgreSQL", System::Postgres), ("MariaDB", System::Mariadb), ("SQL Server", System::SqlServer)];
     named.into_iter().find(|(name, _)| version.contains(name)).map_or(System::Mysql, |(_, system)| system)
 }
 

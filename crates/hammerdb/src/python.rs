@@ -119,7 +119,9 @@ impl Python {
         let line = loop {
             match self.requests.recv_timeout(TICK) {
                 Ok(line) => break line,
-                Err(RecvTimeoutError::Disconnected) => return Err("python3 ended before the script did".into()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("python3 ended before the script did".into());
+                }
                 Err(RecvTimeoutError::Timeout) if !interrupted() => {}
                 Err(RecvTimeoutError::Timeout) => {
                     if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {

@@ -352,7 +352,10 @@ impl Step {
                 }
             }
             Action::Build if self.settings.system() == System::SqlServer => {
-                when("imdb", "is ignored: tables are built on disk; memory-optimized ones of HammerDB are driven")?;
+                when(
+                    "imdb",
+                    "is ignored: tables are built on disk; memory-optimized ones of HammerDB are driven",
+                )?;
             }
             Action::Build if self.settings.system() == System::Postgres => {
                 when("oracompat", "is ignored: it needs EnterpriseDB")?;

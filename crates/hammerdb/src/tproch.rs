@@ -33,10 +33,18 @@ impl Step {
             add(&["--streams", "0"]);
             return Ok(arguments);
         }
-        add(&["--profile", "hammerdb", "--users", &self.users.to_string(), "--query-sets", &sets.to_string()]);
+        add(&[
+            "--profile",
+            "hammerdb",
+            "--users",
+            &self.users.to_string(),
+            "--query-sets",
+            &sets.to_string(),
+        ]);
         if refreshes {
             let pause = self.text("trickle_refresh").trim();
-            let pause = pause.parse::<u32>().map_err(|_| self.bad("trickle_refresh", "a number of milliseconds"))?;
+            let pause =
+                pause.parse::<u32>().map_err(|_| self.bad("trickle_refresh", "a number of milliseconds"))?;
             add(&["--trickle-refresh", &pause.to_string()]);
         } else {
             add(&["--no-refresh"]);
@@ -76,8 +84,13 @@ impl Step {
                     "raise_query_error",
                     "is ignored: a query that fails is named and voids the run, and the others run",
                 );
-                let sets = self.flag("refresh_on")? && !["", "0", "1"].contains(&self.text("update_sets").trim());
-                note(sets, "update_sets", "is ignored: refresh functions run beside the queries until these have ended");
+                let sets =
+                    self.flag("refresh_on")? && !["", "0", "1"].contains(&self.text("update_sets").trim());
+                note(
+                    sets,
+                    "update_sets",
+                    "is ignored: refresh functions run beside the queries until these have ended",
+                );
                 note(
                     self.text("cloud_query").eq_ignore_ascii_case("true"),
                     "cloud_query",

@@ -194,9 +194,8 @@ wait = "${half}"
         // Four rounds are enough for the first look, at which the interval is widest; they take five minutes.
         let proof = ["--prove", "--rounds", "4", "--format", "jsonl"];
         let lines = throttled.run(place, &[&run[..], &proof].concat(), Duration::from_mins(8));
-        let is_effect = |one: &&Value| {
-            one["round"].is_null() && one["neighbour"] == "dss" && one["tenant"] == "oltp"
-        };
+        let is_effect =
+            |one: &&Value| one["round"].is_null() && one["neighbour"] == "dss" && one["tenant"] == "oltp";
         lines.iter().find(is_effect).unwrap_or_else(|| panic!("{lines:?}")).clone()
     }
 

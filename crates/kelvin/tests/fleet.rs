@@ -18,9 +18,9 @@ mod proxy;
 mod recovery;
 #[path = "fleet/sums.rs"]
 mod sums;
+mod support;
 #[path = "fleet/tenants.rs"]
 mod tenants;
-mod support;
 
 use std::fs::File;
 use std::net::TcpListener;

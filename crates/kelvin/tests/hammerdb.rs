@@ -161,9 +161,8 @@ fn what_cannot_be_run_is_refused_with_its_line_and_runs_nothing() {
     std::os::unix::fs::symlink("/nonexistent/file", place.path("dangling")).unwrap();
     assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
     // Expressions that are evaluated for others: each within its bounds, all together not.
-    let deep = (0..60).fold("1".to_owned(), |inner, _| {
-        format!("[expr {{{}{inner}{}}}]", "(".repeat(80), ")".repeat(80))
-    });
+    let deep = (0..60)
+        .fold("1".to_owned(), |inner, _| format!("[expr {{{}{inner}{}}}]", "(".repeat(80), ")".repeat(80)));
     let deep = format!("set x {deep}");
     for (script, line, message) in [
         ("dbset db pg\nexec rm -rf x\n", 2, "exec is refused"),
@@ -240,12 +239,20 @@ fn other_workloads_and_servers_are_planned() {
         [
             format!("kelvin build tproc-h {target} --scale 10 --loaders 4"),
             format!("kelvin check tproc-h {target}"),
-            format!("kelvin run tproc-h {parallel} --no-build --profile hammerdb --users 1 --query-sets 3 --no-refresh"),
-            format!("kelvin run tproc-h {parallel} --no-build --profile hammerdb --users 2 --query-sets 3 --no-refresh"),
-            format!("kelvin run tproc-h {parallel} --no-build --profile hammerdb --users 3 --query-sets 3 --trickle-refresh 1000"),
+            format!(
+                "kelvin run tproc-h {parallel} --no-build --profile hammerdb --users 1 --query-sets 3 --no-refresh"
+            ),
+            format!(
+                "kelvin run tproc-h {parallel} --no-build --profile hammerdb --users 2 --query-sets 3 --no-refresh"
+            ),
+            format!(
+                "kelvin run tproc-h {parallel} --no-build --profile hammerdb --users 3 --query-sets 3 --trickle-refresh 1000"
+            ),
             format!("kelvin run tproc-h {parallel} --no-build --streams 0"),
             format!("kelvin drop tproc-h {target} --yes"),
-            format!("# the same as one sweep: kelvin run tproc-h {parallel} --no-build --profile hammerdb --query-sets 3 --no-refresh --users 1,2"),
+            format!(
+                "# the same as one sweep: kelvin run tproc-h {parallel} --no-build --profile hammerdb --query-sets 3 --no-refresh --users 1,2"
+            ),
         ]
     );
     assert!(notes.contains("pg_raise_query_error is ignored"), "{notes}");
@@ -254,9 +261,16 @@ fn other_workloads_and_servers_are_planned() {
          diset connection mssqls_uid bench\ndiset connection mssqls_pass s3cr3t\ndiset tpcc mssqls_count_ware 5\n\
          diset tpcc mssqls_imdb true\nbuildschema\nloadscript\nvucreate\nvurun\nprint dict\ndeleteschema\n",
     );
-    let target = "--target 'sqlserver://bench@sql1:1433;two/tpcc?encrypt=mandatory&trustServerCertificate=true'";
-    assert_eq!(lines[0], format!("kelvin build tproc-c {target} --profile hammerdb --warehouses 5 --loaders 1"));
-    assert!(lines[1].starts_with(&format!("kelvin run tproc-c {target} --profile hammerdb --no-build --users 1 ")));
+    let target =
+        "--target 'sqlserver://bench@sql1:1433;two/tpcc?encrypt=mandatory&trustServerCertificate=true'";
+    assert_eq!(
+        lines[0],
+        format!("kelvin build tproc-c {target} --profile hammerdb --warehouses 5 --loaders 1")
+    );
+    assert!(
+        lines[1]
+            .starts_with(&format!("kelvin run tproc-c {target} --profile hammerdb --no-build --users 1 "))
+    );
     assert!(notes.contains("mssqls_imdb is ignored"), "{notes}");
     assert!(!lines.concat().contains("s3cr3t") && !notes.contains("s3cr3t"), "{lines:?}");
 }
@@ -273,7 +287,10 @@ fn scripts_build_check_run_and_delete_on_each_engine() {
     let on_postgres = format!(
         "dbset db pg\n{queries}diset connection pg_host {}\ndiset connection pg_port {}\ndiset tpch pg_tpch_superuser {}\n\
          diset tpch pg_tpch_superuserpass \"\"\ndiset tpch pg_tpch_defaultdbase {}\n{run}",
-        socket.display(), config.port, config.user, config.database
+        socket.display(),
+        config.port,
+        config.user,
+        config.database
     );
     let on_mariadb = format!(
         "dbset db maria\ndiset connection maria_socket {}\ndiset tpcc maria_rampup 0\n{run}{queries}{run}",
@@ -291,7 +308,8 @@ fn scripts_build_check_run_and_delete_on_each_engine() {
         }
     };
     let sets = ["Vuser 2:Completed 22 queries in", "Geometric mean of query times is", "\"Q22\""];
-    let both = ["TEST RESULT : System achieved", "MariaDB TPM", "dropping database tpcc", "dropping database tpch"];
+    let both =
+        ["TEST RESULT : System achieved", "MariaDB TPM", "dropping database tpcc", "dropping database tpch"];
     std::thread::scope(|scope| {
         scope.spawn(|| day(on_postgres, "pg", &[&sets[..], &["dropping role tpch"]].concat()));
         scope.spawn(|| day(on_mariadb, "maria", &[&sets[..], &both].concat()));
@@ -322,20 +340,22 @@ fn the_prompt_edits_lines_and_remembers_them() {
         wait_for("\nabc\r\n");
         wait_for("hammerdb>");
     }
-    for (typed, shown) in [
+    // What is typed before a prompt is there may be thrown away.
+    for (typed, shown, prompt) in [
         // A command of two lines; one that does not exist; one that Ctrl-C drops.
-        ("puts {one\r", "        >"),
-        ("two}\r", "\none\r\ntwo\r\n"),
-        ("nonsense\r", "unknown command \"nonsense\""),
-        ("puts {dropped\r", "        >"),
-        ("\x03", "hammerdb>"),
-        ("puts kept\r", "\nkept\r\n"),
+        ("puts {one\r", "", "        >"),
+        ("two}\r", "\none\r\ntwo\r\n", "hammerdb>"),
+        ("nonsense\r", "unknown command \"nonsense\"", "hammerdb>"),
+        ("puts {dropped\r", "", "        >"),
+        ("\x03", "", "hammerdb>"),
+        ("puts kept\r", "\nkept\r\n", "hammerdb>"),
         // A password is not among the lines that the arrow key brings back.
-        ("diset tpcc {pg_pass} s3cr3t\r", "hammerdb>"),
-        ("\x1b[A\r", "\nkept\r\n"),
+        ("diset tpcc {pg_pass} s3cr3t\r", "s3cr3t\r\n", "hammerdb>"),
+        ("\x1b[A\r", "\nkept\r\n", "hammerdb>"),
     ] {
         keys.write_all(typed.as_bytes()).unwrap();
         wait_for(shown);
+        wait_for(prompt);
     }
     keys.write_all(b"\x04").unwrap();
     assert!(child.wait().unwrap().success());
@@ -346,7 +366,8 @@ fn commands_of_a_pipe_end_with_their_status_and_have_bounds() {
     let place = Place::new();
     let piped = |commands: &[u8]| {
         let mut command = place.command(&["hammerdb"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // It may end before it has read all.
         let _ = child.stdin.take().unwrap().write_all(commands);
         let output = child.wait_with_output().unwrap();

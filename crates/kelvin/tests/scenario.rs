@@ -176,10 +176,14 @@ fn the_examples_are_sound_and_their_plan_is_five_minutes() {
         let text = place.expect(0, &["scenario", "plan", &format!("{examples}/{name}")]);
         assert!(text.contains("5 min") && text.contains("2:30") && text.contains("start dss"), "{text}");
     }
-    for command in [["run", "/io.toml"], ["xray", ""]] {
-        let refused = place.run(&[command[0], &format!("{examples}{}", command[1]), "--fleet", "lab"]);
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../xray/tests/scenarios/colocation");
+    for command in [["run", &format!("{examples}/io.toml")], ["xray", folder]] {
+        let refused = place.run(&[&command[..], &["--fleet", "lab"]].concat());
         let why = support::text(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && why.contains("--fleet: the tenants of this scenario"), "{why}");
+        assert!(
+            refused.status.code() == Some(2) && why.contains("--fleet: the tenants of this scenario"),
+            "{why}"
+        );
     }
     let refused = place.run(&["run", &format!("{examples}/io.toml"), "--param", "half=1s"]);
     assert_eq!(refused.status.code(), Some(2));

@@ -221,7 +221,8 @@ impl Proof {
     /// Every neighbour that is left out, with every tenant beside it.
     fn neighbours(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variants.iter().filter_map(|variant| variant.without.as_deref()).flat_map(|neighbour| {
-            let others = self.variants[0].scenario.tenants.iter().filter(move |tenant| tenant.group != neighbour);
+            let others =
+                self.variants[0].scenario.tenants.iter().filter(move |tenant| tenant.group != neighbour);
             others.map(move |tenant| (neighbour, tenant.name.as_str()))
         })
     }

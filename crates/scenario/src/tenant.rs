@@ -139,7 +139,8 @@ impl Tenants {
                 let span = limits.span();
                 let limits = document::read(limits)?;
                 let checked = of.check(&limits, &tenant.spec);
-                checked.map_err(|why| (span.clone(), format!("tenants.{}.{}: {why}", tenant.name, of.key())))?;
+                checked
+                    .map_err(|why| (span.clone(), format!("tenants.{}.{}: {why}", tenant.name, of.key())))?;
                 if tenant.host.is_some() {
                     let why = "limits are set on this host, and its load is put on by an agent";
                     return Err((span, format!("tenants.{}.{}: {why}", tenant.name, of.key())));

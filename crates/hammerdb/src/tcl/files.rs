@@ -63,8 +63,9 @@ impl Files {
     fn writable(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.allowed(name)?;
         let shown = |directory: &PathBuf| {
-            path.strip_prefix(directory)
-                .is_ok_and(|rest| !rest.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b".")))
+            path.strip_prefix(directory).is_ok_and(|rest| {
+                !rest.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
+            })
         };
         if !self.directories.iter().any(shown) {
             return Err(format!("{name} is refused: a script writes no hidden files"));

@@ -513,7 +513,11 @@ impl<'h> Interpreter<'h> {
     /// Counts what the script makes; there is a bound for all of it.
     pub(super) fn hold(&mut self, bytes: usize, line: u32) -> Result<(), Stop> {
         self.held = self.held.saturating_add(bytes);
-        if self.held > MOST_HELD { Err(self.fatal(line, "the script's variables take more than 256 MiB")) } else { Ok(()) }
+        if self.held > MOST_HELD {
+            Err(self.fatal(line, "the script's variables take more than 256 MiB"))
+        } else {
+            Ok(())
+        }
     }
 
     fn release(&mut self, frame: &Frame) {

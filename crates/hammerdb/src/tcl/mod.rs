@@ -21,8 +21,7 @@ pub use interpreter::{Host, HostError, Interpreter, LineEnd};
 pub fn is_complete(text: &str) -> bool {
     let backslashes = |text: &str| text.bytes().rev().take_while(|byte| *byte == b'\\').count();
     let continued = text.strip_suffix('\n').is_some_and(|line| backslashes(line) % 2 == 1);
-    !continued
-        && !matches!(parse::script(text, 1), Err(fault) if fault.message.ends_with("is never closed"))
+    !continued && !matches!(parse::script(text, 1), Err(fault) if fault.message.ends_with("is never closed"))
 }
 
 /// A command of these words, each as it is.

@@ -207,7 +207,9 @@ fn new_run(
         notes.extend(limits.describe(index).map(|limits| format!("{}: at most {limits}", tenant.name)));
         notes.extend(server.map(|limits| format!("{}: its server at most {limits}", tenant.name)));
         notes.extend(load.notes().into_iter().map(|note| format!("{}: {note}", tenant.name)));
-        notes.extend(tenant.host.iter().map(|host| format!("{}: its load is put on by agent {host}", tenant.name)));
+        notes.extend(
+            tenant.host.iter().map(|host| format!("{}: its load is put on by agent {host}", tenant.name)),
+        );
     }
     let changed = scenario.parameters.iter().filter(|one| one.value != one.default);
     notes.extend(

@@ -66,7 +66,8 @@ impl Sweep {
     /// The command that runs it at once.
     pub(super) fn command(&self) -> String {
         // A law is fitted to transactions only.
-        let flag = if self.arguments.iter().any(|word| word == "tproc-h") { "--users " } else { "--sweep users=" };
+        let flag =
+            if self.arguments.iter().any(|word| word == "tproc-h") { "--users " } else { "--sweep users=" };
         format!("{} {flag}{}", as_typed(self.arguments.iter().cloned()), self.users().join(","))
     }
 

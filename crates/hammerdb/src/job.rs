@@ -56,8 +56,8 @@ pub fn render(report: &Value, job: &str, part: JobPart) -> String {
 fn system(report: &Value) -> System {
     let version = report["environment"]["database"]["version"].as_str().unwrap_or_default();
     let named =
-        [System::Postgres, System::Mariadb].into_iter().find(|system| version.contains(system.name()));
-    named.unwrap_or(System::Mysql)
+        [("PostgreSQL", System::Postgres), ("MariaDB", System::Mariadb), ("SQL Server", System::SqlServer)];
+    named.into_iter().find(|(name, _)| version.contains(name)).map_or(System::Mysql, |(_, system)| system)
 }
 
 /// NOPM by the client's count, and TPM by the server's where it counts, as HammerDB's, else by the client's.
@@ -69,12 +69,14 @@ fn result(report: &Value, point: &Value, job: &str, system: System) -> Value {
     let tpm = server.or_else(|| whole(&point["transactions_per_minute"]));
     let mut lines =
         vec![job.to_owned(), text(&report["started"]), format!("{users} Active Virtual Users configured")];
-    lines.push(match (whole(&point["headline_per_minute"]), tpm) {
+    let queries = query_sets(report);
+    match (whole(&point["headline_per_minute"]), tpm) {
+        _ if !queries.is_empty() => lines.extend(queries),
         (Some(nopm), Some(tpm)) => {
-            format!("TEST RESULT : System achieved {nopm} NOPM from {tpm} {} TPM", system.name())
+            lines.push(format!("TEST RESULT : System achieved {nopm} NOPM from {tpm} {} TPM", system.name()));
         }
-        _ => "TEST RESULT : none; the run measured nothing".to_owned(),
-    });
+        _ => lines.push("TEST RESULT : none; the run measured nothing".to_owned()),
+    }
     let state = text(&report["state"]);
     if state != "counted" {
         let reasons: Vec<_> = report["reasons"].as_array().into_iter().flatten().map(text).collect();
@@ -82,6 +84,29 @@ fn result(report: &Value, point: &Value, job: &str, system: System) -> Value {
         lines.push(format!("DO NOT USE : Kelvin judged the run {state}{why}"));
     }
     json!(lines)
+}
+
+/// What each virtual user of TPROC-H says at its end: queries in seconds from its first to its last, and the mean of all of
+/// them; none of another run.
+fn query_sets(report: &Value) -> Vec<String> {
+    let queries = &report["queries"];
+    let all: Vec<&Value> = queries["executions"].as_array().into_iter().flatten().collect();
+    let nanos = |one: &Value, key: &str| one[key].as_u64().unwrap_or(0);
+    let is_query = |one: &&&Value| one["query"].as_str().is_some_and(|name| name.starts_with('Q'));
+    let mut users: Vec<u64> = all.iter().filter(is_query).map(|one| nanos(one, "stream")).collect();
+    users.sort_unstable();
+    users.dedup();
+    let mut lines = Vec::new();
+    for (number, user) in (1..).zip(users) {
+        let own = || all.iter().filter(is_query).filter(move |one| nanos(one, "stream") == user);
+        let begin = own().map(|one| nanos(one, "at")).min().unwrap_or(0);
+        let end = own().map(|one| nanos(one, "at") + nanos(one, "took")).max().unwrap_or(0);
+        let (count, seconds) = (own().count(), end.saturating_sub(begin) as f64 / 1e9);
+        lines.push(format!("Vuser {number}:Completed {count} queries in {seconds:.0} seconds"));
+    }
+    let mean = queries["geometric_mean"].as_f64();
+    lines.extend(mean.map(|mean| format!("Geometric mean of query times is {mean:.5}")));
+    lines
 }
 
 fn timing(point: &Value) -> Value {
@@ -94,12 +119,13 @@ fn timing(point: &Value) -> Value {
     let total: f64 = rows().map(total_of).sum();
     let mut procedures = Map::new();
     for row in rows() {
-        let known = PROCEDURES.iter().find(|(kind, _)| row["kind"] == **kind);
-        let Some((_, name)) = known else { continue };
+        let known = PROCEDURES.iter().find(|(kind, _)| row["kind"] == **kind).map(|(_, name)| *name);
+        let query = || row["kind"].as_str().filter(|kind| kind.starts_with(['Q', 'R']));
+        let Some(name) = known.or_else(query) else { continue };
         let share = if total > 0.0 { 100.0 * total_of(row) / total } else { 0.0 };
         let elapsed = point["window_s"].as_f64().unwrap_or(0.0) * 1000.0;
         procedures.insert(
-            (*name).to_owned(),
+            name.to_owned(),
             json!({
                 "elapsed_ms": format!("{elapsed:.1}"),
                 "calls": calls(row).to_string(),
@@ -167,6 +193,29 @@ mod tests {
         assert_eq!(timing["PAYMENT"]["total_ms"], "10.000");
         let counts: Value = serde_json::from_str(&render(&report(), "AB12", JobPart::Counts)).unwrap();
         assert_eq!(counts, json!({"PostgreSQL tpm": {"10s": "600", "12s": "300"}}));
+    }
+
+    #[test]
+    fn query_sets_have_their_users_times_and_one_mean() {
+        let execution = |query: &str, stream: u64, at: u64, took: u64| json!({"query": query, "stream": stream, "at": at, "took": took});
+        let second = 1_000_000_000_u64;
+        let executions = [
+            execution("Q1", 1, 0, 2 * second),
+            execution("Q2", 2, second, second),
+            execution("Q2", 1, 2 * second, second),
+            execution("RF1", 0, 0, second),
+        ];
+        let report = json!({"state": "counted", "points": [{"users": 2}],
+            "queries": {"geometric_mean": 1.259_921, "executions": executions}});
+        let lines: Vec<String> = serde_json::from_str(&render(&report, "AB12", JobPart::Result)).unwrap();
+        assert_eq!(
+            lines[3..],
+            [
+                "Vuser 1:Completed 2 queries in 3 seconds",
+                "Vuser 2:Completed 1 queries in 1 seconds",
+                "Geometric mean of query times is 1.25992"
+            ]
+        );
     }
 
     #[test]

@@ -8,11 +8,13 @@ mod python;
 mod session;
 mod settings;
 mod step;
+mod target;
 pub mod tcl;
+mod tproch;
 
 pub use job::{JobPart, render};
 pub use python::run_python;
 pub use session::{Runner, Session};
 pub use settings::{Section, Settings, System, UnknownKey, is_secret};
-pub use step::{Action, Administration, DatabaseObject, KelvinCommand, Step};
-pub use tcl::{Fault, HostError, Interpreter, Position};
+pub use step::{Action, Administration, Benchmark, DatabaseObject, KelvinCommand, Step};
+pub use tcl::{Fault, HostError, Interpreter, LineEnd, Position};

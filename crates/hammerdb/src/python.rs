@@ -1,18 +1,27 @@
 //! Scripts in Python. The python3 of the user runs them; HammerDB's commands are functions there, which a shim turns into
 //! requests that the evaluator of Tcl answers.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use crate::session::COMMANDS;
-use crate::tcl::{Fault, Interpreter, Position, command_text};
+use crate::tcl::{Fault, Interpreter, LineEnd, Position, command_text};
 
 /// The program that the script runs in.
 const SHIM: &str = include_str!("python_shim.py");
 
 /// Commands whose names are Python's own functions.
 const OF_PYTHON: [&str; 2] = ["help", "print"];
+
+/// Bytes of a request: what a script prints at once is a request, too.
+const LONGEST: u64 = 32 << 20;
+
+/// How often it is seen whether somebody asked for the end, and how long a script then has for its own.
+const TICK: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A request: file and line of the script, what is wanted, and the words of it.
 type Request = (PathBuf, u32, String, Vec<String>);
@@ -30,25 +39,30 @@ pub fn run_python(interpreter: &mut Interpreter<'_>, script: &Path) -> Result<i3
         at_start(format!("cannot run python3, which runs scripts in Python: {error}; a script in Tcl needs no other program"))
     })?;
     loop {
-        let (file, line, what, words) = python.request().map_err(at_start)?;
+        let interrupted = || interpreter.is_interrupted();
+        let (file, line, what, words) = match python.request(interrupted) {
+            Ok(Some(request)) => request,
+            Ok(None) => return Err(Fault { fatal: true, ..at_start("interrupted".into()) }),
+            Err(why) => return Err(at_start(why)),
+        };
         let position = Position { file: Some(file), line };
         let text = match (what.as_str(), words.as_slice()) {
             ("call", _) => command_text(&words),
             ("eval", [text]) => text.clone(),
             ("exit", [status]) => {
                 // Files that the script left open are written when Python ends.
-                python.end();
+                python.end(interrupted);
                 return Ok(status.parse().unwrap_or(1));
             }
             ("failed", [message]) => {
-                python.end();
+                python.end(interrupted);
                 return Err(fault(position, message.clone()));
             }
             _ => return Err(fault(position, format!("python3 sent a request that is none: {what}"))),
         };
         let answer = match interpreter.run_at(&text, &position) {
-            Ok(Some(result)) => (Some(result), None),
-            Ok(None) => return Ok(0),
+            Ok(LineEnd::Result(result)) => (Some(result), None),
+            Ok(LineEnd::Exit(status)) => return Ok(status),
             Err(fault) if fault.fatal => return Err(fault),
             Err(fault) => (None, Some(fault.message)),
         };
@@ -64,7 +78,8 @@ fn fault(position: Position, message: String) -> Fault {
 /// A running python3, which ends with this value.
 struct Python {
     child: Child,
-    requests: BufReader<ChildStdout>,
+    /// The lines that it writes.
+    requests: Receiver<std::io::Result<String>>,
     answers: ChildStdin,
 }
 
@@ -79,23 +94,48 @@ impl Python {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        match (child.stdin.take(), child.stdout.take()) {
-            (Some(answers), Some(requests)) => {
-                Ok(Self { child, requests: BufReader::new(requests), answers })
+        let (Some(answers), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(std::io::Error::other("there are no pipes to it"));
+        };
+        let (sender, requests) = mpsc::channel();
+        // Whoever computes for long or sleeps sends nothing, and is ended nevertheless when somebody asks for it.
+        std::thread::Builder::new().name("python3".into()).spawn(move || {
+            let mut output = BufReader::new(output);
+            loop {
+                let mut line = String::new();
+                let read = (&mut output).take(LONGEST).read_line(&mut line);
+                let ended = !matches!(read, Ok(1..));
+                if ended && read.is_ok() || sender.send(read.map(|_| line)).is_err() || ended {
+                    break;
+                }
             }
-            _ => Err(std::io::Error::other("there are no pipes to it")),
-        }
+        })?;
+        Ok(Self { child, requests, answers })
     }
 
-    fn request(&mut self) -> Result<Request, String> {
-        let mut line = String::new();
-        let read = self.requests.read_line(&mut line);
-        match read.map(|_| serde_json::from_str(&line)) {
-            Ok(Ok(request)) => Ok(request),
-            _ if line.is_empty() => Err("python3 ended before the script did".into()),
-            Ok(Err(error)) => Err(format!("python3 sent a line that is no request: {error}")),
-            Err(error) => Err(format!("cannot read from python3: {error}")),
+    /// The next request; none if it was interrupted and sends none.
+    fn request(&mut self, interrupted: impl Fn() -> bool) -> Result<Option<Request>, String> {
+        let mut since: Option<Instant> = None;
+        let line = loop {
+            match self.requests.recv_timeout(TICK) {
+                Ok(line) => break line,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("python3 ended before the script did".into());
+                }
+                Err(RecvTimeoutError::Timeout) if !interrupted() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                        return Ok(None);
+                    }
+                }
+            }
+        };
+        let line = line.map_err(|error| format!("cannot read from python3: {error}"))?;
+        if !line.ends_with('\n') && line.len() as u64 >= LONGEST {
+            return Err("the script prints or sets a text of more than 32 MiB at once".into());
         }
+        let request = serde_json::from_str(&line);
+        request.map(Some).map_err(|error| format!("python3 sent a line that is no request: {error}"))
     }
 
     fn answer(&mut self, answer: &(Option<String>, Option<String>)) -> std::io::Result<()> {
@@ -105,8 +145,13 @@ impl Python {
     }
 
     /// Waits for the end that it has announced.
-    fn end(&mut self) {
-        let _ = self.child.wait();
+    fn end(&mut self, interrupted: impl Fn() -> bool) {
+        while let Ok(None) = self.child.try_wait() {
+            if interrupted() {
+                break;
+            }
+            std::thread::sleep(TICK / 10);
+        }
     }
 }
 

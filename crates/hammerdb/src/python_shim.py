@@ -1,6 +1,11 @@
 # Runs a HammerDB script in Python. Each command of HammerDB is a function: it writes a line of JSON to Kelvin,
 # [file, line, what, words], and reads one back, [result, error].
-import builtins, io, json, os, sys, traceback, types
+import sys
+
+# A module of the current directory does not stand in for one of Python's own.
+if sys.path[:1] == [""]:
+    del sys.path[0]
+import builtins, io, json, os, threading, traceback, types
 
 SCRIPT, COMMANDS = sys.argv[1], sys.argv[2].split(",")
 
@@ -32,14 +37,20 @@ def place(frames):
     return SCRIPT, 0
 
 
+turn = threading.RLock()
+
+
 def send(where, what, words):
+    # Bytes of the environment that are no text have no form in JSON.
+    words = [word.encode("utf-8", "replace").decode("utf-8") for word in words]
     requests.write(json.dumps([*where, what, words]) + "\n")
     requests.flush()
 
 
 def ask(what, words):
-    send(place(traceback.walk_stack(sys._getframe())), what, words)
-    answer = answers.readline()
+    with turn:
+        send(place(traceback.walk_stack(sys._getframe())), what, words)
+        answer = answers.readline()
     if not answer:
         os._exit(1)
     result, error = json.loads(answer)
@@ -100,7 +111,7 @@ def open_replaced(file, *arguments, **named):
 builtins.open = open_replaced
 sys.stdout = Output()
 sys.argv = [SCRIPT]
-sys.path[0] = os.path.dirname(os.path.abspath(SCRIPT))
+sys.path.insert(0, os.path.dirname(os.path.abspath(SCRIPT)))
 
 
 def run():
@@ -121,6 +132,8 @@ def run():
         return failure(error, f"SyntaxError: {error}")
     except HammerDBError as error:
         return failure(error, str(error))
+    except KeyboardInterrupt as error:
+        return failure(error, "interrupted")
     except BaseException as error:
         return failure(error, f"{type(error).__name__}: {error}")
     return (SCRIPT, 0), "exit", "0"

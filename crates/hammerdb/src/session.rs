@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::settings::{Section, Settings, System, is_secret};
-use crate::step::{Action, Step};
+use crate::step::{Action, Benchmark, Step};
 use crate::tcl::{Host, HostError, Position};
 
 /// Who does the steps of a script and prints for it.
@@ -25,13 +25,9 @@ pub trait Runner {
 
     /// The processors of this host.
     fn processors(&self) -> u32;
-}
 
-/// A workload as HammerDB names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Benchmark {
-    Tprocc,
-    Tproch,
+    /// Whether somebody asked for the end of the script.
+    fn interrupted(&self) -> bool;
 }
 
 /// Commands of HammerDB that this build knows.
@@ -292,15 +288,9 @@ impl<'r> Session<'r> {
     }
 
     fn step(&mut self, action: Action, position: &Position) -> Result<String> {
-        if self.benchmark == Benchmark::Tproch {
-            return failure(format!(
-                "{} of TPC-H is not supported: this build runs TPC-C only",
-                action.word()
-            ));
-        }
-        let users = self.users;
+        let (benchmark, users) = (self.benchmark, self.users);
         let settings = self.settings().clone();
-        let step = Step { action, position: position.clone(), settings, users };
+        let step = Step { action, benchmark, position: position.clone(), settings, users };
         self.runner.run(&step)
     }
 
@@ -366,6 +356,10 @@ impl Host for Session<'_> {
 
     fn wait(&mut self, milliseconds: u64) -> Result<()> {
         self.runner.wait(milliseconds)
+    }
+
+    fn interrupted(&self) -> bool {
+        self.runner.interrupted()
     }
 
     fn replacement(&self, file_name: &str) -> Option<&'static str> {

@@ -181,7 +181,7 @@ impl System {
 
     /// Whether this build can run a load on it.
     pub fn is_supported(self) -> bool {
-        matches!(self, Self::Postgres | Self::Mariadb | Self::Mysql)
+        matches!(self, Self::Postgres | Self::Mariadb | Self::Mysql | Self::SqlServer)
     }
 }
 

@@ -5,6 +5,15 @@ use std::fmt;
 use crate::settings::{Section, Settings, System};
 use crate::tcl::Position;
 
+/// A workload as HammerDB names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Benchmark {
+    /// TPC-C.
+    Tprocc,
+    /// TPC-H.
+    Tproch,
+}
+
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -35,6 +44,8 @@ impl Action {
 pub struct Step {
     /// What.
     pub action: Action,
+    /// Of which workload.
+    pub benchmark: Benchmark,
     /// Where the script asks for it.
     pub position: Position,
     /// The settings.
@@ -90,7 +101,15 @@ pub struct DatabaseObject {
 
 impl Administration {
     fn new(admin: (String, &str), system: System, own: String, owner: (&str, &str), database: &str) -> Self {
-        let objects = if system == System::Postgres {
+        let objects = if system == System::SqlServer {
+            let name = format!("[{}]", database.replace(']', "]]"));
+            vec![DatabaseObject {
+                name: format!("database {database}"),
+                exists: format!("SELECT 1 FROM sys.databases WHERE name = N{}", quoted(database, '\'')),
+                create: format!("CREATE DATABASE {name}"),
+                drop: format!("DROP DATABASE {name}"),
+            }]
+        } else if system == System::Postgres {
             let (name, word) = (quoted(owner.0, '"'), quoted(owner.1, '\''));
             let created = quoted(database, '"');
             vec![
@@ -118,20 +137,20 @@ impl Administration {
                 drop: format!("DROP DATABASE {created}"),
             }]
         };
-        let holds_tables =
-            "SELECT 1 FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', \
-             'information_schema', 'mysql', 'performance_schema', 'sys')"
-                .to_owned();
         let holds_tables = match system {
-            System::Postgres => holds_tables,
-            _ => format!("{holds_tables} AND table_schema = DATABASE()"),
+            System::SqlServer => "SELECT TOP 1 1 FROM information_schema.tables WHERE table_schema <> 'sys'",
+            System::Postgres => {
+                "SELECT 1 FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', \
+                 'information_schema') LIMIT 1"
+            }
+            _ => "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() LIMIT 1",
         };
         Self {
             target: admin.0,
             password: admin.1.to_owned(),
             objects,
             own: (own, owner.1.to_owned()),
-            holds_tables: format!("{holds_tables} LIMIT 1"),
+            holds_tables: holds_tables.to_owned(),
         }
     }
 }
@@ -143,15 +162,30 @@ fn quoted(text: &str, quote: char) -> String {
 }
 
 impl Step {
-    fn text(&self, name: &str) -> &str {
-        self.settings.get(Section::Tpcc, name)
+    /// A setting of the workload; those that only TPROC-H has are named with `tpch_` where TPROC-C's are without.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        match (self.benchmark, name) {
+            (Benchmark::Tprocc, _) => self.settings.get(Section::Tpcc, name),
+            (_, "user" | "pass" | "dbase" | "superuser" | "superuserpass" | "defaultdbase" | "tspace") => {
+                self.settings.get(Section::Tpch, &format!("tpch_{name}"))
+            }
+            _ => self.settings.get(Section::Tpch, name),
+        }
     }
 
-    fn connection(&self, name: &str) -> &str {
+    pub(crate) fn connection(&self, name: &str) -> &str {
         self.settings.get(Section::Connection, name)
     }
 
-    fn flag(&self, name: &str) -> Result<bool, String> {
+    /// Who owns the tables, and the password.
+    fn owner(&self) -> (&str, &str) {
+        match self.settings.system() {
+            System::SqlServer => (self.connection("uid"), self.connection("pass")),
+            _ => (self.text("user"), self.text("pass")),
+        }
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, String> {
         let value = self.text(name);
         match value.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Ok(true),
@@ -160,14 +194,14 @@ impl Step {
         }
     }
 
-    fn count(&self, name: &str) -> Result<u32, String> {
+    pub(crate) fn count(&self, name: &str) -> Result<u32, String> {
         match self.text(name).trim().parse() {
             Ok(0) | Err(_) => Err(self.bad(name, "a whole number of at least 1")),
             Ok(count) => Ok(count),
         }
     }
 
-    fn bad(&self, name: &str, wanted: &str) -> String {
+    pub(crate) fn bad(&self, name: &str, wanted: &str) -> String {
         format!("{}_{name} is {:?}, but must be {wanted}", self.settings.system().word(), self.text(name))
     }
 
@@ -183,42 +217,6 @@ impl Step {
         }
     }
 
-    /// The target as a URL, of `user` and `database`.
-    fn target(&self, user: &str, database: &str) -> String {
-        let mysql = |scheme: &str| {
-            let socket = self.connection("socket");
-            let encrypted = if self.connection("ssl") == "true" { "require" } else { "prefer" };
-            let local = ["127.0.0.1", "localhost", "null"].contains(&self.connection("host"));
-            // As HammerDB: a socket that exists serves a local host.
-            let (user, database) = (encoded(user), encoded(database));
-            if local && !socket.is_empty() && std::path::Path::new(socket).exists() {
-                return format!("{scheme}://{user}@/{database}?socket={}", encoded(socket));
-            }
-            let (host, port) = (self.connection("host"), self.connection("port"));
-            format!("{scheme}://{user}@{}:{port}/{database}?sslmode={encrypted}", encoded(host))
-        };
-        match self.settings.system() {
-            System::Mariadb => mysql("mariadb"),
-            System::Mysql => mysql("mysql"),
-            _ => {
-                let (host, port) = (self.connection("host"), self.connection("port"));
-                // A host that is a directory holds the server's socket.
-                let (host, socket) = if host.starts_with('/') {
-                    ("", format!("&host={}", encoded(host)))
-                } else {
-                    (host, String::new())
-                };
-                let mode = encoded(self.connection("sslmode"));
-                format!(
-                    "postgres://{}@{}:{port}/{}?sslmode={mode}{socket}",
-                    encoded(user),
-                    encoded(host),
-                    encoded(database)
-                )
-            }
-        }
-    }
-
     /// Kelvin's command for the step. `scale` shortens ramp-up and duration, for rehearsals; `label` names the stored run.
     ///
     /// # Errors
@@ -227,22 +225,30 @@ impl Step {
         let system = self.settings.system();
         if !system.is_supported() {
             return Err(format!(
-                "this build cannot run {} on {}; it supports pg, maria and mysql",
+                "this build cannot run {} on {}; it supports pg, maria, mysql and mssqls",
                 self.action.word(),
                 system.name()
             ));
         }
-        let target = self.target(self.text("user"), self.text("dbase"));
+        let ((user, password), is_tprocc) = (self.owner(), self.benchmark == Benchmark::Tprocc);
+        let target = self.target(user, self.text("dbase"))?;
         let verb = match self.action {
             Action::Build => "build",
             Action::Check => "check",
             Action::Delete => "drop",
             Action::Run => "run",
         };
-        let mut arguments: Vec<String> = [verb, "tproc-c", "--target", &target].map(String::from).to_vec();
+        let workload = if is_tprocc { "tproc-c" } else { "tproc-h" };
+        let mut arguments: Vec<String> = [verb, workload, "--target", &target].map(String::from).to_vec();
         let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
-        add(&["--profile", "hammerdb"]);
+        if is_tprocc {
+            add(&["--profile", "hammerdb"]);
+        }
         match self.action {
+            Action::Build if !is_tprocc => {
+                let build = self.tproch_build()?;
+                add(&build.iter().map(String::as_str).collect::<Vec<_>>());
+            }
             Action::Build => {
                 let warehouses = self.count("count_ware")?;
                 // More loaders than warehouses find nothing to do.
@@ -255,19 +261,20 @@ impl Step {
             Action::Check => {}
             Action::Delete => add(&["--yes"]),
             Action::Run => {
-                let run = self.run_arguments(scale)?;
+                let run = if is_tprocc { self.run_arguments(scale) } else { self.tproch_run() }?;
                 add(&run.iter().map(String::as_str).collect::<Vec<_>>());
                 if let Some(label) = label {
                     add(&["--label", label]);
                 }
             }
         }
-        let variable = if system == System::Postgres { "PGPASSWORD" } else { "MYSQL_PWD" };
-        Ok(KelvinCommand {
-            arguments,
-            password: (variable, self.text("pass").to_owned()),
-            notes: self.notes()?,
-        })
+        let variable = match system {
+            System::Postgres => "PGPASSWORD",
+            System::SqlServer => "MSSQL_PASSWORD",
+            _ => "MYSQL_PWD",
+        };
+        let notes = if is_tprocc { self.notes() } else { self.tproch_notes() }?;
+        Ok(KelvinCommand { arguments, password: (variable, password.to_owned()), notes })
     }
 
     fn run_arguments(&self, scale: f64) -> Result<Vec<String>, String> {
@@ -317,17 +324,38 @@ impl Step {
         match self.action {
             Action::Run => {
                 when("connect_pool", "is ignored: every virtual user has one connection")?;
-                when("timeprofile", "needs nothing: the times of every transaction are always measured")?;
+                when(
+                    "timeprofile",
+                    "needs nothing: the times of every transaction are always measured, without the ramp-up that \
+                     HammerDB's include",
+                )?;
                 when("raiseerror", "is ignored: errors are counted by kind, and the run goes on")?;
-                if self.settings.system() == System::Postgres {
-                    when(
-                        "vacuum",
-                        "is ignored in a run: use --reset to begin each run with the same tables",
-                    )?;
-                    when("dritasnap", "is ignored: it needs EnterpriseDB")?;
-                } else {
-                    when("prepared", "is ignored: statements are always prepared")?;
+                match self.settings.system() {
+                    System::Postgres => {
+                        when(
+                            "vacuum",
+                            "is ignored in a run: use --reset to begin each run with the same tables",
+                        )?;
+                        when("dritasnap", "is ignored: it needs EnterpriseDB")?;
+                        if !self.flag("storedprocs")? {
+                            notes.push(
+                                "pg_storedprocs is false: HammerDB's own driver then looks customers up by the name \"$8\"; \
+                                 Kelvin passes the name, so that results differ from HammerDB's"
+                                    .into(),
+                            );
+                        }
+                    }
+                    System::SqlServer => {
+                        when("checkpoint", "is ignored: no checkpoint is forced before a run")?;
+                    }
+                    _ => when("prepared", "is ignored: statements are always prepared")?,
                 }
+            }
+            Action::Build if self.settings.system() == System::SqlServer => {
+                when(
+                    "imdb",
+                    "is ignored: tables are built on disk; memory-optimized ones of HammerDB are driven",
+                )?;
             }
             Action::Build if self.settings.system() == System::Postgres => {
                 when("oracompat", "is ignored: it needs EnterpriseDB")?;
@@ -345,24 +373,21 @@ impl Step {
     }
 
     /// The database of the step, and who may create and drop it.
-    pub fn administration(&self) -> Administration {
+    ///
+    /// # Errors
+    /// If the address of its server cannot be used.
+    pub fn administration(&self) -> Result<Administration, String> {
         let system = self.settings.system();
+        let owner = self.owner();
         let (user, password, database) = match system {
             System::Postgres => {
                 (self.text("superuser"), self.text("superuserpass"), self.text("defaultdbase"))
             }
-            _ => (self.text("user"), self.text("pass"), ""),
+            System::SqlServer => (owner.0, owner.1, "master"),
+            _ => (owner.0, owner.1, ""),
         };
-        let owner = (self.text("user"), self.text("pass"));
-        let own = self.target(owner.0, self.text("dbase"));
-        Administration::new((self.target(user, database), password), system, own, owner, self.text("dbase"))
+        let own = self.target(owner.0, self.text("dbase"))?;
+        let admin = (self.target(user, database)?, password);
+        Ok(Administration::new(admin, system, own, owner, self.text("dbase")))
     }
-}
-
-/// A part of a URL: everything but letters, digits, `-`, `_` and `.` by its code.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }

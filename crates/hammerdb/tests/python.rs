@@ -37,6 +37,10 @@ impl Host for Recorder {
     fn wait(&mut self, _: u64) -> Result<(), HostError> {
         Ok(())
     }
+
+    fn interrupted(&self) -> bool {
+        self.0.iter().any(|line| line.ends_with("vudestroy"))
+    }
 }
 
 fn run(directory: &Path, script: &str) -> (Result<i32, Fault>, Vec<String>) {
@@ -117,4 +121,37 @@ fn what_ends_a_script_has_its_line() {
         assert_eq!(place, (line, directory.path().join("script.py")), "{script}: {}", fault.message);
         assert!(fault.message.contains(message), "{script}: {}", fault.message);
     }
+}
+
+/// A script that sends nothing and does not end is ended, also one that would not hear of it.
+#[test]
+fn whoever_asks_for_the_end_gets_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let began = std::time::Instant::now();
+    let script = "import time\nvudestroy()\nwhile True:\n    try:\n        time.sleep(60)\n    except BaseException:\n        pass\n";
+    let fault = run(directory.path(), script).0.unwrap_err();
+    assert!(fault.fatal && fault.message == "interrupted", "{fault}");
+    assert!(began.elapsed().as_secs() < 30);
+    // What it asks for then is not done any more.
+    let (ended, seen) = run(directory.path(), "vudestroy()\nvurun()\n");
+    assert!(ended.unwrap_err().fatal && !seen.iter().any(|line| line.contains("vurun")), "{seen:?}");
+}
+
+#[test]
+fn odd_text_status_and_threads() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = r#"
+import threading
+print("not \udcff text")
+def call(number):
+    for _ in range(20):
+        assert tclpy.eval(f"expr {number} + 1") == str(number + 1)
+threads = [threading.Thread(target=call, args=(number,)) for number in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+tclpy.eval("exit 7")
+"#;
+    let (ended, seen) = run(directory.path(), script);
+    assert_eq!(ended.unwrap(), 7, "{seen:?}");
+    assert_eq!(seen, ["prints \"not ? text\\n\""]);
 }

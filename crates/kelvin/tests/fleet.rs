@@ -19,6 +19,8 @@ mod recovery;
 #[path = "fleet/sums.rs"]
 mod sums;
 mod support;
+#[path = "fleet/tenants.rs"]
+mod tenants;
 
 use std::fs::File;
 use std::net::TcpListener;

@@ -51,6 +51,8 @@ rate_iops=100
 """
 
 [[steps]]
+mark = "cold caches"
+[[steps]]
 fill = "disk"
 [[steps]]
 start = ["shop", "crowd"]
@@ -111,6 +113,7 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
         .map(|step| (step["at"].as_f64().unwrap() / 1e9, step["text"].as_str().unwrap()))
         .collect();
     let planned = [
+        (0.0, "cold caches"),
         (0.0, "start shop, crowd"),
         (2.0, "start disk"),
         (3.0, "set shop: 120 arrivals/s"),
@@ -173,10 +176,14 @@ fn the_examples_are_sound_and_their_plan_is_five_minutes() {
         let text = place.expect(0, &["scenario", "plan", &format!("{examples}/{name}")]);
         assert!(text.contains("5 min") && text.contains("2:30") && text.contains("start dss"), "{text}");
     }
-    for command in [["run", "/io.toml"], ["xray", ""]] {
-        let refused = place.run(&[command[0], &format!("{examples}{}", command[1]), "--fleet", "lab"]);
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../xray/tests/scenarios/colocation");
+    for command in [["run", &format!("{examples}/io.toml")], ["xray", folder]] {
+        let refused = place.run(&[&command[..], &["--fleet", "lab"]].concat());
         let why = support::text(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && why.contains("--fleet: the tenants"), "{why}");
+        assert!(
+            refused.status.code() == Some(2) && why.contains("--fleet: the tenants of this scenario"),
+            "{why}"
+        );
     }
     let refused = place.run(&["run", &format!("{examples}/io.toml"), "--param", "half=1s"]);
     assert_eq!(refused.status.code(), Some(2));

@@ -25,6 +25,17 @@ fn a_scenario_is_checked_and_printed() {
         printed.contains("copies = 3\n") && printed.contains("filename=/data/reports-${copy}-sdb\n"),
         "{printed}"
     );
+    let placed = [&scaled[..], &["--place", "Reports=g1, g2,g3", "--print-scenario"]].concat();
+    let printed = place.expect(0, &placed);
+    assert!(printed.contains("copies = 3\nhost = [\"g1\", \"g2\", \"g3\"]\n"), "{printed}");
+    for (agents, message) in [
+        ("Reports=g1", "has 3 machines; name an agent for each"),
+        ("Report=g1,g2,g3", "no workload runs on a group Report"),
+    ] {
+        let refused = place.run(&[&scaled[..], &["--place", agents, "--check"]].concat());
+        let why = text(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && why.contains(message), "{why}");
+    }
 }
 
 #[test]

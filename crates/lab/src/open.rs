@@ -127,11 +127,15 @@ pub fn connect_with_password(target: &str, password: &str) -> Result<Box<dyn Ses
     match &mut target {
         Target::Postgres(config) => config.password = password,
         Target::Mysql(config) => config.password = password,
+        Target::SqlServer(config) => config.password = password,
         _ => {}
     }
     let name = target.to_string();
-    let engine =
-        server(target).ok_or_else(|| StoreBenchError::Refused(format!("{name} is no running server")))?;
+    let engine = match target {
+        Target::SqlServer(config) => Some(Arc::new(SqlServerEngine::new(*config)) as Arc<dyn Engine>),
+        target => server(target),
+    };
+    let engine = engine.ok_or_else(|| StoreBenchError::Refused(format!("{name} is no running server")))?;
     engine.connect().doing(format!("cannot use {}", engine.describe()))
 }
 

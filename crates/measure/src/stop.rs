@@ -19,6 +19,11 @@ impl Stop {
         let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| Some(n.saturating_add(1)));
     }
 
+    /// Forgets the requests so far: what they were about has ended, and something else begins.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
     /// Whether a stop was requested.
     #[inline]
     pub fn requested(&self) -> bool {

@@ -60,6 +60,21 @@ pub struct NeighbourEffect {
     pub p99: Option<Shown>,
 }
 
+/// The same of one round, without an interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RoundRatios {
+    /// The round, from 1.
+    pub round: usize,
+    /// The neighbour, by its name in the file.
+    pub neighbour: String,
+    /// Whom it is done to.
+    pub tenant: String,
+    /// Throughput with the neighbour / without it.
+    pub throughput: Option<f64>,
+    /// The same of the 99th percentile.
+    pub p99: Option<f64>,
+}
+
 /// A ratio with its interval, and whether that excludes 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Shown {
@@ -164,32 +179,52 @@ impl Proof {
         let look = (self.rounds.len() as u32).saturating_sub(FEWEST_ROUNDS) as usize;
         let alpha = self.boundary.nominal(look);
         let mut found = Vec::new();
-        for neighbour in self.variants.iter().filter_map(|variant| variant.without.as_deref()) {
-            let whole = &self.variants[0].scenario;
-            for tenant in whole.tenants.iter().filter(|tenant| tenant.group != neighbour) {
-                let pairs: Vec<[Figures; 2]> = self
-                    .rounds
-                    .iter()
-                    .filter_map(|round| self.pair(round, neighbour, &tenant.name))
-                    .collect();
-                if pairs.is_empty() {
-                    continue;
-                }
-                let of = |figure: fn(&Figures) -> Option<f64>| {
-                    let each = pairs.iter().map(|[without, with]| Some((figure(without)?, figure(with)?)));
-                    let (without, with): (Vec<f64>, Vec<f64>) =
-                        each.collect::<Option<Vec<_>>>()?.into_iter().unzip();
-                    paired_ratio(&without, &with, 1.0 - alpha).map(Shown::of)
-                };
-                found.push(NeighbourEffect {
-                    neighbour: neighbour.to_owned(),
-                    tenant: tenant.name.clone(),
-                    throughput: of(|figures| figures.throughput),
-                    p99: of(|figures| figures.p99),
-                });
+        for (neighbour, tenant) in self.neighbours() {
+            let pair = |round| self.pair(round, neighbour, tenant);
+            let pairs: Vec<[Figures; 2]> = self.rounds.iter().filter_map(pair).collect();
+            if pairs.is_empty() {
+                continue;
             }
+            let of = |figure: fn(&Figures) -> Option<f64>| {
+                let each = pairs.iter().map(|[without, with]| Some((figure(without)?, figure(with)?)));
+                let (without, with): (Vec<f64>, Vec<f64>) =
+                    each.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+                paired_ratio(&without, &with, 1.0 - alpha).map(Shown::of)
+            };
+            found.push(NeighbourEffect {
+                neighbour: neighbour.to_owned(),
+                tenant: tenant.to_owned(),
+                throughput: of(|figures| figures.throughput),
+                p99: of(|figures| figures.p99),
+            });
         }
         found
+    }
+
+    /// What the last round alone shows.
+    pub fn last_round(&self) -> Vec<RoundRatios> {
+        let Some(last) = self.rounds.last() else { return Vec::new() };
+        let ratios = |(neighbour, tenant): (&str, &str)| {
+            let [without, with] = self.pair(last, neighbour, tenant)?;
+            let of = |figure: fn(&Figures) -> Option<f64>| Some(figure(&with)? / figure(&without)?);
+            Some(RoundRatios {
+                round: self.rounds.len(),
+                neighbour: neighbour.to_owned(),
+                tenant: tenant.to_owned(),
+                throughput: of(|figures| figures.throughput),
+                p99: of(|figures| figures.p99),
+            })
+        };
+        self.neighbours().filter_map(ratios).collect()
+    }
+
+    /// Every neighbour that is left out, with every tenant beside it.
+    fn neighbours(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variants.iter().filter_map(|variant| variant.without.as_deref()).flat_map(|neighbour| {
+            let others =
+                self.variants[0].scenario.tenants.iter().filter(move |tenant| tenant.group != neighbour);
+            others.map(move |tenant| (neighbour, tenant.name.as_str()))
+        })
     }
 
     /// A tenant's figures without a neighbour and with it, over the seconds in which the neighbour was at work.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kelvin_run::spec::Observe;
+use kelvin_run::spec::{Observe, Work};
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
@@ -149,10 +149,17 @@ fn parse(text: &str, directory: &Path, chosen: &[(String, String)]) -> Result<Sc
     let steps = step::read(steps, &names, &tenants)?;
     let expect = expectation::read(expect, &names, &tenants)?;
     for step in &steps {
-        if let Action::Users(of, users) = &step.action {
-            for &tenant in of {
-                let most = &mut tenants.all[tenant].users;
-                *most = (*most).max(*users);
+        for &tenant in step.action.tenants() {
+            let tenant = &mut tenants.all[tenant];
+            match (&step.action, &mut tenant.spec.work) {
+                (Action::Rate(..) | Action::Users(..), _) if tenant.host.is_some() => {
+                    let why = "an agent does not change its load: set is for tenants on this host";
+                    return Err((step.place..step.place + 1, format!("{}: {why}", tenant.name)));
+                }
+                (Action::Users(_, users), _) => tenant.users = tenant.users.max(*users),
+                // The agent fills what is its own.
+                (Action::Fill(_), Work::Io(io)) => io.prepare |= tenant.host.is_some(),
+                _ => {}
             }
         }
     }

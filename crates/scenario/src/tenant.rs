@@ -33,6 +33,8 @@ pub struct Tenant {
     pub spec: Spec,
     /// The most users of any step, who all connect at the beginning; workers of I/O jobs.
     pub users: u32,
+    /// The agent of a fleet that puts its load on; none of a tenant on this host.
+    pub host: Option<String>,
     /// What its process may use; with any limit it has a process of its own.
     pub limits: Limits,
     /// What its database's server may use.
@@ -110,6 +112,7 @@ impl Tenants {
         };
         let limits = [Limited::Client, Limited::Server].map(|of| (of, table.remove(of.key())));
         let copies = copies(table, names)?;
+        let hosts = hosts(table, names, copies.len())?;
         let single = matches!(copies.as_slice(), [None]);
         let mut members = Vec::with_capacity(copies.len());
         for (number, each) in (1..).zip(copies) {
@@ -129,13 +132,19 @@ impl Tenants {
             let index = self.all.len() as u64;
             let seed = seed.wrapping_add(index * SEEDS_APART);
             let mut tenant = tenant((own, name.clone()), value, directory, seed)?;
+            tenant.host = hosts.get(number - 1).cloned();
             for (of, limits) in limits.clone() {
                 let Some(mut limits) = limits else { continue };
                 names.put_into(&mut limits)?;
                 let span = limits.span();
                 let limits = document::read(limits)?;
                 let checked = of.check(&limits, &tenant.spec);
-                checked.map_err(|why| (span, format!("tenants.{}.{}: {why}", tenant.name, of.key())))?;
+                checked
+                    .map_err(|why| (span.clone(), format!("tenants.{}.{}: {why}", tenant.name, of.key())))?;
+                if tenant.host.is_some() {
+                    let why = "limits are set on this host, and its load is put on by an agent";
+                    return Err((span, format!("tenants.{}.{}: {why}", tenant.name, of.key())));
+                }
                 match of {
                     Limited::Client => tenant.limits = limits,
                     Limited::Server => tenant.server_limits = limits,
@@ -157,6 +166,23 @@ impl Tenants {
             format!("there is no tenant \"{name}\"{meant}")
         })
     }
+}
+
+/// The agents that a table names: one, or one for each of its copies; none of tenants on this host.
+fn hosts<'a>(table: &mut DeTable<'a>, names: &Names<'a>, copies: usize) -> Result<Vec<String>, Refusal> {
+    let Some(mut hosts) = table.remove("host") else { return Ok(Vec::new()) };
+    let span = hosts.span();
+    names.put_into(&mut hosts)?;
+    let hosts: Vec<String> = match hosts.get_ref() {
+        DeValue::Array(_) => document::read(hosts)?,
+        _ => vec![document::read(hosts)?],
+    };
+    // An agent puts on one load at a time.
+    if hosts.len() != copies || hosts.iter().any(|host| host.trim().is_empty()) {
+        let why = format!("host names one agent for each of the {copies} copies: host = [\"g1\", \"g2\", …]");
+        return Err((span, if copies == 1 { "host names one agent".into() } else { why }));
+    }
+    Ok(hosts)
 }
 
 /// The copies that a table asks for, each with its value if it has one; without either key one without a number.
@@ -216,7 +242,7 @@ fn tenant(
         spec.load.points().first().map_or(1, |&(users, _)| users)
     };
     let (limits, server_limits) = (Limits::default(), Limits::default());
-    Ok(Tenant { name, group, spec, users, limits, server_limits })
+    Ok(Tenant { name, group, spec, users, host: None, limits, server_limits })
 }
 
 /// Whose limits a table has.

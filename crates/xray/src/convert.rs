@@ -66,6 +66,8 @@ pub struct Tenant {
     pub group: String,
     /// How many machines are imitated.
     pub copies: u32,
+    /// The agents of a fleet that run its machines; none of machines on this host.
+    pub agents: Vec<String>,
     /// The text of its job file.
     pub job: String,
     /// Where each line of the text comes from; the file is empty for a line that is added.
@@ -335,6 +337,7 @@ impl<'a> Converter<'a> {
             group: workload.group.clone(),
             copies,
             job,
+            agents: Vec::new(),
             job_lines,
             seed,
             runtime: None,

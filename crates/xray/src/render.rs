@@ -75,6 +75,10 @@ fn tenant_table(text: &mut String, scenario: &Scenario, tenant: &Tenant) {
     if tenant.copies > 1 {
         text.push_str(&format!("copies = {}\n", tenant.copies));
     }
+    if !tenant.agents.is_empty() {
+        let agents: Vec<String> = tenant.agents.iter().map(|agent| string(agent)).collect();
+        text.push_str(&format!("host = [{}]\n", agents.join(", ")));
+    }
     if let Some(seed) = tenant.seed {
         text.push_str(&format!("[tenants.{}.load]\nseed = {seed}\n", tenant.name));
     }

@@ -294,6 +294,7 @@ fn define(call: &mut Call<'_, '_>, name: &str, parameters: &str, body: &str) -> 
         file: call.interpreter.file.clone(),
     };
     let name = name.trim_start_matches("::").to_owned();
+    call.interpreter.hold(body.len() + parameters.len(), call.line)?;
     call.interpreter.definitions.insert(name, Definition::Procedure(Rc::new(procedure)));
     Ok(String::new())
 }

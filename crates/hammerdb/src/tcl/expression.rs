@@ -100,23 +100,20 @@ pub(super) fn truth(text: &str) -> Option<bool> {
 
 /// Evaluates the expression `text`, which begins on `line`.
 pub(super) fn evaluate(interpreter: &mut Interpreter<'_>, text: &str, line: u32) -> Answer {
-    let mut expression = Expression { reader: Reader::new(text, line), interpreter, depth: 0 };
-    let value = expression.ternary(true)?;
-    expression.blanks();
-    match expression.reader.peek() {
-        None => Ok(value.text()),
-        Some(next) => Err(expression.fault(&format!("the expression does not continue with {next:?}"))),
-    }
+    let outer = interpreter.expressions;
+    let mut expression = Expression { reader: Reader::new(text, line), interpreter };
+    let value = expression.whole_text();
+    expression.interpreter.expressions = outer;
+    value
 }
 
 struct Expression<'t, 'i, 'h> {
     reader: Reader<'t>,
     interpreter: &'i mut Interpreter<'h>,
-    depth: u32,
 }
 
-/// Parentheses and signs within each other.
-const DEEPEST: u32 = 100;
+/// Parentheses and signs within each other, in an expression and those that it is evaluated for: few enough for the stack.
+const DEEPEST: u32 = 200;
 
 /// Binary operators by precedence, the weakest first; longer ones before those that begin them.
 const LEVELS: [&[&str]; 9] = [
@@ -138,6 +135,15 @@ impl Expression<'_, '_, '_> {
         self.interpreter.fault(self.reader.line, message)
     }
 
+    fn whole_text(&mut self) -> Answer {
+        let value = self.ternary(true)?;
+        self.blanks();
+        match self.reader.peek() {
+            None => Ok(value.text()),
+            Some(next) => Err(self.fault(&format!("the expression does not continue with {next:?}"))),
+        }
+    }
+
     fn blanks(&mut self) {
         while self.reader.peek().is_some_and(char::is_whitespace) {
             self.reader.next();
@@ -151,8 +157,8 @@ impl Expression<'_, '_, '_> {
 
     /// `live` is false where the value is not needed: nothing is substituted then.
     fn ternary(&mut self, live: bool) -> Found {
-        self.depth += 1;
-        if self.depth > DEEPEST {
+        self.interpreter.expressions += 1;
+        if self.interpreter.expressions > DEEPEST {
             return Err(self.fault("the expression is nested too deeply"));
         }
         let condition = self.either(live)?;
@@ -169,7 +175,7 @@ impl Expression<'_, '_, '_> {
         } else {
             condition
         };
-        self.depth -= 1;
+        self.interpreter.expressions -= 1;
         Ok(value)
     }
 
@@ -250,13 +256,13 @@ impl Expression<'_, '_, '_> {
     fn unary(&mut self, live: bool) -> Found {
         self.blanks();
         let Some(sign @ ('-' | '+' | '!' | '~')) = self.reader.peek() else { return self.operand(live) };
-        self.depth += 1;
-        if self.depth > DEEPEST {
+        self.interpreter.expressions += 1;
+        if self.interpreter.expressions > DEEPEST {
             return Err(self.fault("the expression is nested too deeply"));
         }
         self.reader.next();
         let value = self.unary(live)?;
-        self.depth -= 1;
+        self.interpreter.expressions -= 1;
         if !live {
             return Ok(value);
         }

@@ -16,12 +16,15 @@ pub(super) const COMMANDS: [&str; 10] =
 const MOST_OPEN: usize = 64;
 /// Bytes that a script reads from a file, and of a script itself.
 const LONGEST: u64 = 4 << 20;
+/// Bytes that a script writes to files.
+const MOST_WRITTEN: u64 = 256 << 20;
 
 /// The directories that a script may use, and the files that it has open.
 pub(super) struct Files {
     directories: Vec<PathBuf>,
     open: BTreeMap<String, Channel>,
     opened: u32,
+    written: u64,
 }
 
 enum Channel {
@@ -32,7 +35,7 @@ enum Channel {
 impl Files {
     pub(super) fn new(directories: &[PathBuf]) -> Self {
         let directories = directories.iter().map(|directory| normal(directory)).collect();
-        Self { directories, open: BTreeMap::new(), opened: 0 }
+        Self { directories, open: BTreeMap::new(), opened: 0, written: 0 }
     }
 
     fn current(&self) -> PathBuf {
@@ -53,6 +56,25 @@ impl Files {
         let listed: Vec<_> =
             self.directories.iter().map(|directory| directory.display().to_string()).collect();
         Err(format!("{name} is refused: a script may use files below {} only", listed.join(" and ")))
+    }
+
+    /// The path of a name, if the script may make or change it: no hidden file, which may be the settings of a program (a script
+    /// that is run in a home directory), and no link to something that does not exist yet.
+    fn writable(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.allowed(name)?;
+        let shown = |directory: &PathBuf| {
+            path.strip_prefix(directory).is_ok_and(|rest| {
+                !rest.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
+            })
+        };
+        if !self.directories.iter().any(shown) {
+            return Err(format!("{name} is refused: a script writes no hidden files"));
+        }
+        // Its links have been followed, as far as they lead to something.
+        if path.is_symlink() {
+            return Err(format!("{name} is refused: it is a link that leads nowhere"));
+        }
+        Ok(path)
     }
 }
 
@@ -77,11 +99,19 @@ fn normal(path: &Path) -> PathBuf {
     plain
 }
 
+/// Opens a file that is one: a pipe or a device could be waited for without an end.
+fn open_regular(path: &Path, options: &OpenOptions) -> std::io::Result<File> {
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(std::io::Error::other("it is no regular file"));
+    }
+    options.open(path)
+}
+
 /// The text of a script.
 pub(super) fn read_script(path: &Path) -> Result<String, String> {
     let read = || -> std::io::Result<String> {
         let mut text = String::new();
-        File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
+        open_regular(path, OpenOptions::new().read(true))?.take(LONGEST + 1).read_to_string(&mut text)?;
         Ok(text)
     };
     match read() {
@@ -146,9 +176,14 @@ fn puts(call: &mut Call<'_, '_>, words: &[&str]) -> Answer {
         call.interpreter.host.print(&text);
         return Ok(String::new());
     }
-    let Some(Channel::Writer(file)) = call.interpreter.files.open.get_mut(channel) else {
+    let files = &mut call.interpreter.files;
+    let Some(Channel::Writer(file)) = files.open.get_mut(channel) else {
         return no_channel(call, channel);
     };
+    files.written += text.len() as u64;
+    if files.written > MOST_WRITTEN {
+        return call.fail("the script writes more than 256 MiB to files");
+    }
     match file.write_all(text.as_bytes()) {
         Ok(()) => Ok(String::new()),
         Err(error) => call.fail(&format!("cannot write to {channel}: {error}")),
@@ -181,7 +216,9 @@ fn open(call: &mut Call<'_, '_>, name: &str, access: &str) -> Answer {
     if call.interpreter.files.open.len() >= MOST_OPEN {
         return call.fail(&format!("the script has {MOST_OPEN} files open and closes none"));
     }
-    let path = match call.interpreter.files.allowed(name) {
+    let files = &call.interpreter.files;
+    let path = if access.starts_with('r') { files.allowed(name) } else { files.writable(name) };
+    let path = match path {
         Ok(path) => path,
         Err(message) => return call.fail(&message),
     };
@@ -194,7 +231,7 @@ fn open(call: &mut Call<'_, '_>, name: &str, access: &str) -> Answer {
         "a" | "a+" => options.append(true).create(true),
         other => return call.fail(&format!("open with access {other:?} is not supported: r, w or a")),
     };
-    let file = match options.open(&path) {
+    let file = match open_regular(&path, &options) {
         Ok(file) => file,
         Err(error) => return call.fail(&format!("cannot open {}: {error}", path.display())),
     };
@@ -255,7 +292,10 @@ fn file(call: &mut Call<'_, '_>, action: &str, rest: &[&str]) -> Answer {
         ("exists", [name]) => flag(call.interpreter.files.path(name).exists()),
         ("isfile", [name]) => flag(call.interpreter.files.path(name).is_file()),
         ("isdirectory", [name]) => flag(call.interpreter.files.path(name).is_dir()),
-        ("readable", [name]) => flag(File::open(call.interpreter.files.path(name)).is_ok()),
+        ("readable", [name]) => {
+            let path = call.interpreter.files.path(name);
+            flag(open_regular(&path, OpenOptions::new().read(true)).is_ok())
+        }
         ("normalize", [name]) => Ok(call.interpreter.files.path(name).display().to_string()),
         ("join", names) => Ok(names.iter().collect::<PathBuf>().display().to_string()),
         ("tail", [name]) => Ok(part(name, Path::file_name)),
@@ -270,7 +310,7 @@ fn file(call: &mut Call<'_, '_>, action: &str, rest: &[&str]) -> Answer {
         }
         ("mkdir", names) => {
             for name in names {
-                let made = call.interpreter.files.allowed(name).and_then(|path| {
+                let made = call.interpreter.files.writable(name).and_then(|path| {
                     std::fs::create_dir_all(&path)
                         .map_err(|error| format!("cannot create {}: {error}", path.display()))
                 });

@@ -29,6 +29,20 @@ pub trait Host {
 
     /// Waits as `after` asks; an error ends the script.
     fn wait(&mut self, milliseconds: u64) -> Result<(), HostError>;
+
+    /// Whether somebody asked for the end of the script.
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// What came of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineEnd {
+    /// Its result.
+    Result(String),
+    /// It asked for the end, with this status.
+    Exit(i32),
 }
 
 /// A command of the host that failed.
@@ -79,6 +93,17 @@ pub(super) enum Variable {
     Global(String),
 }
 
+impl Variable {
+    /// Its bytes, roughly.
+    fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len() + EACH_VARIABLE,
+            Self::Array(elements) => elements.values().map(|text| text.len() + EACH_VARIABLE).sum(),
+            Self::Global(_) => 0,
+        }
+    }
+}
+
 pub(super) type Frame = HashMap<String, Variable>;
 
 /// A procedure of the script.
@@ -106,7 +131,11 @@ const MOST_COMMANDS: u64 = 5_000_000;
 /// Calls, scripts and files within each other.
 const DEEPEST: u32 = 100;
 /// Bytes of a text that a script makes.
-const LONGEST: usize = 16 << 20;
+pub(super) const LONGEST: usize = 16 << 20;
+/// Bytes of all variables and procedures together, and of the words of a command.
+const MOST_HELD: usize = 256 << 20;
+/// What a variable takes beside its text.
+const EACH_VARIABLE: usize = 100;
 
 /// A script's interpreter.
 pub struct Interpreter<'h> {
@@ -116,8 +145,12 @@ pub struct Interpreter<'h> {
     pub(super) globals: Frame,
     pub(super) frames: Vec<Frame>,
     pub(super) definitions: HashMap<String, Definition>,
+    /// Parentheses within each other, of all expressions that are evaluated.
+    pub(super) expressions: u32,
     commands: u64,
     depth: u32,
+    /// Bytes of variables and procedures.
+    held: usize,
 }
 
 impl<'h> Interpreter<'h> {
@@ -137,8 +170,10 @@ impl<'h> Interpreter<'h> {
             globals,
             frames: Vec::new(),
             definitions: HashMap::new(),
+            expressions: 0,
             commands: 0,
             depth: 0,
+            held: 0,
         }
     }
 
@@ -154,22 +189,33 @@ impl<'h> Interpreter<'h> {
         }
     }
 
-    /// Runs what was typed, which begins with line `line`, and returns its result; `None` when it asked to exit.
-    pub fn run_line(&mut self, text: &str, line: u32) -> Result<Option<String>, Fault> {
-        self.commands = 0;
-        self.depth = 0;
-        self.frames.clear();
-        match self.top(text, line) {
-            Ok(result) => Ok(Some(result)),
-            Err(Stop::Exit(_)) => Ok(None),
-            Err(stop) => Err(self.uncaught(stop)),
-        }
+    /// Whether somebody asked for the end of the script.
+    pub fn is_interrupted(&self) -> bool {
+        self.host.interrupted()
     }
 
-    /// [`Interpreter::run_line`] of a text that a script in another language hands over.
-    pub fn run_at(&mut self, text: &str, position: &Position) -> Result<Option<String>, Fault> {
+    /// Runs what was typed, which begins with line `line`.
+    pub fn run_line(&mut self, text: &str, line: u32) -> Result<LineEnd, Fault> {
+        self.commands = 0;
+        self.run_next(text, line)
+    }
+
+    /// The same of a text that a script in another language hands over: one of the commands that the script may run.
+    pub fn run_at(&mut self, text: &str, position: &Position) -> Result<LineEnd, Fault> {
         self.file.clone_from(&position.file);
-        self.run_line(text, position.line)
+        self.run_next(text, position.line)
+    }
+
+    fn run_next(&mut self, text: &str, line: u32) -> Result<LineEnd, Fault> {
+        self.depth = 0;
+        while let Some(frame) = self.frames.pop() {
+            self.release(&frame);
+        }
+        match self.top(text, line) {
+            Ok(result) => Ok(LineEnd::Result(result)),
+            Err(Stop::Exit(status)) => Ok(LineEnd::Exit(status)),
+            Err(stop) => Err(self.uncaught(stop)),
+        }
     }
 
     fn top(&mut self, text: &str, line: u32) -> Answer {
@@ -242,9 +288,16 @@ impl<'h> Interpreter<'h> {
             let message = format!("the script ran {MOST_COMMANDS} commands and does not end");
             return Err(self.fatal(command.line, &message));
         }
-        let mut words = Vec::with_capacity(command.words.len());
+        if self.host.interrupted() {
+            return Err(self.fatal(command.line, "interrupted"));
+        }
+        let (mut words, mut length) = (Vec::with_capacity(command.words.len()), 0);
         for word in &command.words {
             let text = self.substitute(&word.parts, word.line)?;
+            length += text.len();
+            if length > MOST_HELD {
+                return Err(self.fatal(command.line, "the words of a command are longer than 256 MiB"));
+            }
             if word.expanded {
                 let elements =
                     super::list::elements(&text).map_err(|message| self.fault(word.line, &message))?;
@@ -310,6 +363,7 @@ impl<'h> Interpreter<'h> {
                     }
                 }
             };
+            self.hold(text.len() + EACH_VARIABLE, line)?;
             frame.insert(parameter.clone(), Variable::Text(text));
         }
         if given.next().is_some() {
@@ -319,7 +373,9 @@ impl<'h> Interpreter<'h> {
         let file = std::mem::replace(&mut self.file, procedure.file.clone());
         let answer = self.guarded(|interpreter| interpreter.evaluate(&procedure.body, procedure.line));
         self.file = file;
-        self.frames.pop();
+        if let Some(frame) = self.frames.pop() {
+            self.release(&frame);
+        }
         match answer {
             Err(Stop::Return(value)) => Ok(value),
             Err(Stop::Break | Stop::Continue) => {
@@ -427,38 +483,58 @@ impl<'h> Interpreter<'h> {
         if value.len() > LONGEST {
             return Err(self.fatal(line, "a text is longer than 16 MiB"));
         }
+        self.hold(value.len() + EACH_VARIABLE, line)?;
         let (name, index) = Self::split_name(written);
         let (frame, own) = self.find(name);
-        let fits = match (frame.get_mut(&own), index) {
+        // The bytes of what it had before.
+        let before = match (frame.get_mut(&own), index) {
             (Some(Variable::Array(elements)), Some(index)) => {
-                elements.insert(index.to_owned(), value.clone());
-                true
+                let before = elements.insert(index.to_owned(), value.clone());
+                Some(before.map_or(0, |before| before.len() + EACH_VARIABLE))
             }
-            (Some(Variable::Array(_)), None) | (Some(Variable::Text(_)), Some(_)) => false,
+            (Some(Variable::Array(_)), None) | (Some(Variable::Text(_)), Some(_)) => None,
             (_, None) => {
-                frame.insert(own, Variable::Text(value.clone()));
-                true
+                let before = frame.insert(own, Variable::Text(value.clone()));
+                Some(before.as_ref().map_or(0, Variable::size))
             }
             (_, Some(index)) => {
                 let elements = BTreeMap::from([(index.to_owned(), value.clone())]);
-                frame.insert(own, Variable::Array(elements));
-                true
+                let before = frame.insert(own, Variable::Array(elements));
+                Some(before.as_ref().map_or(0, Variable::size))
             }
         };
-        if fits {
-            Ok(value)
+        let Some(before) = before else {
+            return Err(self.fault(line, &format!("{name} is used both as an array and as a plain variable")));
+        };
+        self.held = self.held.saturating_sub(before);
+        Ok(value)
+    }
+
+    /// Counts what the script makes; there is a bound for all of it.
+    pub(super) fn hold(&mut self, bytes: usize, line: u32) -> Result<(), Stop> {
+        self.held = self.held.saturating_add(bytes);
+        if self.held > MOST_HELD {
+            Err(self.fatal(line, "the script's variables take more than 256 MiB"))
         } else {
-            Err(self.fault(line, &format!("{name} is used both as an array and as a plain variable")))
+            Ok(())
         }
+    }
+
+    fn release(&mut self, frame: &Frame) {
+        self.held = self.held.saturating_sub(frame.values().map(Variable::size).sum());
     }
 
     /// Removes the variable as written; whether there was one.
     pub(super) fn unset(&mut self, written: &str) -> bool {
         let (name, index) = Self::split_name(written);
-        if let Some(index) = index {
-            return self.array(name).is_some_and(|elements| elements.remove(index).is_some());
-        }
-        let (frame, own) = self.find(name);
-        frame.remove(&own).is_some()
+        let removed = if let Some(index) = index {
+            let removed = self.array(name).and_then(|elements| elements.remove(index));
+            removed.map(|text| text.len() + EACH_VARIABLE)
+        } else {
+            let (frame, own) = self.find(name);
+            frame.remove(&own).as_ref().map(Variable::size)
+        };
+        self.held = self.held.saturating_sub(removed.unwrap_or(0));
+        removed.is_some()
     }
 }

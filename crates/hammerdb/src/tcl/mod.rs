@@ -15,12 +15,13 @@ mod strings;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use interpreter::{Host, HostError, Interpreter};
+pub use interpreter::{Host, HostError, Interpreter, LineEnd};
 
 /// Whether a text that is typed line by line has no bracket, brace or quotation mark left open.
 pub fn is_complete(text: &str) -> bool {
-    !text.ends_with("\\\n")
-        && !matches!(parse::script(text, 1), Err(fault) if fault.message.ends_with("is never closed"))
+    let backslashes = |text: &str| text.bytes().rev().take_while(|byte| *byte == b'\\').count();
+    let continued = text.strip_suffix('\n').is_some_and(|line| backslashes(line) % 2 == 1);
+    !continued && !matches!(parse::script(text, 1), Err(fault) if fault.message.ends_with("is never closed"))
 }
 
 /// A command of these words, each as it is.

@@ -2,7 +2,7 @@
 
 use super::commands::Call;
 use super::expression;
-use super::interpreter::Answer;
+use super::interpreter::{Answer, LONGEST};
 use super::list;
 
 pub(super) const COMMANDS: [&str; 18] = [
@@ -80,7 +80,13 @@ pub(super) fn call(call: &mut Call<'_, '_>) -> Answer {
         ("split", [text]) => Ok(split(text, " \t\n\r")),
         ("split", [text, separators]) => Ok(split(text, separators)),
         ("join", [list]) => Ok(call.elements(list)?.join(" ")),
-        ("join", [list, between]) => Ok(call.elements(list)?.join(between)),
+        ("join", [list, between]) => {
+            let elements = call.elements(list)?;
+            if list.len().saturating_add(elements.len().saturating_mul(between.len())) > LONGEST {
+                return too_long(call);
+            }
+            Ok(elements.join(between))
+        }
         ("string", [action, rest @ ..]) => string(call, action, rest),
         ("format", [template, values @ ..]) => format(call, template, values),
         ("clock", ["seconds"]) => Ok(since_epoch().as_secs().to_string()),
@@ -244,7 +250,7 @@ fn string(call: &Call<'_, '_>, action: &str, rest: &[&str]) -> Answer {
         ("reverse", [text]) => Ok(text.chars().rev().collect()),
         ("map", [pairs, text]) => {
             let pairs = call.elements(pairs)?;
-            Ok(map(&pairs, text))
+            map(&pairs, text).map_or_else(|| too_long(call), Ok)
         }
         ("is", [class, options @ .., text]) => {
             let strict = options.contains(&"-strict");
@@ -274,7 +280,12 @@ fn string(call: &Call<'_, '_>, action: &str, rest: &[&str]) -> Answer {
     }
 }
 
-fn map(pairs: &[String], text: &str) -> String {
+fn too_long(call: &Call<'_, '_>) -> Answer {
+    call.fail("a text is longer than 16 MiB")
+}
+
+/// None of a text that becomes too long.
+fn map(pairs: &[String], text: &str) -> Option<String> {
     let (mut mapped, mut rest) = (String::new(), text);
     while let Some(next) = rest.chars().next() {
         let found = pairs.chunks_exact(2).find(|pair| !pair[0].is_empty() && rest.starts_with(&pair[0]));
@@ -285,8 +296,11 @@ fn map(pairs: &[String], text: &str) -> String {
             mapped.push(next);
             rest = &rest[next.len_utf8()..];
         }
+        if mapped.len() > LONGEST {
+            return None;
+        }
     }
-    mapped
+    Some(mapped)
 }
 
 /// Whether a text matches a pattern with `*`, `?`, `[a-z]` and `\x`.
@@ -351,6 +365,9 @@ fn format(call: &Call<'_, '_>, template: &str, values: &[&str]) -> Answer {
     let (mut text, mut values) = (String::new(), values.iter());
     let mut rest = template.chars().peekable();
     while let Some(next) = rest.next() {
+        if text.len() > LONGEST {
+            return too_long(call);
+        }
         if next != '%' {
             text.push(next);
             continue;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::builder::ValueHint;
 use clap::{Args, Subcommand};
 use kelvin_fleet::ssh::SshHost;
@@ -13,7 +13,7 @@ use kelvin_run::spec::Span;
 use super::{FleetCollectArgs, FleetResumeArgs};
 
 /// Where the server of NATS is.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NatsArgs {
     /// The fleet of this name that `kelvin fleet up` started on this host
     #[arg(long, value_name = "NAME", conflicts_with = "nats", help_heading = "Fleet")]
@@ -79,31 +79,6 @@ impl RunFleetArgs {
     /// Whether the run has a fleet.
     pub(crate) fn is_given(&self) -> bool {
         self.nats.is_given() || !self.hosts.is_empty() || self.start_skew.is_some()
-    }
-}
-
-/// The flags of a fleet, for commands whose load stays on this host: they are refused with the reason.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct RefusedFleetArgs {
-    #[arg(long, hide = true)]
-    fleet: Option<String>,
-    #[arg(long, hide = true)]
-    nats: Option<String>,
-    #[arg(long, hide = true)]
-    hosts: Option<String>,
-}
-
-impl RefusedFleetArgs {
-    /// Refuses a fleet for the tenants of a scenario.
-    pub(crate) fn refuse_for_tenants(&self) -> Result<()> {
-        let flags = [("--fleet", &self.fleet), ("--nats", &self.nats), ("--hosts", &self.hosts)];
-        let Some((flag, _)) = flags.into_iter().find(|(_, value)| value.is_some()) else { return Ok(()) };
-        bail!(
-            "{flag}: the tenants of a scenario run on this host, because its steps change them on one clock in this process, \
-             and an agent runs one load, without steps; to load one database from several hosts, run that tenant's workload \
-             with kelvin run WORKLOAD --fleet; for groups of machines on several hosts, run kelvin xray or kelvin run on each \
-             of them with --map or --param for its own devices, and compare the runs"
-        );
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::fleet::RefusedFleetArgs;
+use super::fleet::NatsArgs;
 use super::history::HistoryPlaceArgs;
 use super::{FormatArgs, OutputArgs};
 
@@ -73,7 +73,7 @@ pub(crate) struct ScenarioRunArgs {
     #[arg(long)]
     pub(crate) tui: bool,
     #[command(flatten)]
-    pub(crate) fleet: RefusedFleetArgs,
+    pub(crate) fleet: NatsArgs,
     #[command(flatten)]
     pub(crate) history: HistoryPlaceArgs,
     #[command(flatten)]

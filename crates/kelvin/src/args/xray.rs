@@ -6,7 +6,7 @@ use clap::Args;
 use kelvin_xray::Assignment;
 
 use super::OutputArgs;
-use super::fleet::RefusedFleetArgs;
+use super::fleet::NatsArgs;
 use super::hammerdb::factor;
 
 /// `kelvin xray`.
@@ -52,6 +52,9 @@ pub(crate) struct XrayArgs {
     /// Place devices of the machines [default: files below ./SCENARIO.data]
     #[arg(long, value_name = "[DEVICE=]TARGET", value_parser = assignment)]
     pub(crate) map: Vec<Assignment>,
+    /// Have agents of a fleet run the machines of a group, one agent for each
+    #[arg(long, value_name = "GROUP=AGENT[,AGENT…]", value_parser = parameter)]
+    pub(crate) place: Vec<(String, String)>,
     /// Number of nodes of the cluster [default: as few as the scenario allows]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) nodes: Option<u32>,
@@ -68,7 +71,7 @@ pub(crate) struct XrayArgs {
     #[arg(long)]
     pub(crate) tui: bool,
     #[command(flatten)]
-    pub(crate) fleet: RefusedFleetArgs,
+    pub(crate) fleet: NatsArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

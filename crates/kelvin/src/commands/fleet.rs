@@ -1,6 +1,7 @@
 //! `kelvin agent`, `kelvin fleet`, and the fleet of a run.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -11,7 +12,10 @@ use kelvin_fleet::server::{FleetServer, ServerOptions};
 use kelvin_fleet::{AgentState, Beat, Bus, Connection, Name, find_agents};
 use kelvin_lab::directories;
 use kelvin_measure::text::printable_lines;
-use kelvin_run::Spec;
+use kelvin_run::fleet::{Fleet, FleetPoint, RemoteGenerators};
+use kelvin_run::{RunError, Spec};
+use kelvin_scenario::Scenario;
+use kelvin_scenario::execute::{TenantAgent, TenantAgents};
 
 use super::fleet_ssh;
 use crate::args::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, Global, NatsArgs, RunFleetArgs};
@@ -210,4 +214,70 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
         spec.validate()?;
     }
     Ok(Some(agents.take(wanted, spec)?))
+}
+
+/// The agents that the tenants of a scenario name; none where all run on this host.
+pub(super) fn scenario_agents(args: &NatsArgs, scenario: &Scenario) -> Result<Option<Arc<dyn TenantAgents>>> {
+    let placed = scenario.tenants.iter().find_map(|tenant| Some((&tenant.name, tenant.host.as_ref()?)));
+    match placed {
+        None if args.is_given() => bail!(
+            "--fleet: the tenants of this scenario run on this host, since none names an agent: write host = \"g1\" in its \
+             table, or use --place GROUP=g1 of kelvin xray"
+        ),
+        None => return Ok(None),
+        Some((tenant, agent)) if !args.is_given() => bail!(
+            "{tenant} runs on the agent {agent}; where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL"
+        ),
+        Some(_) => {}
+    }
+    let (connection, lab) = server(args, "controller")?;
+    share_session_name(&lab)?;
+    Ok(Some(Arc::new(ScenarioAgents { connection, lab, calls: Mutex::new(()) })))
+}
+
+/// The agents of a fleet for the tenants of a scenario.
+#[derive(Debug)]
+struct ScenarioAgents {
+    connection: Connection,
+    lab: Name,
+    /// They are called one at a time.
+    calls: Mutex<()>,
+}
+
+impl TenantAgents for ScenarioAgents {
+    fn take(&self, agent: &str, spec: &Spec) -> std::result::Result<Box<dyn TenantAgent>, String> {
+        let text = |error: kelvin_fleet::FleetError| error.to_string();
+        let name: Name = agent.parse().map_err(|why| format!("{agent:?} is no agent's name: {why}"))?;
+        let _call = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let bus = Bus::connect(&self.connection, "kelvin controller", None).map_err(text)?;
+        let called = CalledAgents::call(bus, &self.lab, &[name]).map_err(text)?;
+        let fleet = called.take(1, spec).map_err(text)?;
+        // A run is named by the millisecond in which it was called.
+        std::thread::sleep(Duration::from_millis(2));
+        Ok(Box::new(OneAgent(fleet)))
+    }
+}
+
+/// The agent of a tenant.
+struct OneAgent(NatsFleet);
+
+impl Fleet for OneAgent {
+    fn hosts(&self) -> Vec<String> {
+        self.0.hosts()
+    }
+
+    fn arm<'a>(
+        &'a self,
+        point: &FleetPoint<'_>,
+        connected: &mut dyn FnMut(u64) -> std::result::Result<(), RunError>,
+    ) -> std::result::Result<Box<dyn RemoteGenerators + 'a>, RunError> {
+        self.0.arm(point, connected)
+    }
+}
+
+impl TenantAgent for OneAgent {
+    fn finish(&self) {
+        // What it measured is here; its own file ends with its agent.
+        let _ = self.0.finish();
+    }
 }

@@ -96,6 +96,9 @@ fn show(args: &ScenarioFileArgs) -> Result<Code> {
     }
     for tenant in &scenario.tenants {
         let _ = writeln!(text, "\n[{}]\n{}", tenant.name, tenant.spec.to_toml().trim_end());
+        if let Some(host) = &tenant.host {
+            let _ = writeln!(text, "on the agent {host}");
+        }
         if !tenant.limits.is_none() {
             let _ = writeln!(text, "at most {}", tenant.limits.describe());
         }
@@ -123,7 +126,6 @@ fn refuse_shell(scenario: &Scenario) -> Result<()> {
 }
 
 fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
-    args.fleet.refuse_for_tenants()?;
     let scenario = read(&args.scenario)?;
     if !args.allow_shell {
         refuse_shell(&scenario)?;
@@ -139,6 +141,7 @@ pub(super) fn run_scenario(
     after: &dyn Fn(&[TenantSeries]) -> Result<()>,
 ) -> Result<Code> {
     kelvin_run::observation::probe(&scenario.observe).map_err(anyhow::Error::msg)?;
+    let agents = super::fleet::scenario_agents(&args.fleet, scenario)?;
     let proof =
         args.prove.then(|| Proof::plan(scenario, args.rounds)).transpose().map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
@@ -152,7 +155,7 @@ pub(super) fn run_scenario(
     // A run without one of the tenants is another load.
     let history = if args.prove { None } else { args.history.history_key()? };
     let mut bench = bench(&store, &mut *live, &stop).in_history(history);
-    let conditions = conditions(args)?;
+    let conditions = Conditions { agents, ..conditions(args)? };
     if let Some(proof) = proof {
         return prove(proof, &mut bench, &stop, &conditions, args);
     }
@@ -176,7 +179,7 @@ pub(super) fn run_scenario(
 fn conditions(args: &ScenarioRunArgs) -> Result<Conditions> {
     let program = std::env::current_exe().context("cannot find out which command this is")?;
     let tenant_command = vec![program.into(), "scenario".into(), "tenant".into()];
-    Ok(Conditions { devices: args.i_know_it_destroys.clone(), tenant_command })
+    Ok(Conditions { devices: args.i_know_it_destroys.clone(), tenant_command, agents: None })
 }
 
 /// Runs the rounds of a proof; each run is stored as any other.
@@ -206,6 +209,7 @@ fn prove(
         }
         if counted {
             proof.take(round);
+            show_round(&proof, args)?;
         } else {
             unusable += 1;
             out::note("kelvin: a run of this round does not count; the round is repeated");
@@ -216,6 +220,28 @@ fn prove(
     }
     print_effects(&proof, args)?;
     Ok(Code::Success)
+}
+
+/// What the last round shows by itself: nothing is decided by it. Runs take minutes, and rounds many of them.
+fn show_round(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {
+    for one in proof.last_round() {
+        if args.output.format() == Format::Jsonl {
+            out::line(&serde_json::to_string(&one)?)?;
+            continue;
+        }
+        let percent = |ratio: Option<f64>| {
+            ratio.map_or_else(|| "?".to_owned(), |ratio| format!("{:+.1} %", (ratio - 1.0) * 100.0))
+        };
+        out::note(&format!(
+            "kelvin: round {}: {} on {}: throughput {}, p99 {}",
+            one.round,
+            one.neighbour,
+            one.tenant,
+            percent(one.throughput),
+            percent(one.p99)
+        ));
+    }
+    Ok(())
 }
 
 fn print_effects(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {

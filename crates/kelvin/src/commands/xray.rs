@@ -17,7 +17,6 @@ use crate::out;
 
 /// Converts a scenario, and runs it or prints what came of it.
 pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
-    args.fleet.refuse_for_tenants()?;
     let scenario = read(&args.path, &args.param.iter().cloned().collect())?;
     let here = std::env::current_dir().context("there is no current directory")?;
     let directory = here.join(format!("{}.data", scenario.name.replace('/', "-")));
@@ -29,7 +28,8 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
         time: args.scale_time,
         size: args.scale_size,
     };
-    let conversion = convert(&scenario, &settings)?;
+    let mut conversion = convert(&scenario, &settings)?;
+    place(&mut conversion, &args.place)?;
     for tenant in &conversion.tenants {
         check_job(tenant)?;
     }
@@ -74,6 +74,26 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
     super::scenario::run_scenario(&converted, &flags, global, &|tenants| {
         if text { out::write(&measured(&conversion, tenants)) } else { Ok(()) }
     })
+}
+
+/// Puts the machines of groups on agents.
+fn place(conversion: &mut Conversion, placed: &[(String, String)]) -> Result<()> {
+    for (group, agents) in placed {
+        let agents: Vec<String> = agents.split(',').map(|agent| agent.trim().to_owned()).collect();
+        let mut found = false;
+        for tenant in conversion.tenants.iter_mut().filter(|tenant| tenant.group == *group) {
+            found = true;
+            if agents.len() != tenant.copies as usize {
+                let copies = count(tenant.copies, "machine");
+                bail!("--place {group}: {} has {copies}; name an agent for each", tenant.workload);
+            }
+            tenant.agents.clone_from(&agents);
+        }
+        if !found {
+            bail!("--place: no workload runs on a group {group}");
+        }
+    }
+    Ok(())
 }
 
 /// Where the points of the results lie: in X-Ray's bands, and in those that follow from the arrivals.

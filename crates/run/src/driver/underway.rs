@@ -79,6 +79,9 @@ impl Underway<'_> {
         self.close_server_window();
         let times = self.times;
         self.generators.iter_mut().for_each(|generator| generator.end_at(times));
+        if let Some(remote) = &mut self.remote {
+            remote.end_at(times);
+        }
     }
 
     /// Hands out what is complete.

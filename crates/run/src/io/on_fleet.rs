@@ -1,6 +1,7 @@
 //! A run of I/O jobs on the hosts of a fleet: every host runs every job on its own files and devices, all begin together, and
 //! what they did is added up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kelvin_measure::event::{ArrivalSchedule, Event, HostLoad, Phase, Series, Status, Window};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::describe;
 use super::plan::{self, SeriesLayout};
+use crate::control::LoadControl;
 use crate::driver::{GeneratorReport, LoadTimes, RemoteBooks, RemoteLoad, sum_columns};
 use crate::fleet::{self, Fleet, FleetPoint, GeneratorAssignment};
 use crate::run::RunError;
@@ -38,6 +40,8 @@ pub struct FleetIoRun<'a> {
     layout: SeriesLayout,
     /// Of one host.
     workers: u32,
+    /// The timeline that says when they begin.
+    control: Option<Arc<LoadControl>>,
 }
 
 /// What hosts have said, all of them.
@@ -68,7 +72,14 @@ impl<'a> FleetIoRun<'a> {
             return Err(RunError::Start(format!("{all} workers; at most {MOST_WORKERS} are supported")));
         }
         let layout = SeriesLayout::of_jobs(&jobs);
-        Ok(Self { spec, jobs, fleet, layout, workers: of_host as u32 })
+        Ok(Self { spec, jobs, fleet, layout, workers: of_host as u32, control: None })
+    }
+
+    /// The same, begun when a timeline says.
+    #[must_use]
+    pub fn controlled(mut self, control: Arc<LoadControl>) -> Self {
+        self.control = Some(control);
+        self
     }
 
     /// The series of its seconds.
@@ -153,7 +164,11 @@ impl<'a> FleetIoRun<'a> {
         let asked = FleetPoint { assignments: &assignments, clock, stop };
         let mut remote =
             RemoteLoad::arm_assigned(self.fleet, &asked, self.layout.kinds, "workers ready", sink)?;
-        let begin = clock.now() + remote.notice().as_nanos() as Nanos;
+        let notice = remote.notice();
+        let begin = match &self.control {
+            None => clock.now() + notice.as_nanos() as Nanos,
+            Some(control) => control.wait_to_begin(clock, notice, stop).ok_or(RunError::Interrupted)?,
+        };
         remote.start(LoadTimes { begin, open: begin, close: Nanos::MAX, end: Nanos::MAX })?;
         let ramp = self.jobs.jobs.iter().map(|job| job.course.ramp).max().unwrap_or(0);
         if ramp > 0 {

@@ -1,5 +1,6 @@
 //! A scenario's run: every tenant's load in threads of its own, the steps in another, and all their events in one stored run.
 
+mod agents;
 mod command;
 mod merge;
 mod prepare;
@@ -30,6 +31,7 @@ use crate::expectation::ExpectationResult;
 use crate::scenario::Scenario;
 use crate::step::Action;
 use crate::tenant::Tenant;
+pub use agents::{TenantAgent, TenantAgents};
 use merge::Merge;
 use prepare::PreparedLoad;
 pub use serve::serve_tenant;
@@ -42,6 +44,8 @@ pub struct Conditions {
     pub devices: Vec<PathBuf>,
     /// The command, with its arguments, that calls [`serve_tenant`]: the process of a tenant with limits.
     pub tenant_command: Vec<OsString>,
+    /// The agents of the fleet that was named.
+    pub agents: Option<Arc<dyn TenantAgents>>,
 }
 
 /// A scenario that was run.
@@ -203,6 +207,9 @@ fn new_run(
         notes.extend(limits.describe(index).map(|limits| format!("{}: at most {limits}", tenant.name)));
         notes.extend(server.map(|limits| format!("{}: its server at most {limits}", tenant.name)));
         notes.extend(load.notes().into_iter().map(|note| format!("{}: {note}", tenant.name)));
+        notes.extend(
+            tenant.host.iter().map(|host| format!("{}: its load is put on by agent {host}", tenant.name)),
+        );
     }
     let changed = scenario.parameters.iter().filter(|one| one.value != one.default);
     notes.extend(

@@ -7,11 +7,12 @@ use std::time::Duration;
 use kelvin_database::Engine;
 use kelvin_lab::store_bench::{PreparedTenant, StoreBench, StoreBenchError, Unseen, io_run};
 use kelvin_measure::event::Series;
-use kelvin_run::io::IoRun;
+use kelvin_run::io::{FleetIoRun, IoRun};
 use kelvin_run::spec::Work;
 use kelvin_run::{Environment, Spec};
 use kelvin_workload::Stop;
 
+use super::agents::AgentName;
 use super::command;
 use crate::scenario::Scenario;
 use crate::step::Action;
@@ -46,6 +47,21 @@ impl IoFacts {
             paths: run.paths().into_iter().collect(),
             notes: run.notes(),
         }
+    }
+
+    /// Of jobs that an agent runs on files and devices of its own, which it lays out.
+    fn on_agent(spec: &Spec, agent: &str) -> Result<Self> {
+        let agent = AgentName(agent.to_owned());
+        let run =
+            FleetIoRun::new(spec, &agent).map_err(|error| StoreBenchError::Refused(error.to_string()))?;
+        Ok(Self {
+            series: run.series(),
+            counters: run.counters(),
+            target: run.target(),
+            path: None,
+            paths: Vec::new(),
+            notes: Vec::new(),
+        })
     }
 }
 
@@ -169,7 +185,9 @@ fn take(
 ) -> Result<()> {
     let of = &scenario.tenants[tenant];
     let mut spec = of.spec.clone();
-    let load = if let Work::Io(io) = &mut spec.work {
+    let load = if let (Some(host), true) = (&of.host, spec.is_io()) {
+        PreparedLoad::Io(IoFacts::on_agent(&spec, host)?)
+    } else if let Work::Io(io) = &mut spec.work {
         io.prepare |= fill;
         let doing = if fill { "filling the files of" } else { "laying out the files of" };
         bench.message(&format!("{doing} {}", of.name));

@@ -39,7 +39,7 @@ pub fn serve_tenant(input: &mut impl BufRead, output: &mut (impl Write + Send)) 
     if !process_sessions::join_run(&assignment.session_name) {
         return Err("this process has sessions of another run".into());
     }
-    let conditions = Conditions { devices: assignment.devices.clone(), tenant_command: Vec::new() };
+    let conditions = Conditions { devices: assignment.devices.clone(), ..Conditions::default() };
     let stop = Stop::new();
     let prepared = prepare(&assignment, &stop);
     let (scenario, load) = match prepared {
@@ -86,6 +86,7 @@ fn prepare(assignment: &Assignment, stop: &Stop) -> Result<(Scenario, PreparedLo
         group: name.clone(),
         spec,
         users: assignment.users,
+        host: None,
         limits: Limits::default(),
         server_limits: Limits::default(),
     };

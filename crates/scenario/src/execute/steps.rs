@@ -18,6 +18,9 @@ use crate::timeline::gap;
 /// How long before its time a step is begun.
 const LEAD: Nanos = 2 * LoadControl::NOTICE.as_nanos() as Nanos;
 
+/// The same where an agent of a fleet has to hear of it, and its clock has to be known.
+const LEAD_OF_AGENTS: Nanos = 3 * SECOND;
+
 /// The least notice with which a load does what a step says at its time.
 const LEAST_NOTICE: Nanos = 100_000_000;
 
@@ -34,7 +37,9 @@ enum End {
 
 /// Does the steps from the first start on.
 pub(super) fn run(stage: &Stage<'_>, sender: &Sender<Message>) {
-    let steps = Steps { stage, sender, origin: 0, at: 0, turn: vec![None; stage.turns.len()] };
+    let has_agents = stage.scenario.tenants.iter().any(|tenant| tenant.host.is_some());
+    let lead = if has_agents { LEAD_OF_AGENTS } else { LEAD };
+    let steps = Steps { stage, sender, lead, origin: 0, at: 0, turn: vec![None; stage.turns.len()] };
     if let Err(End::Failed(why)) = steps.run() {
         // Nobody listens only when the run is lost.
         let _ = sender.send(Message::Failed(why));
@@ -45,6 +50,8 @@ pub(super) fn run(stage: &Stage<'_>, sender: &Sender<Message>) {
 struct Steps<'a> {
     stage: &'a Stage<'a>,
     sender: &'a Sender<Message>,
+    /// How long before its time a step is begun.
+    lead: Nanos,
     /// When the clock began.
     origin: Nanos,
     /// When the last step was done, or the wait after it is over.
@@ -56,12 +63,20 @@ struct Steps<'a> {
 impl Steps<'_> {
     fn run(mut self) -> Result<(), End> {
         self.wait_until_armed()?;
-        self.origin = self.now() + LEAD;
+        self.origin = self.now() + self.lead;
         self.at = self.origin;
         self.send(Message::Opened(self.origin))?;
         let scenario = self.stage.scenario;
         let first = scenario.steps.iter().position(|step| matches!(step.action, Action::Start { .. }));
-        for (number, step) in (1..).zip(&scenario.steps).skip(first.unwrap_or(0)) {
+        let mut steps = (1..).zip(&scenario.steps);
+        for (number, step) in steps.by_ref().take(first.unwrap_or(0)) {
+            // The rest of them was done before the clock began; a mark among them is on the charts, which begin with it.
+            if let Action::Mark(_) = step.action {
+                let text = self.text_of(step);
+                self.send_step(number, self.origin, StepKind::Mark, &[], text, step.annotated)?;
+            }
+        }
+        for (number, step) in steps {
             self.step(number, step)?;
         }
         let left: Vec<usize> = (0..self.turn.len()).filter(|&tenant| self.is_at_work(tenant)).collect();
@@ -73,7 +88,7 @@ impl Steps<'_> {
     }
 
     fn step(&mut self, number: u32, step: &Step) -> Result<(), End> {
-        let text = step.note.clone().unwrap_or_else(|| self.stage.scenario.describe(&step.action));
+        let text = self.text_of(step);
         let shown = step.annotated;
         match &step.action {
             Action::Start { tenants, stagger, .. } => {
@@ -131,7 +146,7 @@ impl Steps<'_> {
             let wanted = self.whole(first + (apart * place).as_nanos() as Nanos);
             if wanted > last {
                 self.begun(number, &std::mem::take(&mut together), text, shown)?;
-                self.sleep_until(wanted.saturating_sub(LEAD))?;
+                self.sleep_until(wanted.saturating_sub(self.lead))?;
                 last = wanted;
             }
             let turn = self.turn[tenant].map_or(0, |turn| turn + 1);
@@ -220,6 +235,10 @@ impl Steps<'_> {
         Ok(())
     }
 
+    fn text_of(&self, step: &Step) -> String {
+        step.note.clone().unwrap_or_else(|| self.stage.scenario.describe(&step.action))
+    }
+
     fn of(&self, tenant: usize) -> Option<&Turn> {
         self.stage.turns[tenant].get(self.turn[tenant]?)
     }
@@ -236,7 +255,7 @@ impl Steps<'_> {
 
     /// The time of a step that changes a load: when the wait before it is over, or else the next whole second.
     fn due(&self) -> Result<Nanos, End> {
-        self.sleep_until(self.at.saturating_sub(LEAD))?;
+        self.sleep_until(self.at.saturating_sub(self.lead))?;
         let now = self.now();
         let at = self.whole(self.at);
         Ok(if at >= now + LEAST_NOTICE { at } else { self.whole(now + LEAST_NOTICE) })

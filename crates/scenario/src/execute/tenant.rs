@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use kelvin_lab::store_bench::{Unseen, io_run};
-use kelvin_measure::event::{Event, Status, Window};
+use kelvin_measure::event::{Event, HostLoad, Status, Window};
 use kelvin_measure::{Nanos, SECOND, Sink, SinkError, SourceId, Totals};
 use kelvin_run::RunError;
-use kelvin_run::driver::Point;
+use kelvin_run::driver::{FleetShare, Point};
+use kelvin_run::fleet::Fleet;
+use kelvin_run::io::FleetIoRun;
 use kelvin_run::spec::Span;
 use serde::{Deserialize, Serialize};
 
 use super::prepare::PreparedLoad;
-use super::{Message, Stage, Turn};
+use super::{Message, Stage, Turn, agents};
 
 /// A turn that a step ends is planned for so long.
 const ENDLESS: Span = Span::seconds(30 * 24 * 3600);
@@ -35,11 +37,19 @@ pub(super) struct TurnOutcome {
 /// Runs all turns of a tenant.
 pub(super) fn run(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad, sender: &Sender<Message>) {
     for turn in &stage.turns[tenant] {
-        let mut sink = TenantSink { tenant, sender, window: None, lost: false };
-        let done = match load {
-            PreparedLoad::Database(load) => database(stage, tenant, turn, &load.0, &load.1, &mut sink),
-            PreparedLoad::Io(_) => io(stage, tenant, turn, &mut sink),
-        };
+        let mut sink = TenantSink { tenant, sender, window: None, error: None, lost: false };
+        let done = agents::take(stage, tenant, turn, load).and_then(|agent| {
+            let fleet = agent.as_deref().map(|agent| agent as &dyn Fleet);
+            let done = match (load, fleet) {
+                (PreparedLoad::Database(load), fleet) => {
+                    database(stage, tenant, turn, &load.0, &load.1, fleet, &mut sink)
+                }
+                (PreparedLoad::Io(_), None) => io(stage, tenant, turn, &mut sink),
+                (PreparedLoad::Io(_), Some(fleet)) => io_on_agent(stage, tenant, turn, fleet, &mut sink),
+            };
+            agent.iter().for_each(|agent| agent.finish());
+            done
+        });
         let begun = turn.control.begun();
         let (totals, error) = match done {
             Ok((totals, error)) => (totals, error),
@@ -85,6 +95,7 @@ fn database(
     turn: &Turn,
     spec: &kelvin_run::Spec,
     prepared: &kelvin_lab::store_bench::PreparedTenant,
+    fleet: Option<&dyn Fleet>,
     sink: &mut TenantSink<'_>,
 ) -> Done {
     let mut load = spec.load.clone();
@@ -101,7 +112,7 @@ fn database(
         clock: &stage.clock,
         stop: &turn.stop,
         control: Some(&turn.control),
-        fleet: None,
+        fleet: fleet.map(|fleet| FleetShare { fleet, hosts: 1 }),
     };
     let result = point.run(prepared.engine(), &prepared.workload, sink)?;
     let gave_up = result.gave_up.map(|error| format!("every user gave up; the last error was: {error}"));
@@ -119,11 +130,27 @@ fn io(stage: &Stage<'_>, tenant: usize, turn: &Turn, sink: &mut TenantSink<'_>) 
     Ok((done.totals.into_iter().next().map(|(_, totals)| totals), error))
 }
 
+fn io_on_agent(
+    stage: &Stage<'_>,
+    tenant: usize,
+    turn: &Turn,
+    fleet: &dyn Fleet,
+    sink: &mut TenantSink<'_>,
+) -> Done {
+    let mut spec = stage.scenario.tenants[tenant].spec_for(turn.lasts);
+    spec.accept_noise = stage.scenario.accept_noise;
+    let run = FleetIoRun::new(&spec, fleet)?.controlled(Arc::clone(&turn.control));
+    let (status, totals) = run.execute(&stage.clock, &turn.stop, sink)?;
+    Ok((Some(totals), sink.error.take().filter(|_| status == Status::Failed)))
+}
+
 /// Sends a turn's events to the thread that has the run's sink.
 struct TenantSink<'a> {
     tenant: usize,
     sender: &'a Sender<Message>,
     window: Option<Window>,
+    /// The error of its end.
+    error: Option<String>,
     lost: bool,
 }
 
@@ -131,11 +158,34 @@ impl Sink for TenantSink<'_> {
     fn event_from(&mut self, _source: SourceId, event: &Event) -> Result<(), SinkError> {
         match event {
             // Said of the scenario as a whole, or of the tenant when its turn has ended.
-            Event::Source { .. } | Event::Finished { .. } | Event::Storage { .. } => return Ok(()),
+            Event::Source { .. } | Event::Storage { .. } => return Ok(()),
+            Event::Finished { error, .. } => {
+                self.error.clone_from(error);
+                return Ok(());
+            }
             Event::Window(window) => self.window = Some(window.clone()),
             _ => {}
         }
-        self.lost |= self.sender.send(Message::Event(self.tenant, event.clone())).is_err();
+        let event = match event {
+            Event::HostLoad(load) => match describe_clock(load) {
+                Some(text) => Event::Note { point: 0, second: 0, text },
+                None => return Ok(()),
+            },
+            event => event.clone(),
+        };
+        self.lost |= self.sender.send(Message::Event(self.tenant, event)).is_err();
         if self.lost { Err("the scenario has ended".into()) } else { Ok(()) }
     }
+}
+
+/// How well the clock of an agent's host was known.
+fn describe_clock(load: &HostLoad) -> Option<String> {
+    let clock = load.clock.as_ref()?;
+    let microseconds = |nanos: f64| format!("{:.0} µs", nanos / 1e3);
+    Some(format!(
+        "its host began {} from the time that was ordered; its clock was known to ± {}, by {} exchanges",
+        microseconds(clock.start_error as f64),
+        microseconds(clock.bound as f64),
+        clock.exchanges
+    ))
 }

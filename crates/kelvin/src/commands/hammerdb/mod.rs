@@ -9,12 +9,12 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kelvin_hammerdb::{Fault, Interpreter, Session, run_python};
+use kelvin_hammerdb::{Fault, Interpreter, LineEnd, Runner as _, Session, run_python};
 use kelvin_measure::text::printable_lines;
 
 use crate::args::{Global, HammerdbArgs, HammerdbCommand, HammerdbRunArgs};
 use crate::exit::{Code, Stopped};
-use crate::out;
+use crate::{out, signal};
 use prompt::{Entered, Lines};
 use runner::{KelvinRunner, Mode};
 
@@ -37,7 +37,7 @@ fn run(args: &HammerdbRunArgs, global: &Global) -> Result<Code> {
         (_, true) => Mode::Specifications,
         _ => Mode::Run,
     };
-    let mut runner = KelvinRunner::new(global, mode, args.scale_time)?;
+    let mut runner = KelvinRunner::new(global, mode, args.scale_time, signal::listen_saying("")?);
     let directory =
         args.file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut session = Session::new(&mut runner);
@@ -69,29 +69,41 @@ fn interpreter<'h>(session: &'h mut Session<'_>, script: Option<&Path>) -> Resul
     Ok(Interpreter::new(session, &directories, environment))
 }
 
-/// Reads commands until the end of standard input; an error ends only its command, but not where nobody types.
+/// Reads commands until the end of standard input; an error ends only its command, but not where nobody types. Ctrl-C at the
+/// prompt drops what was typed, and in a run ends the run; the settings stay.
 fn prompt(global: &Global) -> Result<Code> {
     let typed = std::io::stdin().is_terminal();
-    let mut runner = KelvinRunner::new(global, Mode::Run, 1.0)?;
+    let stop = signal::listen_saying("")?;
+    let mut runner = KelvinRunner::new(global, Mode::Run, 1.0, stop.clone());
     let mut session = Session::new(&mut runner);
     let mut interpreter = interpreter(&mut session, None)?;
     let mut lines = Lines::new(typed)?;
-    let (mut text, mut line, mut ended) = (String::new(), 1, false);
-    while !ended {
-        match lines.next(!text.is_empty())? {
+    let (mut text, mut line, mut status) = (String::new(), 1, None);
+    while status.is_none() {
+        let mut ended = false;
+        match lines.next(&text)? {
             Entered::Line(entered) => text.push_str(&entered),
             Entered::Interrupt => text.clear(),
             Entered::End => ended = true,
         }
         if !ended && !kelvin_hammerdb::tcl::is_complete(&text) {
+            prompt::check_length(&text)?;
             continue;
         }
+        status = ended.then_some(0);
         match interpreter.run_line(&text, line) {
-            Ok(Some(result)) if !result.is_empty() => out::line(&printable_lines(&result))?,
-            Ok(Some(_)) => {}
-            Ok(None) => break,
-            Err(fault) if typed && !fault.fatal => out::note(&format!("kelvin: {fault}")),
-            Err(fault) => return Err(fault.into()),
+            Ok(LineEnd::Result(result)) if !result.is_empty() => out::line(&printable_lines(&result))?,
+            Ok(LineEnd::Result(_)) => {}
+            Ok(LineEnd::Exit(asked)) => status = Some(asked),
+            Err(fault) if typed && (!fault.fatal || stop.requested()) => {
+                out::note(&format!("kelvin: {fault}"));
+                stop.reset();
+            }
+            Err(fault) => {
+                drop(interpreter);
+                drop(session);
+                return Err(failure(fault, &runner));
+            }
         }
         line += text.lines().count() as u32;
         text.clear();
@@ -99,5 +111,8 @@ fn prompt(global: &Global) -> Result<Code> {
     drop(interpreter);
     drop(session);
     runner.show_sweeps()?;
-    Ok(runner.worst())
+    match status {
+        None | Some(0) => Ok(runner.worst()),
+        Some(status) => bail!("the commands ended with exit {status}"),
+    }
 }

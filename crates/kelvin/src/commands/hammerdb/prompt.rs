@@ -1,12 +1,31 @@
 //! Where the prompt's commands come from: a person at a terminal, with a history, or a file or a pipe.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read as _};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use kelvin_hammerdb::is_secret;
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{Config, Editor};
+
+/// Bytes and lines of a command that was begun and not ended.
+const LONGEST: usize = 1 << 20;
+const MOST_LINES: usize = 10_000;
+
+/// Refuses a command that is continued without an end.
+pub(super) fn check_length(text: &str) -> Result<()> {
+    let lines = text.bytes().filter(|byte| *byte == b'\n').count();
+    ensure!(
+        text.len() <= LONGEST && lines <= MOST_LINES,
+        "a command of more than 1 MiB or {MOST_LINES} lines has no end: a brace, bracket or quotation mark is not closed"
+    );
+    Ok(())
+}
+
+/// Whether a line, or the command that it belongs to, names a password's key, however it is quoted.
+fn names_secret(text: &str) -> bool {
+    text.split(|found: char| !found.is_alphanumeric() && found != '_').any(is_secret)
+}
 
 /// What was entered.
 pub(super) enum Entered {
@@ -34,19 +53,20 @@ impl Lines {
         Ok(Self::Terminal(Box::new(editor.context("cannot use the terminal")?)))
     }
 
-    /// The next line; `continued` says whether it belongs to a command that was begun.
-    pub(super) fn next(&mut self, continued: bool) -> Result<Entered> {
+    /// The next line of a command that began with `begun`.
+    pub(super) fn next(&mut self, begun: &str) -> Result<Entered> {
         match self {
             Self::Input => {
                 let mut line = String::new();
-                let read = std::io::stdin().lock().read_line(&mut line);
+                let read = std::io::stdin().lock().take(LONGEST as u64 + 1).read_line(&mut line);
                 let read = read.context("cannot read standard input")?;
+                check_length(&line)?;
                 Ok(if read == 0 { Entered::End } else { Entered::Line(line) })
             }
             Self::Terminal(editor) => {
-                match editor.readline(if continued { "        >" } else { "hammerdb>" }) {
+                match editor.readline(if begun.is_empty() { "hammerdb>" } else { "        >" }) {
                     Ok(line) => {
-                        if !line.trim().is_empty() && !line.split_whitespace().any(is_secret) {
+                        if !line.trim().is_empty() && !names_secret(begun) && !names_secret(&line) {
                             editor.add_history_entry(&line).context("cannot keep the history")?;
                         }
                         Ok(Entered::Line(format!("{line}\n")))
@@ -57,5 +77,30 @@ impl Lines {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_with_passwords_are_not_kept() {
+        for line in [
+            "diset tpcc pg_pass x",
+            "diset tpcc {pg_superuserpass} x",
+            "diset tpcc \"mysql_pass\" x",
+            "set password x",
+        ] {
+            assert!(names_secret(line), "{line}");
+        }
+        assert!(!names_secret("diset tpcc pg_count_ware 10"));
+    }
+
+    #[test]
+    fn a_command_without_an_end_is_refused() {
+        assert!(check_length("puts {\n").is_ok());
+        assert!(check_length(&"{\n".repeat(MOST_LINES + 1)).is_err());
+        assert!(check_length(&"x".repeat(LONGEST + 1)).is_err());
     }
 }

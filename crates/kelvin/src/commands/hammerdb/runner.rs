@@ -18,7 +18,7 @@ use super::sweep::Sweeps;
 use crate::args::Global;
 use crate::exit::Code;
 use crate::measure::as_typed;
-use crate::{out, paths, signal};
+use crate::{out, paths};
 
 /// What is done with a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,10 +57,9 @@ const ORDER: [(i32, Code); 6] = [
 ];
 
 impl<'a> KelvinRunner<'a> {
-    pub(super) fn new(global: &'a Global, mode: Mode, scale: f64) -> Result<Self> {
-        // The step that runs gets the same signal and says what it does.
-        let stop = signal::listen_saying("")?;
-        Ok(Self {
+    /// `stop` is requested by the signals that the step that runs gets, too, and answers.
+    pub(super) fn new(global: &'a Global, mode: Mode, scale: f64, stop: Stop) -> Self {
+        Self {
             global,
             mode,
             scale,
@@ -69,16 +68,12 @@ impl<'a> KelvinRunner<'a> {
             planned: 0,
             noted: BTreeSet::new(),
             sweeps: Sweeps::default(),
-        })
+        }
     }
 
     /// The code of the step that went worst.
     pub(super) fn worst(&self) -> Code {
         ORDER.iter().find(|(code, _)| *code == self.worst).map_or(Code::Aborted, |(_, code)| *code)
-    }
-
-    pub(super) fn interrupted(&self) -> bool {
-        self.stop.requested()
     }
 
     /// Shows runs with several numbers of users together; in a plan, as the command that runs them at once.
@@ -243,7 +238,7 @@ impl Runner for KelvinRunner<'_> {
         ));
         let administered =
             |result: Result<()>| result.map_err(|error| HostError::from(crate::exit::describe(&error)));
-        let administration = step.administration();
+        let administration = step.administration()?;
         if step.action == Action::Build {
             administered(self.create(&administration))?;
         }
@@ -306,6 +301,10 @@ impl Runner for KelvinRunner<'_> {
             std::thread::sleep(left.min(Duration::from_millis(100)));
         }
         Ok(())
+    }
+
+    fn interrupted(&self) -> bool {
+        self.stop.requested()
     }
 
     fn processors(&self) -> u32 {

@@ -65,7 +65,10 @@ impl Sweep {
 
     /// The command that runs it at once.
     pub(super) fn command(&self) -> String {
-        format!("{} --sweep users={}", as_typed(self.arguments.iter().cloned()), self.users().join(","))
+        // A law is fitted to transactions only.
+        let flag =
+            if self.arguments.iter().any(|word| word == "tproc-h") { "--users " } else { "--sweep users=" };
+        format!("{} {flag}{}", as_typed(self.arguments.iter().cloned()), self.users().join(","))
     }
 
     /// The points of all runs with the law that fits those that count.
@@ -107,11 +110,16 @@ mod tests {
             ("B", "run tproc-c --users 4 --duration 60s --label b"),
             ("C", "run tproc-c --users 8 --duration 30s --label c"),
             ("D", "run tproc-c --users 4 --duration 60s --label d"),
+            ("E", "run tproc-h --users 1 --label e"),
+            ("F", "run tproc-h --users 2 --label f"),
         ] {
             let arguments: Vec<String> = line.split(' ').map(Into::into).collect();
             sweeps.add(&arguments, job);
         }
         let found: Vec<String> = sweeps.found().map(Sweep::command).collect();
-        assert_eq!(found, ["kelvin run tproc-c --duration 60s --sweep users=1,4"]);
+        assert_eq!(
+            found,
+            ["kelvin run tproc-c --duration 60s --sweep users=1,4", "kelvin run tproc-h --users 1,2"]
+        );
     }
 }

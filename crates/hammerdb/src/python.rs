@@ -104,8 +104,10 @@ impl Python {
             loop {
                 let mut line = String::new();
                 let read = (&mut output).take(LONGEST).read_line(&mut line);
-                let ended = !matches!(read, Ok(1..));
-                if ended && read.is_ok() || sender.send(read.map(|_| line)).is_err() || ended {
+                let last = matches!(read, Ok(0)) || read.is_err();
+                // The end of the lines says by itself that there are no more.
+                let is_line = !matches!(read, Ok(0));
+                if is_line && sender.send(read.map(|_| line)).is_err() || last {
                     break;
                 }
             }

@@ -26,8 +26,7 @@ impl Step {
         if refreshes && self.users == 1 {
             if sets > 1 {
                 return Err(format!(
-                    "{} query sets of a single user with refresh functions are not supported: with one it is the power test",
-                    sets
+                    "{sets} query sets of a single user with refresh functions are not supported: with one it is the power test"
                 ));
             }
             add(&["--streams", "0"]);

@@ -271,7 +271,7 @@ wait = "${long}"
 
     fn median(mut values: Vec<f64>) -> f64 {
         values.sort_by(f64::total_cmp);
-        (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
+        f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
     }
 
     /// Each round has one of each tenant and both, in an order that turns; what differs from round to round is in all of them. A

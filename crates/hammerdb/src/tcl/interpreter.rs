@@ -127,7 +127,7 @@ pub(super) enum Definition {
 }
 
 /// Commands that a script may run: many times what any script of settings needs.
-const MOST_COMMANDS: u64 = 5_000_000;
+const MOST_COMMANDS: u64 = 1_000_000;
 /// Calls, scripts and files within each other.
 const DEEPEST: u32 = 100;
 /// Bytes of a text that a script makes.

@@ -19,7 +19,7 @@ use super::{FormatArgs, OutputArgs};
 )]
 pub(crate) enum ScenarioCommand {
     /// Run a scenario
-    Run(ScenarioRunArgs),
+    Run(Box<ScenarioRunArgs>),
     /// Check a scenario's file, and run nothing
     Check(ScenarioFileArgs),
     /// Print the timeline: which step is planned for when

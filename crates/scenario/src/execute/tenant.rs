@@ -47,7 +47,9 @@ pub(super) fn run(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad, sender:
                 (PreparedLoad::Io(_), None) => io(stage, tenant, turn, &mut sink),
                 (PreparedLoad::Io(_), Some(fleet)) => io_on_agent(stage, tenant, turn, fleet, &mut sink),
             };
-            agent.iter().for_each(|agent| agent.finish());
+            if let Some(agent) = &agent {
+                agent.finish();
+            }
             done
         });
         let begun = turn.control.begun();

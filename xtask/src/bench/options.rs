@@ -36,6 +36,11 @@ impl Options {
         Ok(options)
     }
 
+    /// Whether no rows are named, so that all are run.
+    pub(crate) fn all_rows(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Selects the requested rows; an unknown name is an error.
     pub(crate) fn chosen<'a>(&self, all: &[&'a str]) -> Result<Vec<&'a str>> {
         if let Some(unknown) = self.rows.iter().find(|row| !all.contains(&row.as_str())) {

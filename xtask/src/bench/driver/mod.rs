@@ -7,7 +7,9 @@ mod latency;
 mod mariadb_rows;
 mod open_loop;
 mod pgbench_rows;
+mod sqlserver_rows;
 mod stall;
+mod tproc_c_cost;
 mod tproc_c_rows;
 
 use anyhow::{Result, bail};
@@ -43,7 +45,7 @@ trait Row {
 }
 
 /// Every row, in the order in which they are run.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 16] = [
     "select-only-1",
     "select-only-4",
     "select-only-64",
@@ -54,6 +56,8 @@ const NAMES: [&str; 14] = [
     "mariadb-functions",
     "mariadb-statements",
     "mariadb-point-select",
+    "sqlserver-functions",
+    "sqlserver-statements",
     "initialisation",
     "open-loop",
     "latency",
@@ -69,9 +73,11 @@ fn row(name: &str, seconds: u32) -> Result<Box<dyn Row>> {
         "tpcb-pipeline" => Box::new(pgbench_rows::tpcb_pipeline(seconds)),
         "functions" => Box::new(tproc_c_rows::functions(seconds)),
         "pipelined" => Box::new(tproc_c_rows::Pipelined::new(seconds)),
-        "mariadb-functions" => Box::new(mariadb_rows::TprocC::functions(seconds)),
-        "mariadb-statements" => Box::new(mariadb_rows::TprocC::statements(seconds)),
+        "mariadb-functions" => Box::new(mariadb_rows::functions(seconds)),
+        "mariadb-statements" => Box::new(mariadb_rows::statements(seconds)),
         "mariadb-point-select" => Box::new(mariadb_rows::point_select(seconds)),
+        "sqlserver-functions" => Box::new(sqlserver_rows::functions(seconds)),
+        "sqlserver-statements" => Box::new(sqlserver_rows::statements(seconds)),
         "initialisation" => Box::new(initialisation::Initialisation::default()),
         "open-loop" => Box::new(open_loop::OpenLoop::new(seconds)),
         "latency" => Box::new(latency::Latency::new(seconds)),
@@ -83,11 +89,15 @@ fn row(name: &str, seconds: u32) -> Result<Box<dyn Row>> {
 /// Runs the rows round by round and prints medians; also those of an interrupted run. A row that fails is left out
 /// from then on and does not take the others with it.
 pub(crate) fn driver(options: &Options) -> Result<()> {
-    let chosen = options.chosen(&NAMES)?;
+    let mut chosen = options.chosen(&NAMES)?;
+    if options.all_rows() && !sqlserver_rows::named() {
+        println!("without the rows of SQL Server: KELVIN_BENCH_SQLSERVER names no server");
+        chosen.retain(|name| !name.starts_with("sqlserver"));
+    }
     let mut rows: Vec<Box<dyn Row>> =
         chosen.iter().map(|name| row(name, options.seconds)).collect::<Result<_>>()?;
     let mut bench = Bench::new()?;
-    if chosen.iter().any(|name| !name.starts_with("mariadb")) {
+    if chosen.iter().any(|name| !name.starts_with("mariadb") && !name.starts_with("sqlserver")) {
         bench.start_server(&SETTINGS)?;
     }
     if chosen.iter().any(|name| name.starts_with("mariadb")) {

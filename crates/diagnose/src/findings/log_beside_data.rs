@@ -85,7 +85,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let (calm_ms, busy_ms) = (mean(&times(calm)), mean(&times(busy)));
     let saved = (1.0 - calm_ms / mean(&times(&seconds))).max(0.0);
     let ms = |ms: f64, others: f64| {
-        format!("{} ms, {} of other writes", text::number(ms), text::disk_rate(others))
+        format!("{} ms, {} or more of other writes", text::number(ms), text::disk_rate(others))
     };
     Some(Finding {
         id: ABOUT.id,

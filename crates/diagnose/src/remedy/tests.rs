@@ -97,11 +97,13 @@ fn a_duplicate_that_could_not_be_made_again_stays_and_the_others_are_dropped() {
     let of = |inserted: u64| {
         let writes = Some(TableWrites { inserted, updated: 0, updated_in_page: 0, fillfactor: 100 });
         let stock = Relation { writes, ..table("public.stock", 100_000, 0) };
-        let each = [("a", "CREATE"), ("b", "CREATE"), ("c", "MAKE"), ("d", "CREATE")].map(|(name, begin)| Relation {
-            definition: Some(format!("{begin} INDEX {name} ON public.stock USING btree (s_i_id)")),
-            enforces: Some(false),
-            index_scans: Some(1),
-            ..index(&format!("public.{name}"), "public.stock")
+        let each = [("a", "CREATE"), ("b", "CREATE"), ("c", "MAKE"), ("d", "CREATE")].map(|(name, begin)| {
+            Relation {
+                definition: Some(format!("{begin} INDEX {name} ON public.stock USING btree (s_i_id)")),
+                enforces: Some(false),
+                index_scans: Some(1),
+                ..index(&format!("public.{name}"), "public.stock")
+            }
         });
         std::iter::once(stock).chain(each).collect::<Vec<_>>()
     };

@@ -6,7 +6,7 @@ use kelvin_observe::metric;
 
 use super::FindingDefinition;
 use crate::verdict::time::model;
-use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, Span};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "toast-volume",
@@ -46,7 +46,7 @@ fn of_run(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let window = evidence.window(point.point)?;
-    let seconds = evidence.ramp_up(point.point).map_or(0.0, |ramp| ramp.seconds()) + window.seconds();
+    let seconds = evidence.ramp_up(point.point).map_or(0.0, Span::seconds) + window.seconds();
     let bytes = tables.iter().map(|(_, pieces)| *pieces as f64).sum::<f64>() * PIECE / seconds.max(1.0);
     let log = evidence.mean(point.point, metric::WAL_BYTES).filter(|log| *log > 0.0)?;
     let share = (bytes / log).min(1.0);

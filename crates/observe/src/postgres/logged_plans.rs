@@ -115,7 +115,9 @@ mod tests {
         \t    \"Plan Rows\": 10,\n\t    \"Actual Rows\": 5000,\n\t    \"Actual Loops\": 1\n\t  }\n\t}\n";
 
     fn read(plans: &mut LoggedPlans, text: &str) -> Vec<Occurrence> {
-        text.lines().for_each(|line| plans.line(line));
+        for line in text.lines() {
+            plans.line(line);
+        }
         plans.news(7, &mut || 3)
     }
 
@@ -148,7 +150,9 @@ mod tests {
         fn nothing_makes_it_panic(lines in proptest::collection::vec("\t?[{}\"a-z:, 0-9]{0,20}", 0..20)) {
             let mut plans = LoggedPlans::default();
             plans.line("LOG:  duration: 1 ms  plan:");
-            lines.iter().for_each(|line| plans.line(line));
+            for line in &lines {
+                plans.line(line);
+            }
             plans.line("\t}");
             let _ = plans.news(0, &mut || 0);
         }

@@ -227,9 +227,9 @@ impl Blocker {
 pub struct Occurrence {
     /// Which one: the same number comes again when it has ended.
     pub id: u32,
-    /// "checkpoint", "autovacuum", "autoanalyze" or "restart".
+    /// "checkpoint", "autovacuum", "autoanalyze", "restart" or "misestimate".
     pub kind: String,
-    /// What of: "requested" or "timed" for a checkpoint, the relation for a vacuum.
+    /// What of: "requested" or "timed" for a checkpoint, the relation for a vacuum, node and statement for a misestimate.
     pub subject: String,
     /// When it began, on the run's clock.
     pub from: Nanos,
@@ -370,6 +370,10 @@ pub struct Relation {
     /// Writes of a table so far; none where they are not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<TableWrites>,
+    /// Pieces of large values that were stored beside a table so far (PostgreSQL: rows of its TOAST table, of 2 kB at most); none where there
+    /// is no such table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pieces: Option<u64>,
 }
 
 /// Rows of a table that were written so far.

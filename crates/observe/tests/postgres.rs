@@ -88,7 +88,8 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     let mut session = server.session();
     session
         .run(
-            "CREATE TABLE a (id int, filler text); CREATE INDEX a_id ON a (id); \
+            "CREATE TABLE large (v text); ALTER TABLE large ALTER v SET STORAGE EXTERNAL; \
+             CREATE TABLE a (id int, filler text); CREATE INDEX a_id ON a (id); \
              INSERT INTO a SELECT i, repeat('x', 100) FROM generate_series(1, 50000) i; ANALYZE a; \
              CREATE TABLE b (id int)",
         )
@@ -124,6 +125,7 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     session.run("CHECKPOINT").unwrap();
     let answered = watching.clock.now();
     let after = truth(session.as_mut());
+    session.run("INSERT INTO large SELECT repeat('x', 20000)").unwrap();
     session.run("DELETE FROM a WHERE id % 2 = 0; SELECT pg_stat_force_next_flush()").unwrap();
     watching.until("checkpoint", |seen| occurrences(seen).any(|one| one.to.is_some()));
     watching.for_seconds(1.2);
@@ -213,6 +215,10 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     let index = named(&last, "public.a_id").bloat.unwrap();
     assert!((0.45..0.6).contains(&index), "its entries stay until a vacuum: {index}");
     assert_eq!(first[0].name, "public.a", "the largest is first");
+    // Ten pieces of 1996 bytes, and the rest.
+    let pieces = |all: &[Relation], name: &str| named(all, name).pieces;
+    assert_eq!((pieces(&first, "public.large"), pieces(&last, "public.large")), (Some(0), Some(11)));
+    assert_eq!(pieces(&last, "public.b"), None, "no column of it can be large");
 }
 
 #[test]
@@ -226,6 +232,37 @@ fn the_servers_log_says_that_the_logs_size_forced_a_checkpoint() {
     let figures = a_long_checkpoint("log_checkpoints=on");
     assert_eq!(figures["forced_by_log_size"], 1.0);
     assert!(figures["total_ms"] >= figures["write_ms"] && figures["log_bytes"] > 1e6, "{figures:?}");
+}
+
+#[test]
+fn a_plan_in_the_servers_log_tells_the_rows_that_the_planner_missed() {
+    let server = Server::start_with("log_checkpoints=on", "local all all trust\n", |_| {});
+    let mut session = server.session();
+    // Two columns that are always the same: the planner takes their conditions for independent of each other.
+    session
+        .run(
+            "CREATE TABLE parts (a int, b int, c int, filler text); \
+             INSERT INTO parts SELECT id % 200, id % 200, id % 200, 'x' FROM generate_series(1, 400000) AS id; ANALYZE parts; \
+             LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on; \
+             SET auto_explain.log_format = 'json'",
+        )
+        .unwrap();
+    let mut watching = Watching::start(server.unix(), &WatchPlan { looks: 20, ..WatchPlan::default() });
+    watching.for_seconds(0.5);
+    for _ in 0..3 {
+        let rows = session.query("SELECT count(filler) FROM parts WHERE a = 7 AND b = 7 AND c = 7").unwrap();
+        assert_eq!(rows.int(0, 0).unwrap(), 2000);
+    }
+    watching.for_seconds(1.0);
+    watching.finish();
+    let found: Vec<_> = watching.occurrences().into_iter().filter(|one| one.kind == "misestimate").collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].subject.contains("Seq Scan on parts: ") && found[0].subject.contains("a = ?"),
+        "{found:?}"
+    );
+    let (estimated, actual) = (found[0].figures["estimated_rows"], found[0].figures["actual_rows"]);
+    assert!(estimated <= 20.0 && actual >= 600.0, "{found:?}");
 }
 
 fn a_long_checkpoint(more: &str) -> std::collections::BTreeMap<String, f64> {

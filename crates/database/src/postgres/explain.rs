@@ -1,5 +1,7 @@
 //! Plans as `EXPLAIN (VERBOSE, FORMAT JSON)` returns them, with what `ANALYZE` and `BUFFERS` add.
 
+mod misestimate;
+
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -56,7 +58,11 @@ impl Plan {
     /// Of the text that the server returned; none if it is not a plan.
     pub fn parse(json: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(json).ok()?;
-        let whole = value.get(0)?;
+        Self::of(value.get(0)?)
+    }
+
+    /// Of the object that has the topmost node as "Plan"; none if it has none.
+    pub fn of(whole: &Value) -> Option<Self> {
         let number = |value: Option<&Value>| value.and_then(Value::as_f64);
         Some(Self {
             root: Node::parse(whole.get("Plan")?)?,

@@ -33,6 +33,22 @@ fn in_use(evidence: &Evidence, pages: f64) -> Option<bool> {
     }
 }
 
+/// Reads that missed the TLB, of the server where it was counted by itself, otherwise of the host: per second, and per transaction.
+fn misses(evidence: &Evidence) -> Option<String> {
+    let point = evidence.points().next()?;
+    let names = [
+        ("the server", "host.process.server.hardware.dtlb_misses"),
+        ("the host", "host.hardware.dtlb_misses"),
+    ];
+    let (whose, each) =
+        names.iter().find_map(|(whose, name)| Some((whose, evidence.mean(point.point, name)?)))?;
+    let seconds = point.throughput();
+    let done = seconds.iter().sum::<f64>() / seconds.len().max(1) as f64;
+    let by_transaction =
+        if done > 0.0 { format!(", {} per transaction", text::rounded(each / done)) } else { String::new() };
+    Some(format!("{} per second by {whose}{by_transaction}", text::rounded(each)))
+}
+
 fn find(evidence: &Evidence) -> Vec<Finding> {
     of_server(evidence).into_iter().collect()
 }
@@ -60,6 +76,9 @@ fn of_server(evidence: &Evidence) -> Option<Finding> {
     }
     if here && let Some(tables) = evidence.newest("host.memory.page_tables") {
         facts.push(EvidenceLine::new("page tables", text::memory(tables)));
+    }
+    if here && let Some(misses) = misses(evidence) {
+        facts.push(EvidenceLine::new("reads that missed the TLB, of data in pages of any size", misses));
     }
     let from = if stated.is_some() { "shared_memory_size_in_huge_pages" } else { "shared_buffers × 1.03" };
     facts.push(EvidenceLine::new("huge pages needed", format!("{} ({from})", text::rounded(pages))));
@@ -104,6 +123,14 @@ mod tests {
             .setting("huge_pages", "off")
             .setting("shared_memory_size_in_huge_pages", "8401");
         assert!(found(stated).unwrap().next.contains("nr_hugepages=8401"));
+        let counted = Staged::new()
+            .setting("shared_buffers", GB16)
+            .setting("huge_pages", "off")
+            .place("data", "vda")
+            .metric("host.hardware.dtlb_misses", 5e6);
+        let facts = found(counted).unwrap().evidence;
+        let misses = facts.iter().find(|line| line.what.contains("TLB")).unwrap();
+        assert!(misses.found.contains("per second by the host, 5"), "{misses:?}");
     }
 
     #[test]

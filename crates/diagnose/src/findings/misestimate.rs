@@ -1,11 +1,12 @@
 //! Did the planner expect other numbers of rows than there were?
 
+use kelvin_measure::observation::Occurrence;
 use kelvin_measure::query_analysis::Misestimate;
 use kelvin_measure::text;
 
 use super::FindingDefinition;
 use super::query_plans::{self, Affected};
-use crate::{Effect, Evidence, Finding};
+use crate::{Effect, Evidence, EvidenceLine, Finding};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "misestimate",
@@ -17,7 +18,40 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 const TIMES: f64 = 100.0;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    of_queries(evidence).into_iter().collect()
+    of_queries(evidence).into_iter().chain(of_statements(evidence)).collect()
+}
+
+const THRESHOLD: &str = "a node of a plan with 100 times as many or as few rows per loop as the planner expected, of 1000 rows or more in all";
+const NEXT: &str = "Run `analyze` on the tables below these nodes; for columns that depend on each other `create statistics`, for uneven \
+    ones a higher statistics target. Compare the plan then: a wrong number is harmful only if it led to a slow plan.";
+
+/// Of the load's statements, by the plans in the server's log.
+fn of_statements(evidence: &Evidence) -> Option<Finding> {
+    let of_plan = |one: &Occurrence| {
+        let rows = |name: &str| one.figures.get(name).copied();
+        let (estimated, actual) = (rows("estimated_rows")?, rows("actual_rows")?);
+        Some(Misestimate { node: one.subject.clone(), estimated, actual }).filter(|one| one.factor() >= TIMES)
+    };
+    let logged = evidence.all_occurrences().filter(|one| one.kind == "misestimate");
+    let mut wrong: Vec<Misestimate> = logged.filter_map(of_plan).collect();
+    wrong.sort_by(|a, b| b.factor().total_cmp(&a.factor()));
+    let first = wrong.first()?;
+    let line = |one: &Misestimate| {
+        let (estimated, actual) = (text::rounded(one.estimated), text::rounded(one.actual));
+        EvidenceLine::new(&one.node, format!("{estimated} rows expected, and {actual} found"))
+    };
+    let node = first.node.split(": ").next().unwrap_or_default();
+    let more = if wrong.len() > 1 { format!(", and {} more", wrong.len() - 1) } else { String::new() };
+    Some(Finding {
+        threshold: THRESHOLD.into(),
+        next: NEXT.into(),
+        ..query_plans::amber(
+            ABOUT.id,
+            format!("A statement was planned with wrong numbers of rows: {node}{more}"),
+            wrong.iter().take(5).map(line).collect(),
+            Effect::unknown("the time of the plans with the right numbers of rows was not measured"),
+        )
+    })
 }
 
 fn of_queries(evidence: &Evidence) -> Option<Finding> {
@@ -32,12 +66,8 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
     });
     let title = format!("{} planned with wrong numbers of rows", wrong.subject("was", "were"));
     Some(Finding {
-        threshold: "a node of a plan with 100 times as many or as few rows per loop as the planner expected, of 1000 rows or \
-            more in all"
-            .into(),
-        next: "Run `analyze` on the tables below these nodes; for columns that depend on each other `create statistics`, for uneven \
-            ones a higher statistics target. Compare the plan then: a wrong number is harmful only if it led to a slow plan."
-            .into(),
+        threshold: THRESHOLD.into(),
+        next: NEXT.into(),
         ..query_plans::amber(
             ABOUT.id,
             title,
@@ -55,6 +85,20 @@ mod tests {
     use super::super::staged::Staged;
     use super::*;
     use crate::Severity;
+
+    #[test]
+    fn a_plan_of_the_servers_log_is_amber_with_its_statement() {
+        let logged = |actual| {
+            let figures = [("estimated_rows", 10.0), ("actual_rows", actual)];
+            let subject = "Seq Scan on parts: select * from parts where a = ?";
+            find(&Staged::new().told("misestimate", subject, 8.0, 8.0, &figures).done())
+        };
+        let found = logged(5000.0);
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
+        assert!(found[0].title.ends_with("rows: Seq Scan on parts"), "{}", found[0].title);
+        assert!(found[0].evidence[0].what.contains("select * from parts"), "{:?}", found[0].evidence);
+        assert!(logged(900.0).is_empty());
+    }
 
     #[test]
     fn a_node_with_a_hundred_times_the_rows_is_amber() {

@@ -70,6 +70,7 @@ mod swapping;
 mod synchronous_commit_off;
 mod tempdb_contention;
 mod temporary_files;
+mod toast_volume;
 mod too_few_users;
 mod top_statement_dominates;
 mod unseen;
@@ -111,6 +112,7 @@ const KNOWN: &[FindingDefinition] = &[
     log_write_latency::ABOUT,
     log_beside_data::ABOUT,
     full_page_images::ABOUT,
+    toast_volume::ABOUT,
     machine_changed::ABOUT,
     not_reset::ABOUT,
     server_fault::ABOUT,

@@ -1,8 +1,8 @@
 //! Are there indexes that were written and never used?
 
 use super::FindingDefinition;
-use super::useless_indexes::useless;
-use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
+use super::useless_indexes::{cost, useless};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -26,7 +26,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
             text::rounded(first.entries as f64)
         ),
         evidence: found.iter().take(10).map(|one| EvidenceLine::new(&one.index.name, one.reason())).collect(),
-        effect: Effect::unknown("what a write spends on one index is not measured"),
+        effect: all_of_it(evidence, found.iter().map(|one| one.entries).sum()),
         below_precision: false,
         threshold:
             "an index without a single scan from the beginning of the load to its end, which enforces \
@@ -38,6 +38,14 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     }]
 }
 
+/// At most what is stated of them in `kelvin advise`. Nothing of it is proven to be wasted: they may serve other loads.
+fn all_of_it(evidence: &Evidence, entries: u64) -> Effect {
+    match cost(evidence, entries) {
+        Effect::Bounded { high, .. } => Effect::up_to(high, EffectBasis::TransactionTime),
+        unknown @ Effect::Unknown { .. } => unknown,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::useless_indexes::tests::load;
@@ -47,6 +55,8 @@ mod tests {
     fn one_that_only_costs_is_a_note() {
         let found = find(&load(&[("a", "s_i_id", false, 0), ("pk", "s_w_id", true, 0)], 5000));
         assert_eq!((found.len(), found[0].severity), (1, Severity::Note));
+        // Of what was written a third is in each index, and in the rows; the sessions do nothing else.
+        assert!((found[0].effect.high().unwrap() - 1.0 / 3.0).abs() < 0.02, "{:?}", found[0].effect);
         assert!(found[0].title.contains("5000") || found[0].title.contains("5,000"), "{}", found[0].title);
         assert!(find(&load(&[("a", "s_i_id", false, 3)], 5000)).is_empty());
     }

@@ -212,7 +212,9 @@ fn once(definition: &str) -> Option<String> {
 /// since each adds to the same cost and none needs an answer of its own.
 fn useless(evidence: &Evidence) -> Vec<Remedy> {
     let all = useless_indexes::useless(evidence);
-    let (twins, unused): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.twin.is_some());
+    // One whose definition is not known could not be made again: the others are dropped without it.
+    let known = all.iter().filter_map(|one| Some((one, once(one.index.definition.as_ref()?)?)));
+    let (twins, unused): (Vec<_>, Vec<_>) = known.partition(|(one, _)| one.twin.is_some());
     let twins = (!twins.is_empty()).then_some(twins);
     twins
         .into_iter()
@@ -221,18 +223,15 @@ fn useless(evidence: &Evidence) -> Vec<Remedy> {
         .collect()
 }
 
-/// Drops these.
-fn drop(evidence: &Evidence, indexes: &[&Useless<'_>]) -> Option<Remedy> {
-    // One that could not be made again is left alone.
-    let known = indexes.iter().filter_map(|one| Some((*one, once(one.index.definition.as_ref()?)?)));
-    let (indexes, undo): (Vec<&Useless<'_>>, Vec<String>) = known.unzip();
-    let first = indexes.first()?;
-    let names: Vec<&str> = indexes.iter().map(|one| one.index.name.as_str()).collect();
+/// Drops these, each with the statement that makes it again.
+fn drop(evidence: &Evidence, indexes: &[(&Useless<'_>, String)]) -> Option<Remedy> {
+    let (first, _) = indexes.first()?;
+    let names: Vec<&str> = indexes.iter().map(|(one, _)| one.index.name.as_str()).collect();
     let title = match names.len() {
         1 => format!("drop the index {}", first.index.name),
         several => format!("drop {several} duplicate indexes: {}", names.join(", ")),
     };
-    let entries = indexes.iter().map(|one| one.entries).sum();
+    let entries = indexes.iter().map(|(one, _)| one.entries).sum();
     Some(Remedy {
         finding: first.finding(),
         title,
@@ -241,7 +240,7 @@ fn drop(evidence: &Evidence, indexes: &[&Useless<'_>]) -> Option<Remedy> {
                 .iter()
                 .map(|name| format!("DROP INDEX IF EXISTS {}", quoted(evidence, name)))
                 .collect(),
-            undo,
+            undo: indexes.iter().map(|(_, again)| again.clone()).collect(),
             control: Vec::new(),
         },
         reason: first.reason(),

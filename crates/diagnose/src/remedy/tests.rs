@@ -1,4 +1,4 @@
-use kelvin_measure::observation::{CaptureTime, Relation};
+use kelvin_measure::observation::{CaptureTime, Relation, TableWrites};
 
 use super::*;
 use crate::findings::staged::{Staged, index, statement, table};
@@ -90,6 +90,34 @@ fn an_index_of_the_earlier_run_is_made_again() {
         &["CREATE INDEX IF NOT EXISTS customer_name ON public.customer USING btree (c_w_id, c_last)"]
     );
     assert!(remedies(&with(Some(there.clone())).earlier(with(Some(there)).done()).done(), &[]).is_empty());
+}
+
+#[test]
+fn a_duplicate_that_could_not_be_made_again_stays_and_the_others_are_dropped() {
+    let of = |inserted: u64| {
+        let writes = Some(TableWrites { inserted, updated: 0, updated_in_page: 0, fillfactor: 100 });
+        let stock = Relation { writes, ..table("public.stock", 100_000, 0) };
+        let each = [("a", "CREATE"), ("b", "CREATE"), ("c", "MAKE"), ("d", "CREATE")].map(|(name, begin)| {
+            Relation {
+                definition: Some(format!("{begin} INDEX {name} ON public.stock USING btree (s_i_id)")),
+                enforces: Some(false),
+                index_scans: Some(1),
+                ..index(&format!("public.{name}"), "public.stock")
+            }
+        });
+        std::iter::once(stock).chain(each).collect::<Vec<_>>()
+    };
+    let evidence = Staged::new()
+        .sessions(&[("client backend", "CPU", "", 4.0)], &[])
+        .relations(CaptureTime::Before, of(500), 1 << 30)
+        .relations(CaptureTime::After, of(5500), 1 << 30)
+        .done();
+    let all = remedies(&evidence, &[]);
+    let twins = all.iter().find(|one| one.finding == "duplicate-index").unwrap();
+    assert_eq!(twins.title, "drop 2 duplicate indexes: public.b, public.d");
+    let Change::Statements { apply, undo, .. } = &twins.change else { panic!("{:?}", twins.change) };
+    assert_eq!((apply.len(), undo.len()), (2, 2));
+    assert_eq!(undo[1], "CREATE INDEX IF NOT EXISTS d ON public.stock USING btree (s_i_id)");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod horizon;
 mod hypothetical;
 mod link;
 mod locks;
+mod logged_plans;
 mod placement;
 mod plans;
 mod relations;

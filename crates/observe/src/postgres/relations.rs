@@ -19,7 +19,7 @@ const BTREE_SPECIAL: f64 = 16.0;
 /// statistics, whether there are NULLs, average bytes of a row's or entry's values, columns whose bytes are known (those of
 /// fixed length and char(n), which is padded, without statistics too); whether the table can be read, whether a B-tree's columns are all plain; block size;
 /// of an index its definition, if that says all of it (it is valid, no partition's, and in the database's tablespace), and whether
-/// it enforces a constraint; rows inserted, updated, and updated without a change of the indexes.
+/// it enforces a constraint; rows inserted, updated, and updated without a change of the indexes; rows inserted into its TOAST table.
 const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
      SELECT c.oid, nspname, relname, relkind, reltuples, reltoastrelid, relnatts, relispartition, reltablespace, indisvalid, indrelid, indkey, indpred, amname, \
       pg_relation_size(c.oid) AS main, \
@@ -46,7 +46,8 @@ const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
       CASE WHEN indisvalid AND NOT relispartition AND reltablespace = 0 THEN pg_get_indexdef(l.oid) END, \
       CASE WHEN relkind = 'i' THEN (SELECT indisunique OR EXISTS (SELECT FROM pg_constraint WHERE conindid = l.oid) \
        FROM pg_index x WHERE x.indexrelid = l.oid) END, \
-      pg_stat_get_tuples_inserted(l.oid), pg_stat_get_tuples_updated(l.oid), pg_stat_get_tuples_hot_updated(l.oid) \
+      pg_stat_get_tuples_inserted(l.oid), pg_stat_get_tuples_updated(l.oid), pg_stat_get_tuples_hot_updated(l.oid), \
+      CASE WHEN reltoastrelid <> 0 THEN pg_stat_get_tuples_inserted(reltoastrelid) END \
      FROM largest l, LATERAL (SELECT count(*) AS columns, count(avg_width) AS known, coalesce(bool_or(null_frac > 0), false) AS nulls, \
       count(bytes) AS measured, sum(bytes)::float8 AS width \
       FROM pg_attribute JOIN pg_class t ON t.oid = attrelid \
@@ -121,6 +122,7 @@ fn relation(rows: &Rows, row: usize) -> Result<Relation> {
                 fillfactor: rows.float(row, 10)? as u32,
             })
         },
+        pieces: number(24)?,
     })
 }
 

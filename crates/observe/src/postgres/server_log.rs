@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::link::Link;
+use super::logged_plans::LoggedPlans;
 
 /// Read at once at most; a server that logs every statement writes more than anyone can follow.
 const MOST: u64 = 256 << 10;
@@ -83,6 +84,8 @@ pub(super) struct Log {
     at: u64,
     /// A line whose end is not written yet.
     rest: Vec<u8>,
+    /// Plans in it.
+    pub(super) plans: LoggedPlans,
 }
 
 impl Log {
@@ -98,16 +101,17 @@ impl Log {
             Some((file, length))
         };
         let (file, at) = current.and_then(open).or_else(|| open(&stream))?;
-        Some(Self { file, at, rest: Vec::new() })
+        Some(Self { file, at, rest: Vec::new(), plans: LoggedPlans::default() })
     }
 
-    /// What was written about checkpoints since the last time.
+    /// What was written about checkpoints since the last time; plans are put among those.
     pub(super) fn read(&mut self) -> Vec<CheckpointLine> {
         let Ok(length) = self.file.metadata().map(|found| found.len()) else { return Vec::new() };
         if length < self.at || length - self.at > MOST {
             // Truncated, or too much: go on at its end.
             self.at = length;
             self.rest.clear();
+            self.plans.interrupted();
             return Vec::new();
         }
         if length == self.at || self.file.seek(SeekFrom::Start(self.at)).is_err() {
@@ -120,11 +124,12 @@ impl Log {
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
             if self.rest.len() as u64 > MOST {
                 self.rest.clear();
+                self.plans.interrupted();
             }
             return Vec::new();
         };
         let text = String::from_utf8_lossy(&self.rest[..end]);
-        let lines = text.lines().filter_map(line).collect();
+        let lines = text.lines().inspect(|text| self.plans.line(text)).filter_map(line).collect();
         self.rest.drain(..=end);
         lines
     }

@@ -214,6 +214,11 @@ impl SessionSource for PostgresSessions {
             let told = self.checkpoints.logged(&line, previous, now, &mut || feed.occurrence());
             feed.send(Observation::Occurrence(told));
         }
+        if let Some(log) = &mut self.log {
+            for wrong in log.plans.news(now, &mut || feed.occurrence()) {
+                feed.send(Observation::Occurrence(wrong));
+            }
+        }
         if self.checkpoints.look(self.checkpointer_is_busy, previous, now) {
             self.read_checkpoints(link, feed)?;
         }

@@ -6,11 +6,6 @@ use kelvin_measure::query_analysis::{Misestimate, PartitionScan, QueryAnalysis};
 
 use crate::tproc_h::answer::digest_of;
 
-/// Rows below which a wrong estimate costs nothing.
-const ROWS: f64 = 1000.0;
-/// A node that missed by so much is the cause of what the nodes above it miss.
-const MISSED: f64 = 100.0;
-
 /// Hash of the plan's shape, by the definition that observed statements have.
 pub(super) fn hash(plan: &Plan) -> String {
     digest_of(&plan.shape())
@@ -48,53 +43,14 @@ fn describe(plan: &Plan, block: u64) -> QueryAnalysis {
         workers_planned,
         workers_launched,
         jit_ms: plan.jit_ms.unwrap_or_default(),
-        misestimate: worst(&plan.root, false),
+        misestimate: plan.misestimated(false).map(misestimate),
         partition_scans: nodes.iter().filter_map(|node| partition_scan(node)).collect(),
         waits: Vec::new(),
     }
 }
 
-/// The lowest node that missed its rows by [`MISSED`], of several the one that missed by most; otherwise the one that missed by
-/// most. `is_partial`: the nodes above may not have asked for all of its rows.
-fn worst(node: &Node, is_partial: bool) -> Option<Misestimate> {
-    let more = |a: &Misestimate, b: &Misestimate| a.factor().total_cmp(&b.factor());
-    let below = node.below.iter().filter_map(|below| worst(below, may_end_early(node, below, is_partial)));
-    let below = below.max_by(more);
-    if below.as_ref().is_some_and(|found| found.factor() >= MISSED) {
-        return below;
-    }
-    below.into_iter().chain(misestimate(node, is_partial)).max_by(more)
-}
-
-fn misestimate(node: &Node, is_partial: bool) -> Option<Misestimate> {
-    let actual = node.actual.filter(|_| node.loops > 0.0)?;
-    let matters = actual.max(node.estimated) * node.loops >= ROWS;
-    // These return a bitmap, and no rows.
-    let has_rows = !matches!(node.kind.as_str(), "BitmapAnd" | "BitmapOr");
-    let is_known = actual >= node.estimated || !is_partial;
-    (matters && has_rows && is_known).then(|| Misestimate {
-        node: node.label(),
-        estimated: node.estimated,
-        actual,
-    })
-}
-
-/// Whether a node may stop asking one below it for rows before it has all of them.
-fn may_end_early(node: &Node, below: &Node, is_partial: bool) -> bool {
-    let looks_for_one = node.is_inner_unique || matches!(node.join.as_str(), "Semi" | "Anti");
-    match node.kind.as_str() {
-        // They take all rows before they return one.
-        "Sort" | "Hash" => false,
-        "Limit" | "Merge Join" => true,
-        // With nothing in the hash, no row of the other side can match.
-        "Hash Join" if below.relationship == "Outer" && node.below.iter().any(is_empty_hash) => true,
-        "Nested Loop" if below.relationship == "Inner" && looks_for_one => true,
-        _ => is_partial || matches!(below.relationship.as_str(), "SubPlan" | "InitPlan"),
-    }
-}
-
-fn is_empty_hash(node: &Node) -> bool {
-    node.relationship == "Inner" && node.actual == Some(0.0)
+fn misestimate(node: &Node) -> Misestimate {
+    Misestimate { node: node.label(), estimated: node.estimated, actual: node.actual.unwrap_or_default() }
 }
 
 /// The partitions of a table that a node collects, if all of them are read sequentially.
@@ -128,47 +84,6 @@ mod tests {
     fn node(kind: &str, estimated: f64, actual: f64, below: Vec<Node>) -> Node {
         let actual = Some(actual);
         Node { kind: kind.into(), estimated, actual, loops: 1.0, below, ..Node::default() }
-    }
-
-    fn named(found: Option<Misestimate>) -> (String, f64) {
-        found.map(|found| (found.node.clone(), found.factor())).unwrap()
-    }
-
-    #[test]
-    fn the_lowest_node_that_missed_is_named() {
-        let scan = node("Seq Scan", 10.0, 5000.0, Vec::new());
-        let join = node("Hash Join", 1.0, 5000.0, vec![scan.clone(), node("Hash", 3.0, 3.0, Vec::new())]);
-        assert_eq!(named(worst(&join, false)), ("Seq Scan".into(), 500.0));
-        let nearly = node("Seq Scan", 100.0, 5000.0, Vec::new());
-        let join = node("Hash Join", 1.0, 5000.0, vec![nearly]);
-        assert_eq!(named(worst(&join, false)), ("Hash Join".into(), 5000.0));
-        // Few rows are no matter.
-        assert_eq!(worst(&node("Seq Scan", 1.0, 500.0, Vec::new()), false), None);
-    }
-
-    #[test]
-    fn rows_that_nobody_asked_for_are_no_mistake() {
-        let scan = || node("Index Scan", 1e6, 10.0, Vec::new());
-        let limit = node("Limit", 10.0, 10.0, vec![scan()]);
-        assert_eq!(worst(&limit, false), None);
-        assert_eq!(worst(&node("Merge Join", 10.0, 10.0, vec![scan()]), false), None);
-        let mut inner = scan();
-        inner.relationship = "Inner".into();
-        let mut join = node("Nested Loop", 10.0, 10.0, vec![inner]);
-        assert_eq!(named(worst(&join, false)).1, 1e5);
-        join.join = "Semi".into();
-        assert_eq!(worst(&join, false), None);
-        // A sort has taken all of them, and more rows than expected are more than expected.
-        let sorted = node("Limit", 10.0, 10.0, vec![node("Sort", 10.0, 10.0, vec![scan()])]);
-        assert_eq!(named(worst(&sorted, false)), ("Index Scan".into(), 1e5));
-        let more = node("Limit", 10.0, 10.0, vec![node("Index Scan", 10.0, 1e6, Vec::new())]);
-        assert_eq!(named(worst(&more, false)).1, 1e5);
-        let mut empty = node("Hash", 10.0, 0.0, Vec::new());
-        empty.relationship = "Inner".into();
-        let outer = Node { relationship: "Outer".into(), ..scan() };
-        assert_eq!(worst(&node("Hash Join", 10.0, 0.0, vec![outer, empty]), false), None);
-        let never = Node { loops: 0.0, ..scan() };
-        assert_eq!(worst(&never, false), None);
     }
 
     #[test]

@@ -1,0 +1,160 @@
+//! Plans that `auto_explain` wrote into the server's log, as JSON with `log_analyze`: where the planner had expected other numbers of
+//! rows than there were.
+
+use std::collections::BTreeMap;
+
+use kelvin_database::postgres::explain::{Node, Plan};
+use kelvin_measure::Nanos;
+use kelvin_measure::observation::Occurrence;
+use serde_json::Value;
+
+use crate::server::figures::SHORT_TEXT;
+use crate::server::statement_text::masked;
+
+/// Bytes of a plan that is read.
+const LONGEST: usize = 256 << 10;
+/// Nodes with wrong numbers of rows that are told, each once.
+const MOST: usize = 20;
+/// From so many times as many or as few.
+const TIMES: f64 = 100.0;
+
+/// A plan's node with another number of rows than expected.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LoggedMisestimate {
+    /// "Seq Scan on parts: select …".
+    subject: String,
+    estimated: f64,
+    actual: f64,
+}
+
+/// Follows the plans in a log.
+#[derive(Debug, Default)]
+pub(super) struct LoggedPlans {
+    /// A plan whose end was not read yet.
+    pending: Option<String>,
+    found: Vec<LoggedMisestimate>,
+    /// What was told.
+    told: Vec<String>,
+}
+
+impl LoggedPlans {
+    /// Part of the log was left out.
+    pub(super) fn interrupted(&mut self) {
+        self.pending = None;
+    }
+
+    /// Takes a line. Those of a plan begin with a tab, which the server puts after each line end within a message.
+    pub(super) fn line(&mut self, text: &str) {
+        let Some(line) = text.strip_prefix('\t') else {
+            let begins = text.ends_with(" plan:") && text.contains(" duration: ");
+            self.pending = begins.then(String::new);
+            return;
+        };
+        let Some(plan) = &mut self.pending else { return };
+        if plan.len() + line.len() > LONGEST {
+            self.pending = None;
+            return;
+        }
+        plan.push_str(line);
+        plan.push('\n');
+        if line == "}" {
+            let plan = self.pending.take().unwrap_or_default();
+            self.found.extend(misestimate(&plan).filter(|_| self.found.len() < MOST));
+        }
+    }
+
+    /// What was found since the last time and not told before.
+    pub(super) fn news(&mut self, now: Nanos, number: &mut dyn FnMut() -> u32) -> Vec<Occurrence> {
+        let mut news = Vec::new();
+        for one in std::mem::take(&mut self.found) {
+            if self.told.len() >= MOST || self.told.contains(&one.subject) {
+                continue;
+            }
+            self.told.push(one.subject.clone());
+            news.push(Occurrence {
+                id: number(),
+                kind: "misestimate".into(),
+                subject: one.subject,
+                from: now,
+                to: Some(now),
+                figures: BTreeMap::from([
+                    ("estimated_rows".to_owned(), one.estimated),
+                    ("actual_rows".to_owned(), one.actual),
+                ]),
+            });
+        }
+        news
+    }
+}
+
+/// Of a plan in `auto_explain`'s JSON, which is one object and has the statement's text with its values.
+fn misestimate(json: &str) -> Option<LoggedMisestimate> {
+    let value: Value = serde_json::from_str(json).ok()?;
+    let text = value.get("Query Text").and_then(Value::as_str).map(|text| masked(text, SHORT_TEXT));
+    let plan = Plan::of(&value)?;
+    // A cursor may not have asked for all rows.
+    let node: &Node = plan.misestimated(true).filter(|node| node.missed() >= TIMES)?;
+    let statement = text.map_or_else(String::new, |text| format!(": {text}"));
+    Some(LoggedMisestimate {
+        subject: format!("{}{statement}", node.label()),
+        estimated: node.estimated,
+        actual: node.actual?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As PostgreSQL 15 writes it with auto_explain.log_format = json and log_analyze.
+    const LOGGED: &str = "2026-11-24 03:01:02.345 UTC [77] LOG:  duration: 4.321 ms  plan:\n\
+        \t{\n\t  \"Query Text\": \"select * from parts where a = 5 and b = 'x';\",\n\t  \"Plan\": {\n\
+        \t    \"Node Type\": \"Seq Scan\",\n\t    \"Relation Name\": \"parts\",\n\t    \"Alias\": \"parts\",\n\
+        \t    \"Plan Rows\": 10,\n\t    \"Actual Rows\": 5000,\n\t    \"Actual Loops\": 1\n\t  }\n\t}\n";
+
+    fn read(plans: &mut LoggedPlans, text: &str) -> Vec<Occurrence> {
+        for line in text.lines() {
+            plans.line(line);
+        }
+        plans.news(7, &mut || 3)
+    }
+
+    #[test]
+    fn a_plan_of_the_log_is_told_once_with_its_statement_and_without_its_values() {
+        let mut plans = LoggedPlans::default();
+        let (begin, end) = LOGGED.split_at(200);
+        // In two readings, of whole lines each.
+        let at = begin.rfind('\n').unwrap() + 1;
+        assert_eq!(read(&mut plans, &begin[..at]), []);
+        let found = read(&mut plans, &format!("{}{end}", &begin[at..]));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].subject, "Seq Scan on parts: select * from parts where a = ? and b = ?;");
+        assert_eq!((found[0].figures["estimated_rows"], found[0].figures["actual_rows"]), (10.0, 5000.0));
+        assert_eq!(read(&mut plans, LOGGED), [], "once");
+        let mut others = LoggedPlans::default();
+        assert_eq!(read(&mut others, &LOGGED.replace("5000", "900")), [], "ninety times");
+        assert_eq!(read(&mut others, &LOGGED.replace("Actual Rows", "Other")), [], "without log_analyze");
+        // A cursor that was read in part.
+        let few = LOGGED.replace("5000", "1").replace("\"Plan Rows\": 10", "\"Plan Rows\": 10000");
+        assert_eq!(read(&mut others, &few), []);
+        // Something else between.
+        others.line("LOG:  duration: 1 ms  plan:");
+        others.interrupted();
+        assert_eq!(read(&mut others, &LOGGED[LOGGED.find('\n').unwrap() + 1..]), []);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic(lines in proptest::collection::vec("\t?[{}\"a-z:, 0-9]{0,20}", 0..20)) {
+            let mut plans = LoggedPlans::default();
+            plans.line("LOG:  duration: 1 ms  plan:");
+            for line in &lines {
+                plans.line(line);
+            }
+            plans.line("\t}");
+            let _ = plans.news(0, &mut || 0);
+        }
+    }
+}

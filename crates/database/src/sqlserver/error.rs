@@ -24,10 +24,20 @@ fn class(number: i32, severity: u8) -> ErrorClass {
         18450..=18452 | 18456..=18463 | 18470 | 18486..=18488 | 916 | 33147 => ErrorClass::Authentication,
         // The database that the login names.
         911 | 4060 => ErrorClass::Usage,
-        // Shut down, killed, restarted, failed over.
-        596 | 6005 | 6006 | 17142..=17148 | 40197 | 40613 | 40143 | 42108 | 42109 => {
-            ErrorClass::ConnectionLost
-        }
+        // Shut down, killed, restarted, recovering, failed over.
+        596
+        | 904
+        | 921
+        | 922
+        | 6005
+        | 6006
+        | 17142..=17148
+        | 18401
+        | 40197
+        | 40613
+        | 40143
+        | 42108
+        | 42109 => ErrorClass::ConnectionLost,
         // Reads that failed or gave something else than was written: no statement's fault, and no repetition helps.
         // Damaged pages, and what a routine of the user's raises.
         823..=825 | 605 => ErrorClass::Server,
@@ -139,6 +149,8 @@ pub(crate) mod tests {
             (102, 15, ErrorClass::Statement),
             (208, 16, ErrorClass::Statement),
             (596, 21, ErrorClass::ConnectionLost),
+            (922, 14, ErrorClass::ConnectionLost),
+            (18_401, 14, ErrorClass::ConnectionLost),
             (50_000, 16, ErrorClass::Server),
             (33_557_097, 16, ErrorClass::Statement),
             (701, 17, ErrorClass::Server),

@@ -152,3 +152,21 @@ proptest::proptest! {
         let _ = parse_with(&SMALL[..at], &[]);
     }
 }
+
+#[test]
+fn tenants_are_placed_on_agents() {
+    let placed = |old: &str, more: &str| parse_with(&SMALL.replace(old, &format!("{old}{more}\n")), &[]);
+    let (copies, shop) = ("copies = 2\n", "target = \"sqlite:shop.db\"\n");
+    let scenario = placed(copies, "host = [\"g1\", \"g2\"]").unwrap();
+    let hosts: Vec<Option<&str>> = scenario.tenants.iter().map(|tenant| tenant.host.as_deref()).collect();
+    assert_eq!(hosts, [None, Some("g1"), Some("g2")]);
+    for (place, more, why) in [
+        (copies, "host = \"g1\"", "one agent for each of the 2 copies"),
+        (copies, "host = [\"g1\", \"g2\"]\nlimits = { cpus = 1 }", "its load is put on by an agent"),
+        (shop, "host = \"g1\"", "an agent does not change its load"),
+        (shop, "host = \"\"", "host names one agent"),
+    ] {
+        let error = placed(place, more).unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains("x.toml:"), "{error}");
+    }
+}

@@ -205,15 +205,16 @@ fn describe(prediction: &CachePrediction) -> String {
         prediction.run,
         "size",
         "predicted",
-        "(known to be)",
+        "(ramp-up)",
         "at most"
     );
     for size in &prediction.sizes {
         let range = format!("({:.3}–{:.3})", size.misses.low, size.misses.high);
         let _ = writeln!(text, "{:>12}{:>12.3}{range:>20}{:>10.3}", size.level, size.predicted(), size.most);
     }
-    text += "\nReads per transaction as a share of those at the first size. The estimate assumes that few accesses were hits at \
-        the first size.\n";
+    text += "\nReads per transaction as a share of those at the first size. The range is what a short ramp-up leaves open; it \
+        does not contain the error from accesses\nthat were hits at the first size, which the trace does not have.\nThat \
+        the run was made with the first size is not checked.\n";
     text
 }
 

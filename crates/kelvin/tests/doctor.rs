@@ -52,7 +52,8 @@ fn watching_ends_with_a_summary_and_keeps_its_events() {
     let shown = place.expect(0, &args);
     let lines = shown.lines().skip(1).take_while(|line| !line.is_empty()).count();
     assert!((1..=5).contains(&lines), "{shown}");
-    for word in ["Over 2.0 s", "busy, of all CPUs", "w_await", "rxkB/s", "Not observed"] {
+    // On a busy machine its last look is late.
+    for word in ["Over 2.", "busy, of all CPUs", "w_await", "rxkB/s", "Not observed"] {
         assert!(shown.contains(word), "{word}\n{shown}");
     }
     let events: Vec<Value> = std::fs::read_to_string(file)

@@ -196,8 +196,9 @@ impl NatsFleet {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// The run is over: agents close their files. What is stored of it is removed when nothing is missing.
-    pub fn finish(&self) -> Result<()> {
+    /// The run is over: agents close their files. What the server has of it is removed when nothing is missing and it `is_kept`
+    /// elsewhere, or when there is nothing.
+    pub fn finish(&self, is_kept: bool) -> Result<()> {
         if self.ended.swap(true, Ordering::AcqRel) || !self.prepared.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -212,7 +213,11 @@ impl NatsFleet {
             }
         }
         // An agent that did not say so has something to say yet, which stays on the server.
-        if left.is_empty() { self.bus.remove_stream(&self.subjects.stream(&self.run)) } else { Ok(()) }
+        let is_needed = !is_kept && self.inbox().next.iter().any(|next| *next > 0);
+        if !left.is_empty() || is_needed {
+            return Ok(());
+        }
+        self.bus.remove_stream(&self.subjects.stream(&self.run))
     }
 
     fn agents(&self) -> MutexGuard<'_, Vec<FleetAgent>> {

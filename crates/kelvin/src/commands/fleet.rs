@@ -278,6 +278,6 @@ impl Fleet for OneAgent {
 impl TenantAgent for OneAgent {
     fn finish(&self) {
         // What it measured is here; its own file ends with its agent.
-        let _ = self.0.finish();
+        let _ = self.0.finish(true);
     }
 }

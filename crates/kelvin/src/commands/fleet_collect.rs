@@ -55,7 +55,7 @@ pub(super) fn resume(args: &FleetResumeArgs, global: &Global) -> Result<Code> {
     if done.is_err() {
         // Another process may hear this run, or it can be resumed again.
         fleet.leave();
-    } else if let Err(error) = fleet.finish() {
+    } else if let Err(error) = fleet.finish(true) {
         out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
     }
     let done = done?;

@@ -93,7 +93,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     let done = bench.run(&mut spec, notes, squeeze, None);
     drop(bench);
     if let Some(fleet) = &fleet
-        && let Err(error) = fleet.finish()
+        && let Err(error) = fleet.finish(done.is_ok())
     {
         out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
     }
@@ -131,7 +131,7 @@ pub(super) fn run_on_fleet(
     let mut bench = bench(&store, &mut *live, &stop).in_history(view.history).with_fleet(fleet);
     let done = bench.run(&mut spec, vec![fleet.note()], None, None);
     drop(bench);
-    if let Err(error) = fleet.finish() {
+    if let Err(error) = fleet.finish(done.is_ok()) {
         out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
     }
     let done = done?;

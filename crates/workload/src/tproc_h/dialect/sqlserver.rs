@@ -57,7 +57,8 @@ impl Dialect for SqlServer {
     }
 
     fn analyze(&self, table: &Table) -> String {
-        format!("update statistics {}", table.name)
+        // Babelfish refuses it, also where it is not executed.
+        format!("if serverproperty('babelfish') is null exec('update statistics {}')", table.name)
     }
 
     /// Only owners of the database may ask for one.

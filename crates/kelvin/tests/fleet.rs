@@ -320,25 +320,25 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
     assert_counts_agree(&run);
     let point = &run["points"][0];
     let number = |value: &Value| value.as_f64().unwrap();
-    let at_most = number(&point["generator"]["start"]["at_most_us"]);
-    // On one host the truth is known: all agents have the kernel's monotonic clock.
-    let starts: Vec<f64> = fleet
-        .names
-        .iter()
-        .map(|name| {
-            let log = fleet.log(name);
-            let at = log.split("starts at ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-            at.parse::<f64>().unwrap() / 1e3
-        })
-        .collect();
-    let spread =
-        starts.iter().copied().fold(f64::MIN, f64::max) - starts.iter().copied().fold(f64::MAX, f64::min);
-    assert!(
-        spread <= at_most,
-        "really {spread} us apart, at most {at_most} said: {}",
-        point["generator"]["hosts"]
-    );
     let hosts = point["generator"]["hosts"].as_array().unwrap();
+    // On one host the truth is known: all agents have the kernel's monotonic clock. An agent says for which moment its start
+    // was set, and how late its first user was after that.
+    let began = |host: &Value| {
+        let log = fleet.log(host["host"].as_str().unwrap());
+        let at = log.split("starts at ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        at.parse::<f64>().unwrap() / 1e3 + number(&host["late_us"])
+    };
+    for (one, other) in [(0, 1), (0, 2), (1, 2)].map(|(one, other)| (&hosts[one], &hosts[other])) {
+        let really = began(one) - began(other);
+        let said = number(&one["start_us"]) - number(&other["start_us"]);
+        let bound = number(&one["start_bound_us"]) + number(&other["start_bound_us"]);
+        assert!(
+            (really - said).abs() <= bound,
+            "really {really} us apart, {said} \u{b1} {bound} said: {hosts:?}"
+        );
+        let at_most = number(&point["generator"]["start"]["at_most_us"]);
+        assert!(really.abs() <= at_most, "really {really} us apart, at most {at_most} said: {hosts:?}");
+    }
     assert_eq!(hosts.iter().map(|host| host["users"].as_u64().unwrap()).sum::<u64>(), 3);
     // Four exchanges a few seconds apart tell which clock is fast.
     let drift = |host: usize| number(&hosts[host]["clock_drift_ppm"]);

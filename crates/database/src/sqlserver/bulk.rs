@@ -326,9 +326,18 @@ fn put_text(out: &mut Vec<u8>, text: &str, column: &Column) -> Result<()> {
     out.extend_from_slice(&[0; 2]);
     content(out)?;
     let length = out.len() - start - 2;
-    if length > usize::from(column.size) {
+    let size = usize::from(column.size);
+    if length > size {
         return Err(does_not_fit(&format!("a text of {} characters", text.chars().count())));
     }
+    // Not every server fills a fixed length that came short: Babelfish kept such rows, and its answers with them were damaged.
+    let space: &[u8] = match column.kind {
+        kind::CHAR => b" ",
+        kind::NCHAR => b" \0",
+        _ => &[],
+    };
+    out.extend(space.iter().cycle().take(size - length));
+    let length = out.len() - start - 2;
     out[start..start + 2].copy_from_slice(&(length as u16).to_le_bytes());
     Ok(())
 }
@@ -410,6 +419,12 @@ mod tests {
         let wide = Column { encoding: Encoding::Utf16, ..column(kind::NVARCHAR, Length::Short, 6) };
         assert_eq!(back(Value::Text("äöü"), &wide).unwrap().text(0, 0).unwrap(), "äöü");
         assert!(back(Value::Text("four"), &wide).is_err());
+        let fixed = Column { kind: kind::NCHAR, ..wide };
+        assert_eq!(back(Value::Text("ä"), &fixed).unwrap().text(0, 0).unwrap(), "ä  ");
+        let fixed = Column { encoding: Encoding::Windows1252, ..column(kind::CHAR, Length::Short, 4) };
+        assert_eq!(back(Value::Text("€"), &fixed).unwrap().text(0, 0).unwrap(), "€   ");
+        assert_eq!(back(Value::Text("four"), &fixed).unwrap().text(0, 0).unwrap(), "four");
+        assert!(back(Value::Text("fives"), &fixed).is_err());
         let max = Column { encoding: Encoding::Windows1252, ..column(kind::VARCHAR, Length::Parts, MAX) };
         let long = "ä€".repeat(5000);
         assert_eq!(back(Value::Text(&long), &max).unwrap().text(0, 0).unwrap(), long);

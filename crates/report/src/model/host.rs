@@ -26,6 +26,8 @@ pub struct HostReport {
     pub start_us: Option<f64>,
     /// The bound.
     pub start_bound_us: Option<f64>,
+    /// How much of that its own host was late: from the moment for which the start was set to when the first user began.
+    pub late_us: Option<f64>,
     /// Its clock minus the controller's when the load began.
     pub clock_offset_us: Option<f64>,
     /// How fast that grew: millionths of the time.
@@ -71,6 +73,7 @@ impl HostReport {
             cpus: load.cpus,
             start_us: load.started().map(|nanos| nanos as f64 / 1e3),
             start_bound_us: clock.map(|clock| clock.bound as f64 / 1e3),
+            late_us: load.late.map(|late| late as f64 / 1e3),
             clock_offset_us: clock.map(|clock| clock.offset as f64 / 1e3),
             clock_drift_ppm: clock.map(|clock| clock.drift_ppb as f64 / 1e3),
             synchronisation: clock.and_then(|clock| clock.synchronisation.clone()),

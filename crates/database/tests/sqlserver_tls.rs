@@ -1,5 +1,5 @@
 //! Encryption, trust and authentication, with a scripted server.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod sqlserver_support;
 
@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use kelvin_database::sqlserver::{Config, Encrypt, Password};
-use kelvin_database::{Error, ErrorClass};
+use kelvin_database::sqlserver::{Config, Encrypt, Password, SqlServerEngine};
+use kelvin_database::{Engine, Error, ErrorClass};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -196,4 +196,61 @@ fn an_access_token_logs_in_without_a_password_and_never_in_the_clear() {
     let token = wide("ey.J0");
     let at = login.windows(token.len()).position(|part| part == token).unwrap();
     assert_eq!(login[at - 10..at], [2, 15, 0, 0, 0, 2, 10, 0, 0, 0]);
+}
+
+/// A third party's view of login and encryption: `mssql-mock-tds`, where `KELVIN_TEST_TDS_MOCK` names its executable.
+#[test]
+fn another_server_of_the_protocol_is_logged_in_to() {
+    let Ok(program) = std::env::var("KELVIN_TEST_TDS_MOCK") else {
+        eprintln!("skipped: KELVIN_TEST_TDS_MOCK names no mssql-mock-tds");
+        return;
+    };
+    let files = tempfile::tempdir().unwrap();
+    server_config(files.path());
+    for (mode, encrypt) in
+        [("none", Encrypt::Optional), ("optional", Encrypt::Mandatory), ("strict", Encrypt::Strict)]
+    {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Command::new(&program)
+            .args([
+                "--port",
+                &port.to_string(),
+                "--tls-mode",
+                mode,
+                "--cert",
+                "server.crt",
+                "--key",
+                "server.key",
+            ])
+            .current_dir(files.path())
+            .spawn()
+            .unwrap();
+        let mut config = Config::parse(&format!("sqlserver://someone@localhost:{port}/master")).unwrap();
+        config.password = Some(Password::new("Pass-word1"));
+        config.encrypt = encrypt;
+        config.root_certificate = Some(files.path().join("ca.pem"));
+        let connect = |config: &Config| {
+            for _ in 0..100 {
+                match SqlServerEngine::new(config.clone()).connect() {
+                    Err(error)
+                        if error.class() == ErrorClass::ConnectionLost
+                            && !error.message().contains("TLS") =>
+                    {
+                        std::thread::sleep(std::time::Duration::from_millis(50));
+                    }
+                    outcome => return outcome,
+                }
+            }
+            panic!("{program} does not listen");
+        };
+        let outcome = connect(&config).map(drop).unwrap_err();
+        config.root_certificate = None;
+        let unverified = connect(&config).map(drop).unwrap_err();
+        server.kill().unwrap();
+        server.wait().unwrap();
+        // Logged in: it has no rows for the first question that Kelvin asks.
+        let logged_in = |error: &Error| error.message().contains("a result of 0 rows");
+        assert!(logged_in(&outcome), "{mode}: {outcome}");
+        assert_eq!(logged_in(&unverified), mode == "none", "{mode}: {unverified}");
+    }
 }

@@ -370,12 +370,13 @@ impl Bus {
         })
     }
 
-    /// Hands the stored messages of a stream to `take`, from the first on and in their order, each once, until it answers false.
+    /// Hands the stored messages of a stream to `take`, each with its sequence in the stream, from the first on and in their
+    /// order, each once, until it answers false.
     /// Goes on where it was after any interruption.
     pub(crate) fn follow(
         &self,
         stream: String,
-        mut take: impl FnMut(Incoming) -> bool + Send + 'static,
+        mut take: impl FnMut(u64, Incoming) -> bool + Send + 'static,
     ) -> Task {
         let storage = self.storage.clone();
         self.spawn(async move {
@@ -395,7 +396,7 @@ async fn read_on(
     storage: &jetstream::Context,
     stream: &str,
     next: &mut u64,
-    take: &mut (impl FnMut(Incoming) -> bool + Send),
+    take: &mut (impl FnMut(u64, Incoming) -> bool + Send),
 ) -> Option<bool> {
     let config = pull::Config {
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: *next },
@@ -423,7 +424,7 @@ async fn read_on(
             *next = sequence + 1;
             let (message, _) = message.split();
             let (subject, payload) = (message.subject.to_string(), message.payload.to_vec());
-            if !take(Incoming { subject, payload, reply: None }) {
+            if !take(sequence, Incoming { subject, payload, reply: None }) {
                 return None;
             }
         }

@@ -103,7 +103,12 @@ impl Bus {
                 if info.config.name.starts_with(prefix) {
                     let state = info.state;
                     let is_whole = state.first_sequence <= 1;
-                    found.push(StoredStream { name: info.config.name, bytes: state.bytes, is_whole });
+                    found.push(StoredStream {
+                        name: info.config.name,
+                        bytes: state.bytes,
+                        is_whole,
+                        last_sequence: state.last_sequence,
+                    });
                 }
             }
             found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -119,6 +124,8 @@ pub(crate) struct StoredStream {
     pub(crate) bytes: u64,
     /// Whether it still has its first message: the server drops those that are older than its age.
     pub(crate) is_whole: bool,
+    /// That of its newest message.
+    pub(crate) last_sequence: u64,
 }
 
 fn timed_out() -> FleetError {

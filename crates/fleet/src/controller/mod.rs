@@ -6,7 +6,7 @@ mod point;
 mod rejoin;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use kelvin_run::{RunError, Spec};
 use kelvin_workload::Stop;
 
 use crate::agent::ALONE;
-use crate::bus::{Bus, Task};
+use crate::bus::{Bus, Incoming, Task};
 use crate::error::FleetError;
 use crate::message::{
     AgentState, Answer, Arm, Assembler, Beat, Command, ControllerBeat, Output, Prepare, clean, decode, encode,
@@ -259,19 +259,20 @@ impl NatsFleet {
                 agent.synchronisation = synchronisation.as_deref().map(clean);
             }
         }
-        *self.follow.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.follow(stream));
+        *self.follow.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(self.follow(stream, Arc::default()));
         Ok(())
     }
 
-    /// Hands what the agents have said to the inbox.
-    fn follow(&self, stream: String) -> Task {
+    /// Hands what the agents have said to the inbox; `reached` is the sequence of the last stored message that is there.
+    fn follow(&self, stream: String, reached: Arc<AtomicU64>) -> Task {
         let numbers: HashMap<String, usize> = (0..)
             .zip(&self.names)
             .map(|(number, name)| (self.subjects.output(&self.run, name), number))
             .collect();
         let mut parts: Vec<Assembler> = self.names.iter().map(|_| Assembler::default()).collect();
         let sender = self.inbox().sender.clone();
-        self.bus.follow(stream, move |incoming| {
+        let mut take = move |incoming: Incoming| {
             let Some(&number) = numbers.get(&incoming.subject) else { return true };
             let output = match parts[number].take(&incoming.payload) {
                 Ok(Some(message)) => decode::<Output>(&message),
@@ -279,6 +280,11 @@ impl NatsFleet {
                 Err(error) => Err(error),
             };
             sender.send((number, output)).is_ok()
+        };
+        self.bus.follow(stream, move |sequence, incoming| {
+            let more = take(incoming);
+            reached.store(sequence, Ordering::Release);
+            more
         })
     }
 

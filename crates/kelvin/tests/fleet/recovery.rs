@@ -1,5 +1,8 @@
 //! Something dies or cannot be reached while a run is on, and what is left of the run.
 
+use kelvin_measure::Event;
+use kelvin_store::Store;
+
 use super::proxy::Proxy;
 use super::*;
 
@@ -57,6 +60,12 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     let load = ["--users", "4", "--ramp-up", "0s", "--duration", "10m", "--no-build"];
     let mut run = fleet.begin(&url, "g0,g1", &load);
     fleet.wait_for_start();
+    let seconds = || {
+        let store = Store::open_read_only(fleet.place.store()).unwrap();
+        let run = store.load(store.find("last").unwrap()).unwrap();
+        run.events().filter(|event| matches!(event, Ok(Event::Second(_)))).count()
+    };
+    wait_until("a second is stored", Duration::from_secs(20), || seconds() > 0);
     run.kill().unwrap();
     run.wait().unwrap();
     fleet.wait_until_idle(2);
@@ -68,6 +77,18 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
         let seconds = fleet.own(agent)["points"][0]["seconds"].as_array().map_or(0, Vec::len);
         assert!(seconds >= 2, "{agent} has {seconds} seconds");
     }
+    // A server of NATS that goes away before it has sent what it has of the run costs nothing of it.
+    let before = seconds();
+    let proxy = Proxy::cut_by(fleet.port, "CONSUMER.MSG.NEXT");
+    let (nats, key) =
+        (format!("nats://127.0.0.1:{}", proxy.port), ".local/share/kelvin/fleet/lab/controller.nk");
+    let key = fleet.place.path(key);
+    let through = ["fleet", "resume", "--nats", &nats, "--nats-key", key.to_str().unwrap(), "--lab", "lab"];
+    let output = fleet.place.run(&through);
+    let why = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{why}");
+    assert!(why.contains("nothing was changed"), "{why}");
+    assert_eq!(seconds(), before);
     // Too late for the load, but nothing of it is missing.
     let resume = ["fleet", "resume", "--fleet", "lab"];
     let output = fleet.place.run(&resume);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use kelvin_measure::{Event, text};
+use kelvin_measure::{Event, Machine, text};
 use kelvin_run::driver::{GeneratorReport, LoadTimes};
 use kelvin_run::fleet::GeneratorAssignment;
 use serde::de::DeserializeOwned;
@@ -180,6 +180,9 @@ pub struct Beat {
     pub host: String,
     /// CPUs that it may use.
     pub cpus: u32,
+    /// Its machine, which other agents may share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
     /// Its version of Kelvin.
     pub kelvin: String,
     /// The process, which tells an agent from one that was started again.

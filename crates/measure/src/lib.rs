@@ -38,7 +38,7 @@ pub use random::{ALGORITHM as RANDOM_ALGORITHM, Random};
 pub use recorder::{Counters, Recorder, Sample, TransactionOutcome, recorder};
 pub use redact::{redact, redact_json};
 pub use sink::{Sink, SinkError};
-pub use source::{Source, SourceId, SourcedEvent};
+pub use source::{Machine, Source, SourceId, SourcedEvent};
 pub use stop::Stop;
 pub use times::{Bounded, CensoredTimes};
 pub use transaction_log::{LogFormat, Logged, TransactionLog};

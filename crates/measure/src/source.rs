@@ -24,6 +24,16 @@ impl SourceId {
     }
 }
 
+/// The machine of a host: hosts of a fleet that have the same one share its CPUs and disks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The kernel's number of its boot, by which machines are told apart. The machine's own identifier is not: containers of one
+    /// machine have different ones, and copies of one image have the same.
+    pub boot: String,
+    /// CPUs that are online.
+    pub cpus: u32,
+}
+
 /// Description of a source; missing parts are those of the local one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
@@ -40,6 +50,9 @@ pub struct Source {
     /// The host's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The host's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
 }
 
 impl Source {

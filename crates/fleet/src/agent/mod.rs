@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use kelvin_database::process_sessions;
-use kelvin_measure::Clock;
+use kelvin_measure::{Clock, Machine};
 use kelvin_run::io::IoRun;
 use kelvin_store::Store;
 use kelvin_workload::Stop;
@@ -132,12 +132,22 @@ fn first_beat(options: &AgentOptions) -> Beat {
         agent: options.name.clone(),
         host,
         cpus: std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u32,
+        machine: this_machine(),
         kelvin: env!("CARGO_PKG_VERSION").into(),
         process: u64::from(std::process::id()),
         run: None,
         state: AgentState::Idle,
         connections: BTreeSet::new(),
     }
+}
+
+/// The machine that this process runs on; none where the kernel does not say.
+fn this_machine() -> Option<Machine> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let is_cpu = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' '));
+    let cpus = stat.lines().filter(is_cpu).count() as u32;
+    (!boot.is_empty() && cpus > 0).then_some(Machine { boot, cpus })
 }
 
 /// Says once a second, and when something changes, that the agent lives.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use kelvin_database::process_sessions::set_connection;
+use kelvin_measure::Machine;
 use kelvin_run::fleet::{Fleet, FleetPoint, RemoteGenerators};
 use kelvin_run::{RunError, Spec};
 use kelvin_workload::Stop;
@@ -361,6 +362,14 @@ impl NatsFleet {
 impl Fleet for NatsFleet {
     fn hosts(&self) -> Vec<String> {
         self.names.iter().map(Name::to_string).collect()
+    }
+
+    fn machines(&self) -> Vec<Option<Machine>> {
+        let beats = self.heard.beats();
+        // Of another host: no more of it than a number of a boot needs.
+        let of =
+            |(_, beat): &(Instant, Beat)| beat.machine.clone().filter(|machine| machine.boot.len() <= 64);
+        self.names.iter().map(|name| beats.get(name).and_then(of)).collect()
     }
 
     fn arm<'a>(

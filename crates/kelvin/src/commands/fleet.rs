@@ -11,6 +11,7 @@ use kelvin_fleet::controller::{CalledAgents, NatsFleet};
 use kelvin_fleet::server::{FleetServer, ServerOptions};
 use kelvin_fleet::{AgentState, Beat, Bus, Connection, Name, find_agents};
 use kelvin_lab::directories;
+use kelvin_measure::Machine;
 use kelvin_measure::text::printable_lines;
 use kelvin_run::fleet::{Fleet, FleetPoint, RemoteGenerators};
 use kelvin_run::{RunError, Spec};
@@ -121,12 +122,22 @@ fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
     let bus = Bus::connect(&server.connection("controller")?, "kelvin fleet status", None)?;
     let agents = find_agents(&bus, &state.lab, CALL)?;
     out::line(&format!("{}  process {}  {} agents", state.url, state.pid, agents.len()))?;
-    for beat in &agents {
+    for (number, beat) in agents.iter().enumerate() {
         out::line(&printable_lines(&describe(beat)))?;
+        let same = |other: &&Beat| other.machine.is_some() && boot(other) == boot(beat);
+        if let Some(first) = agents[..number].iter().find(same) {
+            let (own, first) = (&beat.agent, &first.agent);
+            out::line(&format!("    {own} is on the machine of {first}: its CPUs and disks count once"))?;
+        }
     }
     fleet_ssh::show(&server)?;
     super::fleet_collect::show_stored(bus, &state.lab, paths::store(global.store.as_deref())?)?;
     Ok(Code::Success)
+}
+
+/// By which machines are told apart.
+fn boot(beat: &Beat) -> Option<&str> {
+    beat.machine.as_ref().map(|machine| machine.boot.as_str())
 }
 
 /// An agent on a line.
@@ -264,6 +275,10 @@ struct OneAgent(NatsFleet);
 impl Fleet for OneAgent {
     fn hosts(&self) -> Vec<String> {
         self.0.hosts()
+    }
+
+    fn machines(&self) -> Vec<Option<Machine>> {
+        self.0.machines()
     }
 
     fn arm<'a>(

@@ -1,5 +1,7 @@
 //! I/O jobs on every host of a fleet.
 
+use kelvin_measure::Event;
+use kelvin_store::Store;
 use serde_json::Value;
 
 use super::support::{text, wait_until};
@@ -31,6 +33,24 @@ fn every_host_runs_every_job_and_the_result_is_their_sum() {
     assert_counts_agree(&run);
     let hosts = point["generator"]["hosts"].as_array().unwrap();
     assert_eq!(hosts.iter().map(|host| host["host"].as_str().unwrap()).collect::<Vec<_>>(), ["g0", "g1"]);
+    // Both agents are on this machine, whose disks and CPUs count once.
+    assert!(hosts[0]["same_machine_as"].is_null() && hosts[1]["same_machine_as"] == "g0", "{hosts:?}");
+    let status = fleet.place.expect(0, &["fleet", "status", "lab"]);
+    assert!(status.contains("g1 is on the machine of g0"), "{status}");
+    let store = Store::open_read_only(fleet.place.store()).unwrap();
+    let stored = store.load(store.find("last").unwrap()).unwrap();
+    let result = stored.events().find_map(|event| match event.unwrap() {
+        Event::Storage { what, body } if what == "result" => Some(body),
+        _ => None,
+    });
+    let result = result.unwrap();
+    // Of each worker.
+    assert_eq!(result["client_stats"].as_array().unwrap().len(), 6);
+    let disks = result["disk_util"].as_array().unwrap();
+    let mut names: Vec<&str> = disks.iter().map(|disk| disk["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), disks.len(), "a disk is counted twice: {disks:?}");
     // Each worker of each job on each host.
     assert_eq!(hosts.iter().map(|host| number(&host["users"])).collect::<Vec<_>>(), [3, 3]);
     for host in hosts {

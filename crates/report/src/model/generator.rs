@@ -83,7 +83,7 @@ impl GeneratorReport {
         if hosts.is_empty() {
             return self;
         }
-        let cpus: f64 = hosts.iter().map(|host| host.cpus).sum();
+        let cpus = HostReport::all_cpus(&hosts);
         let share = self.cpu_cores.filter(|_| cpus > 0.0).map(|cores| 100.0 * cores / cpus);
         Self { hosts, start, cpu_host_percent: share, ..self }
     }

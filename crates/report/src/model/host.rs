@@ -1,7 +1,9 @@
 //! The hosts of a fleet in a point: what their generators used, and how simultaneously they started.
 
-use kelvin_measure::Nanos;
+use std::collections::BTreeMap;
+
 use kelvin_measure::event::{HostLoad, StartSkew};
+use kelvin_measure::{Machine, Nanos};
 use kelvin_store::StoredRun;
 use serde::Serialize;
 
@@ -14,6 +16,12 @@ pub struct HostReport {
     pub first_user: u32,
     /// How many users it had.
     pub users: u32,
+    /// The first host on the same machine, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_machine_as: Option<String>,
+    /// Its machine.
+    #[serde(skip)]
+    pub(super) machine: Option<Machine>,
     /// Headline transactions in the window, by its count.
     pub headline_count: u64,
     /// CPU time of its generator per second of the window.
@@ -57,7 +65,35 @@ impl HostReport {
             skew_us: skew.skew as f64 / 1e3,
             at_most_us: skew.at_most as f64 / 1e3,
         });
-        (loads.into_iter().map(|(host, load)| Self::of(host, load, elapsed)).collect(), start)
+        let mut hosts: Vec<Self> =
+            loads.into_iter().map(|(host, load)| Self::of(host, load, elapsed)).collect();
+        let known: BTreeMap<&str, &Machine> = run
+            .sources()
+            .filter_map(|(_, source)| Some((source.host.as_deref()?, source.machine.as_ref()?)))
+            .collect();
+        let mut firsts = BTreeMap::new();
+        for host in &mut hosts {
+            host.machine = known.get(host.host.as_str()).map(|machine| Machine::clone(machine));
+            let Some(machine) = &host.machine else { continue };
+            let first = firsts.entry(machine.boot.clone()).or_insert_with(|| host.host.clone());
+            host.same_machine_as = Some(first.clone()).filter(|first| *first != host.host);
+        }
+        (hosts, start)
+    }
+
+    /// The CPUs that the generators of these hosts may use; those of a machine count once.
+    pub(super) fn all_cpus(hosts: &[Self]) -> f64 {
+        let mut machines: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        let mut cpus = 0.0;
+        for host in hosts {
+            match &host.machine {
+                None => cpus += host.cpus,
+                Some(machine) => {
+                    machines.entry(&machine.boot).or_insert((0.0, f64::from(machine.cpus))).0 += host.cpus;
+                }
+            }
+        }
+        cpus + machines.into_values().map(|(sum, all)| sum.min(all)).sum::<f64>()
     }
 
     fn of(host: String, load: &HostLoad, elapsed: Nanos) -> Self {
@@ -67,6 +103,8 @@ impl HostReport {
             host,
             first_user: load.first_user,
             users: load.users,
+            same_machine_as: None,
+            machine: None,
             headline_count: load.client_headline,
             cpu_cores: share.map(|share| share * load.cpus),
             cpu_host_percent: share.map(|share| share * 100.0),
@@ -79,5 +117,35 @@ impl HostReport {
             synchronisation: clock.and_then(|clock| clock.synchronisation.clone()),
             lost: load.lost.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_of_a_machine_count_once() {
+        let host = |cpus: f64, machine: Option<(&str, u32)>| {
+            let load = HostLoad {
+                point: 0,
+                first_user: 0,
+                users: 1,
+                client_headline: 0,
+                times: None,
+                client_cpu: None,
+                cpus,
+                late: None,
+                clock: None,
+                lost: None,
+            };
+            let machine = machine.map(|(boot, cpus)| Machine { boot: boot.into(), cpus });
+            HostReport { machine, ..HostReport::of("g".into(), &load, 1) }
+        };
+        assert_eq!(HostReport::all_cpus(&[host(4.0, None), host(4.0, None)]), 8.0, "not known to be one");
+        let (one, two) = (Some(("one", 4)), Some(("two", 4)));
+        assert_eq!(HostReport::all_cpus(&[host(4.0, one), host(4.0, one), host(4.0, two)]), 8.0);
+        // Agents that are bound to CPUs of their own use all of them.
+        assert_eq!(HostReport::all_cpus(&[host(1.0, one), host(2.0, one)]), 3.0);
     }
 }

@@ -157,6 +157,12 @@ impl Page {
             let drift = host.clock_drift_ppm.map_or_else(|| "–".into(), |ppm| format!("{ppm:.1}"));
             let cells = [whole(host.users.into()), one_decimal(host.cpu_host_percent), start, offset, drift];
             self.line(&row(&host.host, cells));
+            if let Some(first) = &host.same_machine_as {
+                self.wrapped(
+                    "  ",
+                    &format!("{} is on the machine of {first}: its CPUs count once", host.host),
+                );
+            }
             if let Some(why) = &host.lost {
                 self.wrapped_in(RED, "  ", &format!("{} was lost: {why}", host.host));
             }

@@ -4,8 +4,11 @@ use kelvin_measure::event::{ArrivalSchedule, HostLoad, KindCounts, SeriesRole, W
 use kelvin_measure::invariant::{Invariant, counts_agree, littles_law};
 use kelvin_measure::{Event, Nanos, Sink, SourceId, Totals};
 
+use std::time::Duration;
+
 use super::generator_report::GeneratorReport;
 use super::remote::RemoteBooks;
+use super::saturation::GeneratorLoad;
 use super::server_counters::ServerReadings;
 use super::user::UserCounter;
 use crate::heartbeat::check_generator_ran;
@@ -180,19 +183,20 @@ impl PointAccounting<'_> {
         ));
         invariants.extend(self.littles_law(window));
         invariants.extend(self.every_arrival(window));
-        invariants.extend(self.worst(|generator| {
+        invariants.extend(worst(self.of_each(|generator| {
             (window.elapsed > 0)
                 .then(|| check_generator_ran(&generator.gaps, self.open, window.elapsed, self.accept_noise))
-        }));
-        invariants.extend(self.worst(|generator| generator.saturation(window.elapsed, self.embedded)));
+        })));
+        let mut busy = self.of_each(|generator| generator.saturation(window.elapsed, self.embedded));
+        busy.extend(self.saturated_machines(window.elapsed));
+        invariants.extend(worst(busy));
         invariants.extend(server.map(|(before, after)| self.whole_load(before, after)));
         invariants.extend(self.window_against_server(window));
         invariants
     }
 
-    /// What is asked of each generator holds when it holds of all: the judgements that do not, else one that could not be made,
-    /// else the first; with the hosts that they are of.
-    fn worst(&self, judge: impl Fn(&GeneratorReport) -> Option<Invariant>) -> Option<Invariant> {
+    /// The judgements of the generators, with the hosts that they are of.
+    fn of_each(&self, judge: impl Fn(&GeneratorReport) -> Option<Invariant>) -> Vec<Invariant> {
         let each = self.generators.iter().filter_map(|generator| {
             let mut judged = judge(generator)?;
             if let Some(host) = &generator.host {
@@ -201,16 +205,36 @@ impl PointAccounting<'_> {
             }
             Some(judged)
         });
-        let mut each: Vec<Invariant> = each.collect();
-        each.sort_by_key(|judged| (judged.holds, judged.not_judged.is_none()));
-        let broken: Vec<&str> =
-            each.iter().filter(|judged| !judged.holds).map(|judged| judged.evidence.as_str()).collect();
-        let evidence = (broken.len() > 1).then(|| broken.join("; "));
-        let worst = each.into_iter().next()?;
-        Some(match evidence {
-            Some(evidence) => Invariant { evidence, ..worst },
-            None => worst,
-        })
+        each.collect()
+    }
+
+    /// Whether generators that share a machine were its bottleneck together, where none of them was alone.
+    pub(super) fn saturated_machines(&self, elapsed: Nanos) -> Vec<Invariant> {
+        let machines = self.hosts.map(RemoteBooks::shared_machines).unwrap_or_default();
+        let judge = |(hosts, cpus): (Vec<usize>, u32)| {
+            let generators: Vec<&GeneratorReport> =
+                hosts.iter().filter_map(|&host| self.generators.get(host)).collect();
+            let used: Vec<Nanos> = generators.iter().map(|generator| generator.cpu_time(elapsed)).collect();
+            // Of one it is not known, which its own judgement says.
+            if elapsed == 0 || used.contains(&0) {
+                return None;
+            }
+            let own: f64 = generators.iter().map(|generator| generator.cpus).sum();
+            let names: Vec<&str> =
+                generators.iter().filter_map(|generator| generator.host.as_deref()).collect();
+            let load = GeneratorLoad {
+                elapsed: Duration::from_nanos(elapsed),
+                cpus: own.min(f64::from(cpus)),
+                cpu: Duration::from_nanos(used.iter().sum()),
+                embedded: self.embedded,
+                loops: Some(&Vec::new()),
+                lag: None,
+            };
+            let mut judged = load.judge();
+            judged.evidence.insert_str(0, &format!("{} on one machine: ", names.join(" and ")));
+            Some(judged)
+        };
+        machines.into_iter().filter_map(judge).collect()
     }
 
     /// What the reader of the result should know besides its figures.
@@ -293,4 +317,18 @@ impl PointAccounting<'_> {
             2 * u64::from(self.users) + while_reading + unknown,
         ))
     }
+}
+
+/// What is asked of each generator holds when it holds of all: the judgements that do not, else one that could not be made, else
+/// the first.
+fn worst(mut each: Vec<Invariant>) -> Option<Invariant> {
+    each.sort_by_key(|judged| (judged.holds, judged.not_judged.is_none()));
+    let broken: Vec<&str> =
+        each.iter().filter(|judged| !judged.holds).map(|judged| judged.evidence.as_str()).collect();
+    let evidence = (broken.len() > 1).then(|| broken.join("; "));
+    let worst = each.into_iter().next()?;
+    Some(match evidence {
+        Some(evidence) => Invariant { evidence, ..worst },
+        None => worst,
+    })
 }

@@ -1,12 +1,13 @@
 //! The generators of a point on other hosts, as the point sees them: their events on their way to the sink, and their ends.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use kelvin_measure::event::{
     Arrivals, ErrorCount, HostClock, HostLoad, HostTimes, KindCounts, Second, SeriesRole, StartSkew,
 };
 use kelvin_measure::invariant::{HOSTS_ADD_UP, HOSTS_STAYED, HOSTS_TOGETHER, Invariant};
-use kelvin_measure::{Event, Nanos, Sink, SourceId, Totals, second_from, text};
+use kelvin_measure::{Event, Machine, Nanos, Sink, SourceId, Totals, second_from, text};
 use kelvin_workload::{UserRange, Workload};
 
 use super::Point;
@@ -41,6 +42,7 @@ const MOST_OF_JOBS: usize = 64;
 struct Host {
     name: String,
     source: SourceId,
+    machine: Option<Machine>,
     range: UserRange,
     /// The sums of the seconds that came, to be compared with those that it reports.
     seconds: Totals,
@@ -129,7 +131,11 @@ impl<'a> RemoteLoad<'a> {
         let ranges = asked.assignments.iter().map(|assignment| assignment.range);
         let names = fleet.hosts().into_iter().zip(ranges).collect();
         let limit = first.load.start_skew.nanos();
-        Ok(Self::of_hosts(first.point, generators, (names, roles, counters), limit))
+        let mut load = Self::of_hosts(first.point, generators, (names, roles, counters), limit);
+        for (host, machine) in load.hosts.iter_mut().zip(fleet.machines()) {
+            host.machine = machine;
+        }
+        Ok(load)
     }
 
     /// The generators of these hosts, with their users, for these series and so many audit counters.
@@ -142,6 +148,7 @@ impl<'a> RemoteLoad<'a> {
         let hosts = (0_u16..).zip(names).map(|(number, (name, range))| Host {
             name,
             source: source_of(number),
+            machine: None,
             range,
             seconds: Totals::new(roles.clone()),
             counters: vec![0; counters],
@@ -258,8 +265,8 @@ impl<'a> RemoteLoad<'a> {
                 GeneratorReport::of_lost(self.times, host.seconds, host.counters)
             });
             reports.push(report.of_host(host.source, &host.name));
-            let Host { name, range, lost, difference, of_jobs, .. } = host;
-            ends.push(HostEnd { name, range, clock, lost, difference, of_jobs });
+            let Host { name, machine, range, lost, difference, of_jobs, .. } = host;
+            ends.push(HostEnd { name, machine, range, clock, lost, difference, of_jobs });
         }
         Ok((reports, RemoteBooks { hosts: ends, limit: self.limit }))
     }
@@ -352,6 +359,7 @@ fn difference(seconds: &Totals, reported: &Totals) -> Option<String> {
 /// What is known of a host at the end beside its report.
 struct HostEnd {
     name: String,
+    machine: Option<Machine>,
     range: UserRange,
     clock: Option<HostClock>,
     lost: Option<String>,
@@ -369,6 +377,31 @@ impl RemoteBooks {
     /// What each host said of its own I/O jobs, with its name.
     pub(crate) fn of_jobs(&self) -> impl Iterator<Item = (&str, &[Event])> {
         self.hosts.iter().map(|host| (host.name.as_str(), host.of_jobs.as_slice()))
+    }
+
+    /// For each host the number of the first one on the same machine, which is its own where it shares none.
+    pub(crate) fn first_on_machine(&self) -> Vec<usize> {
+        let mut firsts = HashMap::new();
+        let each = self.hosts.iter().enumerate().map(|(number, host)| match &host.machine {
+            Some(machine) => *firsts.entry(&machine.boot).or_insert(number),
+            None => number,
+        });
+        each.collect()
+    }
+
+    /// The hosts that share a machine, by their numbers, each machine with its CPUs.
+    pub(super) fn shared_machines(&self) -> Vec<(Vec<usize>, u32)> {
+        let mut machines: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (number, first) in self.first_on_machine().into_iter().enumerate() {
+            machines.entry(first).or_default().push(number);
+        }
+        let shared = machines.into_values().filter(|hosts| hosts.len() > 1);
+        shared
+            .filter_map(|hosts| {
+                let cpus = self.hosts[hosts[0]].machine.as_ref()?.cpus;
+                Some((hosts, cpus))
+            })
+            .collect()
     }
 
     /// What each host did, with its source. `headline` counts the headline transactions of a report.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kelvin_measure::event::{HostClock, Series};
-use kelvin_measure::{Clock, Event, Sink, Source, SourceId};
+use kelvin_measure::{Clock, Event, Machine, Sink, Source, SourceId};
 use kelvin_workload::{Stop, UserRange};
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,11 @@ pub struct FleetPoint<'a> {
 pub trait Fleet: Send + Sync {
     /// Their names, in an order that stays.
     fn hosts(&self) -> Vec<String>;
+
+    /// Their machines in the same order, as far as they are known.
+    fn machines(&self) -> Vec<Option<Machine>> {
+        Vec::new()
+    }
 
     /// Has as many hosts as there are assignments connect their users, and returns when all have. `connected` is called a
     /// few times a second with the number of users of all hosts that have a connection; its error ends the wait.
@@ -136,8 +141,9 @@ pub(crate) fn declare(fleet: &dyn Fleet, sink: &mut dyn Sink) -> Result<(), RunE
     if hosts.len() > usize::from(u16::MAX) {
         return Err(RunError::Start(format!("a fleet of {} hosts is too large", hosts.len())));
     }
-    for (number, host) in (0_u16..).zip(hosts) {
-        let source = Source { generator: Some(number), host: Some(host), ..Source::default() };
+    let machines = fleet.machines().into_iter().chain(std::iter::repeat(None));
+    for (number, (host, machine)) in (0_u16..).zip(hosts.into_iter().zip(machines)) {
+        let source = Source { generator: Some(number), host: Some(host), machine, ..Source::default() };
         sink.event(&Event::Source { id: source_of(number), source })?;
     }
     Ok(())

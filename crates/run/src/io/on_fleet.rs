@@ -1,6 +1,7 @@
 //! A run of I/O jobs on the hosts of a fleet: every host runs every job on its own files and devices, all begin together, and
 //! what they did is added up.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -220,8 +221,17 @@ impl<'a> FleetIoRun<'a> {
             sink.event(&Event::Invariant { point: 0, invariant })?;
         }
         let (lines, jobs, disks) = results.of_jobs();
-        for ((source, _), (host, _)) in loads.iter().zip(books.of_jobs()) {
-            for text in disks.iter().filter(|disk| disk["hostname"] == host).map(describe_disk) {
+        let firsts = books.first_on_machine();
+        let names: Vec<&str> = books.of_jobs().map(|(host, _)| host).collect();
+        for (number, ((source, _), host)) in loads.iter().zip(&names).enumerate() {
+            if firsts[number] != number {
+                let first = names[firsts[number]];
+                let text = format!(
+                    "{host} is on the machine of {first}: what its disks did is counted there, for all agents"
+                );
+                sink.event_from(*source, &Event::Note { point: 0, second: 0, text })?;
+            }
+            for text in disks.iter().filter(|disk| disk["hostname"] == **host).map(describe_disk) {
                 sink.event_from(*source, &Event::Note { point: 0, second: 0, text })?;
             }
         }
@@ -330,7 +340,9 @@ impl HostResults<'_> {
     /// The lines of all hosts' jobs; their results and their disks as fio has them, with the host's name.
     fn of_jobs(&self) -> (Vec<JobLine>, Vec<Value>, Vec<Value>) {
         let (mut lines, mut jobs, mut disks) = (Vec::new(), Vec::new(), Vec::new());
-        for (host, events) in self.books.of_jobs() {
+        // The kernel counts the I/Os of all agents of a machine.
+        let mut counted = HashSet::new();
+        for ((host, events), machine) in self.books.of_jobs().zip(self.books.first_on_machine()) {
             let named = |found: &mut Vec<Value>, list: &Value| {
                 for one in list.as_array().into_iter().flatten() {
                     let mut one = one.clone();
@@ -348,7 +360,10 @@ impl HostResults<'_> {
                     }
                     Event::Storage { what, body } if what == "result" => {
                         named(&mut jobs, &body["jobs"]);
-                        named(&mut disks, &body["disk_util"]);
+                        let mut own = Vec::new();
+                        named(&mut own, &body["disk_util"]);
+                        own.retain(|disk| counted.insert((machine, disk["name"].to_string())));
+                        disks.append(&mut own);
                     }
                     _ => {}
                 }

@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use kelvin_measure::Machine;
 use kelvin_measure::event::HostClock;
 use kelvin_measure::invariant::{GENERATOR_RAN, HOSTS_ADD_UP, HOSTS_STAYED, HOSTS_TOGETHER};
 use serde_json::json;
@@ -350,4 +351,86 @@ fn a_run_that_is_stopped_ends_at_one_moment_on_all_hosts() {
     for name in [HOSTS_STAYED, HOSTS_ADD_UP, "all users ended normally"] {
         assert!(invariant(&result, name).holds, "{:?}", invariant(&result, name));
     }
+}
+
+/// Three hosts that say nothing, the first two of them on one machine.
+struct Sharing;
+
+impl Fleet for Sharing {
+    fn hosts(&self) -> Vec<String> {
+        ["alpha", "beta", "gamma"].map(str::to_owned).to_vec()
+    }
+
+    fn machines(&self) -> Vec<Option<Machine>> {
+        ["one", "one", "two"].map(|boot| Some(Machine { boot: boot.into(), cpus: 2 })).to_vec()
+    }
+
+    fn arm<'a>(
+        &'a self,
+        _point: &FleetPoint<'_>,
+        _connected: &mut dyn FnMut(u64) -> Result<(), RunError>,
+    ) -> Result<Box<dyn RemoteGenerators + 'a>, RunError> {
+        Ok(Box::new(Armed {
+            hosts: Vec::new(),
+            messages: channel().1,
+            fault: Fault::None,
+            events_of_beta: 0,
+        }))
+    }
+}
+
+#[test]
+fn generators_that_share_a_machine_are_judged_together_too() {
+    let range = |host| kelvin_workload::UserRange::share(3, host, 3).unwrap();
+    let assignments: Vec<GeneratorAssignment> = (0..3)
+        .map(|host| GeneratorAssignment {
+            point: 0,
+            range: range(host),
+            most_users: 3,
+            rate: None,
+            load: Load::default(),
+            accept_noise: false,
+            series: Vec::new(),
+        })
+        .collect();
+    let (clock, stop) = (Clock::real(), Stop::new());
+    let asked = FleetPoint { assignments: &assignments, clock: &clock, stop: &stop };
+    let mut sink = Kept::default();
+    let remote = remote::RemoteLoad::arm_assigned(&Sharing, &asked, 0, "users connected", &mut sink).unwrap();
+    let (silent, books) = remote.finish(0, &mut sink).unwrap();
+    assert_eq!(books.first_on_machine(), [0, 0, 2]);
+    let second = 1_000_000_000;
+    let generators = |used: [u64; 3]| -> Vec<GeneratorReport> {
+        let each = silent.iter().zip(used).map(|(report, time)| {
+            let cpu = client_cpu::ClientCpu { time: Some(time), between: second, threads: None };
+            GeneratorReport { cpus: 2.0, cpu: Some(cpu), ..report.clone() }
+        });
+        each.collect()
+    };
+    let judged = |generators: &[GeneratorReport]| {
+        let closing = accounting::PointAccounting {
+            point: 0,
+            users: 3,
+            headline: &[],
+            embedded: false,
+            open: 0,
+            rate: None,
+            generators,
+            hosts: Some(&books),
+            totals: &Totals::new(Vec::new()),
+            server: None,
+            accept_noise: false,
+        };
+        closing.saturated_machines(second)
+    };
+    // Neither took much of the two CPUs that it may use, and both together all of them.
+    let busy = generators([950_000_000, 950_000_000, 950_000_000]);
+    assert!(busy.iter().all(|one| one.saturation(second, false).unwrap().holds));
+    let [found] = &judged(&busy)[..] else { panic!("one machine is shared") };
+    assert!(
+        !found.holds && found.evidence.starts_with("alpha and beta on one machine: 1.90 of 2 CPUs"),
+        "{found:?}"
+    );
+    assert!(judged(&generators([400_000_000; 3])).iter().all(|found| found.holds));
+    assert!(judged(&generators([0, 950_000_000, 0])).is_empty(), "of one it is not known");
 }

@@ -393,3 +393,28 @@ fn an_agent_does_what_its_own_list_allows() {
     refused(&["run", "tproc-c", "--nats", &nats, "--hosts", "g0", "--target", &url], &["NATS"]);
     fleet.wait_until_idle(1);
 }
+
+#[test]
+fn a_script_from_a_controller_reaches_no_other_file_of_the_agents_host() {
+    let fleet_of = Place::new();
+    let url = format!("sqlite:{}", fleet_of.path("target.db").display());
+    let vacuum = |name: &str| {
+        fleet_of.write(&format!("{name}.sql"), format!("vacuum into '{}';\n", fleet_of.path(name).display()));
+        fleet_of.path(&format!("{name}.sql")).display().to_string()
+    };
+    let load = ["--users", "1", "--transactions", "1", "--accept-noise"];
+    let run = |script: &str, more: &[&str], place: &Place| {
+        place.run(&[&["run", "script", script, "--target", &url][..], &load, more].concat())
+    };
+    let here = run(&vacuum("here.db"), &[], &fleet_of);
+    assert!(fleet_of.path("here.db").exists(), "a script of one's own: {}", text(&here.stderr));
+    let fleet = TestFleet::start(1, &[&url], "15s", &[]);
+    let flags = ["--fleet", "lab", "--start-skew", "10s"];
+    let output = run(&vacuum("there.db"), &flags, &fleet.place);
+    let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+    let point = &fleet.place.report("last")["points"][0];
+    assert_eq!(point["headline_count"], 0, "{shown}");
+    assert!(point["errors"].to_string().contains("too many attached databases"), "{}", point["errors"]);
+    assert!(!fleet_of.path("there.db").exists(), "{shown}");
+    fleet.wait_until_idle(1);
+}

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::busy::{self, Waits};
@@ -45,6 +47,14 @@ const TOLD: &[&str] = &[
     "locking_mode",
     "temp_store",
 ];
+
+static CONFINED: AtomicBool = AtomicBool::new(false);
+
+/// From now on the sessions of this process reach no file but the one that they were opened on: `ATTACH` and `VACUUM INTO` are
+/// errors. For a process whose statements come from another host.
+pub fn confine_sessions() {
+    CONFINED.store(true, Ordering::Release);
+}
 
 /// An SQLite file, shared by the sessions on it.
 #[derive(Debug)]
@@ -95,6 +105,9 @@ impl SqliteEngine {
                 return Err(Error::usage(format!(
                     "its file system does not support write-ahead logging, only {mode} journals"
                 )));
+            }
+            if CONFINED.load(Ordering::Acquire) {
+                connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0).map_err(translate)?;
             }
             Ok(connection)
         };

@@ -14,5 +14,5 @@ mod session;
 pub mod snapshot;
 mod turns;
 
-pub use engine::{BUSY_LIMIT, SqliteEngine};
+pub use engine::{BUSY_LIMIT, SqliteEngine, confine_sessions};
 pub(crate) use error::translate;

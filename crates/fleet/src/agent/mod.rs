@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use kelvin_database::process_sessions;
+use kelvin_database::{process_sessions, sqlite};
 use kelvin_measure::{Clock, Machine};
 use kelvin_run::io::IoRun;
 use kelvin_store::Store;
@@ -97,6 +97,8 @@ impl Status {
 
 /// Serves until `stop` is requested, or with `once` until its first run is over. Steps are reported through `tell`.
 pub fn serve(options: &AgentOptions, stop: &Stop, tell: &mut dyn FnMut(&str)) -> Result<AgentEnd> {
+    // The statements of scripts are the controller's, and its target is one file.
+    sqlite::confine_sessions();
     let inbox = format!("_INBOX_{}", options.name);
     let bus = Bus::connect(&options.connection, &format!("kelvin agent {}", options.name), Some(&inbox))?;
     let bus = Arc::new(bus);

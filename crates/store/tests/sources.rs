@@ -16,6 +16,7 @@ fn declared(id: u16, tenant: &str) -> Event {
         tenant: Some(tenant.into()),
         host: Some(format!("host-{id}")),
         database: None,
+        machine: None,
     };
     Event::Source { id: SourceId(id), source }
 }

@@ -58,7 +58,7 @@ pub(super) fn to_fio(args: &TraceToFioArgs, global: &Global) -> Result<Code> {
         return Ok(Code::Success);
     }
     let streams = verify(&jobs, &text, form, args, global)?;
-    let is_close = streams.iter().flat_map(|one| &one.features).all(|pair| pair.is_close() != Some(false));
+    let is_close = streams.iter().all(Fidelity::is_close);
     document::print(&Verification { streams }, args.format.format())?;
     Ok(if is_close { Code::Success } else { Code::NotValid })
 }
@@ -95,7 +95,7 @@ struct Verification {
 
 fn value(pair: &FeaturePair, value: f64) -> String {
     match pair.feature {
-        "p99 response" => nanos(value),
+        "p99 response" | "mean response" => nanos(value),
         _ if pair.is_share => percent(value),
         _ => three_figures(value),
     }

@@ -28,6 +28,12 @@ const SLOW: f64 = 20.0;
 const MOST_PHASES: usize = 24;
 /// From this share of requests on that came at once with the one before, a stream comes in batches.
 const BATCHED: f64 = 0.3;
+/// With this share of bytes in runs and more a stream does not come in batches: merged, they are few large requests.
+const MOST_BATCHED: f64 = 0.5;
+/// From this share on the runs among batches are a section of their own.
+const LEAST_APART: f64 = 0.005;
+/// Requests of a phase, on average: fewer say nothing about it.
+const PHASE: usize = 100;
 /// Most requests in flight.
 const DEEPEST: u64 = 256;
 
@@ -106,19 +112,24 @@ fn replay(text: &mut String, stream: &StreamJob) {
 
 /// A section for the stream, or one for each of its phases.
 fn figures(text: &mut String, stream: &StreamJob, lasts: Nanos) {
-    let mut like = String::new();
-    pattern(&mut like, stream);
     let phases = phases(stream, lasts);
+    let sequential = stream.profile.sequence.sequential;
+    let batches: Vec<Option<u64>> =
+        phases.iter().map(|phase| batch(phase.requests).filter(|_| sequential < MOST_BATCHED)).collect();
+    // What of the stream is in runs gets a section of its own: of a batch the block layer merges adjacent requests.
+    let apart = if batches.iter().any(Option::is_some) { sequential } else { 0.0 };
+    let mut like = String::new();
+    pattern(&mut like, stream, if apart > 0.0 { 0.0 } else { sequential });
     if phases.len() > 1 {
         let _ = writeln!(text, "; {} phases, each with the requests of its time", phases.len());
     }
-    for (number, phase) in (1..).zip(&phases) {
+    for ((number, phase), batch) in (1..).zip(&phases).zip(batches) {
         let name = if number == 1 { stream.job_name() } else { format!("{}-{number}", stream.job_name()) };
         section(text, &name, stream);
         text.push_str(&like);
         if phases.len() > 1 {
             // The number of requests ends it, and not the time.
-            let count = phase.requests.len() as u64;
+            let count = ((phase.requests.len() as f64 * (1.0 - apart)).round() as u64).max(1);
             let bytes = count * u64::from(phase.requests.iter().map(|one| one.length).max().unwrap_or(0));
             let _ = writeln!(
                 text,
@@ -126,32 +137,41 @@ fn figures(text: &mut String, stream: &StreamJob, lasts: Nanos) {
                 phase.begin / 1_000_000
             );
         }
-        if let Some(batch) = batch(phase.requests) {
-            batches(text, phase, batch);
-            continue;
+        match batch {
+            Some(size) => in_batches(text, phase, size, apart),
+            None => one_by_one(text, stream, phase, phases.len() > 1),
         }
-        let profile = &stream.profile;
-        let is_paced = requests_per_second(phase.requests, phase.lasts) < SLOW
-            && (phases.len() > 1 || profile.category.arrivals != ArrivalCategory::Bursty);
-        let depth = profile.depth.map_or(32, |depth| (depth.p99 + 1).clamp(1, DEEPEST));
-        let depth = if is_paced { 1 } else { depth };
-        if depth == 1 && is_one_by_one(profile) {
-            // Its flush comes when the write has ended, and the next write when the flush has.
-            text.push_str("ioengine=psync\n");
-        }
-        let _ = writeln!(text, "iodepth={depth}");
-        if !stream.flushes.is_empty() {
-            let each = (stream.requests.len() as f64 / stream.flushes.len() as f64).round().max(1.0);
-            let _ = writeln!(text, "fdatasync={each:.0}");
-        }
-        arrivals(text, profile, phase, phases.len() > 1);
+    }
+    if apart >= LEAST_APART {
+        section(text, &format!("{}-runs", stream.job_name()), stream);
+        pattern(text, stream, 1.0);
+        text.push_str("iodepth=1\n");
+        at_rate(text, requests_per_second(&stream.requests, lasts) * apart, 0.0, true);
     }
 }
 
+/// Requests that come by themselves, or so many times faster in bursts.
+fn one_by_one(text: &mut String, stream: &StreamJob, phase: &Phase<'_>, is_part: bool) {
+    let profile = &stream.profile;
+    let is_paced = requests_per_second(phase.requests, phase.lasts) < SLOW
+        && (is_part || profile.category.arrivals != ArrivalCategory::Bursty);
+    let depth = profile.depth.map_or(32, |depth| (depth.p99 + 1).clamp(1, DEEPEST));
+    let depth = if is_paced { 1 } else { depth };
+    if depth == 1 && !stream.flushes.is_empty() {
+        // Its flush comes when the write has ended, and the next write when the flush has.
+        text.push_str("ioengine=psync\n");
+    }
+    let _ = writeln!(text, "iodepth={depth}");
+    if !stream.flushes.is_empty() {
+        let each = (stream.requests.len() as f64 / stream.flushes.len() as f64).round().max(1.0);
+        let _ = writeln!(text, "fdatasync={each:.0}");
+    }
+    arrivals(text, profile, phase, is_part);
+}
+
 /// Where requests go, and how large they are.
-fn pattern(text: &mut String, stream: &StreamJob) {
+fn pattern(text: &mut String, stream: &StreamJob, sequential: f64) {
     let way = if stream.operation == Operation::Read { "read" } else { "write" };
-    let sequential = stream.profile.sequence.sequential;
     if sequential >= ALL_SEQUENTIAL {
         let _ = writeln!(text, "rw={way}");
     } else {
@@ -216,7 +236,8 @@ fn phases(stream: &StreamJob, lasts: Nanos) -> Vec<Phase<'_>> {
     }
     let found: Vec<Phase<'_>> =
         found.into_iter().map(|(_, phase)| phase).filter(|phase| !phase.requests.is_empty()).collect();
-    if found.len() <= MOST_PHASES { found } else { whole }
+    let is_enough = found.len() * PHASE <= stream.requests.len();
+    if found.len() <= MOST_PHASES && is_enough { found } else { whole }
 }
 
 /// How many requests come at once, if they come in batches: as many that each finds as many others in flight as in the
@@ -232,17 +253,19 @@ fn batch(requests: &[Request]) -> Option<u64> {
         .filter(|size| *size > 1)
 }
 
-/// Batches at even distances.
-fn batches(text: &mut String, phase: &Phase<'_>, batch: u64) {
-    let mean = requests_per_second(phase.requests, phase.lasts);
+/// Batches at even distances, of all requests but this share.
+fn in_batches(text: &mut String, phase: &Phase<'_>, size: u64, apart: f64) {
+    let mean = requests_per_second(phase.requests, phase.lasts) * (1.0 - apart);
+    // Those that come apart find few others.
+    let size = ((((size - 1) as f64 / (1.0 - apart)).round() as u64) + 1).min(DEEPEST);
     let responses: Vec<Nanos> = phase.requests.iter().filter_map(Request::response).collect();
     let response = responses.iter().sum::<u64>() as f64 / responses.len().max(1) as f64;
     // From the end of one to the beginning of the next.
-    let pause = (batch as f64 * 1e6 / mean - response / 1e3).max(0.0);
+    let pause = (size as f64 * 1e6 / mean - response / 1e3).max(0.0);
     let _ = writeln!(
         text,
-        "iodepth={batch}\niodepth_batch={batch}\niodepth_batch_complete_min=1\n\
-         thinktime_blocks={batch}\nthinktime_blocks_type=issue\nthinktime={pause:.0}us"
+        "iodepth={size}\niodepth_batch={size}\niodepth_batch_complete_min=1\n\
+         thinktime_blocks={size}\nthinktime_blocks_type=issue\nthinktime={pause:.0}us"
     );
 }
 
@@ -272,15 +295,20 @@ fn arrivals(text: &mut String, profile: &Profile, phase: &Phase<'_>, is_part: bo
         );
         return;
     }
+    let response = profile.operations.first().and_then(|one| one.response).map_or(0.0, |one| one.mean);
+    let is_random = profile.arrivals.dispersion.iter().any(|one| one.index >= 0.5);
+    at_rate(text, mean, response, is_random);
+}
+
+/// So many requests a second, which take so many nanoseconds each.
+fn at_rate(text: &mut String, mean: f64, response: f64, is_random: bool) {
     if mean < SLOW {
         // A whole number a second would be too coarse: the time between is one of microseconds.
-        let response = profile.operations.first().and_then(|one| one.response).map_or(0.0, |one| one.mean);
         let pause = (1e6 / mean - response / 1e3).max(0.0);
         let _ = writeln!(text, "thinktime_blocks=1\nthinktime={pause:.0}us");
         return;
     }
     let _ = writeln!(text, "rate_iops={mean:.0}");
-    let is_random = profile.arrivals.dispersion.iter().any(|one| one.index >= 0.5);
     if is_random {
         let _ = writeln!(text, "rate_process=poisson");
     }

@@ -6,6 +6,7 @@
 
 mod compact;
 mod fidelity;
+mod pattern;
 pub mod text;
 
 use std::collections::{HashMap, HashSet};

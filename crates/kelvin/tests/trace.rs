@@ -382,9 +382,9 @@ mod machine {
                     without.push(measure(&[], rate));
                 }
                 with.push(measure(&record, rate));
-                let shown = place.expect(0, &["trace", "show", "io.trace", "--most", "1000", "--json"]);
+                let shown = place.expect(0, &["trace", "show", "io.trace", "--json"]);
                 let recording = &serde_json::from_str::<Value>(&shown).unwrap()["recording"];
-                assert_eq!(recording["lost"], 0, "{recording}");
+                assert!(recording["lost"] == 0 && recording["complete"] == true, "{recording}");
                 let figure = |name: &str| recording[name].as_f64().unwrap();
                 costs.push(figure("cpu") / figure("requests"));
                 std::fs::remove_file(place.path("io.trace")).unwrap();
@@ -398,8 +398,10 @@ mod machine {
             );
             // Without a limit both fight for processors: printed, and not judged.
             if !rate.is_empty() {
-                // 3 % of a core for 10,000 a second are 3 µs a request.
-                assert!(costs.iter().all(|cost| *cost < 3000.0), "{costs:?}");
+                // 3 % of a core for 10,000 a second are 3 µs a request; the tests' build takes more than three times the
+                // release's.
+                let most = if cfg!(debug_assertions) { 9000.0 } else { 3000.0 };
+                assert!(costs.iter().all(|cost| (1.0..most).contains(cost)), "{costs:?}");
                 assert!(ratio.low >= 0.97 && ratio.high <= 1.03, "{ratio:?}");
                 assert!(without.iter().all(|iops| *iops >= 49_000.0), "{without:?}");
             }

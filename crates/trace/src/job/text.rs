@@ -11,7 +11,7 @@ use kelvin_storage::{Direction, Io, SyncCall};
 
 use super::pattern::pattern;
 use super::{StreamJob, TraceJobs};
-use crate::stream::{ArrivalCategory, Profile, profile_of};
+use crate::stream::{ArrivalCategory, Profile, mean_depth};
 use crate::{Operation, Request};
 
 /// Below this rate a second a stream's requests are paced by the time between them.
@@ -53,7 +53,9 @@ fn is_one_by_one(profile: &Profile) -> bool {
 fn batch_times(requests: &[Request]) -> impl Iterator<Item = Nanos> {
     let (mut first, mut last) = (None::<Nanos>, 0);
     requests.iter().map(move |request| {
-        let begin = first.filter(|begin| request.at - last <= AT_ONCE && request.at - begin <= LONGEST_BATCH);
+        let begin = first.filter(|begin| {
+            request.at.saturating_sub(last) <= AT_ONCE && request.at.saturating_sub(*begin) <= LONGEST_BATCH
+        });
         last = request.at;
         *first.insert(begin.unwrap_or(request.at))
     })
@@ -188,16 +190,13 @@ fn phases(stream: &StreamJob, lasts: Nanos) -> Vec<Phase<'_>> {
         let is_high = count as f64 >= mean;
         let from = stream.requests.len() - rest.len();
         rest = &rest[count..];
-        match found.last_mut().filter(|(high, _)| *high == is_high) {
-            Some((_, phase)) => {
-                phase.lasts = end - phase.begin;
-                let first = from - phase.requests.len();
-                phase.requests = &stream.requests[first..from + count];
-            }
-            None => {
-                let requests = &stream.requests[from..from + count];
-                found.push((is_high, Phase { begin, lasts: end - begin, requests }));
-            }
+        if let Some((_, phase)) = found.last_mut().filter(|(high, _)| *high == is_high) {
+            phase.lasts = end - phase.begin;
+            let first = from - phase.requests.len();
+            phase.requests = &stream.requests[first..from + count];
+        } else {
+            let requests = &stream.requests[from..from + count];
+            found.push((is_high, Phase { begin, lasts: end - begin, requests }));
         }
     }
     let found: Vec<Phase<'_>> =
@@ -213,8 +212,7 @@ fn batch(requests: &[Request]) -> Option<u64> {
     if (joined as f64) < BATCHED * requests.len() as f64 {
         return None;
     }
-    let lasts = requests.last()?.at.saturating_add(1);
-    let found = profile_of(requests, lasts).depth?.mean;
+    let found = mean_depth(requests)?;
     Some(((2.0 * found + 1.0).round() as u64).clamp(1, DEEPEST.min(requests.len() as u64)))
         .filter(|size| *size > 1)
 }
@@ -334,6 +332,7 @@ pub fn describe(stream: &StreamJob) -> String {
 mod tests {
     use super::*;
     use crate::Flags;
+    use crate::stream::profile_of;
 
     fn request(at: Nanos, offset: u64, length: u32) -> Request {
         let (device, process, file, flags, took) = (0, 0, 0, Flags::default(), 1000);

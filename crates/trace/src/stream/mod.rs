@@ -273,13 +273,25 @@ fn groups_of(trace: &Trace, least: u64) -> Vec<Option<String>> {
     counts.into_iter().take(MOST_OBJECTS).map(|(group, _)| Some(group.clone())).collect()
 }
 
-/// Describes requests that belong together, of one device, in a trace of this length.
-pub fn profile_of(requests: &[Request], lasts: Nanos) -> Profile {
-    let trace = Trace {
+/// Requests as a trace of one device.
+fn of_one_device(requests: &[Request]) -> Trace {
+    Trace {
         devices: vec![Device::default()],
         requests: requests.iter().map(|request| Request { device: 0, ..*request }).collect(),
         ..Trace::default()
-    };
+    }
+}
+
+/// How many others of these each of them finds in flight, on average; none where too few have a response time.
+pub(crate) fn mean_depth(requests: &[Request]) -> Option<f64> {
+    let depths: Vec<u32> = of_one_device(requests).depths().into_iter().flatten().collect();
+    let sum = depths.iter().map(|depth| f64::from(*depth)).sum::<f64>();
+    (!depths.is_empty()).then(|| sum / depths.len() as f64)
+}
+
+/// Describes requests that belong together, of one device, in a trace of this length.
+pub fn profile_of(requests: &[Request], lasts: Nanos) -> Profile {
+    let trace = of_one_device(requests);
     let chosen: Vec<(&Request, Option<u32>)> = trace.requests.iter().zip(trace.depths()).collect();
     profile(Scope::All, &chosen, lasts, resolution(&trace))
 }

@@ -94,7 +94,9 @@ fn section(text: &mut String, name: &str, stream: &StreamJob) {
 fn replay(text: &mut String, stream: &StreamJob) {
     section(text, &stream.job_name(), stream);
     let (log, file) = (iolog_name(stream), stream.file_name());
-    let depth = if is_one_by_one(&stream.profile) { 1 } else { DEEPEST };
+    // No deeper than the trace was, also on a slower device: there the rest of a burst waits, as writes back do.
+    let deepest = stream.profile.depth.map_or(DEEPEST, |depth| (depth.max + 1).min(DEEPEST));
+    let depth = if is_one_by_one(&stream.profile) { 1 } else { deepest };
     let _ = writeln!(text, "read_iolog={log}\nreplay_redirect={file}\niodepth={depth}");
     if depth > 1 {
         // What came at once is handed over in one call.
@@ -414,7 +416,7 @@ mod tests {
         assert_eq!(log.lines().take(place).filter(|line| line.contains("write")).count(), 25);
         let jobs = TraceJobs { streams: vec![stream], lasts: 60_000_000_000, notes: Vec::new() };
         let text = job_file(&jobs, JobForm::Replay, "x");
-        assert!(text.contains("iodepth=256\niodepth_batch=256\n"), "{text}");
+        assert!(text.contains("iodepth=25\niodepth_batch=25\n"), "{text}");
     }
 
     #[test]

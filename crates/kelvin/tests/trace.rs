@@ -285,7 +285,7 @@ mod machine {
         assert!(data["arrivals"]["peak_to_mean"].as_f64().unwrap() >= 5.0, "{}", data["arrivals"]);
     }
 
-    /// A job that replays a trace is the trace.
+    /// A job that is made from a trace, by figures or as its replay, does the same.
     #[test]
     #[ignore = "needs root and a quiet machine: cargo xtask machine"]
     fn a_job_made_from_a_trace_does_what_the_trace_did() {
@@ -317,6 +317,95 @@ mod machine {
                 .map(|entry| entry.file_name())
                 .any(|name| name.to_string_lossy().starts_with("kelvin-to-fio"))
         });
+    }
+
+    /// Eight sequential readers of eight files are noise to their device, and are found again in it.
+    #[test]
+    #[ignore = "needs root and a loop device: cargo xtask machine"]
+    fn eight_sequential_readers_are_recovered_from_what_the_device_sees() {
+        let place = Place::new();
+        let disk = LoopDisk::new(&place, "disk", "2g");
+        let mut job = format!(
+            "[global]\nioengine=psync\ndirect=1\nbs=64k\nsize=128m\nrw=read\nthread=1\nrate_iops=500\ndirectory={}\n",
+            disk.mount.display()
+        );
+        for reader in 0..8 {
+            job += &format!("[reader{reader}]\nfilename=file{reader}\n");
+        }
+        place.write("readers.fio", &job);
+        place.write("layout.fio", job.replace("[global]\n", "[global]\ncreate_only=1\n"));
+        place.expect(0, &["io", "layout.fio", "--no-store"]);
+        let kelvin = env!("CARGO_BIN_EXE_kelvin");
+        let record = ["trace", "record", "-o", "io.trace", "--device", disk.name(), "--no-files", "--"];
+        place.expect(0, &[&record[..], &[kelvin, "io", "readers.fio", "--no-store"]].concat());
+        println!("{}", place.expect(0, &["trace", "show", "io.trace"]));
+        let shown: Value =
+            serde_json::from_str(&place.expect(0, &["trace", "show", "io.trace", "--json"])).unwrap();
+        let streams = shown["streams"].as_array().unwrap();
+        let sequential: Vec<f64> = streams
+            .iter()
+            .filter(|one| one["scope"]["of"] == "process" && one["requests"].as_u64() > Some(2000))
+            .map(|one| one["sequence"]["sequential"].as_f64().unwrap())
+            .collect();
+        assert!(sequential.len() == 8 && sequential.iter().all(|share| *share >= 0.95), "{sequential:?}");
+        let blend = &shown["blender"];
+        assert!(blend["merged"].as_f64().unwrap() <= 0.3, "{blend}");
+        let recovered = |what: &str| blend["recovered"][what].as_f64().unwrap();
+        assert!(recovered("share") >= 0.95 && recovered("purity") >= 0.95, "{blend}");
+    }
+
+    /// What recording costs a load of 50,000 requests a second, in pairs of turns with and without.
+    #[test]
+    #[ignore = "needs root, a disk that reads 50,000 times a second, and a quiet machine: cargo xtask machine"]
+    fn recording_50000_requests_a_second_costs_little() {
+        let place = Place::new();
+        let job = "io --no-store --name=load --filename=file --size=512m --bs=4k --rw=randread --direct=1 \
+                   --ioengine=io_uring --iodepth=32 --time_based --runtime=3s --output-format=json --output=result.json";
+        let job: Vec<&str> = job.split_whitespace().collect();
+        let measure = |prefix: &[&str], rate: &str| -> f64 {
+            let mut line = [prefix, &job].concat();
+            if !rate.is_empty() {
+                line.push(rate);
+            }
+            place.expect(0, &line);
+            let result: Value =
+                serde_json::from_str(&std::fs::read_to_string(place.path("result.json")).unwrap()).unwrap();
+            result["jobs"][0]["read"]["iops"].as_f64().unwrap()
+        };
+        measure(&[], "--rate_iops=50000");
+        let kelvin = env!("CARGO_BIN_EXE_kelvin");
+        let record = ["trace", "record", "-o", "io.trace", "--no-files", "--", kelvin];
+        for rate in ["--rate_iops=50000", ""] {
+            let (mut with, mut without, mut costs) = (Vec::new(), Vec::new(), Vec::new());
+            for turn in 0..8 {
+                if turn % 2 == 0 {
+                    without.push(measure(&[], rate));
+                }
+                with.push(measure(&record, rate));
+                let shown = place.expect(0, &["trace", "show", "io.trace", "--json"]);
+                let recording = &serde_json::from_str::<Value>(&shown).unwrap()["recording"];
+                assert!(recording["lost"] == 0 && recording["complete"] == true, "{recording}");
+                let figure = |name: &str| recording[name].as_f64().unwrap();
+                costs.push(figure("cpu") / figure("requests"));
+                std::fs::remove_file(place.path("io.trace")).unwrap();
+                if turn % 2 == 1 {
+                    without.push(measure(&[], rate));
+                }
+            }
+            let ratio = kelvin_stats::student::paired_ratio(&without, &with, 0.95).unwrap();
+            println!(
+                "{rate}: IOPS without {without:.0?}, with {with:.0?}, ratio {ratio:?}, ns a request {costs:.0?}"
+            );
+            // Without a limit both fight for processors: printed, and not judged.
+            if !rate.is_empty() {
+                // 3 % of a core for 10,000 a second are 3 µs a request; the tests' build takes more than three times the
+                // release's.
+                let most = if cfg!(debug_assertions) { 9000.0 } else { 3000.0 };
+                assert!(costs.iter().all(|cost| (1.0..most).contains(cost)), "{costs:?}");
+                assert!(ratio.low >= 0.97 && ratio.high <= 1.03, "{ratio:?}");
+                assert!(without.iter().all(|iops| *iops >= 49_000.0), "{without:?}");
+            }
+        }
     }
 
     /// A control group with a limit of its memory, of either version.

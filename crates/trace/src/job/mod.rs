@@ -6,14 +6,15 @@
 
 mod compact;
 mod fidelity;
+mod pattern;
 pub mod text;
 
 use std::collections::{HashMap, HashSet};
 
 use kelvin_measure::Nanos;
-use kelvin_measure::text::few;
+use kelvin_measure::text::{count, few};
 
-pub use fidelity::{FeaturePair, Fidelity, compare};
+pub use fidelity::{FeaturePair, Fidelity, compare, compare_all};
 
 use crate::attribution::TracedFile;
 use crate::stream::{Profile, profile_of};
@@ -51,6 +52,8 @@ pub struct StreamJob {
     pub operation: Operation,
     /// In the order of their issue, times since the beginning of the trace.
     pub requests: Vec<Request>,
+    /// When the device's cache was flushed, if the flushes follow these writes.
+    pub flushes: Vec<Nanos>,
     /// Bytes of the stream's file, which both operations share.
     pub file_bytes: u64,
     /// What they are like.
@@ -80,6 +83,27 @@ pub struct TraceJobs {
     pub notes: Vec<String>,
 }
 
+impl TraceJobs {
+    /// The requests of all streams, whose files lie behind each other.
+    pub fn together(&self) -> Vec<Request> {
+        const BETWEEN: u64 = 1 << 30;
+        let mut begins: HashMap<&str, u64> = HashMap::new();
+        let mut next = 0;
+        let mut all = Vec::new();
+        for stream in &self.streams {
+            let begin = *begins.entry(&stream.name).or_insert_with(|| {
+                let begin = next;
+                next += stream.file_bytes + BETWEEN;
+                begin
+            });
+            let moved = |request: &Request| Request { offset: begin + request.offset, ..*request };
+            all.extend(stream.requests.iter().map(moved));
+        }
+        all.sort_by_key(|request| request.at);
+        all
+    }
+}
+
 /// Splits the reads and writes of some devices (of the one with the most requests if none is named) into streams, whose
 /// files have at most `most_bytes` together.
 ///
@@ -98,9 +122,10 @@ pub fn streams(trace: &Trace, by: StreamsBy, devices: &[String], most_bytes: u64
         return Err(Error::Unavailable("the trace is shorter than a second: too short for rates".into()));
     }
     let mut notes = Vec::new();
-    let others = trace.requests.iter().filter(is_chosen).filter(|one| !one.moves_data()).count();
-    if others > 0 {
-        notes.push(format!("{others} flushes and discards are not in the job"));
+    let of_kind = |kind| trace.requests.iter().filter(is_chosen).filter(move |one| one.operation == kind);
+    let discards = of_kind(Operation::Discard).count();
+    if discards > 0 {
+        notes.push(format!("{discards} discards are not in the job"));
     }
     let mut groups: HashMap<String, Vec<&Request>> = HashMap::new();
     for request in &moving {
@@ -138,8 +163,8 @@ pub fn streams(trace: &Trace, by: StreamsBy, devices: &[String], most_bytes: u64
                 left_out += requests.len();
             } else {
                 let profile = profile_of(&requests, lasts);
-                let (name, file_bytes) = (name.clone(), file.bytes);
-                found.push(StreamJob { name, operation, requests, file_bytes, profile });
+                let (name, file_bytes, flushes) = (name.clone(), file.bytes, Vec::new());
+                found.push(StreamJob { name, operation, requests, flushes, file_bytes, profile });
             }
         }
     }
@@ -149,7 +174,41 @@ pub fn streams(trace: &Trace, by: StreamsBy, devices: &[String], most_bytes: u64
     if found.is_empty() {
         return Err(Error::Unavailable("the trace has no stream with enough requests for a job".into()));
     }
+    let flushes: Vec<Nanos> = of_kind(Operation::Flush).map(|flush| flush.at).collect();
+    if let Some(note) = give_flushes(&mut found, flushes) {
+        notes.push(note);
+    }
     Ok(TraceJobs { streams: found, lasts, notes })
+}
+
+/// Gives the flushes to the stream whose writes they follow most often, as a log's; the rest of them happen to come while
+/// another stream's writes end, and one job cannot wait for another. A note if they are too few to be in a job.
+fn give_flushes(streams: &mut [StreamJob], flushes: Vec<Nanos>) -> Option<String> {
+    if flushes.is_empty() {
+        return None;
+    }
+    let mut ends: Vec<(Nanos, usize)> = Vec::new();
+    for (number, stream) in streams.iter().enumerate().filter(|(_, one)| one.operation == Operation::Write) {
+        let end = |one: &Request| Some((one.at.saturating_add(one.response()?), number));
+        ends.extend(stream.requests.iter().filter_map(end));
+    }
+    ends.sort_unstable();
+    let mut counts = vec![0_usize; streams.len()];
+    for at in &flushes {
+        let before = ends.partition_point(|(end, _)| end <= at).checked_sub(1);
+        if let Some((_, number)) = before.and_then(|place| ends.get(place)) {
+            counts[*number] += 1;
+        }
+    }
+    let most = counts.iter().enumerate().max_by_key(|(_, count)| **count).filter(|(_, count)| **count > 0);
+    let stream = most.and_then(|(number, _)| streams.get_mut(number));
+    match stream.filter(|stream| flushes.len() >= LEAST && flushes.len() * 1000 >= stream.requests.len()) {
+        Some(stream) => {
+            stream.flushes = flushes;
+            None
+        }
+        None => Some(format!("{} are not in the job", count(flushes.len() as u64, "flush"))),
+    }
 }
 
 fn chosen_devices(trace: &Trace, names: &[String]) -> Result<Vec<u16>> {
@@ -222,5 +281,36 @@ mod tests {
         let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names[..5], ["a-b", "a-b-2", "rest", "rest-2", "unnamed"]);
         assert!(names[5].len() == LONGEST_NAME && names[5].ends_with("a-x-db"), "{}", names[5]);
+    }
+    #[test]
+    fn flushes_go_to_the_stream_whose_writes_they_follow() {
+        use crate::{Builder, Device, Flags};
+        let mut builder = Builder::new("test", 100_000);
+        let device = builder.device(&Device::default());
+        let (flags, file) = (Flags::default(), Request::NO_FILE);
+        let mut push = |process: &str, at, offset, length, operation, took| {
+            let command = process.to_owned();
+            let process = builder.process(&crate::Process { pid: 1, command });
+            let one = Request { at, offset, length, device, process, file, operation, flags, took };
+            builder.push(one, Some(took));
+        };
+        for n in 0..1000_u64 {
+            let at = n * 2_000_000;
+            push("wal", at, n * 4096, 4096, Operation::Write, 100_000);
+            // Of one flush in ten the log's write was not the last that ended.
+            let (begin, took) = if n % 10 == 0 { (at + 20_000, 90_000) } else { (at + 1_000_000, 100_000) };
+            push("data", begin, (1 << 30) + n * 81_920, 8192, Operation::Write, took);
+            push("kworker", at + 120_000, 0, 0, Operation::Flush, 50_000);
+        }
+        let trace = builder.finish();
+        let jobs = streams(&trace, StreamsBy::Process, &[], 1 << 30).unwrap();
+        let found: Vec<(String, usize)> =
+            jobs.streams.iter().map(|one| (one.job_name(), one.flushes.len())).collect();
+        assert_eq!(found, [("data-write".to_owned(), 0), ("wal-write".to_owned(), 1000)]);
+        assert!(jobs.notes.is_empty(), "{:?}", jobs.notes);
+        let together = jobs.together();
+        assert_eq!(together.len(), 2000);
+        let ends = |of: &[Request]| of.iter().map(Request::end).max();
+        assert!(ends(&together) > ends(&jobs.streams[0].requests), "each stream's file has a range");
     }
 }

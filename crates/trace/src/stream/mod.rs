@@ -72,6 +72,9 @@ pub struct Profile {
     pub arrivals: Arrivals,
     /// How many requests each found in flight on its device.
     pub depth: Option<Distribution>,
+    /// Requests of the stream in flight at a moment of the trace, on average: by Little's law their rate times their mean
+    /// response time. `depth` is taken only when one arrives: a request of a batch finds many, and most moments none.
+    pub in_flight: Option<f64>,
     /// How they follow each other.
     pub sequence: Sequence,
     /// Where they went.
@@ -270,13 +273,25 @@ fn groups_of(trace: &Trace, least: u64) -> Vec<Option<String>> {
     counts.into_iter().take(MOST_OBJECTS).map(|(group, _)| Some(group.clone())).collect()
 }
 
-/// Describes requests that belong together, of one device, in a trace of this length.
-pub fn profile_of(requests: &[Request], lasts: Nanos) -> Profile {
-    let trace = Trace {
+/// Requests as a trace of one device.
+fn of_one_device(requests: &[Request]) -> Trace {
+    Trace {
         devices: vec![Device::default()],
         requests: requests.iter().map(|request| Request { device: 0, ..*request }).collect(),
         ..Trace::default()
-    };
+    }
+}
+
+/// How many others of these each of them finds in flight, on average; none where too few have a response time.
+pub(crate) fn mean_depth(requests: &[Request]) -> Option<f64> {
+    let depths: Vec<u32> = of_one_device(requests).depths().into_iter().flatten().collect();
+    let sum = depths.iter().map(|depth| f64::from(*depth)).sum::<f64>();
+    (!depths.is_empty()).then(|| sum / depths.len() as f64)
+}
+
+/// Describes requests that belong together, of one device, in a trace of this length.
+pub fn profile_of(requests: &[Request], lasts: Nanos) -> Profile {
+    let trace = of_one_device(requests);
     let chosen: Vec<(&Request, Option<u32>)> = trace.requests.iter().zip(trace.depths()).collect();
     profile(Scope::All, &chosen, lasts, resolution(&trace))
 }
@@ -309,11 +324,23 @@ fn profile(scope: Scope, chosen: &[(&Request, Option<u32>)], lasts: Nanos, resol
         bytes: moving.iter().map(|request| u64::from(request.length)).sum(),
         operations: Operation::ALL.into_iter().filter_map(|one| operation(one, chosen)).collect(),
         depth: Distribution::of(depth),
+        in_flight: in_flight(chosen, lasts),
         category: category::category(&sequence, &arrivals, moving.len() as u64),
         places: places::places(&moving, 0, lasts),
         arrivals,
         sequence,
     }
+}
+
+/// Requests in flight on average over the trace; none where fewer than nine of ten have a response time.
+fn in_flight(chosen: &[(&Request, Option<u32>)], lasts: Nanos) -> Option<f64> {
+    let responses = || chosen.iter().filter_map(|(request, _)| request.response());
+    let known = responses().count();
+    if known == 0 || lasts == 0 || known * 10 < chosen.len() * 9 {
+        return None;
+    }
+    let mean = responses().map(|response| response as f64).sum::<f64>() / known as f64;
+    Some(chosen.len() as f64 * mean / lasts as f64)
 }
 
 fn operation(operation: Operation, chosen: &[(&Request, Option<u32>)]) -> Option<OperationProfile> {
@@ -498,6 +525,44 @@ mod tests {
         assert_eq!(found.category.pattern, Pattern::Random, "{:?}", found.sequence);
         assert!(found.sequence.ascending > 0.9 && found.sequence.next < 0.1, "{:?}", found.sequence);
         assert!(found.category.evidence.contains("ascend"), "{}", found.category.evidence);
+    }
+
+    #[test]
+    fn the_mean_in_flight_is_what_a_look_at_every_moment_would_find() {
+        // Batches of 20 at once, each request taking 0.1 to 2 ms, with 25 ms between.
+        let mut random = kelvin_measure::Random::part(4, 0, 0);
+        let requests: Vec<Request> = (0..4000_u64)
+            .map(|n| Request {
+                at: n / 20 * 25_000_000,
+                offset: n << 20,
+                length: 4096,
+                device: 0,
+                process: 0,
+                file: Request::NO_FILE,
+                operation: Operation::Write,
+                flags: Flags::default(),
+                took: random.range(100_000, 2_000_000) as u64,
+            })
+            .collect();
+        let lasts = 5_000_000_000;
+        let mut edges: Vec<(Nanos, i64)> =
+            requests.iter().flat_map(|one| [(one.at, 1), (one.at + one.took, -1)]).collect();
+        edges.sort_unstable();
+        let (mut open, mut before, mut area) = (0_i64, 0, 0.0);
+        for (at, change) in edges {
+            area += open as f64 * (at - before) as f64;
+            (open, before) = (open + change, at);
+        }
+        let found = profile_of(&requests, lasts);
+        let (mean, expected) = (found.in_flight.unwrap(), area / lasts as f64);
+        assert!((mean / expected - 1.0).abs() < 1e-9, "{mean} {expected}");
+        let response = found.operations[0].response.unwrap().mean / 1e9;
+        assert!((mean / (found.arrivals.rate * response) - 1.0).abs() < 1e-9, "Little's law: {mean}");
+        // Those of a batch find 9.5 others on average.
+        assert!((found.depth.unwrap().mean - 9.5).abs() < 1e-9 && mean < 1.0, "{:?}", found.depth);
+        let unknown: Vec<Request> =
+            requests.iter().map(|one| Request { took: Request::UNKNOWN, ..*one }).collect();
+        assert_eq!(profile_of(&unknown, lasts).in_flight, None);
     }
 
     #[test]

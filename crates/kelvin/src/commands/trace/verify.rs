@@ -12,9 +12,9 @@ use kelvin_trace::attribution::FileWatcher;
 use kelvin_trace::capture::{Capture, CaptureOptions};
 use kelvin_trace::import::{self, MOST};
 use kelvin_trace::job::text::JobForm;
-use kelvin_trace::job::{Fidelity, TraceJobs, compare};
+use kelvin_trace::job::{Fidelity, StreamJob, TraceJobs, compare, compare_all};
 use kelvin_trace::stream::profile_of;
-use kelvin_trace::{Request, Trace};
+use kelvin_trace::{Operation, Request, Trace};
 
 use super::record::{PAUSE, ask_to_end};
 use super::to_fio::{create, write_iologs, write_new};
@@ -148,7 +148,7 @@ fn fidelity(jobs: &TraceJobs, trace: &Trace, place: &Path, device: &str) -> Resu
         let path = trace.files.get(request.file as usize).map(|file| Path::new(&file.path));
         path.and_then(Path::file_name).is_some_and(|name| name == file)
     };
-    let of_streams: Vec<Vec<Request>> = jobs
+    let mut of_streams: Vec<Vec<Request>> = jobs
         .streams
         .iter()
         .map(|job| {
@@ -160,14 +160,24 @@ fn fidelity(jobs: &TraceJobs, trace: &Trace, place: &Path, device: &str) -> Resu
     let times = || of_streams.iter().flatten().map(|request| request.at);
     let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
     let lasts = (last - first).max(1);
-    let total_run = of_streams.iter().map(|list| list.len() as u64).sum();
-    let total_trace = jobs.streams.iter().map(|job| job.requests.len() as u64).sum();
-    let one = |(job, mut requests): (&kelvin_trace::job::StreamJob, Vec<Request>)| {
-        for request in &mut requests {
-            request.at -= first;
-        }
-        let run = profile_of(&requests, lasts);
-        compare(job.job_name(), &job.profile, &run, (total_trace, total_run))
+    for request in of_streams.iter_mut().flatten() {
+        request.at -= first;
+    }
+    let flushes = trace.requests.iter().filter(|one| {
+        Some(one.device) == device && one.operation == Operation::Flush && (first..=last).contains(&one.at)
+    });
+    let per_second = |count: usize, lasts: u64| count as f64 / (lasts as f64 / 1e9);
+    let flushes = (
+        per_second(jobs.streams.iter().map(|job| job.flushes.len()).sum(), jobs.lasts),
+        per_second(flushes.count(), lasts),
+    );
+    let mut of_run: Vec<Request> = of_streams.iter().flatten().copied().collect();
+    of_run.sort_by_key(|request| request.at);
+    let of_trace = jobs.together();
+    let all = compare_all(&profile_of(&of_trace, jobs.lasts), &profile_of(&of_run, lasts), flushes);
+    let totals = (of_trace.len() as u64, of_run.len() as u64);
+    let one = |(job, requests): (&StreamJob, &Vec<Request>)| {
+        compare(job.job_name(), &job.profile, &profile_of(requests, lasts), totals)
     };
-    Ok(jobs.streams.iter().zip(of_streams).map(one).collect())
+    Ok(std::iter::once(all).chain(jobs.streams.iter().zip(&of_streams).map(one)).collect())
 }

@@ -116,6 +116,8 @@ pub(crate) struct Prepare {
     pub(crate) run: Name,
     /// The specification.
     pub(crate) spec: String,
+    /// The agent's number in the run, from 0, and the number of agents.
+    pub(crate) host: (u32, u32),
     /// How long the agent goes on without hearing the controller, in seconds; no longer than its own limit.
     pub(crate) alone: f64,
 }

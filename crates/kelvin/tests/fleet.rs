@@ -323,11 +323,14 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
     let hosts = point["generator"]["hosts"].as_array().unwrap();
     // On one host the truth is known: all agents have the kernel's monotonic clock. An agent says for which moment its start
     // was set, and how late its first user was after that.
-    let began = |host: &Value| {
+    let start = |host: &Value| {
         let log = fleet.log(host["host"].as_str().unwrap());
         let at = log.split("starts at ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-        at.parse::<f64>().unwrap() / 1e3 + number(&host["late_us"])
+        at.parse::<f64>().unwrap() / 1e3
     };
+    let began = |host: &Value| start(host) + number(&host["late_us"]);
+    // Its window closes seven seconds later by a clock that is fast or slow.
+    let closed = |host: &Value, ppm: f64| start(host) + 7e6 / (1.0 + ppm * 1e-6);
     for (one, other) in [(0, 1), (0, 2), (1, 2)].map(|(one, other)| (&hosts[one], &hosts[other])) {
         let really = began(one) - began(other);
         let said = number(&one["start_us"]) - number(&other["start_us"]);
@@ -338,6 +341,19 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
         );
         let at_most = number(&point["generator"]["start"]["at_most_us"]);
         assert!(really.abs() <= at_most, "really {really} us apart, at most {at_most} said: {hosts:?}");
+    }
+    for ((one, ppm), (other, other_ppm)) in
+        [((0, 0.0), (1, 50.0)), ((0, 0.0), (2, -50.0)), ((1, 50.0), (2, -50.0))]
+    {
+        let (one, other) = (&hosts[one], &hosts[other]);
+        let really = closed(one, ppm) - closed(other, other_ppm);
+        let said = number(&one["end_us"]) - number(&other["end_us"]);
+        let bound = number(&one["end_bound_us"]) + number(&other["end_bound_us"]);
+        assert!(
+            (really - said).abs() <= bound,
+            "closed {really} us apart, {said} \u{b1} {bound} said: {hosts:?}"
+        );
+        assert!(really.abs() <= number(&point["generator"]["end"]["at_most_us"]), "{really} us: {hosts:?}");
     }
     assert_eq!(hosts.iter().map(|host| host["users"].as_u64().unwrap()).sum::<u64>(), 3);
     // Four exchanges a few seconds apart tell which clock is fast.

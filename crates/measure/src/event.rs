@@ -17,7 +17,7 @@ use crate::query_analysis::QueryAnalysis;
 pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
 use crate::{Histogram, Nanos, Source, SourceId};
 pub use arrivals::{ArrivalSchedule, Arrivals};
-pub use fleet::{HostClock, HostLoad, HostTimes, StartSkew};
+pub use fleet::{ClockEnd, HostClock, HostLoad, HostSkew, HostTimes};
 pub use series::{Series, SeriesRole};
 pub use sweep::{Estimate, MaximumRate, RateTrial, Scalability, ScalabilityPoint};
 pub use timeline::{Step, StepKind, Stretch};

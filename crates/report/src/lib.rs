@@ -31,7 +31,7 @@ pub use model::{
     JudgedCheck, Lag, LatencyRow, MetricRow, NotSeen, ObservationReport, OccurrenceRow, OpenSecond,
     PercentileInterval, PointChecks, PointReport, Precision, ProcessorRow, QueryReport, QueryRow, Recipe,
     RowWaits, RunReport, ScenarioReport, ScheduleReport, SecondReport, ServerCounts, ServerStatement,
-    SessionsReport, SourceReport, StartReport, StatementRow, TableReads, Throughput, TransactionStatements,
+    SessionsReport, SkewReport, SourceReport, StatementRow, TableReads, Throughput, TransactionStatements,
     TriedChange, WaitRow, WorkDetails,
 };
 

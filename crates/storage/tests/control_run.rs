@@ -10,10 +10,12 @@ use kelvin_measure::Stop;
 use kelvin_storage::Direction;
 use kelvin_storage::control::{RunOptions, WorkerIo, exit_code, prepare, run_with};
 use kelvin_storage::event::WorkerState;
-use kelvin_storage::job::{EngineName, ExitWhat, Flow, SteadyFigure, SteadyState};
+use kelvin_storage::job::{EngineName, ExitWhat, Flow, Jobs, SteadyFigure, SteadyState};
 use kelvin_storage::message::WorkerEnd;
 use kelvin_storage::result::JobsOutcome;
 use kelvin_storage::worker::{Shared, WorkerPlan};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
 
@@ -425,4 +427,38 @@ fn a_tick_that_overlaps_or_claims_what_the_kernel_did_not_see_is_no_result() {
     assert!(error.contains("a tick covers 9 to 20 ns, but the previous tick ended at 10 ns"), "{error}");
     let error = said(vec![(0, 10, 1 << 50)]).unwrap_err().to_string();
     assert!(error.contains("workers report 1125899906842624 bytes (read)"), "{error}");
+}
+
+/// Name, number, seed and files of each worker.
+fn workers_of(jobs: &Jobs) -> Vec<(String, u32, u64, Vec<std::path::PathBuf>)> {
+    let prepared = prepare(jobs, &RunOptions::default()).unwrap();
+    let names = prepared.targets().into_iter().map(|(name, _)| name);
+    let each = names.zip(prepared.workers()).map(|(name, worker)| {
+        let paths = worker.targets.iter().map(|target| target.path.clone()).collect();
+        (name, worker.clone, worker.seed, paths)
+    });
+    each.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_parts_of_all_hosts_are_all_workers(clones in vec(1_u32..5, 1..5), hosts in 1_u32..8) {
+        let directory = tempfile::tempdir().unwrap();
+        let each = clones.iter().enumerate().map(|(number, clones)| {
+            let mut job = writer(&format!("job{number}"), directory.path(), MIB);
+            job.clones = *clones;
+            job
+        });
+        let all = Jobs { jobs: each.collect(), ..Jobs::default() };
+        let total = all.workers() as u32;
+        prop_assert_eq!(total, clones.iter().sum::<u32>());
+        let mut found = Vec::new();
+        for host in 0..hosts {
+            let part = all.part(total * host / hosts..total * (host + 1) / hosts);
+            found.extend(if part.jobs.is_empty() { Vec::new() } else { workers_of(&part) });
+        }
+        prop_assert_eq!(found, workers_of(&all));
+    }
 }

@@ -56,6 +56,11 @@ impl UserRange {
         (before(self.end) - before(self.first)) as u64
     }
 
+    /// Their numbers.
+    pub fn numbers(self) -> Range<u32> {
+        self.first..self.end
+    }
+
     /// The number of the first.
     pub fn first(self) -> u32 {
         self.first

@@ -51,8 +51,13 @@ impl AllowedTargets {
     }
 
     /// The I/O jobs of a checked specification, with their files and devices found; none of a database's.
-    pub(super) fn open_jobs(&self, spec: &Spec, aux: &Path) -> Result<Option<IoRun>, FleetError> {
-        if spec.is_io() { self.io.open(spec, aux).map(Some) } else { Ok(None) }
+    pub(super) fn open_jobs(
+        &self,
+        spec: &Spec,
+        host: (u32, u32),
+        aux: &Path,
+    ) -> Result<Option<IoRun>, FleetError> {
+        if spec.is_io() { self.io.open(spec, host, aux).map(Some) } else { Ok(None) }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use kelvin_lab::store_bench::io_run;
+use kelvin_lab::store_bench::io_run_of_host;
 use kelvin_run::Spec;
 use kelvin_run::io::IoRun;
 use kelvin_run::spec::Work;
@@ -37,17 +37,19 @@ impl AllowedIo {
         })
     }
 
-    /// The jobs of a specification, none of which does anything else. States of `verify` go to `aux`.
-    pub(super) fn open(&self, spec: &Spec, aux: &Path) -> Result<IoRun> {
+    /// The jobs of a specification that are this host's, of so many; none of them does anything else. States of `verify` go to
+    /// `aux`.
+    pub(super) fn open(&self, spec: &Spec, host: (u32, u32), aux: &Path) -> Result<IoRun> {
         let Work::Io(options) = &spec.work else {
             return Err(FleetError::Refused("these are no I/O jobs".into()));
         };
         let refused = |error: &dyn std::error::Error| FleetError::Refused(causes(error));
-        for job in &options.jobs(spec.load.seed).map_err(|error| refused(&error))?.jobs {
+        let of_fleet = options.jobs(spec.load.seed).map_err(|error| refused(&error))?;
+        for job in &of_fleet.jobs {
             self.check_options(job).map_err(|why| FleetError::Refused(format!("job {}: {why}", job.name)))?;
         }
-        let run = io_run(spec, &self.destroys, Some(aux.to_owned())).map_err(|error| refused(&error))?;
-        let run = run.merged();
+        let run = io_run_of_host(spec, host, &self.destroys, Some(aux.to_owned()));
+        let run = run.map_err(|error| refused(&error))?.of_fleet(of_fleet);
         for path in run.paths() {
             self.check_path(&path).map_err(FleetError::Refused)?;
         }
@@ -139,7 +141,7 @@ mod tests {
     }
 
     fn refusal(allowed: &AllowedIo, aux: &Path, job: &str) -> String {
-        allowed.open(&spec(job), aux).err().map(|error| error.to_string()).unwrap_or_default()
+        allowed.open(&spec(job), (0, 1), aux).err().map(|error| error.to_string()).unwrap_or_default()
     }
 
     #[test]

@@ -266,7 +266,7 @@ impl Agent<'_> {
                 // Another agent of this host has a directory of its own.
                 let aux = self.options.store.with_extension("verify");
                 std::fs::create_dir_all(&aux).map_err(FleetError::file(&aux))?;
-                let jobs = self.options.targets.open_jobs(&spec, &aux)?;
+                let jobs = self.options.targets.open_jobs(&spec, prepare.host, &aux)?;
                 let what = jobs.as_ref().map_or_else(|| spec.target.to_string(), IoRun::target);
                 (self.tell)(&format!("run {}: opening {what}", prepare.run));
                 self.status.set_run(Some(prepare.run.clone()), AgentState::Preparing);

@@ -246,13 +246,17 @@ impl NatsFleet {
         }
         let stream = self.subjects.stream(&self.run);
         self.bus.make_stream(&stream, vec![self.subjects.outputs(&self.run)]).map_err(started)?;
-        let prepare = Command::Prepare(Prepare {
-            run: self.run.clone(),
-            spec: self.spec.clone(),
-            alone: ALONE.as_secs_f64(),
-        });
-        let command = encode(&prepare).map_err(started)?;
-        let commands = self.names.iter().map(|_| command.clone()).collect();
+        let hosts = self.names.len() as u32;
+        let of_host = |host| {
+            let prepare = Prepare {
+                run: self.run.clone(),
+                spec: self.spec.clone(),
+                host: (host, hosts),
+                alone: ALONE.as_secs_f64(),
+            };
+            encode(&Command::Prepare(prepare)).map_err(started)
+        };
+        let commands = (0..hosts).map(of_host).collect::<std::result::Result<_, _>>()?;
         self.prepared.store(true, Ordering::Release);
         let answers = self.ask(commands, OPENING, stop, waiting)?;
         for (agent, answer) in self.agents().iter_mut().zip(answers) {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use kelvin_measure::event::HostClock;
+use kelvin_measure::Nanos;
+use kelvin_measure::event::{ClockEnd, HostClock};
 use kelvin_run::RunError;
 use kelvin_run::driver::LoadTimes;
 use kelvin_run::fleet::{GeneratorMessage, RemoteGenerators};
@@ -44,6 +45,8 @@ pub(super) struct ArmedPoint<'a> {
     times: Option<LoadTimes>,
     /// The agents' clocks minus the controller's, as used for the start.
     offsets: Vec<i128>,
+    /// The same for the end of the window.
+    end_offsets: Vec<i128>,
     exchanging: Option<Task>,
 }
 
@@ -55,7 +58,18 @@ impl<'a> ArmedPoint<'a> {
         clocks: AgentClocks,
     ) -> Self {
         let progress = vec![Progress::default(); agents.len()];
-        Self { fleet, point, agents, clocks, progress, times: None, offsets: Vec::new(), exchanging: None }
+        let (times, offsets, exchanging) = (None, Vec::new(), None);
+        Self {
+            fleet,
+            point,
+            agents,
+            clocks,
+            progress,
+            times,
+            end_offsets: offsets.clone(),
+            offsets,
+            exchanging,
+        }
     }
 
     pub(super) fn exchange(&self, times: u32) {
@@ -204,6 +218,7 @@ impl RemoteGenerators for ArmedPoint<'_> {
         let stop = Stop::new();
         self.fleet.ask(commands, STARTED, &stop, &mut || Ok(()))?;
         self.times = Some(times);
+        self.end_offsets.clone_from(&self.offsets);
         self.exchanging = Some(self.clocks.go_on(&self.fleet.bus));
         Ok(())
     }
@@ -211,10 +226,15 @@ impl RemoteGenerators for ArmedPoint<'_> {
     fn end_at(&mut self, times: LoadTimes) {
         // By what is known now: since the start, a clock may have drifted.
         let estimates = self.clocks.estimates();
-        let ordered = |number: usize| {
+        for (number, used) in self.end_offsets.iter_mut().enumerate() {
             let known = estimates.get(number).and_then(|estimate| estimate.at(times.close));
-            let used = self.offsets.get(number).copied().unwrap_or(0);
-            let times = times.shifted(known.map_or(used, |known| known.nanos));
+            *used = known.map_or(*used, |known| known.nanos);
+        }
+        if self.times.is_some_and(|planned| times.close < planned.close) {
+            self.times = Some(times);
+        }
+        let ordered = |number: usize| {
+            let times = times.shifted(self.end_offsets.get(number).copied().unwrap_or(0));
             Command::EndAt { run: self.fleet.run.clone(), point: self.point, times }
         };
         self.all(ordered);
@@ -234,17 +254,23 @@ impl RemoteGenerators for ArmedPoint<'_> {
     fn clocks(&mut self) -> Vec<Option<HostClock>> {
         self.exchanging = None;
         self.exchange(EXCHANGES);
-        let begin = self.times.map_or(0, |times| times.begin);
+        let (begin, close) = self.times.map_or((0, Nanos::MAX), |times| (times.begin, times.close));
         let estimates = self.clocks.estimates();
         let of = |(number, (agent, estimate)): (usize, (&FleetAgent, crate::clock::ClockEstimate))| {
             let used = *self.offsets.get(number)?;
             let known = estimate.at(begin)?;
+            let end = || {
+                let known = estimate.at(close).filter(|_| close < Nanos::MAX)?;
+                let error = i64::try_from(self.end_offsets.get(number)? - known.nanos).ok()?;
+                Some(ClockEnd { error, bound: known.bound })
+            };
             Some(HostClock {
                 offset: i64::try_from(used).ok()?,
                 bound: known.bound,
                 drift_ppb: known.drift.round() as i64,
                 // The agent began when its clock showed the ordered time plus the offset that was used.
                 start_error: i64::try_from(used - known.nanos).ok()?,
+                end: end(),
                 exchanges: estimate.count(),
                 round_trip: estimate.smallest_delay()?,
                 synchronisation: agent.synchronisation.clone(),

@@ -127,6 +127,9 @@ pub(crate) struct IoFlags {
     /// Split a job that names several files or devices into one job each, each with the full iodepth
     #[arg(long, help_heading = "Targets")]
     per_target: bool,
+    /// On a fleet, divide the workers of the jobs among the agents by their numbers; otherwise every agent runs every job
+    #[arg(long, help_heading = "Fleet")]
+    split_workers: bool,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
 }
@@ -137,10 +140,14 @@ impl IoFlags {
         if self.load.fleet.is_given() && !self.i_know_it_destroys.is_empty() {
             bail!("on a fleet each agent says what may be destroyed: start it with --i-know-it-destroys");
         }
+        if self.split_workers && !self.load.fleet.is_given() {
+            bail!("--split-workers divides workers among the agents of a fleet: give --fleet NAME too");
+        }
         self.load.apply(spec)?;
         if let Work::Io(io) = &mut spec.work {
             io.prepare |= self.prepare;
             io.per_target |= self.per_target;
+            io.split_workers |= self.split_workers;
         }
         Ok(())
     }

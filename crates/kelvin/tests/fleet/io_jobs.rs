@@ -1,5 +1,7 @@
 //! I/O jobs on every host of a fleet.
 
+use std::collections::BTreeMap;
+
 use kelvin_measure::Event;
 use kelvin_store::Store;
 use serde_json::Value;
@@ -134,4 +136,67 @@ fn jobs_from_a_controller_do_what_the_agents_lists_allow() {
     let output = fleet.place.run(&run);
     assert_counts(&fleet.place, &output);
     fleet.wait_until_idle(2);
+}
+
+/// Five workers of three jobs: the places of their I/Os are drawn at random.
+const SPLIT: &str = "[global]\nbs=4k\nsize=1m\nioengine=psync\nfallocate=none\nbuffer_pattern=0xab\nnumber_ios=40\nrate_iops=40\n\
+    [a]\nrw=randwrite\nnumjobs=2\n[b]\nrw=randrw\nnumjobs=2\n[c]\nrw=randread\n";
+
+/// The files of the jobs in each agent's directory, by name, which are removed.
+fn take_files(fleet: &TestFleet) -> Vec<BTreeMap<String, Vec<u8>>> {
+    let of_agent = |name: &String| {
+        let files = std::fs::read_dir(fleet.place.path(name)).unwrap().map(|entry| entry.unwrap().path());
+        let take = |path: std::path::PathBuf| {
+            let bytes = std::fs::read(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), bytes)
+        };
+        files.map(take).collect()
+    };
+    fleet.names.iter().map(of_agent).collect()
+}
+
+#[test]
+fn each_worker_runs_on_one_host_and_does_the_same_on_any() {
+    let below = std::fs::canonicalize(std::env::temp_dir()).unwrap();
+    let fleet = TestFleet::allowing(3, &["--allow-path", below.to_str().unwrap()], "15s", &[]);
+    fleet.place.write("jobs.fio", SPLIT);
+    let run = ["run", "io", "--job", "jobs.fio", "--fleet", "lab", "--accept-noise", "--start-skew", "10s"];
+    let run = [&run[..], &["--split-workers", "--hosts"]].concat();
+    let mut alone = None;
+    for (hosts, shares) in
+        [(&["g0"][..], &[5][..]), (&["g1", "g0"], &[2, 3]), (&["g0", "g1", "g2"], &[1, 2, 2])]
+    {
+        let output = fleet.place.run(&[&run[..], &[&hosts.join(",")]].concat());
+        assert_counts(&fleet.place, &output);
+        let report = fleet.place.report("last");
+        assert_counts_agree(&report);
+        let found = report["points"][0]["generator"]["hosts"].as_array().unwrap();
+        assert_eq!(found.iter().map(|host| number(&host["users"])).collect::<Vec<_>>(), shares);
+        // Reads and writes are series on every host, also on one that has workers of one direction.
+        sums::assert_bins_are_the_sums(&fleet, "last", hosts);
+        let of_agents = take_files(&fleet);
+        let count: usize = of_agents.iter().map(BTreeMap::len).sum();
+        let all: BTreeMap<String, Vec<u8>> = of_agents.into_iter().flatten().collect();
+        assert_eq!((count, all.len()), (5, 5), "a worker ran twice, or not: {:?}", all.keys());
+        let first = alone.get_or_insert_with(|| all.clone());
+        let others: Vec<&String> = all.keys().filter(|name| all[*name] != first[*name]).collect();
+        assert!(others.is_empty(), "other I/Os in {others:?} on {hosts:?}");
+    }
+    let alone = alone.unwrap();
+    let names: Vec<&str> = alone.keys().map(String::as_str).collect();
+    assert_eq!(names, ["a.0.0", "a.1.0", "b.0.0", "b.1.0", "c.0.0"]);
+    assert_ne!(alone["a.0.0"], alone["a.1.0"]);
+    // What cannot be divided is refused before anything begins.
+    let refused = |job: &str, words: &str| {
+        fleet.place.write("job.fio", job);
+        let args = ["run", "io", "--job", "job.fio", "--fleet", "lab", "--hosts", "g0,g1", "--split-workers"];
+        let output = fleet.place.run(&args);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    };
+    refused("[a]\nrw=randread\nsize=64k\n", "1 worker cannot be divided among 2 hosts");
+    refused("[a]\nsize=64k\n[b]\nsize=64k\nwait_for=a\n", "job b: with --split-workers, wait_for=");
+    fleet.place.expect(2, &["run", "io", "--job", "jobs.fio", "--split-workers"]);
+    assert!(take_files(&fleet).iter().all(BTreeMap::is_empty), "a refused run has made files");
 }

@@ -340,11 +340,24 @@ impl Bench for StoreBench<'_> {
 /// # Errors
 /// When it is of another workload, or the jobs cannot be run.
 pub fn io_run(spec: &Spec, destroys: &[PathBuf], aux: Option<PathBuf>) -> Result<IoRun> {
+    io_run_of_host(spec, (0, 1), destroys, aux)
+}
+
+/// The same of one of so many hosts of a fleet.
+///
+/// # Errors
+/// As of [`io_run`].
+pub fn io_run_of_host(
+    spec: &Spec,
+    host: (u32, u32),
+    destroys: &[PathBuf],
+    aux: Option<PathBuf>,
+) -> Result<IoRun> {
     let Work::Io(io) = &spec.work else {
         let why = format!("{} is not a workload of I/O jobs", spec.workload().as_str());
         return Err(StoreBenchError::Refused(why));
     };
-    let jobs = io.jobs(spec.load.seed)?;
+    let jobs = io.jobs_of_host(spec.load.seed, host)?;
     let options = RunOptions {
         read_only: io.read_only,
         destroy: destroys.to_vec(),

@@ -17,6 +17,9 @@ pub struct HostClock {
     /// By all exchanges, those after the start included: the moment at which the host meant to begin, on the controller's
     /// clock, minus the one that was ordered; in nanoseconds.
     pub start_error: i64,
+    /// The same of the moment at which its window closed; none where the load had no planned end, or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<ClockEnd>,
     /// How many exchanges there were.
     pub exchanges: u32,
     /// The shortest round trip.
@@ -24,6 +27,15 @@ pub struct HostClock {
     /// What the host itself says of its synchronisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronisation: Option<String>,
+}
+
+/// How far a host's clock was off when its window closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockEnd {
+    /// The moment at which the host closed its window, on the controller's clock, minus the one that was ordered; in nanoseconds.
+    pub error: i64,
+    /// It is not further from this than so.
+    pub bound: Nanos,
 }
 
 /// The times of a host's transactions in the window that its clients see: response times in an open loop, else service times.
@@ -87,19 +99,29 @@ impl HostLoad {
     }
 }
 
-/// How far apart the hosts of a fleet started.
+/// How far apart the hosts of a fleet started, or closed their windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StartSkew {
+pub struct HostSkew {
     /// From the first to the last, as well as it is known.
     pub skew: Nanos,
     /// What it is at most, with the bounds of all clocks.
     pub at_most: Nanos,
 }
 
-impl StartSkew {
-    /// Of the hosts of one point; none where that of one of them is not known.
-    pub fn of<'a>(hosts: impl IntoIterator<Item = &'a HostLoad>) -> Option<Self> {
-        let each = hosts.into_iter().map(|host| Some((host.started()?, host.clock.as_ref()?.bound)));
+impl HostSkew {
+    /// The starts of the hosts of one point; none where that of one of them is not known.
+    pub fn of_starts<'a>(hosts: impl IntoIterator<Item = &'a HostLoad>) -> Option<Self> {
+        Self::of(hosts.into_iter().map(|host| Some((host.started()?, host.clock.as_ref()?.bound))))
+    }
+
+    /// The closes of their windows; none where that of one of them is not known.
+    pub fn of_ends<'a>(hosts: impl IntoIterator<Item = &'a HostLoad>) -> Option<Self> {
+        let end = |host: &HostLoad| host.clock.as_ref()?.end.map(|end| (end.error, end.bound));
+        Self::of(hosts.into_iter().map(end))
+    }
+
+    /// Of moments with their bounds.
+    fn of(each: impl Iterator<Item = Option<(i64, Nanos)>>) -> Option<Self> {
         let each = each.collect::<Option<Vec<_>>>()?;
         let [_, _, ..] = each.as_slice() else {
             return (!each.is_empty()).then_some(Self { skew: 0, at_most: 0 });
@@ -124,6 +146,7 @@ mod tests {
             bound,
             drift_ppb: 50_000,
             start_error,
+            end: Some(ClockEnd { error: start_error.saturating_mul(2), bound: bound / 2 }),
             exchanges: 32,
             round_trip: bound.saturating_mul(2),
             synchronisation: None,
@@ -147,14 +170,17 @@ mod tests {
         let hosts = [host(-40_000, 60_000, 100_000), host(10_000, 50_000, 30_000), host(0, 55_000, 50_000)];
         assert_eq!(hosts[0].started(), Some(20_000));
         // 20, 60 and 55 µs; from -80 µs to 120 µs at most.
-        let skew = StartSkew::of(&hosts).unwrap();
+        let skew = HostSkew::of_starts(&hosts).unwrap();
         assert_eq!((skew.skew, skew.at_most), (40_000, 200_000));
-        assert_eq!(StartSkew::of(&hosts[..1]).unwrap(), StartSkew { skew: 0, at_most: 0 });
-        assert_eq!(StartSkew::of([]), None);
+        // -80, 20 and 0 µs; from -130 µs to 35 µs at most.
+        let ends = HostSkew::of_ends(&hosts).unwrap();
+        assert_eq!((ends.skew, ends.at_most), (100_000, 165_000));
+        assert_eq!(HostSkew::of_starts(&hosts[..1]).unwrap(), HostSkew { skew: 0, at_most: 0 });
+        assert_eq!(HostSkew::of_starts([]), None);
         let unknown = HostLoad { clock: None, ..hosts[0].clone() };
-        assert_eq!(StartSkew::of([&hosts[0], &unknown]), None, "of one host it is not known");
+        assert_eq!(HostSkew::of_starts([&hosts[0], &unknown]), None, "of one host it is not known");
         let extreme = [host(i64::MIN, 0, u64::MAX), host(i64::MAX, u64::MAX, u64::MAX)];
-        assert_eq!(StartSkew::of(&extreme).unwrap().at_most, u64::MAX);
+        assert_eq!(HostSkew::of_starts(&extreme).unwrap().at_most, u64::MAX);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use kelvin_measure::Histogram;
 use kelvin_measure::event::Window;
 use serde::Serialize;
 
-use super::host::{HostReport, StartReport};
+use super::host::{HostReport, SkewReport};
 use super::latency::us;
 
 /// Resource use of the client's process and its threads' waiting for a CPU, over the measured window. With an engine
@@ -28,7 +28,10 @@ pub struct GeneratorReport {
     pub hosts: Vec<HostReport>,
     /// How far apart several hosts started.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub start: Option<StartReport>,
+    pub start: Option<SkewReport>,
+    /// How far apart they closed their windows, where these had a planned end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<SkewReport>,
 }
 
 /// The generator's lateness in an open loop.
@@ -79,13 +82,16 @@ impl GeneratorReport {
     }
 
     /// The same with the hosts of a fleet.
-    pub(super) fn with_hosts(self, (hosts, start): (Vec<HostReport>, Option<StartReport>)) -> Self {
+    pub(super) fn with_hosts(
+        self,
+        (hosts, [start, end]): (Vec<HostReport>, [Option<SkewReport>; 2]),
+    ) -> Self {
         if hosts.is_empty() {
             return self;
         }
         let cpus = HostReport::all_cpus(&hosts);
         let share = self.cpu_cores.filter(|_| cpus > 0.0).map(|cores| 100.0 * cores / cpus);
-        Self { hosts, start, cpu_host_percent: share, ..self }
+        Self { hosts, start, end, cpu_host_percent: share, ..self }
     }
 }
 

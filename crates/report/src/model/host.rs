@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::{HostLoad, StartSkew};
+use kelvin_measure::event::{HostLoad, HostSkew};
 use kelvin_measure::{Machine, Nanos};
 use kelvin_store::StoredRun;
 use serde::Serialize;
@@ -34,7 +34,11 @@ pub struct HostReport {
     pub start_us: Option<f64>,
     /// The bound.
     pub start_bound_us: Option<f64>,
-    /// How much of that its own host was late: from the moment for which the start was set to when the first user began.
+    /// When its window closed, after the moment that was ordered; known to within `end_bound_us`. None without a planned end.
+    pub end_us: Option<f64>,
+    /// The bound.
+    pub end_bound_us: Option<f64>,
+    /// How much of the start its own host was late: from the moment for which the start was set to when the first user began.
     pub late_us: Option<f64>,
     /// Its clock minus the controller's when the load began.
     pub clock_offset_us: Option<f64>,
@@ -47,9 +51,9 @@ pub struct HostReport {
     pub lost: Option<String>,
 }
 
-/// How far apart the hosts of a fleet started.
+/// How far apart the hosts of a fleet started, or closed their windows.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct StartReport {
+pub struct SkewReport {
     /// From the first to the last.
     pub skew_us: f64,
     /// The same with the bounds of all clocks.
@@ -57,13 +61,16 @@ pub struct StartReport {
 }
 
 impl HostReport {
-    /// Those of a point with a window of this length, and how far apart they started; none of a run without a fleet.
-    pub(super) fn all(run: &StoredRun, point: u32, elapsed: Nanos) -> (Vec<Self>, Option<StartReport>) {
+    /// Those of a point with a window of this length, and how far apart they started and closed their windows; none of
+    /// a run without a fleet.
+    pub(super) fn all(run: &StoredRun, point: u32, elapsed: Nanos) -> (Vec<Self>, [Option<SkewReport>; 2]) {
         let loads = run.host_loads(point);
-        let skew = StartSkew::of(loads.iter().map(|(_, load)| *load)).filter(|_| loads.len() > 1);
-        let start = skew.map(|skew| StartReport {
-            skew_us: skew.skew as f64 / 1e3,
-            at_most_us: skew.at_most as f64 / 1e3,
+        let each = || loads.iter().map(|(_, load)| *load);
+        let skews = [HostSkew::of_starts(each()), HostSkew::of_ends(each())].map(|skew| {
+            skew.filter(|_| loads.len() > 1).map(|skew| SkewReport {
+                skew_us: skew.skew as f64 / 1e3,
+                at_most_us: skew.at_most as f64 / 1e3,
+            })
         });
         let mut hosts: Vec<Self> =
             loads.into_iter().map(|(host, load)| Self::of(host, load, elapsed)).collect();
@@ -78,7 +85,7 @@ impl HostReport {
             let first = firsts.entry(machine.boot.clone()).or_insert_with(|| host.host.clone());
             host.same_machine_as = Some(first.clone()).filter(|first| *first != host.host);
         }
-        (hosts, start)
+        (hosts, skews)
     }
 
     /// The CPUs that the generators of these hosts may use; those of a machine count once.
@@ -111,6 +118,8 @@ impl HostReport {
             cpus: load.cpus,
             start_us: load.started().map(|nanos| nanos as f64 / 1e3),
             start_bound_us: clock.map(|clock| clock.bound as f64 / 1e3),
+            end_us: clock.and_then(|clock| Some(clock.end?.error as f64 / 1e3)),
+            end_bound_us: clock.and_then(|clock| Some(clock.end?.bound as f64 / 1e3)),
             late_us: load.late.map(|late| late as f64 / 1e3),
             clock_offset_us: clock.map(|clock| clock.offset as f64 / 1e3),
             clock_drift_ppm: clock.map(|clock| clock.drift_ppb as f64 / 1e3),

@@ -32,7 +32,7 @@ use crate::Result;
 pub use errors::ErrorRow;
 pub(crate) use flatten_json::flatten;
 pub use generator::{GeneratorReport, Lag};
-pub use host::{HostReport, StartReport};
+pub use host::{HostReport, SkewReport};
 pub use latency::{Distribution, LatencyRow};
 pub use linearity::HostScaling;
 pub(crate) use observed::{Chart, Grid, colour, timeline};

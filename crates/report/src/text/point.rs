@@ -169,7 +169,11 @@ impl Page {
         }
         if let Some(start) = generator.start {
             let (skew, most) = (start.skew_us / 1e3, start.at_most_us / 1e3);
-            let text = format!("the hosts started within {skew:.3} ms, at most {most:.3} ms");
+            let mut text = format!("the hosts started within {skew:.3} ms, at most {most:.3} ms");
+            if let Some(end) = generator.end {
+                let (skew, most) = (end.skew_us / 1e3, end.at_most_us / 1e3);
+                text += &format!("; their windows closed within {skew:.3} ms, at most {most:.3} ms");
+            }
             self.wrapped("", &text);
         }
     }

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use kelvin_measure::event::Series;
 use kelvin_measure::event::{
-    AuditLine, CheckLine, ErrorCount, Event, HostClock, HostLoad, KindCounts, LoadPart, Phase, RatePeriod,
-    Second, Status, Window,
+    AuditLine, CheckLine, ClockEnd, ErrorCount, Event, HostClock, HostLoad, KindCounts, LoadPart, Phase,
+    RatePeriod, Second, Status, Window,
 };
 use kelvin_measure::invariant::littles_law;
 use kelvin_measure::{Sink, Source, SourceId};
@@ -131,6 +131,7 @@ fn host_load(point: u32, (number, hosts): (u16, u16), users: u32, shape: Shape) 
             bound: 100_000,
             drift_ppb: 50_000,
             start_error: 0,
+            end: Some(ClockEnd { error: 3_000_000 * i64::from(number), bound: 150_000 }),
             exchanges: 32,
             round_trip: 200_000,
             synchronisation: None,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use kelvin_measure::event::{
-    Arrivals, ErrorCount, HostClock, HostLoad, HostTimes, KindCounts, Second, SeriesRole, StartSkew,
+    Arrivals, ErrorCount, HostClock, HostLoad, HostSkew, HostTimes, KindCounts, Second, SeriesRole,
 };
 use kelvin_measure::invariant::{HOSTS_ADD_UP, HOSTS_STAYED, HOSTS_TOGETHER, Invariant};
 use kelvin_measure::{Event, Machine, Nanos, Sink, SourceId, Totals, second_from, text};
@@ -454,7 +454,7 @@ impl RemoteBooks {
         };
         let add_up = Invariant::new(HOSTS_ADD_UP, differences.is_empty(), evidence);
         let ms = |nanos: Nanos| nanos as f64 / 1e6;
-        let together = match StartSkew::of(loads.iter().map(|(_, load)| load)) {
+        let together = match HostSkew::of_starts(loads.iter().map(|(_, load)| load)) {
             Some(found) => Invariant::new(
                 HOSTS_TOGETHER,
                 found.at_most <= self.limit,

@@ -29,7 +29,6 @@ pub fn generate(
     order: &EndOrder,
     link: &mut dyn ControllerLink,
 ) -> Result<GeneratorReport, RunError> {
-    let run = run.merged();
     let workers = assignment.range.count();
     if run.series() != assignment.series || run.workers() != workers as usize {
         return Err(RunError::Start("the jobs have other workers or directions here".into()));

@@ -1,5 +1,5 @@
-//! A run of I/O jobs on the hosts of a fleet: every host runs every job on its own files and devices, all begin together, and
-//! what they did is added up.
+//! A run of I/O jobs on the hosts of a fleet: every host runs every job on its own files and devices, or its part of the
+//! workers; all begin together, and what they did is added up.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -39,10 +39,33 @@ pub struct FleetIoRun<'a> {
     jobs: Jobs,
     fleet: &'a dyn Fleet,
     layout: SeriesLayout,
-    /// Of one host.
+    /// Of all hosts.
     workers: u32,
+    /// Each worker is on one host, by its number.
+    split: bool,
     /// The timeline that says when they begin.
     control: Option<Arc<LoadControl>>,
+}
+
+/// Refuses workers that cannot be on different hosts.
+fn check_split(jobs: &Jobs, hosts: u64) -> Result<(), String> {
+    if jobs.workers() < hosts {
+        let workers = jobs.workers();
+        let noun = text::plural(workers, "worker", "workers");
+        return Err(format!(
+            "{workers} {noun} cannot be divided among {hosts} hosts: name fewer hosts, or omit --split-workers"
+        ));
+    }
+    for job in &jobs.jobs {
+        let option = if job.course.wait_for.is_some() { "wait_for" } else { "flow" };
+        if job.course.wait_for.is_some() || job.flow.is_some() {
+            return Err(format!(
+                "job {}: with --split-workers, {option}= would wait for workers of another host",
+                job.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What hosts have said, all of them.
@@ -56,7 +79,7 @@ impl<'a> FleetIoRun<'a> {
     /// The jobs of a specification, for the hosts of a fleet.
     ///
     /// # Errors
-    /// When they have phases, whose beginnings would not be simultaneous, or too many workers.
+    /// When they have phases, whose beginnings would not be simultaneous, too many workers, or workers that cannot be divided.
     pub fn new(spec: &'a Spec, fleet: &'a dyn Fleet) -> Result<Self, RunError> {
         let Work::Io(options) = &spec.work else {
             return Err(RunError::Start("only I/O jobs run on every host".into()));
@@ -67,13 +90,17 @@ impl<'a> FleetIoRun<'a> {
                        together; run the phases one after the other with --section";
             return Err(RunError::Start(why.into()));
         }
-        let of_host: u64 = jobs.jobs.iter().map(|job| u64::from(job.clones.max(1))).sum();
-        let all = of_host.saturating_mul(fleet.hosts().len() as u64);
+        let hosts = fleet.hosts().len() as u64;
+        let split = options.split_workers;
+        let all = jobs.workers().saturating_mul(if split { 1 } else { hosts });
         if all == 0 || all > u64::from(MOST_WORKERS) {
             return Err(RunError::Start(format!("{all} workers; at most {MOST_WORKERS} are supported")));
         }
+        if split {
+            check_split(&jobs, hosts).map_err(RunError::Start)?;
+        }
         let layout = SeriesLayout::of_jobs(&jobs);
-        Ok(Self { spec, jobs, fleet, layout, workers: of_host as u32, control: None })
+        Ok(Self { spec, jobs, fleet, layout, workers: all as u32, split, control: None })
     }
 
     /// The same, begun when a timeline says.
@@ -113,8 +140,22 @@ impl<'a> FleetIoRun<'a> {
             let files = job.targets.filenames.len().max(job.targets.files as usize);
             kelvin_measure::storage::describe_job(&job.name, &describe::describe_job(job, files))
         });
-        let every = format!("every job ran on every host: {}", self.fleet.hosts().join(", "));
-        how.chain(self.jobs.notes.iter().cloned()).chain([every]).collect()
+        how.chain(self.jobs.notes.iter().cloned()).chain([self.division()]).collect()
+    }
+
+    /// Which workers each host has.
+    fn division(&self) -> String {
+        let hosts = self.fleet.hosts();
+        if !self.split {
+            return format!("every job ran on every host: {}", hosts.join(", "));
+        }
+        let shares = (0..).map_while(|host| UserRange::share(self.workers, host, hosts.len() as u32));
+        let each = hosts.iter().zip(shares).map(|(host, share)| match share.count() {
+            1 => format!("{host} {}", share.first() + 1),
+            count => format!("{host} {} to {}", share.first() + 1, share.first() + count),
+        });
+        let each: Vec<String> = each.collect();
+        format!("each of the {} workers ran on one host: {}", self.workers, each.join(", "))
     }
 
     /// Has all hosts run the jobs. The last event is [`Event::Finished`], unless the sink failed.
@@ -146,7 +187,7 @@ impl<'a> FleetIoRun<'a> {
     ) -> Result<(Status, Option<String>, Totals), RunError> {
         let hosts = self.fleet.hosts();
         let count = hosts.len() as u32;
-        let users = self.workers * count;
+        let users = self.workers;
         let phase = |phase, at, planned| Event::Phase { point: 0, phase, at, users, planned };
         sink.event(&phase(Phase::Connect, clock.now(), None))?;
         let share = |host| UserRange::share(users, host, count);

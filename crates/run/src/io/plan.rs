@@ -156,11 +156,12 @@ pub(crate) struct SeriesLayout {
 }
 
 impl SeriesLayout {
-    /// Of workers, each with its job and its targets; `merged` has the devices in one series for each direction.
-    pub(crate) fn new(workers: &[(&Job, &[Target])], merged: bool) -> Self {
+    /// Of workers, each with its job and its targets. On a fleet, whose hosts run these jobs, the devices are in one series for
+    /// each direction, and each host has the directions of all.
+    pub(crate) fn new(workers: &[(&Job, &[Target])], of_fleet: Option<&Jobs>) -> Self {
         let places: BTreeSet<String> =
             workers.iter().flat_map(|(_, targets)| targets.iter().map(location)).collect();
-        let apart = !merged && (2..=MOST_PLACES).contains(&places.len());
+        let apart = of_fleet.is_none() && (2..=MOST_PLACES).contains(&places.len());
         let name = |direction: Direction, target: &Target| {
             if apart {
                 format!("{} {}", direction.word(), location(target))
@@ -174,6 +175,11 @@ impl SeriesLayout {
             for direction in Direction::ALL.into_iter().filter(|direction| job.does(*direction)) {
                 names.extend(targets.iter().map(|target| (direction, name(direction, target))));
             }
+        }
+        let of_fleet = || of_fleet.iter().flat_map(|jobs| &jobs.jobs);
+        for job in of_fleet() {
+            let directions = Direction::ALL.into_iter().filter(|direction| job.does(*direction));
+            names.extend(directions.map(|direction| (direction, direction.word().to_owned())));
         }
         if names.is_empty() {
             names.insert((Direction::Read, "read".into()));
@@ -192,7 +198,7 @@ impl SeriesLayout {
         let mut series: Vec<Series> = names.iter().map(|(_, name)| Series::transaction(name, true)).collect();
         let kinds = series.len();
         let mut response = vec![None; kinds];
-        if workers.iter().any(|(job, _)| job.is_open_loop()) {
+        if workers.iter().map(|(job, _)| *job).chain(of_fleet()).any(Job::is_open_loop) {
             for (kind, (_, name)) in names.iter().enumerate() {
                 response[kind] = Some(series.len() as u16);
                 let role = SeriesRole::Response { of: kind as u16 };
@@ -204,16 +210,7 @@ impl SeriesLayout {
 
     /// Those of jobs on any host: a job's directions, whatever its targets are.
     pub(crate) fn of_jobs(jobs: &Jobs) -> Self {
-        let none = Target {
-            path: std::path::PathBuf::new(),
-            kind: TargetKind::None,
-            begin: 0,
-            length: 0,
-            device: None,
-        };
-        let workers: Vec<(&Job, &[Target])> =
-            jobs.jobs.iter().map(|job| (job, std::slice::from_ref(&none))).collect();
-        Self::new(&workers, true)
+        Self::new(&[], Some(jobs))
     }
 
     /// Names of the counters: bytes by series.

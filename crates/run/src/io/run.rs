@@ -36,8 +36,8 @@ pub struct IoRun {
     options: RunOptions,
     workers: Vec<Worker>,
     control: Option<Arc<LoadControl>>,
-    /// Devices are in one series for each direction.
-    merged: bool,
+    /// The jobs of all hosts of a fleet.
+    of_fleet: Option<Jobs>,
 }
 
 /// An observer of the jobs' events, and of the facts collected before their first I/O.
@@ -83,13 +83,13 @@ impl IoRun {
             .iter()
             .map(|worker| Worker { job: worker.job, targets: worker.targets.clone() })
             .collect();
-        Ok(Self { jobs, prepared, options, workers, control: None, merged: false })
+        Ok(Self { jobs, prepared, options, workers, control: None, of_fleet: None })
     }
 
-    /// The same, whose series do not depend on the devices that this host has.
+    /// The same, as a part of what a fleet does: the series are those of all hosts' jobs, whatever devices and workers this host has.
     #[must_use]
-    pub fn merged(mut self) -> Self {
-        self.merged = true;
+    pub fn of_fleet(mut self, jobs: Jobs) -> Self {
+        self.of_fleet = Some(jobs);
         self
     }
 
@@ -202,7 +202,7 @@ impl IoRun {
             .iter()
             .filter_map(|worker| Some((self.jobs.jobs.get(worker.job)?, worker.targets.as_slice())))
             .collect();
-        SeriesLayout::new(&workers, self.merged)
+        SeriesLayout::new(&workers, self.of_fleet.as_ref())
     }
 
     /// Lays out the files, inspects them as the jobs will find them, and runs the jobs. The last event is always

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kelvin_storage::job::Jobs;
+use kelvin_workload::UserRange;
 use serde::{Deserialize, Serialize};
 
 use super::is_false;
@@ -29,6 +30,9 @@ pub struct IoOptions {
     /// Each job over several files or devices becomes one job for each of them, with the whole depth for each.
     #[serde(skip_serializing_if = "is_false")]
     pub per_target: bool,
+    /// On a fleet, each worker runs on one of the hosts; otherwise every host runs every job.
+    #[serde(skip_serializing_if = "is_false")]
+    pub split_workers: bool,
     /// Lay out and fill what is missing or was never written before the run.
     #[serde(skip_serializing_if = "is_false")]
     pub prepare: bool,
@@ -111,6 +115,17 @@ impl IoOptions {
         }
         plan::seed(&mut jobs, seed);
         Ok(jobs)
+    }
+
+    /// Those of one of so many hosts: its part of the workers, or all jobs.
+    ///
+    /// # Errors
+    /// As of [`Self::jobs`].
+    pub fn jobs_of_host(&self, seed: u64, (host, hosts): (u32, u32)) -> kelvin_storage::Result<Jobs> {
+        let jobs = self.jobs(seed)?;
+        let share = || UserRange::share(u32::try_from(jobs.workers()).ok()?, host, hosts);
+        let range = self.split_workers.then(share).flatten();
+        Ok(range.map_or_else(|| jobs.clone(), |range| jobs.part(range.numbers())))
     }
 
     /// How long the jobs take by what they say, at most; none where the amount decides.

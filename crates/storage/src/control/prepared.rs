@@ -126,8 +126,9 @@ pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
             in_group = 0;
         }
         wall += u32::from(job.course.stonewall && !workers.is_empty());
-        for clone in 0..job.clones.max(1) {
-            let seed = seed(job, workers.len() as u64);
+        let first = job.first.number.map_or(workers.len() as u64, u64::from);
+        for (number, clone) in (first..).zip((job.first.clone..).take(job.clones.max(1) as usize)) {
+            let seed = seed(job, number);
             let (low, high) = job.course.start_delay;
             let delay = Random::part(seed, START_DELAY, 0).range(low as i64, high.max(low) as i64) as Nanos;
             let split = job.process.cpus_split.then_some(&job.process.cpus).filter(|cpus| !cpus.is_empty());

@@ -4,9 +4,9 @@ use kelvin_measure::Nanos;
 
 use super::{
     Amount, BlockSizes, Blocks, Buffers, Depth, Disabled, Distribution, EngineName, EngineOptions,
-    ErrorRules, ExitWhat, Fadvise, Fallocate, FileChoice, FileService, Job, JobTiming, LatencyGoal, LockFile,
-    Logs, Memory, Mixed, Pattern, Process, RandomGenerator, Rate, RateProcess, ReportOptions, Sequencer,
-    Sync, SyncOpen, Targets, Trims, Verify, VerifyMethod,
+    ErrorRules, ExitWhat, Fadvise, Fallocate, FileChoice, FileService, FirstWorker, Job, JobTiming,
+    LatencyGoal, LockFile, Logs, Memory, Mixed, Pattern, Process, RandomGenerator, Rate, RateProcess,
+    ReportOptions, Sequencer, Sync, SyncOpen, Targets, Trims, Verify, VerifyMethod,
 };
 use crate::PerDirection;
 use crate::error::Location;
@@ -26,6 +26,7 @@ impl Job {
             description: None,
             given: Vec::new(),
             clones: 1,
+            first: FirstWorker::default(),
             targets: Targets::default(),
             pattern: Pattern::default(),
             blocks: Blocks::default(),

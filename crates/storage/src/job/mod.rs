@@ -14,6 +14,8 @@ pub use logs::*;
 pub use shape::*;
 pub use targets::*;
 
+use std::ops::Range;
+
 use crate::Direction;
 use crate::error::Location;
 
@@ -30,6 +32,8 @@ pub struct Job {
     pub given: Vec<(String, String)>,
     /// `numjobs=`: the number of identical workers.
     pub clones: u32,
+    /// The first of its workers, where other hosts have some.
+    pub first: FirstWorker,
     /// Files and devices.
     pub targets: Targets,
     /// Direction and order of the I/Os.
@@ -98,6 +102,15 @@ impl Job {
     }
 }
 
+/// Where the workers of a job on this host begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FirstWorker {
+    /// The number of the clone, from 0.
+    pub clone: u32,
+    /// Its number among the workers of all jobs on all hosts; none where this host has them all.
+    pub number: Option<u32>,
+}
+
 /// All jobs of a run in their order, with the options of `[global]`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Jobs {
@@ -108,4 +121,26 @@ pub struct Jobs {
     /// Notes on the interpretation of the file for a reader of the result: options without effect here, values with a
     /// surprising meaning.
     pub notes: Vec<String>,
+}
+
+impl Jobs {
+    /// The number of workers of all jobs.
+    pub fn workers(&self) -> u64 {
+        self.jobs.iter().map(|job| u64::from(job.clones.max(1))).sum()
+    }
+
+    /// The jobs with these of their workers only, numbered over all jobs in their order. A worker does the same wherever it is:
+    /// it keeps the number of its clone, by which its files and offsets are found, and its random numbers.
+    #[must_use]
+    pub fn part(&self, range: Range<u32>) -> Self {
+        let mut next = 0_u32;
+        let part = self.jobs.iter().filter_map(|job| {
+            let (begin, end) = (next, next.saturating_add(job.clones.max(1)));
+            next = end;
+            let own = begin.max(range.start)..end.min(range.end);
+            let first = FirstWorker { clone: own.start.saturating_sub(begin), number: Some(own.start) };
+            (!own.is_empty()).then(|| Job { clones: own.end - own.start, first, ..job.clone() })
+        });
+        Self { jobs: part.collect(), ..self.clone() }
+    }
 }

@@ -204,6 +204,7 @@ impl RemoteGenerators for Armed {
                 bound: 20_000,
                 drift_ppb: 0,
                 start_error: if late(index) { 3_000_000_000 } else { 0 },
+                end: None,
                 exchanges: 1,
                 round_trip: 40_000,
                 synchronisation: None,

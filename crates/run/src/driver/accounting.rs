@@ -181,7 +181,6 @@ impl PointAccounting<'_> {
             ("errors that ended a transaction", self.sum(|generator| generator.final_errors)),
             0,
         ));
-        invariants.extend(self.some_succeeded());
         invariants.extend(self.littles_law(window));
         invariants.extend(self.every_arrival(window));
         invariants.extend(worst(self.of_each(|generator| {
@@ -253,20 +252,6 @@ impl PointAccounting<'_> {
         });
         let left_out = self.generators.iter().filter_map(|generator| generator.notes_left_out.clone());
         busy.into_iter().chain(cut_off).chain(left_out).collect()
-    }
-
-    /// Where all transactions of the window failed, none of its figures is of what was asked for.
-    fn some_succeeded(&self) -> Option<Invariant> {
-        let sum =
-            |of: fn(&KindCounts) -> u64| self.totals.transactions(&self.totals.measured).map(of).sum::<u64>();
-        let (good, failed) = (sum(KindCounts::good), sum(|kind| kind.failed));
-        (failed > 0).then(|| {
-            Invariant::new(
-                "at least one transaction in the window succeeded",
-                good > 0,
-                format!("{failed} of {} failed", good.saturating_add(failed)),
-            )
-        })
     }
 
     fn littles_law(&self, window: &Window) -> Option<Invariant> {

@@ -253,7 +253,9 @@ fn run(planned: Outcome, expected: &[&str], drawn: &Drawn) -> Outcome {
     };
     let (users, [ramp_up, duration]) = (drawn.users.to_string(), &drawn.times);
     let mut words = vec!["--users", &users, "--ramp-up", ramp_up, "--duration", duration];
-    if asked("ACCEPT_NOISE").is_some() {
+    // What is accepted is not red.
+    let is_noise = ["noisy-neighbour", "foreign-sessions"].iter().any(|id| expected.contains(id));
+    if asked("ACCEPT_NOISE").is_some() && !is_noise {
         words.push("--accept-noise");
     }
     let of = Load { settings: &settings, powers: drawn.powers, words: &words };

@@ -7,12 +7,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::packages;
 
-/// The results of all slices.
-const RESULTS: &str = "target/faults.jsonl";
+/// The results of all slices, on each engine.
+const RESULTS: [&str; 2] = ["target/faults.jsonl", "target/faults-mariadb.jsonl"];
 
 /// Parses the options, and runs them one at a time. What is in the results is not run again.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
-    let environment = environment(words)?;
+    let (tests, environment) = environment(words)?;
     packages::ensure()?;
     let arguments = [
         "test",
@@ -20,7 +20,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         "kelvin-bench",
         "-j2",
         "--test",
-        "planted_faults",
+        tests,
         "--",
         "--ignored",
         "--exact",
@@ -35,10 +35,11 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The options as the test takes them.
-fn environment(words: &[&str]) -> Result<Vec<(&'static str, String)>> {
+/// The file of tests, and the options as they take them.
+fn environment(words: &[&str]) -> Result<(&'static str, Vec<(&'static str, String)>)> {
+    let mut tests = "planted_faults";
     let mut environment = vec![("KELVIN_REQUIRE_SERVERS", "1".to_owned())];
-    let mut results = RESULTS;
+    let mut results = None;
     let mut words = words.iter();
     while let Some(&word) = words.next() {
         let name = match word {
@@ -48,7 +49,15 @@ fn environment(words: &[&str]) -> Result<Vec<(&'static str, String)>> {
             "--minutes" => "KELVIN_FAULTS_MINUTES",
             "--only" => "KELVIN_FAULTS_ONLY",
             "--results" => {
-                results = words.next().context("--results needs a file")?;
+                results = Some(*words.next().context("--results needs a file")?);
+                continue;
+            }
+            "--engine" => {
+                tests = match words.next() {
+                    Some(&"postgres") => "planted_faults",
+                    Some(&"mariadb") => "planted_mariadb",
+                    _ => bail!("--engine takes postgres or mariadb"),
+                };
                 continue;
             }
             "--strength" => {
@@ -60,7 +69,7 @@ fn environment(words: &[&str]) -> Result<Vec<(&'static str, String)>> {
                 continue;
             }
             _ => bail!(
-                "there is no option {word}: --draws N, --healthy N, --seed N, --only NAME,…, --minutes N, --results FILE, \
+                "there is no option {word}: --engine postgres|mariadb, --draws N, --healthy N, --seed N, --only NAME,…, --minutes N, --results FILE, \
                  --strength, --accept-noise"
             ),
         };
@@ -70,8 +79,15 @@ fn environment(words: &[&str]) -> Result<Vec<(&'static str, String)>> {
         }
         environment.push((name, (*value).to_owned()));
     }
+    let only_postgres = ["KELVIN_FAULTS_HEALTHY", "KELVIN_FAULTS_STRENGTH"];
+    if tests == "planted_mariadb" && environment.iter().any(|(name, _)| only_postgres.contains(name)) {
+        bail!(
+            "--healthy and --strength are for PostgreSQL; --only mariadb-healthy makes healthy runs on MariaDB"
+        );
+    }
+    let results = results.unwrap_or(RESULTS[usize::from(tests == "planted_mariadb")]);
     // The test's directory is another one.
     let results = std::env::current_dir().context("no current directory")?.join(results);
     environment.push(("KELVIN_FAULTS_RESULTS", results.display().to_string()));
-    Ok(environment)
+    Ok((tests, environment))
 }

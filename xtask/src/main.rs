@@ -30,7 +30,8 @@ Chores:
   faults  plant every fault of the findings with random parameters on PostgreSQL, and make healthy runs; print how often
           the right finding was red: [--draws N (2)] [--healthy N (60)] [--seed N (1)] [--only NAME,…] [--accept-noise];
           as root on a quiet machine. --minutes N begins no run after that; the next call goes on where
-          --results FILE (target/faults.jsonl) ends. --strength also runs each load without its fault
+          --results FILE (target/faults.jsonl) ends. --strength also runs each load without its fault (PostgreSQL).
+          --engine mariadb plants twelve on MariaDB (results in target/faults-mariadb.jsonl)
   documents
           run every command line of the documentation in a shell with a separate server; takes minutes
   axe     fetch axe-core, which the tests use to check the accessibility of the pages

@@ -1,26 +1,38 @@
 //! Faults planted on purpose on a real MariaDB (or the server below `KELVIN_MYSQL_BASE`): each run has the red finding
 //! that names its fault, and the run of a healthy server has none of them. Other red findings depend on the machine.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and draws say what they saw"
+)]
 
+#[path = "support/disturbance.rs"]
+mod disturbance;
+#[path = "planted_mariadb/drawn.rs"]
+mod drawn;
 #[path = "../../database/tests/mysql_support/mod.rs"]
 mod mysql_support;
 #[path = "one_answer/walk.rs"]
 mod one_answer;
+#[path = "planted_faults/results.rs"]
+mod results;
 #[path = "support/slow_flush.rs"]
 mod slow_flush;
 #[path = "support/mod.rs"]
 mod support;
 
+use std::any::Any;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use disturbance::Throttle;
 use kelvin_database::mysql::{Config, MysqlEngine};
 use kelvin_database::{Engine as _, Session};
 use kelvin_diagnose::{
-    BottleneckOutcome, Class, Evidence, Severity, findings_for, is_client, metric, verdict,
+    BottleneckOutcome, Class, Evidence, Finding, Severity, findings_for, is_client, metric, verdict,
 };
 use kelvin_store::Store;
 use mysql_support::Server;
@@ -64,34 +76,79 @@ fn run_with(
     users: &str,
     more: &[&str],
 ) -> (Evidence, Vec<&'static str>) {
+    let words = ["--users", users, "--ramp-up", "2s", "--duration", "6s"];
+    let words = [&words[..], more].concat();
+    let (evidence, findings) = load(&Load { settings, powers: 13, words: &words }, prepare, |_, place| {
+        Beside::script(place, script)
+    });
+    let red = findings.into_iter().filter(|one| one.severity == Severity::Red).map(|one| one.id).collect();
+    (evidence, red)
+}
+
+/// A server, and the load on it.
+struct Load<'a> {
+    settings: &'a [&'a str],
+    /// The table has two to the power of so many rows.
+    powers: u32,
+    words: &'a [&'a str],
+}
+
+/// What there is beside a load, until it has ended.
+struct Beside {
+    /// The words that say which load it is.
+    load: Vec<String>,
+    /// The server's address, where it is another one than its socket.
+    url: Option<String>,
+    /// Around the load generator.
+    throttle: Option<Throttle>,
+    /// Ends when it is dropped.
+    #[allow(dead_code, reason = "it is only kept")]
+    held: Option<Box<dyn Any>>,
+}
+
+impl Beside {
+    fn script(place: &Place, script: &str) -> Self {
+        let file = place.write("load.sql", script).to_str().unwrap().to_owned();
+        Self { load: vec!["script".into(), file], url: None, throttle: None, held: None }
+    }
+}
+
+fn url_of(server: &Server) -> String {
+    format!("mysql://root@/kelvin?socket={}", server.socket().display())
+}
+
+/// Runs it; `beside` makes what there is besides.
+fn load(
+    of: &Load<'_>,
+    prepare: impl FnOnce(&Path),
+    beside: impl FnOnce(&Server, &Place) -> Beside,
+) -> (Evidence, Vec<Finding>) {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let server = Server::start_with(settings, prepare);
+    let server = Server::start_with(of.settings, prepare);
     let mut session = server.session();
     session.run("CREATE TABLE h (id INT PRIMARY KEY, v INT, pad VARCHAR(250)); INSERT INTO h VALUES (1, 0, repeat('x', 200))").unwrap();
-    for power in 0..13 {
+    for power in 0..of.powers {
         session.run(&format!("INSERT INTO h SELECT id + {}, 0, pad FROM h", 1 << power)).unwrap();
     }
     drop(session);
     let place = Place::new();
-    let script = place.write("load.sql", script);
-    let url = format!("mysql://root@/kelvin?socket={}", server.socket().display());
-    let words =
-        ["run", "script", script.to_str().unwrap(), "--target", &url, "--users", users, "--ramp-up", "2s"];
-    let mut command = place.command(&words);
-    command.args(["--duration", "6s", "--observe-interval", "200ms", "-q"]).args(more);
+    let beside = beside(&server, &place);
+    let url = beside.url.clone().unwrap_or_else(|| url_of(&server));
+    let mut command = place.command(&["run"]);
+    command.args(&beside.load).args(["--target", &url, "--observe-interval", "200ms", "-q"]).args(of.words);
+    if let Some(throttle) = &beside.throttle {
+        command = throttle.around(&command);
+    }
     let output = command.output().unwrap();
+    drop(beside);
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{}", text(&output.stderr));
     assert!(!text(&output.stderr).contains("could not be written"), "{}", text(&output.stderr));
     let store = Store::open_read_only(place.store()).unwrap();
     let run = store.find("last").unwrap();
     let evidence = Evidence::from_run(&store.load(run).unwrap()).unwrap();
     one_answer::Lists::of(&place).hold_together("planted fault", &store, run);
-    let red: Vec<_> = findings_for(&evidence)
-        .into_iter()
-        .filter(|one| one.severity == Severity::Red)
-        .map(|one| one.id)
-        .collect();
-    (evidence, red)
+    let findings = findings_for(&evidence);
+    (evidence, findings)
 }
 
 #[test]

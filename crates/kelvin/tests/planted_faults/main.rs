@@ -12,6 +12,8 @@
     reason = "a test fails by panicking, and says what it saw"
 )]
 
+#[path = "../support/disturbance.rs"]
+mod disturbance;
 #[path = "../one_answer/walk.rs"]
 mod one_answer;
 #[path = "../support/slow_flush.rs"]

@@ -4,8 +4,9 @@
 use std::process::Command;
 use std::time::Duration;
 
+use super::disturbance::{CpuHog, Delay, Throttle};
 use super::faults::{
-    CpuHog, Delay, Held, SlowFlush, Storm, Throttle, forgotten_transaction, hold_while_loaded,
+    Held, SlowFlush, Storm, forgotten_transaction, hold_while_loaded, socket_of, url_by_port,
 };
 use super::{Bench, Found};
 
@@ -191,8 +192,12 @@ pub(crate) fn tiny_buffers(mb: i64) -> Fault {
 
 pub(crate) fn slow_network(ms: i64) -> Fault {
     let bench = Bench::with(&[]).build("2");
-    let delay = Delay::before(&bench.server, Duration::from_millis(ms as u64));
-    let run = move |bench: &Bench| bench.run(bench.tproc_c_at(&delay.url(), &["--calls", "statements"]));
+    let socket = socket_of(bench.server.instance.data_directory());
+    let delay = Delay::before(socket, Duration::from_millis(ms as u64));
+    let run = move |bench: &Bench| {
+        let url = url_by_port(&bench.server, delay.port());
+        bench.run(bench.tproc_c_at(&url, &["--calls", "statements"]))
+    };
     let control = |bench: &Bench| bench.run(bench.tproc_c(&["--calls", "statements"]));
     Fault::new("network-round-trips", bench, run).against(control)
 }
@@ -331,14 +336,18 @@ pub(crate) fn duplicate_indexes(number: i64) -> Fault {
     )
 }
 
-/// Rows that fill their pages, and statements that update a page of them at once: none of the new versions finds room, and
-/// each is written into all indexes.
+/// Rows that fill their pages, 40 each, and statements that update all rows of a page at once: none of the new versions finds room,
+/// they fill another page together, and each is written into all indexes. Rows that are updated in any other order leave room for
+/// each other in pages that are pruned, so that after a few updates of each nearly all find it; and so do those of two users, who
+/// fill pages together.
 pub(crate) fn packed_pages(indexes: i64) -> Fault {
     let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
     let columns: Vec<String> = (1..=indexes).map(|one| format!("c{one}")).collect();
+    // 200 bytes with 24 of the row's header and 4 of the text's, and 4 in the page.
+    let pad = 162 - 4 * indexes;
     bench.sql(&format!(
         "create table packed (id int primary key, v int, {}, pad text) with (fillfactor = 100); \
-         insert into packed select id, 0, {}, repeat('x', 150) from generate_series(1, 20000) as id",
+         insert into packed select id, 0, {}, repeat('x', {pad}) from generate_series(0, 19999) as id",
         columns.iter().map(|column| format!("{column} int")).collect::<Vec<_>>().join(", "),
         columns.iter().map(|_| "id % 997").collect::<Vec<_>>().join(", ")
     ));
@@ -346,13 +355,13 @@ pub(crate) fn packed_pages(indexes: i64) -> Fault {
         bench.sql(&format!("create index packed_{column} on packed ({column})"));
     }
     bench.sql("vacuum analyze packed; checkpoint");
-    let text = "\\set id random(1, 19960)\nupdate packed set v = v + 1 where id between :id and :id + 39;\n";
-    Fault::new("hot-updates-lost", bench, move |bench| bench.run(bench.script(text, &[]))).against(
-        move |bench| {
-            bench.sql("alter table packed set (fillfactor = 45); vacuum full analyze packed; checkpoint");
-            bench.run(bench.script(text, &[]))
-        },
-    )
+    let text = "\\set page random(0, 499)\n\
+        update packed set v = v + 1 where id between :page * 40 and :page * 40 + 39;\n";
+    let run = move |bench: &Bench| bench.run(bench.script(text, &["--users", "1"]));
+    Fault::new("hot-updates-lost", bench, run).against(move |bench| {
+        bench.sql("alter table packed set (fillfactor = 45); vacuum full analyze packed; checkpoint");
+        run(bench)
+    })
 }
 
 /// Every statement of a load of short ones is compiled.
@@ -384,7 +393,7 @@ pub(crate) fn throttled_server(hundredths: i64) -> Fault {
     let bench = Bench::with(&[]).build("2");
     let run = move |bench: &Bench| {
         let throttle = Throttle::cpu(hundredths as f64 / 100.0);
-        throttle.take(&bench.server);
+        throttle.take(bench.server.instance.pid());
         bench.run(bench.tproc_c(&[]))
     };
     Fault::new("server-throttled", bench, run).against_tproc_c("")

@@ -79,6 +79,11 @@ impl Hierarchies {
         self.found.is_empty()
     }
 
+    /// This process's group in the hierarchy of a controller.
+    fn own(&self, controller: &str) -> Option<&Path> {
+        self.found.iter().find(|one| one.controller == controller).map(|one| one.own.as_path())
+    }
+
     /// Registers this process's own group (`path` is `None`) or another, and returns its available metrics.
     pub(super) fn register(
         &self,
@@ -96,6 +101,12 @@ impl Hierarchies {
                     held.cpu = true;
                     Fields::register(source, registry, &file("cpu.stat"), 0, prefix, &THROTTLED);
                     quota(source, registry, prefix, &file("cpu.cfs_quota_us"), &file("cpu.cfs_period_us"));
+                }
+                // It is the size of what the limit holds only if it is the limit's group: each hierarchy has groups of its own.
+                "cpuacct" if path.is_none() && self.own("cpu").is_some_and(|cpu| cpu != hierarchy.own) => {
+                    held.cpu = true;
+                    let why = "this process's group in the hierarchy cpuacct is another one than in cpu, whose limit is read";
+                    registry.absent(&format!("{prefix}.cpu.usage"), why.into());
                 }
                 "cpuacct" => {
                     held.cpu = true;

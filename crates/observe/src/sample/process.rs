@@ -2,7 +2,8 @@
 //!
 //! Counters of a process are of all its threads in `stat` and `io`; delays and switches the kernel counts thread by
 //! thread. Of children (a postmaster's) only the first thread's delays and switches are counted, which is all there is
-//! in a PostgreSQL backend. What a child did between its last reading and its end is lost.
+//! in a PostgreSQL backend. CPU and faults of a child between its last reading and its end, or of one that lived between two
+//! readings, are in the process's sums of ended children; the rest of what it did then is lost.
 //!
 //! SystemTree: `Documentation/filesystems/proc.rst`, "stat", "status", "io"; `sched-stats.rst`, `/proc/<pid>/schedstat`.
 
@@ -166,6 +167,7 @@ impl Watched {
         }
         let (mut used, mut bytes) = ([0; 4], [0; 2]);
         let (mut threads, mut resident, mut count) = (0_u64, 0_u64, 0_u64);
+        let mut ended = None;
         for i in 0..work.ids.len() {
             let id = work.ids[i];
             let Some(now) = work.read(buffer, &self.root, id, None, "stat").and_then(stat) else {
@@ -174,6 +176,9 @@ impl Watched {
             };
             let born = Some(now.born);
             work.births.push(born);
+            if i == 0 && self.children {
+                ended = Some(now.ended);
+            }
             work.stats.account(
                 id,
                 born,
@@ -191,6 +196,9 @@ impl Watched {
                     work.ios.account(id, born, now, &mut bytes);
                 }
             }
+        }
+        if let Some(ended) = ended {
+            work.stats.account_ended(ended, &mut used);
         }
         if work.stats.close() {
             let scales = [1.0 / self.tick, 1.0 / self.tick, 1.0, 1.0];

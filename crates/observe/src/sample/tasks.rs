@@ -17,6 +17,10 @@ pub(super) struct Table<const N: usize> {
     /// When the youngest began that was seen, and that was seen before this round.
     youngest: u64,
     youngest_before: u64,
+    /// The parent's sums of the tasks that it has waited for, in the round before.
+    ended: Option<[u64; N]>,
+    /// Of the tasks that are gone, what was counted and is not in these sums yet.
+    gone: [u64; N],
 }
 
 struct Entry<const N: usize> {
@@ -29,7 +33,14 @@ struct Entry<const N: usize> {
 
 impl<const N: usize> Table<N> {
     pub(super) fn new() -> Self {
-        Self { entries: Vec::with_capacity(256), round: 0, youngest: 0, youngest_before: 0 }
+        Self {
+            entries: Vec::with_capacity(256),
+            round: 0,
+            youngest: 0,
+            youngest_before: 0,
+            ended: None,
+            gone: [0; N],
+        }
     }
 
     /// Adds the work of `id` since it was seen last to `sum`. A new task has done all of its work since then, unless it
@@ -41,10 +52,17 @@ impl<const N: usize> Table<N> {
         let before = match self.entries.binary_search_by_key(&id, |entry| entry.id) {
             Ok(at) => {
                 let entry = &mut self.entries[at];
+                let missed = entry.round + 1 < self.round;
                 entry.round = self.round;
                 let before = std::mem::replace(&mut entry.counters, now);
                 let same = entry.born == born && before.iter().zip(now).all(|(before, now)| *before <= now);
                 entry.born = born;
+                if same && missed {
+                    // It was only hidden, and is not in the parent's sums.
+                    for (gone, before) in self.gone.iter_mut().zip(before) {
+                        *gone = gone.saturating_sub(before);
+                    }
+                }
                 if same { before } else { [0; N] }
             }
             Err(at) => {
@@ -57,8 +75,25 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// Ends the round. The work of ended tasks since their last reading is lost. Returns whether there was a round
-    /// before this one: the sums of the first are of whole lifetimes.
+    /// Adds the work of tasks between their last reading and their end, and of those that were never seen: what the parent's
+    /// sums of ended children (`now`, read before the tasks of this round) have more than what was counted of them. To be called
+    /// after all tasks of the round; a parent that does not wait for its children has no such sums, and that work is lost.
+    pub(super) fn account_ended(&mut self, now: [u64; N], sum: &mut [u64; N]) {
+        for entry in self.entries.iter().filter(|entry| entry.round + 1 == self.round) {
+            for (gone, counted) in self.gone.iter_mut().zip(entry.counters) {
+                *gone = gone.saturating_add(counted);
+            }
+        }
+        let Some(before) = self.ended.replace(now) else { return };
+        for (((sum, gone), now), before) in sum.iter_mut().zip(&mut self.gone).zip(now).zip(before) {
+            let more = now.saturating_sub(before);
+            *sum = sum.saturating_add(more.saturating_sub(*gone));
+            *gone = gone.saturating_sub(more);
+        }
+    }
+
+    /// Ends the round. Without [`Self::account_ended`] the work of ended tasks since their last reading is lost. Returns whether
+    /// there was a round before this one: the sums of the first are of whole lifetimes.
     pub(super) fn close(&mut self) -> bool {
         self.entries.retain(|entry| entry.round + PATIENCE > self.round);
         self.youngest_before = self.youngest;
@@ -70,6 +105,7 @@ impl<const N: usize> Table<N> {
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         (self.round, self.youngest, self.youngest_before) = (0, 0, 0);
+        (self.ended, self.gone) = (None, [0; N]);
     }
 }
 
@@ -98,6 +134,8 @@ pub(super) struct Stat {
     pub(super) resident_pages: u64,
     /// Clock ticks between the boot and its beginning.
     pub(super) born: u64,
+    /// The same of ended children that it has waited for, with theirs: user, system, minor and major faults.
+    pub(super) ended: [u64; 4],
 }
 
 /// Parses it. The name is in parentheses and may contain anything, including parentheses and blanks.
@@ -117,6 +155,7 @@ pub(super) fn stat(text: &[u8]) -> Option<Stat> {
         threads: values[17],
         resident_pages: values[21],
         born: values[19],
+        ended: [values[13], values[14], values[8], values[10]],
     })
 }
 
@@ -182,8 +221,34 @@ mod tests {
     }
 
     #[test]
+    fn what_ended_between_two_looks_is_in_the_parents_sums() {
+        let mut table = Table::<1>::new();
+        let mut round = |ended: u64, seen: &[(u32, u64)]| {
+            let mut sum = [0];
+            for (id, value) in seen {
+                table.account(*id, Some(u64::from(*id)), [*value], &mut sum);
+            }
+            table.account_ended([ended], &mut sum);
+            (table.close(), sum[0])
+        };
+        assert_eq!(
+            round(1000, &[(1, 100), (2, 50), (3, 10)]),
+            (false, 160),
+            "its past is no work of the round"
+        );
+        // 2 did 5 more before its end, and others that were never seen did 30.
+        assert_eq!(round(1000 + 55 + 30, &[(1, 110), (3, 10)]), (true, 10 + 5 + 30));
+        // 3 is gone and not waited for; then it is, after 4 more.
+        assert_eq!(round(1085, &[(1, 110)]), (true, 0));
+        assert_eq!(round(1085 + 14, &[(1, 112)]), (true, 2 + 4));
+        // 1 is hidden for a round; another one that was never seen ends.
+        assert_eq!(round(1099, &[]), (true, 0));
+        assert_eq!(round(1099 + 7, &[(1, 115)]), (true, 3 + 7));
+    }
+
+    #[test]
     fn a_name_may_hold_anything() {
-        let text = b"42 (a) S (b) c) S 1 42 42 0 -1 4194560 11 0 12 0 13 14 0 0 20 0 5 0 100 4096 77 1 1";
+        let text = b"42 (a) S (b) c) S 1 42 42 0 -1 4194560 11 3 12 4 13 14 1 2 20 0 5 0 100 4096 77 1 1";
         let expected = Stat {
             user: 13,
             system: 14,
@@ -192,6 +257,7 @@ mod tests {
             threads: 5,
             resident_pages: 77,
             born: 100,
+            ended: [1, 2, 3, 4],
         };
         assert_eq!(stat(text), Some(expected));
         assert_eq!(stat(b"42 (x) S 1"), None);

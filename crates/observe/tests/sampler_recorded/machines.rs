@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use kelvin_observe::sample::Config;
+use kelvin_observe::sample::{Config, Process};
 
 use super::Tree;
 
@@ -317,4 +317,58 @@ fn an_epyc_guest_with_both_kinds_of_groups() {
     assert!(!sampler.has("host.disk.sda.f_s"), "flushes are counted from 5.5 on");
     assert!(sampler.absent("host.hardware").contains("found: msr, software, tracepoint"));
     assert!(sampler.absent("host.cpu.total.throttled").contains("virtual machine"));
+}
+
+#[test]
+fn the_usage_of_another_group_than_the_limits_is_unknown() {
+    let tree = Tree::new();
+    tree.write(
+        "proc/self/mountinfo",
+        "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+         33 31 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n",
+    )
+    .write("sys/fs/cgroup/cpu/own/cgroup.procs", "1\n")
+    .write("sys/fs/cgroup/cpu/own/cpu.stat", "nr_periods 10\nnr_throttled 10\nthrottled_time 5\n")
+    .write("sys/fs/cgroup/cpu/own/cpu.cfs_quota_us", "20000\n")
+    .write("sys/fs/cgroup/cpu/own/cpu.cfs_period_us", "100000\n");
+    for group in ["cpuacct", "cpuacct/own"] {
+        tree.write(&format!("sys/fs/cgroup/{group}/cgroup.procs"), "1\n");
+        for file in ["usage", "usage_user", "usage_sys"] {
+            tree.write(&format!("sys/fs/cgroup/{group}/cpuacct.{file}"), "700000000\n");
+        }
+    }
+    tree.write("proc/self/cgroup", "2:cpuacct:/\n1:cpu:/own\n");
+    let mut sampler = tree.sampler(&Config::default());
+    sampler.sample(1.0);
+    sampler.check(&[("host.cgroup.own.cpu.limit", 0.2)]);
+    assert!(!sampler.has("host.cgroup.own.cpu.usage"), "it is the whole machine's");
+    assert!(sampler.absent("host.cgroup.own.cpu.usage").contains("another one"));
+    tree.write("proc/self/cgroup", "2:cpuacct:/own\n1:cpu:/own\n");
+    assert!(tree.sampler(&Config::default()).has("host.cgroup.own.cpu.usage"));
+}
+
+#[test]
+fn backends_that_begin_and_end_between_two_samples_are_the_servers() {
+    let tree = Tree::new();
+    let process = |pid: u32, ticks: u64, ended: u64| {
+        tree.write(
+            &format!("proc/{pid}/stat"),
+            &format!("{pid} (postgres) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 {ended} 0 20 0 1 0 {pid} 0 5 0\n"),
+        );
+    };
+    process(100, 1000, 5000);
+    process(101, 300, 0);
+    tree.write("proc/100/task/100/children", "101 ");
+    let config = Config {
+        processes: vec![Process { name: "server".into(), pid: 100, children: true }],
+        ..Config::default()
+    };
+    let mut sampler = tree.sampler(&config);
+    sampler.sample(1.0);
+    // 101 did ten more and ended, and so did others that worked for 60 ticks.
+    process(100, 1020, 5000 + 310 + 60);
+    tree.write("proc/100/task/100/children", "");
+    sampler.sample(2.0);
+    let tick = rustix::param::clock_ticks_per_second() as f64;
+    sampler.check(&[("host.process.server.cpu.user", f64::from(20 + 10 + 60) / tick / 2.0)]);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{HostLoad, StartSkew};
-use kelvin_measure::{Machine, Nanos};
+use kelvin_measure::{Machine, Nanos, labels};
 use kelvin_store::StoredRun;
 use serde::Serialize;
 
@@ -60,7 +60,9 @@ impl HostReport {
     /// Those of a point with a window of this length, and how far apart they started; none of a run without a fleet.
     pub(super) fn all(run: &StoredRun, point: u32, elapsed: Nanos) -> (Vec<Self>, Option<StartReport>) {
         let loads = run.host_loads(point);
-        let skew = StartSkew::of(loads.iter().map(|(_, load)| *load)).filter(|_| loads.len() > 1);
+        // Tenants of a scenario start when their steps say.
+        let together = loads.len() > 1 && run.info.workload != labels::SCENARIO;
+        let skew = StartSkew::of(loads.iter().map(|(_, load)| *load)).filter(|_| together);
         let start = skew.map(|skew| StartReport {
             skew_us: skew.skew as f64 / 1e3,
             at_most_us: skew.at_most as f64 / 1e3,
@@ -138,6 +140,7 @@ mod tests {
                 late: None,
                 clock: None,
                 lost: None,
+                elapsed: None,
             };
             let machine = machine.map(|(boot, cpus)| Machine { boot: boot.into(), cpus });
             HostReport { machine, ..HostReport::of("g".into(), &load, 1) }

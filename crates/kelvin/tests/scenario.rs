@@ -133,6 +133,14 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
     assert_eq!((shops, crowds), (hits(&place, "shop.db"), hits(&place, "crowd.db")));
     let broken = broken_invariants(&report);
     assert!(broken.is_empty(), "{broken:?}");
+    // What they do has no common sum, in no format: the rows of all types are those of a tenant.
+    let markdown = place.expect(0, &["report", "last", "--format", "markdown"]);
+    assert!(markdown.contains("| shop: all |") && !markdown.contains("| service: all |"), "{markdown}");
+    let rows = place.expect(0, &["report", "last", "--format", "csv"]);
+    let of_all: Vec<&str> = rows.lines().filter(|row| row.contains(",all,")).collect();
+    let of_tenant = |row: &&str| ["shop", "crowd", "disk"].iter().any(|name| row.trim_end().ends_with(name));
+    assert!(of_all.len() == 3 && of_all.iter().all(of_tenant), "{rows}");
+    assert!(report["points"][0]["client_cpu_us_per_transaction"].is_null(), "{report}");
     // Each does what it is to do, when it is to do it.
     let at = |text: &str| steps.iter().find(|step| step.1 == text).unwrap().0 as usize;
     let (changed, end) = (at("set shop: 120 arrivals/s"), at("the end"));

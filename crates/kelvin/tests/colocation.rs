@@ -266,42 +266,44 @@ wait = "${long}"
         (lag, generator["cpu_cores"].as_f64().unwrap())
     }
 
-    /// Relative width of the histogram's bins, of three significant digits.
-    const BIN_WIDTH: f64 = 0.001;
+    /// How much later two tenants may start than one where the interval leaves it open.
+    const LATER: f64 = 1.05;
 
-    fn median(mut values: Vec<f64>) -> f64 {
-        values.sort_by(f64::total_cmp);
-        f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
-    }
-
-    /// Each round has one of each tenant and both, in an order that turns; what differs from round to round is in all of them. A
-    /// percentile is known to the width of its bin.
+    /// Each round has one of each tenant and both, in an order that turns: what differs from round to round is in all of them, and
+    /// the ratio of a round is free of it. "At most as late" is a claim about that ratio: no later than one tenant as far as its
+    /// interval can tell, and an estimate that is close, so that a wide interval proves nothing.
     #[test]
     #[ignore = "judges the machine: cargo xtask machine"]
     fn two_tenants_start_as_late_as_one_and_cost_no_more_than_both() {
         let place = Place::new();
         let server = super::support::Server::start();
         let long = std::env::var("KELVIN_TEST_LONG").unwrap_or_else(|_| "60s".into());
-        let rounds: usize = std::env::var("KELVIN_TEST_ROUNDS").map_or(3, |text| text.parse().unwrap());
+        let rounds: usize = std::env::var("KELVIN_TEST_ROUNDS").map_or(5, |text| text.parse().unwrap());
         let kinds = [&["left"][..], &["left", "right"], &["right"]];
-        let (mut lags, mut cpus) = ([vec![], vec![], vec![]], [vec![], vec![], vec![]]);
+        // Of one tenant, the later; the sum of what each costs.
+        let (mut alone, mut both) = ((vec![], vec![]), (vec![], vec![]));
         for round in 0..rounds {
+            let mut found = [(0.0, 0.0); 3];
             for place_in_round in 0..kinds.len() {
                 let kind = (round + place_in_round) % kinds.len();
-                let (lag, cpu) = cost(&place, &server.url(), &long, kinds[kind]);
-                lags[kind].push(lag);
-                cpus[kind].push(cpu);
-                let line = serde_json::json!({"round": round + 1, "tenants": kinds[kind], "late_p99_us": lag, "cpus": cpu});
+                found[kind] = cost(&place, &server.url(), &long, kinds[kind]);
+                let (lag, cpus) = found[kind];
+                let line = serde_json::json!({"round": round + 1, "tenants": kinds[kind], "late_p99_us": lag, "cpus": cpus});
                 println!("{line}");
             }
+            let [left, together, right] = found;
+            alone.0.push(left.0.max(right.0));
+            alone.1.push(left.1 + right.1);
+            both.0.push(together.0);
+            both.1.push(together.1);
         }
-        let [left, both, right] = lags.map(median);
-        let [left_cpu, both_cpu, right_cpu] = cpus.map(median);
-        let most = left.max(right) * (1.0 + BIN_WIDTH);
-        let line = serde_json::json!({"late_p99_us": {"left": left, "right": right, "both": both, "at_most": most},
-            "cpus": {"left": left_cpu, "right": right_cpu, "both": both_cpu, "at_most": 1.1 * (left_cpu + right_cpu)}});
+        let ratio =
+            |alone: &[f64], both: &[f64]| kelvin_stats::student::paired_ratio(alone, both, 0.95).unwrap();
+        let (late, cpus) = (ratio(&alone.0, &both.0), ratio(&alone.1, &both.1));
+        let shown = |one: kelvin_stats::student::Ratio| serde_json::json!({"ratio": one.ratio, "low": one.low, "high": one.high});
+        let line = serde_json::json!({"late_p99": shown(late), "cpus": shown(cpus), "rounds": rounds});
         println!("{line}");
-        assert!(both <= most, "{line}");
-        assert!(both_cpu <= 1.1 * (left_cpu + right_cpu), "{line}");
+        assert!(late.low <= 1.0 && late.ratio <= LATER, "{line}");
+        assert!(cpus.ratio <= 1.1, "{line}");
     }
 }

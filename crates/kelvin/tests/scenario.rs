@@ -4,6 +4,7 @@
 
 mod support;
 
+use kelvin_measure::Random;
 use kelvin_measure::invariant::{GENERATOR_RAN, LOAD_GENERATOR};
 use serde_json::Value;
 use support::Place;
@@ -130,15 +131,16 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
     // The tenants' counts are those of the engines.
     let ((shop, shops), (crowd, crowds)) = (seconds(&report, "shop"), seconds(&report, "crowd"));
     assert_eq!((shops, crowds), (hits(&place, "shop.db"), hits(&place, "crowd.db")));
-    // What the machine did beside it is not judged here.
-    let of_time = |name: &str| [LOAD_GENERATOR, GENERATOR_RAN].iter().any(|check| name.ends_with(check));
-    let broken: Vec<&Value> = report["points"][0]["invariants"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|one| one["holds"] != true && !of_time(one["name"].as_str().unwrap()))
-        .collect();
+    let broken = broken_invariants(&report);
     assert!(broken.is_empty(), "{broken:?}");
+    // What they do has no common sum, in no format: the rows of all types are those of a tenant.
+    let markdown = place.expect(0, &["report", "last", "--format", "markdown"]);
+    assert!(markdown.contains("| shop: all |") && !markdown.contains("| service: all |"), "{markdown}");
+    let rows = place.expect(0, &["report", "last", "--format", "csv"]);
+    let of_all: Vec<&str> = rows.lines().filter(|row| row.contains(",all,")).collect();
+    let of_tenant = |row: &&str| ["shop", "crowd", "disk"].iter().any(|name| row.trim_end().ends_with(name));
+    assert!(of_all.len() == 3 && of_all.iter().all(of_tenant), "{rows}");
+    assert!(report["points"][0]["client_cpu_us_per_transaction"].is_null(), "{report}");
     // Each does what it is to do, when it is to do it.
     let at = |text: &str| steps.iter().find(|step| step.1 == text).unwrap().0 as usize;
     let (changed, end) = (at("set shop: 120 arrivals/s"), at("the end"));
@@ -152,6 +154,99 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
     assert!(disk[at("stop disk") + 1..].iter().sum::<u64>() == 0, "{disk:?}");
     let mean = |seconds: &[u64]| seconds.iter().sum::<u64>() as f64 / seconds.len() as f64;
     assert!(mean(&crowd[changed + 1..end]) > 1.5 * mean(&crowd[..changed]), "{crowd:?}");
+}
+
+/// The invariants that do not hold; what the machine did beside the run is not judged here.
+fn broken_invariants(report: &Value) -> Vec<&Value> {
+    let of_time = |name: &str| [LOAD_GENERATOR, GENERATOR_RAN].iter().any(|check| name.ends_with(check));
+    let all = report["points"][0]["invariants"].as_array().unwrap().iter();
+    all.filter(|one| one["holds"] != true && !of_time(one["name"].as_str().unwrap())).collect()
+}
+
+/// A timeline of four seconds or less in which loads start, change and stop in any order that is allowed.
+fn any_timeline(random: &mut Random) -> String {
+    const NAMES: [&str; 3] = ["shop", "crowd", "disk"];
+    let mut below = |count: usize| (random.bits() % count as u64) as usize;
+    let spans = ["100ms", "500ms", "1s"];
+    // Of a load that is on: whether it ends by itself.
+    let (mut on, mut started) = ([None::<bool>; 3], [false; 3]);
+    let mut steps = Vec::new();
+    if below(2) == 0 {
+        steps.push("{ fill = \"disk\" }".to_owned());
+    }
+    for number in 0..9 {
+        let one = if number == 0 { 0 } else { below(3) };
+        let name = NAMES[one];
+        let step = match (below(7), on[one]) {
+            (0..3, None) => {
+                let ends = below(2) == 0;
+                (on[one], started[one]) = (Some(ends), true);
+                let lasts = if ends { ", for = \"1s\"" } else { "" };
+                let apart = ["", ", stagger = \"700ms\""][below(2)];
+                format!("{{ start = \"{name}\"{lasts}{apart} }}")
+            }
+            (3, Some(_)) => {
+                on[one] = None;
+                format!("{{ stop = \"{name}\" }}")
+            }
+            (4, Some(true)) => {
+                on[one] = None;
+                format!("{{ wait-for = \"{name}\" }}")
+            }
+            (_, Some(_)) if one == 0 => format!("{{ set = \"shop\", rate = {} }}", 10 + 50 * below(3)),
+            (_, Some(_)) if one == 1 => format!("{{ set = \"crowd\", users = {} }}", 1 + below(3)),
+            (5, _) => "{ repeat = 2, steps = [{ mark = \"round ${round}\" }, { wait = \"100ms\" }] }".into(),
+            _ => format!("{{ wait = \"{}\" }}", spans[below(3)]),
+        };
+        steps.push(step);
+    }
+    for (name, _) in NAMES.iter().zip(started).filter(|(_, started)| !started) {
+        steps.push(format!("{{ start = \"{name}\" }}"));
+    }
+    steps.push("{ wait = \"600ms\" }".to_owned());
+    steps.join(",\n")
+}
+
+/// Whatever the steps are: the run ends and is stored, and the counts of tenants, databases and seconds are the same.
+#[test]
+fn any_timeline_ends_and_its_sums_agree() {
+    let run = |number: u64| {
+        let timeline = any_timeline(&mut Random::part(17, 0x7469_6d65, number));
+        let (tenants, _) = TWO.split_once("[[steps]]").unwrap();
+        let tenants =
+            tenants.split_once("[parameters.rate]").unwrap().1.split_once("[tenants.shop]").unwrap().1;
+        let tenants =
+            tenants.replace("${rate}", "40").replace("[tenants.disk]\n", "[tenants.disk]\ncopies = 2\n");
+        let tenants = tenants.replace("filename=data", "filename=data${copy}").replace("=psync", "=null");
+        let text = format!(
+            "scenario = \"any {number}\"\naccept-noise = true\nsteps = [\n{timeline}\n]\n[tenants.shop]{tenants}"
+        );
+        let place = place(&text);
+        place.expect(0, &["run", "two.toml", "--quiet"]);
+        let report = place.report("last");
+        assert_eq!(report["status"], "complete", "{timeline}");
+        let broken = broken_invariants(&report);
+        assert!(broken.is_empty(), "{broken:?} of\n{timeline}");
+        for (tenant, file) in [("shop", "shop.db"), ("crowd", "crowd.db")] {
+            assert_eq!(seconds(&report, tenant).1, hits(&place, file), "{tenant} of\n{timeline}");
+        }
+        let good = |seconds: &Value| -> u64 {
+            let types = |second: &Value| -> u64 {
+                second["good"].as_array().unwrap().iter().filter_map(Value::as_u64).sum()
+            };
+            seconds.as_array().unwrap().iter().map(types).sum()
+        };
+        let point = &report["points"][0];
+        let sources: u64 =
+            point["sources"].as_array().unwrap().iter().map(|source| good(&source["seconds"])).sum();
+        assert!(sources > 0);
+        assert_eq!(good(&point["seconds"]), sources, "{timeline}");
+    };
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            scope.spawn(move || run(number));
+        }
+    });
 }
 
 #[test]
@@ -172,9 +267,9 @@ fn an_end_by_ctrl_c_or_a_failing_step_keeps_what_was_measured() {
 fn the_examples_are_sound_and_their_plan_is_five_minutes() {
     let place = Place::new();
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/colocation");
-    for name in ["io.toml", "postgres.toml"] {
+    for (name, at) in [("io.toml", "2:30"), ("postgres.toml", "2:45")] {
         let text = place.expect(0, &["scenario", "plan", &format!("{examples}/{name}")]);
-        assert!(text.contains("5 min") && text.contains("2:30") && text.contains("start dss"), "{text}");
+        assert!(text.contains("5 min") && text.contains(at) && text.contains("start dss"), "{text}");
     }
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../xray/tests/scenarios/colocation");
     for command in [["run", &format!("{examples}/io.toml")], ["xray", folder]] {

@@ -160,8 +160,12 @@ pub fn summary(report: &RunReport) -> String {
     line(&mut out, &header);
     for point in &report.points {
         let service_time = report.vocabulary().time_short;
-        let response = point.response.iter().chain(&point.response_all).map(|row| ("response", row, None));
-        let service = point.latency.iter().chain([&point.latency_all]).map(|row| (service_time, row, None));
+        // What tenants do has no common sum.
+        let all = |row: &&LatencyRow| !report.is_scenario() || row.kind != "all";
+        let response = point.response.iter().chain(point.response_all.iter().filter(all));
+        let response = response.map(|row| ("response", row, None));
+        let service = point.latency.iter().chain([&point.latency_all].into_iter().filter(all));
+        let service = service.map(|row| (service_time, row, None));
         let time_of_sources = if point.open_loop { "response" } else { service_time };
         let apart = point.sources.iter().map(|source| (time_of_sources, &source.latency, Some(source)));
         for (time, row, source) in response.chain(service).chain(apart) {

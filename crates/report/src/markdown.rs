@@ -60,7 +60,8 @@ fn times(report: &RunReport, p: &PointReport) -> Table {
     let mut table = Table::new("time,count,mean,p50,p95,p99,p99.9,max");
     table.columns[0] = format!("time ({unit})");
     let mut rows = |name: &str, rows: &[LatencyRow], all: &LatencyRow| {
-        let all = (rows.len() > 1).then_some(all);
+        // What tenants do has no common sum.
+        let all = (rows.len() > 1 && !report.is_scenario()).then_some(all);
         for row in rows.iter().chain(all) {
             let mut fields = vec![format!("{name}: {}", row.kind), row.count().to_string()];
             let shown = |value| if report.is_io() { significant_or_none(value) } else { ms(value) };

@@ -1,7 +1,7 @@
 //! What a scenario expects of its tenants: it decides the exit code.
 
 use kelvin_diagnose::tenants::{TenantSeries, TenantSums};
-use kelvin_measure::text::number;
+use kelvin_measure::text::{number, whole};
 use kelvin_run::spec::{Slo, SloFigures};
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +96,15 @@ pub(crate) fn read<'a>(
     Ok(found)
 }
 
+/// What the errors of an objective are: " (12 failed, 3,402 were still waiting)".
+fn unanswered_parts(sums: &TenantSums) -> String {
+    let parts =
+        [(sums.failed, "failed"), (sums.refused, "refused"), (sums.queued, "still waiting at the end")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, what)| format!("{} {what}", whole(*count))).collect();
+    format!(" ({})", parts.join(", "))
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     number
@@ -116,7 +125,9 @@ impl Expectation {
             let figures =
                 SloFigures { responses: &sums.times, arrivals: sums.arrivals(), errors: sums.unanswered() };
             for term in slo.judge(&figures) {
-                add(term.term, term.value, term.holds == Some(true));
+                let of_errors = term.term.starts_with("errors") && sums.unanswered() > 0;
+                let parts = if of_errors { unanswered_parts(&sums) } else { String::new() };
+                add(term.term, format!("{}{parts}", term.value), term.holds == Some(true));
             }
         }
         let measured = |value: Option<f64>, unit: &str| {

@@ -1,5 +1,7 @@
 //! Steps: what the timeline does, one after another.
 
+use std::ops::Range;
+
 use kelvin_run::spec::{Rates, Span};
 use serde::Deserialize;
 use toml::de::DeValue;
@@ -219,14 +221,16 @@ fn rounds<'a>(
     each: Option<Value<'a>>,
     names: &Names<'a>,
 ) -> Result<Vec<Names<'a>>, Refusal> {
+    let possible = |span: Range<usize>, count: usize| {
+        let why = format!("{count} rounds are not possible; 1 to {MOST_COPIES} are");
+        if (1..=MOST_COPIES).contains(&count) { Ok(()) } else { Err((span, why)) }
+    };
     match (repeat, each) {
         (Some(mut repeat), None) => {
             let span = repeat.span();
             names.put_into(&mut repeat)?;
             let count: usize = document::read(repeat)?;
-            if !(1..=MOST_COPIES).contains(&count) {
-                return Err((span, format!("{count} rounds are not possible; 1 to {MOST_COPIES} are")));
-            }
+            possible(span, count)?;
             Ok((1..=count).map(|round| names.with("round", document::number(round))).collect())
         }
         (None, Some(mut each)) => {
@@ -235,12 +239,8 @@ fn rounds<'a>(
             let DeValue::Array(values) = each.into_inner() else {
                 return Err((span, "for-each must be a list".into()));
             };
-            if values.len() > MOST_COPIES {
-                return Err((
-                    span,
-                    format!("{} rounds are too many; {MOST_COPIES} are allowed", values.len()),
-                ));
-            }
+            // Also none: rounds within rounds would go on for ever without a step.
+            possible(span, values.len())?;
             let round = |(round, value): (usize, Value<'a>)| {
                 names.with("round", document::number(round)).with("each", value.into_inner())
             };

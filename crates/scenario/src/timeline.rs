@@ -228,3 +228,6 @@ impl Walk<'_> {
 pub(crate) fn gap(stagger: Span, count: usize) -> Duration {
     stagger.duration().checked_div((count as u32).saturating_sub(1)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,11 +83,12 @@ impl Evidence {
                 let name = source.host.clone().unwrap_or_else(|| source.describe(*id));
                 self.hosts.insert(*id, name);
             }
+            // Tenants' agents do different work: they are not the hosts of one load.
+            Event::Observed(_) | Event::Query(_) | Event::HostLoad(_) if self.tenants.contains(&source) => {}
             Event::HostLoad(load) => {
                 let name = self.hosts.get(&source).cloned().unwrap_or_default();
                 self.point_mut(load.point).hosts.push((name, load.clone()));
             }
-            Event::Observed(_) | Event::Query(_) if self.tenants.contains(&source) => {}
             event => self.event(event),
         }
     }

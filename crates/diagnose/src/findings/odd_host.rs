@@ -109,6 +109,7 @@ mod tests {
                 late: Some(0),
                 clock: None,
                 lost: None,
+                elapsed: None,
             };
             evidence.event_from(SourceId(number), &Event::HostLoad(load));
         }

@@ -118,7 +118,9 @@ fn wanted_hosts(stored: &StoredRun, all: bool) -> Result<Vec<(SourceId, Name)>> 
         .filter(|(_, load)| load.lost.is_some())
         .map(|(host, _)| host)
         .collect();
-    let hosts = stored.sources().filter_map(|(id, source)| Some((id, source.host.as_deref()?)));
+    // A tenant's agent keeps its turns as runs of their own.
+    let hosts = stored.sources().filter(|(_, source)| source.tenant.is_none());
+    let hosts = hosts.filter_map(|(id, source)| Some((id, source.host.as_deref()?)));
     let wanted = hosts.filter(|(_, host)| all || lost.contains(*host));
     wanted.map(|(id, host)| Ok((id, host.parse().map_err(anyhow::Error::msg)?))).collect()
 }

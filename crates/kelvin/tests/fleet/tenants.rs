@@ -84,10 +84,22 @@ fn tenants_on_agents_follow_the_steps_and_count_what_the_server_has() {
     assert!(far[..begun].iter().sum::<u64>() == 0 && all > 300, "{far:?} {steps:?}");
     assert!((200..=330).contains(&far[begun..begun + 3].iter().sum::<u64>()), "{far:?} {steps:?}");
     assert!(far[again..end].iter().sum::<u64>() > 100, "{far:?} {steps:?}");
-    let (_, shop) = seconds(&report, "shop");
+    let (measured, shop) = seconds(&report, "shop");
     let hits = session.query("select count(*) from hits").unwrap().int(0, 0).unwrap();
     assert_eq!(hits as u64, shop, "{steps:?}");
     assert!(seconds(&report, "near").1 > 200);
+    // A row for each agent, of all its turns; this host has none.
+    let hosts = report["points"][0]["generator"]["hosts"].as_array().unwrap();
+    let of = |name: &str| hosts.iter().find(|host| host["host"] == name).unwrap();
+    let measured: u64 = measured.iter().sum();
+    assert_eq!((hosts.len(), of("g1")["headline_count"].as_u64()), (2, Some(measured)), "{hosts:?}");
+    assert!(
+        of("g0")["headline_count"].as_u64().unwrap() > 300 && of("g0")["start_us"].is_number(),
+        "{hosts:?}"
+    );
+    let busy = |host: &Value| (0.0..1.0).contains(&host["cpu_cores"].as_f64().unwrap());
+    assert!(hosts.iter().all(busy), "{hosts:?}");
+    assert!(report["points"][0]["generator"]["start"].is_null(), "they start when their steps say");
     assert!(fleet.place.path("g0").join("data").is_file(), "g0 has its own file");
     assert_eq!(fleet.own("g1")["workload"], "script");
     fleet.wait_until_idle(2);

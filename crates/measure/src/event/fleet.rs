@@ -83,6 +83,9 @@ pub struct HostLoad {
     /// Why it was lost, where it did not stay to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
+    /// How long its load was on, where that is not the point's window: of a tenant of a scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed: Option<Nanos>,
 }
 
 impl HostLoad {
@@ -94,6 +97,7 @@ impl HostLoad {
 
     /// The share of its CPUs that its generator used over a window of this length.
     pub fn cpu_share(&self, elapsed: Nanos) -> Option<f64> {
+        let elapsed = self.elapsed.unwrap_or(elapsed);
         let used = self.client_cpu? as f64 / elapsed as f64;
         (elapsed > 0 && self.cpus > 0.0).then(|| used / self.cpus)
     }
@@ -162,6 +166,7 @@ mod tests {
             late: Some(late),
             clock: Some(clock),
             lost: None,
+            elapsed: None,
         }
     }
 

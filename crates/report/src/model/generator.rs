@@ -23,7 +23,8 @@ pub struct GeneratorReport {
     pub run_delay_us_per_transaction: Option<f64>,
     /// The delay of transactions although a user was idle; `None` in a closed loop.
     pub lag: Option<Lag>,
-    /// The hosts of a fleet, whose sums the others are; empty where this process generated the load.
+    /// The hosts of a fleet, whose sums the others are; empty where this process generated the load. Of a scenario the hosts of
+    /// its tenants' agents, which are in no sum.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostReport>,
     /// How far apart several hosts started.
@@ -32,6 +33,9 @@ pub struct GeneratorReport {
     /// How far apart they closed their windows, where these had a planned end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<SkewReport>,
+    /// Whether the sums are those of the hosts.
+    #[serde(skip)]
+    pub(crate) of_hosts: bool,
 }
 
 /// The generator's lateness in an open loop.
@@ -48,7 +52,7 @@ pub struct Lag {
 }
 
 impl GeneratorReport {
-    /// `good` transactions ended in the window, on a host of `threads` hardware threads.
+    /// `good` transactions ended in the window, on a host of `threads` hardware threads; 0 where they have no common sum.
     pub(super) fn of(
         window: Option<&Window>,
         good: u64,
@@ -81,17 +85,18 @@ impl GeneratorReport {
         }
     }
 
-    /// The same with the hosts of a fleet.
+    /// The same with the hosts of a fleet. Those of a scenario's tenants are beside what this process used.
     pub(super) fn with_hosts(
         self,
         (hosts, [start, end]): (Vec<HostReport>, [Option<SkewReport>; 2]),
+        is_scenario: bool,
     ) -> Self {
-        if hosts.is_empty() {
-            return self;
+        if hosts.is_empty() || is_scenario {
+            return Self { hosts, ..self };
         }
         let cpus = HostReport::all_cpus(&hosts);
         let share = self.cpu_cores.filter(|_| cpus > 0.0).map(|cores| 100.0 * cores / cpus);
-        Self { hosts, start, end, cpu_host_percent: share, ..self }
+        Self { hosts, start, end, cpu_host_percent: share, of_hosts: true, ..self }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::{HostLoad, HostSkew};
-use kelvin_measure::{Machine, Nanos};
+use kelvin_measure::{Machine, Nanos, labels};
 use kelvin_store::StoredRun;
 use serde::Serialize;
 
@@ -66,8 +66,10 @@ impl HostReport {
     pub(super) fn all(run: &StoredRun, point: u32, elapsed: Nanos) -> (Vec<Self>, [Option<SkewReport>; 2]) {
         let loads = run.host_loads(point);
         let each = || loads.iter().map(|(_, load)| *load);
+        // Tenants of a scenario start when their steps say.
+        let together = loads.len() > 1 && run.info.workload != labels::SCENARIO;
         let skews = [HostSkew::of_starts(each()), HostSkew::of_ends(each())].map(|skew| {
-            skew.filter(|_| loads.len() > 1).map(|skew| SkewReport {
+            skew.filter(|_| together).map(|skew| SkewReport {
                 skew_us: skew.skew as f64 / 1e3,
                 at_most_us: skew.at_most as f64 / 1e3,
             })
@@ -147,6 +149,7 @@ mod tests {
                 late: None,
                 clock: None,
                 lost: None,
+                elapsed: None,
             };
             let machine = machine.map(|(boot, cpus)| Machine { boot: boot.into(), cpus });
             HostReport { machine, ..HostReport::of("g".into(), &load, 1) }

@@ -351,8 +351,10 @@ impl PointReport {
         // Jobs with a rate have nobody but themselves who could be late.
         let lag = series.iter().any(|s| s.role == SeriesRole::Lag).then_some(&figures.lag);
         let elapsed = window.map_or(0, |window| window.elapsed);
-        let generator = GeneratorReport::of(window, figures.all.good(), threads, lag)
-            .with_hosts(HostReport::all(run, point.point, elapsed));
+        let is_scenario = run.info.workload == labels::SCENARIO;
+        let good = if is_scenario { 0 } else { figures.all.good() };
+        let generator = GeneratorReport::of(window, good, threads, lag)
+            .with_hosts(HostReport::all(run, point.point, elapsed), is_scenario);
         let response = responses(series, &figures);
         let answered = open_loop || !figures.response.latency.is_empty();
         // The series of I/O jobs are those of all phases.

@@ -264,7 +264,7 @@ pub(crate) fn generator(g: &GeneratorReport, words: &WorkloadLabels) -> Vec<Stri
     let each =
         |us: Option<f64>| us.map_or_else(String::new, |us| format!(", {} µs {}", cost(us), words.a_unit));
     if let Some(cores) = g.cpu_cores {
-        let of = if g.hosts.is_empty() { "the host" } else { "all hosts" };
+        let of = if g.of_hosts { "all hosts" } else { "the host" };
         let host = g.cpu_host_percent.map_or_else(String::new, |p| format!(" ({p:.1} % of {of})"));
         let us = each(g.cpu_us_per_transaction);
         lines.push(format!("{} CPU: {} cores{host}{us}", words.client, decimal(Some(cores))));

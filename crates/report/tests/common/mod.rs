@@ -137,6 +137,7 @@ fn host_load(point: u32, (number, hosts): (u16, u16), users: u32, shape: Shape) 
             synchronisation: None,
         }),
         lost: (!shape.valid && number == 2).then(|| "no beat for 10 s".into()),
+        elapsed: None,
     }
 }
 

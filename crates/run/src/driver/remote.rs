@@ -423,6 +423,7 @@ impl RemoteBooks {
                 late: report.late(),
                 clock: host.clock.clone(),
                 lost: host.lost.clone(),
+                elapsed: None,
             };
             (report.source, load)
         });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use kelvin_fiber::{EventLoop, Task, Waker};
+use kelvin_measure::schedule_promptly;
 use kelvin_workload::Stop;
 
 use super::user::{Shared, User};
@@ -77,7 +78,7 @@ impl UserPool {
                 .name(format!("user-{}", user.number + 1))
                 .stack_size(THREAD_STACK)
                 .spawn(move || {
-                    sleep_exactly();
+                    schedule_promptly();
                     user.run(|| shared.keep_times());
                 })
         };
@@ -95,7 +96,7 @@ impl UserPool {
             let (waker, shared) = (event_loop.waker(), Arc::clone(shared));
             let thread = std::thread::Builder::new().name(format!("users-{}", index + 1));
             let handle = thread.spawn(move || {
-                sleep_exactly();
+                schedule_promptly();
                 shared.add_loop(kelvin_observe::thread_id());
                 let ended = event_loop.run(tasks, FIBER_STACK);
                 shared.keep_times();
@@ -130,10 +131,4 @@ impl UserPool {
             }
         }
     }
-}
-
-/// By default the kernel lets a thread sleep up to 50 µs longer than requested.
-fn sleep_exactly() {
-    // Where that is refused, the schedule lag shows it.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }

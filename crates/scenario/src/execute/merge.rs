@@ -2,7 +2,8 @@
 //! source of its tenant.
 
 use kelvin_measure::event::{
-    AuditLine, Event, KindCounts, Phase, Series, SeriesRole, Status, Step, StepKind, Stretch, Window,
+    AuditLine, Event, HostLoad, KindCounts, Phase, Series, SeriesRole, Status, Step, StepKind, Stretch,
+    Window,
 };
 use kelvin_measure::{Nanos, SECOND, Sink, SinkError, Source, SourceId, Totals};
 use kelvin_run::RunError;
@@ -52,6 +53,22 @@ struct Place {
     users: u32,
     /// Whether its arrivals are a Poisson process of one rate.
     poisson: bool,
+    /// What its agent did in the turns that have ended, and began with the first.
+    host_load: Option<HostLoad>,
+}
+
+impl Place {
+    /// Adds what its agent did in a turn: the counts; the clock is that of the first start.
+    fn add_host_load(&mut self, turn: HostLoad) {
+        let Some(sum) = &mut self.host_load else {
+            self.host_load = Some(turn);
+            return;
+        };
+        sum.client_headline += turn.client_headline;
+        sum.client_cpu = sum.client_cpu.zip(turn.client_cpu).map(|(sum, turn)| sum + turn);
+        sum.users = sum.users.max(turn.users);
+        sum.lost = sum.lost.take().or(turn.lost);
+    }
 }
 
 /// Merges the streams.
@@ -91,6 +108,7 @@ impl<'a> Merge<'a> {
                 opened: 0,
                 users: tenant.users,
                 poisson: tenant.has_poisson_arrivals() && !changes_rate(stage.scenario, index),
+                host_load: None,
             });
             (first, counter) = (first + kinds, counter + counters);
         }
@@ -125,11 +143,15 @@ impl<'a> Merge<'a> {
     /// Declares the tenants, and has each of their databases watched once.
     pub(super) fn declare(&self, loads: &[PreparedLoad], sink: &mut Watched<'_>) -> Result<(), SinkError> {
         let mut watched: Vec<String> = Vec::new();
-        for (place, load) in self.places.iter().zip(loads) {
+        for ((place, load), tenant) in self.places.iter().zip(loads).zip(&self.stage.scenario.tenants) {
             let engine = load.engine();
             let database = engine.map(|_| kelvin_measure::redact(&load.target()));
-            let source =
-                Source { tenant: Some(place.name.clone()), database: database.clone(), ..Source::default() };
+            let source = Source {
+                tenant: Some(place.name.clone()),
+                host: tenant.host.clone(),
+                database: database.clone(),
+                ..Source::default()
+            };
             sink.event(&Event::Source { id: place.source, source })?;
             if let Some((engine, database)) = engine.zip(database).filter(|(_, one)| !watched.contains(one)) {
                 let watchers = Watchers::of_database(&self.stage.scenario.observe, engine);
@@ -236,6 +258,10 @@ impl<'a> Merge<'a> {
             Event::Progress { what, done, total, rows } => {
                 Event::Progress { what: format!("{}: {what}", place.name), done, total, rows }
             }
+            Event::HostLoad(load) => {
+                place.add_host_load(load);
+                return Ok(());
+            }
             // Its turn's end tells them.
             Event::Phase { .. } | Event::Window(_) => return Ok(()),
             other => other,
@@ -261,6 +287,9 @@ impl<'a> Merge<'a> {
         let (Some(_), Some(window), Some(_)) = (outcome.begun, outcome.window, self.origin) else {
             return Ok(());
         };
+        if let Some(load) = &mut place.host_load {
+            load.elapsed = Some(load.elapsed.unwrap_or(0) + window.elapsed);
+        }
         let from = place.opened.max(0) as Nanos * SECOND;
         let to = from + window.elapsed;
         self.end = self.end.max(to);
@@ -296,6 +325,11 @@ impl<'a> Merge<'a> {
         self.window.client_cpu = process_cpu().saturating_sub(self.cpu) + self.cpu_apart;
         if self.end > 0 {
             sink.event(&Event::Window(self.window.clone()))?;
+            for place in &self.places {
+                if let Some(load) = &place.host_load {
+                    sink.event_from(place.source, &Event::HostLoad(load.clone()))?;
+                }
+            }
             sink.event(&Event::Audit { point: 0, lines: std::mem::take(&mut self.audit) })?;
         }
         Ok(())

@@ -168,14 +168,11 @@ impl Sink for TenantSink<'_> {
             Event::Window(window) => self.window = Some(window.clone()),
             _ => {}
         }
-        let event = match event {
-            Event::HostLoad(load) => match describe_clock(load) {
-                Some(text) => Event::Note { point: 0, second: 0, text },
-                None => return Ok(()),
-            },
-            event => event.clone(),
-        };
-        self.lost |= self.sender.send(Message::Event(self.tenant, event)).is_err();
+        let clock = if let Event::HostLoad(load) = event { describe_clock(load) } else { None };
+        let note = clock.map(|text| Event::Note { point: 0, second: 0, text });
+        for event in note.into_iter().chain([event.clone()]) {
+            self.lost |= self.sender.send(Message::Event(self.tenant, event)).is_err();
+        }
         if self.lost { Err("the scenario has ended".into()) } else { Ok(()) }
     }
 }

@@ -14,7 +14,7 @@ const WHO_PROCESS: i32 = 1;
 pub(super) fn set_up_thread(plan: &WorkerPlan) -> Result<()> {
     let process = &plan.job.process;
     // A sleep is to end when it should, not when it suits the kernel: 50 µs would be 5 % of a rate of 1,000.
-    set_timer_slack();
+    kelvin_measure::schedule_promptly();
     let mut cpus = plan.pinned.map_or_else(|| process.cpus.clone(), |cpu| vec![cpu]);
     if cpus.is_empty() {
         for node in &process.numa_cpu_nodes {
@@ -56,12 +56,6 @@ pub(crate) fn take_rights(process: &Process) -> Result<()> {
 /// The calling thread's number at the kernel.
 pub(super) fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
-}
-
-#[allow(unsafe_code, reason = "prctl")]
-fn set_timer_slack() {
-    // SAFETY: takes a number; changes the calling thread's timers only.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
 }
 
 /// Puts the calling thread on these CPUs, if any are named.

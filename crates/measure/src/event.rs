@@ -355,7 +355,7 @@ pub enum Event {
     /// A tenant of a scenario ended its load.
     Stretch(Stretch),
     /// A host of a fleet ended its part of a point.
-    HostLoad(HostLoad),
+    HostLoad(Box<HostLoad>),
     /// A sweep over users was fitted.
     Scalability(Scalability),
     /// A search for the highest rate ended.

@@ -145,7 +145,7 @@ impl StoredRun {
             host.unwrap_or_else(|| Source::default().describe(id))
         };
         let loads = self.events.iter().filter_map(|(seq, event)| match event {
-            Event::HostLoad(load) if load.point == point => Some((named(*seq), load)),
+            Event::HostLoad(load) if load.point == point => Some((named(*seq), &**load)),
             _ => None,
         });
         loads.collect()

@@ -87,7 +87,7 @@ impl Evidence {
             Event::Observed(_) | Event::Query(_) | Event::HostLoad(_) if self.tenants.contains(&source) => {}
             Event::HostLoad(load) => {
                 let name = self.hosts.get(&source).cloned().unwrap_or_default();
-                self.point_mut(load.point).hosts.push((name, load.clone()));
+                self.point_mut(load.point).hosts.push((name, (**load).clone()));
             }
             event => self.event(event),
         }

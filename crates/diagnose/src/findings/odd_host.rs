@@ -111,7 +111,7 @@ mod tests {
                 lost: None,
                 elapsed: None,
             };
-            evidence.event_from(SourceId(number), &Event::HostLoad(load));
+            evidence.event_from(SourceId(number), &Event::HostLoad(Box::new(load)));
         }
         crate::findings::check_words(&evidence);
         evidence

@@ -190,7 +190,7 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool, a
         let hosts = shape.hosts.get(point).copied().unwrap_or(0);
         for number in 1..=hosts {
             let load = host_load(point as u32, (number, hosts), *users, shape);
-            writer.event_from(SourceId(number), &Event::HostLoad(load)).unwrap();
+            writer.event_from(SourceId(number), &Event::HostLoad(Box::new(load))).unwrap();
         }
     }
     if observed {

@@ -76,7 +76,7 @@ impl PointAccounting<'_> {
         sink.event(&Event::Window(window.clone()))?;
         let loads = self.host_loads(&window);
         for (source, load) in &loads {
-            sink.event_from(*source, &Event::HostLoad(load.clone()))?;
+            sink.event_from(*source, &Event::HostLoad(Box::new(load.clone())))?;
         }
         let mut invariants: Vec<Invariant> = known.into_iter().collect();
         invariants.extend(self.invariants(&window, &loads, ended, server));

@@ -256,7 +256,7 @@ impl<'a> FleetIoRun<'a> {
             load.client_cpu = own.map(|own| own.client_cpu);
         }
         for (source, load) in &loads {
-            sink.event_from(*source, &Event::HostLoad(load.clone()))?;
+            sink.event_from(*source, &Event::HostLoad(Box::new(load.clone())))?;
         }
         for invariant in results.invariants(&loads, &windows) {
             sink.event(&Event::Invariant { point: 0, invariant })?;

@@ -259,7 +259,7 @@ impl<'a> Merge<'a> {
                 Event::Progress { what: format!("{}: {what}", place.name), done, total, rows }
             }
             Event::HostLoad(load) => {
-                place.add_host_load(load);
+                place.add_host_load(*load);
                 return Ok(());
             }
             // Its turn's end tells them.
@@ -327,7 +327,7 @@ impl<'a> Merge<'a> {
             sink.event(&Event::Window(self.window.clone()))?;
             for place in &self.places {
                 if let Some(load) = &place.host_load {
-                    sink.event_from(place.source, &Event::HostLoad(load.clone()))?;
+                    sink.event_from(place.source, &Event::HostLoad(Box::new(load.clone())))?;
                 }
             }
             sink.event(&Event::Audit { point: 0, lines: std::mem::take(&mut self.audit) })?;

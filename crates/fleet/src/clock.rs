@@ -144,12 +144,19 @@ fn feasible(strips: &[Strip]) -> Option<(f64, f64, f64)> {
     Some((low.min(high), high.max(low), f64::midpoint(least, most)))
 }
 
-/// The same with a rate that may change, within [`MOST_DRIFT`]; strips that exclude each other widen the answer.
+/// The same with a rate that may change, within [`MOST_DRIFT`]. If that does not fit either, a clock has jumped, or runs away faster:
+/// then the offset is anywhere between what the exchanges allow, all together.
 fn loose(strips: &[Strip]) -> (f64, f64, f64) {
     let apart = |strip: &Strip| MOST_DRIFT * strip.at.abs();
     let high = strips.iter().map(|s| s.high + apart(s)).fold(f64::INFINITY, f64::min);
     let low = strips.iter().map(|s| s.low - apart(s)).fold(f64::NEG_INFINITY, f64::max);
-    (low.min(high), high.max(low), 0.0)
+    if low <= high {
+        return (low, high, 0.0);
+    }
+    let nearest = strips.iter().map(apart).fold(f64::INFINITY, f64::min);
+    let high = strips.iter().map(|s| s.high).fold(f64::NEG_INFINITY, f64::max);
+    let low = strips.iter().map(|s| s.low).fold(f64::INFINITY, f64::min);
+    (low - nearest, high + nearest, 0.0)
 }
 
 /// Where a concave function is largest on an interval.
@@ -222,6 +229,30 @@ mod tests {
             let real = agent_time(at, shift, drift) as i128 - at as i128;
             let error = (offset.nanos - real).unsigned_abs();
             prop_assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, really {real}");
+        }
+
+        /// Also of a clock that jumps between exchanges, or that gains more than is thought possible: at any moment between them.
+        #[test]
+        fn the_bound_holds_for_a_clock_that_jumps_or_runs_away(
+            (drift, jump) in prop_oneof![
+                (300e-6_f64..2000e-6, Just(0_i64)),
+                (-2000e-6_f64..-300e-6, Just(0)),
+                (-190e-6_f64..190e-6, 100_000_000_i64..3_000_000_000),
+                (-190e-6_f64..190e-6, -3_000_000_000_i64..-100_000_000),
+            ],
+            delays in prop::collection::vec((1_000_u64..100_000, 1_000_u64..100_000), 30),
+            jumps in 12_500_000_000_u64..66_000_000_000,
+            at in 10_500_000_000_u64..67_500_000_000,
+        ) {
+            let shown = |at: Nanos| agent_time(at, 5_000_000_000 + if at >= jumps { jump } else { 0 }, drift);
+            let mut estimate = ClockEstimate::default();
+            for (t0, (forth, back)) in (10_000_000_000..).step_by(2_000_000_000).zip(delays) {
+                let (t1, t2) = (shown(t0 + forth), shown(t0 + forth) + 1_000);
+                estimate.add(Exchange { t0, t1, t2, t3: t0 + forth + 1_000 + back });
+            }
+            let offset = estimate.at(at).unwrap();
+            let error = (offset.nanos - (shown(at) as i128 - at as i128)).unsigned_abs();
+            prop_assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, {error} off");
         }
 
         /// Exchanges before and after a moment bound it closer than half the smallest delay plus the drift allowed between.

@@ -291,8 +291,11 @@ fn a_user_does_the_same_on_any_number_of_agents() {
         assert_counts(&fleet.place, &output);
         let run = fleet.place.report("last");
         assert_counts_agree(&run);
-        let server = run["points"][0]["server_headline_count"].as_u64();
-        assert_eq!(run["points"][0]["headline_count"].as_u64(), server, "{hosts}");
+        // The server is read at the window's edges while the users work, so that the two may differ by what is in flight;
+        // over the whole load they are equal, which is one of the run's checks above.
+        let [client, server] = ["headline_count", "server_headline_count"]
+            .map(|name| run["points"][0][name].as_u64().unwrap_or_else(|| panic!("{hosts}: no {name}")));
+        assert!(client.abs_diff(server) <= 8, "{hosts}: {client} by the client, {server} by the server");
     }
     let inputs = data.inputs("here8");
     for name in &names[1..4] {

@@ -248,12 +248,25 @@ fn change(before: Figure, after: Figure) -> RelativeChange {
     }
 }
 
+impl RelativeChange {
+    /// Whether its interval excludes that nothing changed.
+    pub fn is_shown(&self) -> bool {
+        self.rose() || self.fell()
+    }
+
+    fn rose(&self) -> bool {
+        self.low.is_some_and(|low| low > 1.0)
+    }
+
+    fn fell(&self) -> bool {
+        self.high.is_some_and(|high| high < 1.0)
+    }
+}
+
 fn verdict(throughput: &RelativeChange, p50: &RelativeChange, p99: &RelativeChange) -> InterferenceVerdict {
-    let below = |change: &RelativeChange| change.high.is_some_and(|high| high < 1.0);
-    let above = |change: &RelativeChange| change.low.is_some_and(|low| low > 1.0);
-    if below(throughput) || above(p50) || above(p99) {
+    if throughput.fell() || p50.rose() || p99.rose() {
         InterferenceVerdict::Worse
-    } else if above(throughput) || below(p50) || below(p99) {
+    } else if throughput.rose() || p50.fell() || p99.fell() {
         InterferenceVerdict::Better
     } else if throughput.low.is_none() && p99.high.is_none() {
         InterferenceVerdict::TooShort

@@ -1,41 +1,10 @@
 //! The protocol's integers and strings, out of bytes that cannot be trusted and into packets.
 
+pub(crate) use crate::stream::Fields;
+use crate::stream::too_short;
 use crate::{Error, Result};
 
-/// Bytes of a packet that are still to be read. Every length is checked before it is used.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
-
 impl<'a> Fields<'a> {
-    #[inline]
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    #[inline]
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or_else(too_short)?;
-        self.0 = rest;
-        Ok(*taken)
-    }
-
-    #[inline]
-    pub(crate) fn u8(&mut self) -> Result<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    #[inline]
-    pub(crate) fn u16(&mut self) -> Result<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    #[inline]
-    pub(crate) fn u32(&mut self) -> Result<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
     /// A length-encoded integer. The first byte 251 means NULL in a text row and is invalid elsewhere.
     #[inline]
     pub(crate) fn length(&mut self) -> Result<u64> {
@@ -67,11 +36,6 @@ impl<'a> Fields<'a> {
     pub(crate) fn end(self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(too_long(self.0.len())) }
     }
-}
-
-#[cold]
-fn too_short() -> Error {
-    Error::protocol("the server sent a packet that is too short")
 }
 
 #[cold]

@@ -162,7 +162,7 @@ impl<S: Source> Inbox<S> {
         }
         let range = self.buffer.take(HEADER);
         let &[kind, status, high, low, session_high, session_low, ..] = self.buffer.at(range) else {
-            return Err(Error::protocol("the server sent a packet that is too short"));
+            return Err(crate::stream::too_short());
         };
         let length = usize::from(u16::from_be_bytes([high, low]));
         // A server's prelogin packets may be called answers.

@@ -1,41 +1,9 @@
 //! The protocol's integers and strings, out of bytes that cannot be trusted and into messages. Texts are UTF-16.
 
+pub(crate) use crate::stream::Fields;
 use crate::{Error, Result};
 
-/// Bytes of a token that are still to be read. Every length is checked before it is used.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
-
 impl<'a> Fields<'a> {
-    #[inline]
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    #[inline]
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or_else(too_short)?;
-        self.0 = rest;
-        Ok(*taken)
-    }
-
-    #[inline]
-    pub(crate) fn u8(&mut self) -> Result<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    #[inline]
-    pub(crate) fn u16(&mut self) -> Result<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    #[inline]
-    pub(crate) fn u32(&mut self) -> Result<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
     /// Text with the number of its characters in one byte before it.
     pub(crate) fn short_text(&mut self) -> Result<String> {
         let count = self.u8()?;
@@ -53,11 +21,6 @@ impl<'a> Fields<'a> {
         let count = self.u8()?;
         self.take(count.into())
     }
-}
-
-#[cold]
-fn too_short() -> Error {
-    Error::protocol("the server sent a token that is too short")
 }
 
 /// A text from the server without what could steer a terminal.

@@ -10,6 +10,7 @@
 mod buffer;
 pub(crate) mod connect;
 mod error;
+mod fields;
 pub(crate) mod tls;
 
 use std::io::{self, Read, Write};
@@ -25,6 +26,7 @@ use rustls::ClientConnection;
 
 pub(crate) use buffer::Buffer;
 pub(crate) use error::{from_io, printable, timeout};
+pub(crate) use fields::{Fields, too_short};
 
 use crate::{Error, Result};
 

@@ -110,8 +110,18 @@ pub(crate) fn sentence(one: &Interference) -> String {
             let ends = interval(change).map_or_else(String::new, |ends| format!(" ({ends})"));
             change.ratio.map(|_| format!("{name} {}{ends}", percent(change.ratio)))
         };
-        let parts = [part("throughput", &one.throughput), part("p50", &one.p50_us), part("p99", &one.p99_us)];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let figures = [("throughput", &one.throughput), ("p50", &one.p50_us), ("p99", &one.p99_us)];
+        let (changed, same): (Vec<_>, Vec<_>) =
+            figures.into_iter().partition(|(_, change)| change.is_shown());
+        let list = |figures: &[(&str, &RelativeChange)]| {
+            figures.iter().filter_map(|(name, change)| part(name, change)).collect::<Vec<_>>().join(", ")
+        };
+        let rest = Some(list(&same)).filter(|rest| !rest.is_empty());
+        format!(
+            "{}{}",
+            list(&changed),
+            rest.map_or_else(String::new, |rest| format!("; not shown to change: {rest}"))
+        )
     };
     let rest = match one.verdict {
         InterferenceVerdict::Worse => format!("worse: {}", changes()),

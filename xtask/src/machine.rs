@@ -1,6 +1,6 @@
 //! `cargo xtask machine`: the tests that judge the machine as much as the code, which is why no change waits for them.
 //!
-//! They stand in modules called `machine` and are ignored otherwise: they ask for a quiet machine, for root, or for a disk
+//! They are in modules called `machine` and are ignored otherwise: they ask for a quiet machine, for root, or for a disk
 //! with a cache that is flushed.
 
 use std::process::{Command, ExitCode};

@@ -97,7 +97,7 @@ impl FleetServer {
         distinct.dedup();
         if distinct.len() < options.agents.len() || distinct.iter().any(|name| name.as_str() == "controller")
         {
-            let why = "each agent needs a name of its own, other than controller";
+            let why = "each agent needs a different name, other than controller";
             return Err(FleetError::Refused(why.into()));
         }
         if options.listen.is_unspecified() {

@@ -134,7 +134,7 @@ impl Python {
         };
         let line = line.map_err(|error| format!("cannot read from python3: {error}"))?;
         if !line.ends_with('\n') && line.len() as u64 >= LONGEST {
-            return Err("the script prints or sets a text of more than 32 MiB at once".into());
+            return Err("the script prints or sets more than 32 MiB in one piece".into());
         }
         let request = serde_json::from_str(&line);
         request.map(Some).map_err(|error| format!("python3 sent a line that is no request: {error}"))

@@ -329,7 +329,7 @@ impl Step {
                     "needs nothing: the times of every transaction are always measured, without the ramp-up that \
                      HammerDB's include",
                 )?;
-                when("raiseerror", "is ignored: errors are counted by kind, and the run goes on")?;
+                when("raiseerror", "is ignored: errors are counted by kind, and the run continues")?;
                 match self.settings.system() {
                     System::Postgres => {
                         when(

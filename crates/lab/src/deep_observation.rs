@@ -34,7 +34,7 @@ impl DeepObservation {
         this.journal = Journal::open_left_over(&path).map_err(refused)?;
         if this.journal.is_some() {
             this.put_back()?;
-            tell("the instruments that an earlier run had switched on were put back");
+            tell("the instruments that an earlier run had switched on are switched off again");
             return Self::begin(engine, target, tell);
         }
         let consumers = before.iter().filter(|one| one.consumer).count();

@@ -109,7 +109,7 @@ impl RunTrace {
                 let _ = std::fs::remove_file(&path);
                 Err(refused(problem))
             }
-            Err(_) => Err(refused("the recorder ended at once".into())),
+            Err(_) => Err(refused("the recorder ended immediately".into())),
         }
     }
 

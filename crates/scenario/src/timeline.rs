@@ -211,7 +211,7 @@ impl Walk<'_> {
                 Place::Idle => {}
                 Place::Running => {
                     return Err(format!(
-                        "wait-for: {} does not end by itself; start it with for, or stop it",
+                        "wait-for: {} does not end without a stop; start it with for, or stop it",
                         self.name(tenant)
                     ));
                 }

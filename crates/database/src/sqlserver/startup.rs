@@ -151,7 +151,7 @@ fn not_sql_server(error: Error) -> Error {
     match error.class() {
         ErrorClass::Protocol => error.context("this is not SQL Server").with_help("check host and port"),
         ErrorClass::Timeout => error.with_help(
-            "SQL Server answers at once: check host and port; one that only takes encrypt=strict is silent, too",
+            "SQL Server answers immediately: check host and port; one that only takes encrypt=strict is silent, too",
         ),
         _ => error,
     }

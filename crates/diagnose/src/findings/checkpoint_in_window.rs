@@ -64,7 +64,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     ));
     facts.extend(effect.map(effect::Contrast::fact));
     facts.extend(evidence.setting(RECOVERY_TARGET).map(|ms| {
-        EvidenceLine::new("recovery target (0: all dirty pages are written at once)", format!("{ms} ms"))
+        EvidenceLine::new("recovery target (0: all dirty pages are written in one burst)", format!("{ms} ms"))
     }));
     facts.extend(effect::on_log_device(evidence, window, &spans));
     let next = if own {
@@ -73,7 +73,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     } else if explained {
         "These checkpoints are a consequence of max_wal_size: see wal-forced-checkpoint."
     } else if is_sqlserver(evidence) {
-        "Let the background writer write all the time instead of all at once: `ALTER DATABASE … SET \
+        "Let the background writer write all the time instead of in one burst: `ALTER DATABASE … SET \
         TARGET_RECOVERY_TIME = 60 SECONDS` (240 s removed the swings in one study), compared with the present \
         setting as an A/B; or measure over several complete checkpoints and state this with the result."
     } else {

@@ -109,7 +109,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         threshold: "data and log on one device, 10 % of the transactions' time or more in the log, and the device's flushes take \
             1.25 times as long or more (the 99 % interval above 1) in the third of the seconds with the most other writes"
             .into(),
-        next: "Put the log on a device of its own, or spread the data's writes: checkpoint_completion_target = 0.9 and fewer \
+        next: "Put the log on a separate device, or spread the data's writes: checkpoint_completion_target = 0.9 and fewer \
             checkpoints (a larger max_wal_size) on PostgreSQL, a lower innodb_io_capacity on MySQL. `kelvin advise --prove` measures \
             what a setting gains."
             .into(),

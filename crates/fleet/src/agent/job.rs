@@ -344,7 +344,7 @@ impl Sink for Link {
             return Ok(());
         }
         let item = OutputItem::Event { point: self.point, event: event.clone() };
-        self.sender.send(item).map_err(|_| "nobody sends the results on".into())
+        self.sender.send(item).map_err(|_| "the thread that sends the results has ended".into())
     }
 }
 

@@ -310,7 +310,7 @@ fn the_kubernetes_manifest_has_the_shapes_of_the_api() {
         assert!(volumes.iter().any(|volume| at(volume, "name") == at(mount, "name")), "{mount:?}");
         assert!(at(mount, "subPath").is_none() || at(mount, "subPathExpr").is_none());
     }
-    assert_eq!(find(of, "resources.requests"), find(of, "resources.limits"), "a class of service of its own");
+    assert_eq!(find(of, "resources.requests"), find(of, "resources.limits"), "a guaranteed class of service");
     let from_map = list(of, "env").iter().filter_map(|env| at(env, "valueFrom.configMapKeyRef.key"));
     let data: Vec<String> = from_map.map(|key| at(map, &format!("data.{key}")).unwrap()).collect();
     let args = list(of, "args").iter().map(|arg| match arg {

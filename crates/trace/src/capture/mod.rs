@@ -408,7 +408,7 @@ fn disk_named(tree: &SystemTree, device: &str) -> Result<HeaderDevice> {
     })?;
     if !has_queue(tree, &disk) {
         return Err(Error::Unavailable(format!(
-            "{device} has no queue of requests of its own (a mapped, RAID or memory device): record the devices that \
+            "{device} has no request queue (a mapped, RAID or memory device): record the devices that \
              it is made of"
         )));
     }

@@ -61,7 +61,7 @@ pub(super) fn prove(
     let mut spec = spec_of(&store, run, args)?;
     let journal = directories::settings_journal(&spec.target.target()?, directories::ADVICE)?;
     for change in recover(&journal, &access()?, &mut |text| live.message(text))?.changes {
-        live.message(&format!("put back, because an earlier command was killed: {change}"));
+        live.message(&format!("reverted, because an earlier command was killed: {change}"));
     }
     consent(&spec, args, &mut *live)?;
     let saved = save(&mut spec, args, &mut *live, &stop)?;
@@ -125,7 +125,7 @@ impl Step {
 
 /// A change is still on: nothing more is tried, as it would be on both sides.
 #[derive(Debug, thiserror::Error)]
-#[error("what was changed could not be put back")]
+#[error("what was changed could not be reverted")]
 struct NotPutBack;
 
 struct Session<'a> {
@@ -368,7 +368,7 @@ impl SavedData {
             .and_then(|opened| snapshot::restore_and_remove(&opened, &self.about, live));
         restored.with_context(|| {
             format!(
-                "the data could not be put back: kelvin snapshot restore {name} --target {}",
+                "the data could not be restored: kelvin snapshot restore {name} --target {}",
                 self.spec.target
             )
         })?;

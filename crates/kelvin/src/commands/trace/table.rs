@@ -273,7 +273,7 @@ pub(super) fn blender(text: &mut String, blend: &Blend, width: usize) {
     });
     let index = blend.index().map_or_else(String::new, |index| format!("Blender index {index:.2}. "));
     let words = format!(
-        "{index}{} recovered, with {} of the bytes, {} at once on average{purity}.",
+        "{index}{} recovered, with {} of the bytes, {} at a time on average{purity}.",
         count(recovered.runs, "run"),
         percent(recovered.share),
         three_figures(recovered.at_once)

@@ -52,129 +52,12 @@ impl System {
         }
     }
 
-    fn own(self) -> &'static [(Section, &'static [(&'static str, &'static str)])] {
+    /// The defaults of its settings, by dictionary.
+    fn defaults(self) -> &'static [Dictionary] {
         match self {
-            Self::Postgres => &[
-                (Section::Connection, &[("host", "localhost"), ("port", "5432"), ("sslmode", "prefer")]),
-                (
-                    Section::Tpcc,
-                    &[
-                        ("superuser", "postgres"),
-                        ("superuserpass", "postgres"),
-                        ("defaultdbase", "postgres"),
-                        ("user", "tpcc"),
-                        ("pass", "tpcc"),
-                        ("tspace", "pg_default"),
-                        ("vacuum", "false"),
-                        ("dritasnap", "false"),
-                        ("oracompat", "false"),
-                        ("cituscompat", "false"),
-                        ("storedprocs", "false"),
-                        ("partition", "false"),
-                    ],
-                ),
-                (
-                    Section::Tpch,
-                    &[
-                        ("tpch_superuser", "postgres"),
-                        ("tpch_superuserpass", "postgres"),
-                        ("tpch_defaultdbase", "postgres"),
-                        ("tpch_user", "tpch"),
-                        ("tpch_pass", "tpch"),
-                        ("tpch_tspace", "pg_default"),
-                        ("tpch_gpcompat", "false"),
-                        ("tpch_gpcompress", "false"),
-                        ("degree_of_parallel", "2"),
-                        ("cloud_query", "false"),
-                        ("rs_compat", "false"),
-                    ],
-                ),
-            ],
-            Self::Mariadb | Self::Mysql => &[
-                (
-                    Section::Connection,
-                    &[
-                        ("host", "127.0.0.1"),
-                        ("port", "3306"),
-                        ("socket", ""),
-                        ("ssl", "false"),
-                        ("ssl_two_way", "false"),
-                        ("ssl_linux_capath", "/etc/mysql/certs"),
-                        ("ssl_windows_capath", "C:\\mysql\\certs"),
-                        ("ssl_ca", "ca-cert.pem"),
-                        ("ssl_cert", "client-cert.pem"),
-                        ("ssl_key", "client-key.pem"),
-                        ("ssl_cipher", "server"),
-                        ("oceanbase_port", "2881"),
-                    ],
-                ),
-                (
-                    Section::Tpcc,
-                    &[
-                        ("user", "root"),
-                        ("pass", ""),
-                        ("storage_engine", "innodb"),
-                        ("partition", "false"),
-                        ("prepared", "false"),
-                        ("history_pk", "false"),
-                        ("no_stored_procs", "false"),
-                        ("purge", "false"),
-                    ],
-                ),
-                (
-                    Section::Tpch,
-                    &[
-                        ("tpch_user", "root"),
-                        ("tpch_pass", ""),
-                        ("tpch_storage_engine", "innodb"),
-                        ("tpch_obcompat", "false"),
-                        ("ob_partition_num", "1"),
-                        ("ob_tenant_name", "tpch"),
-                        ("cloud_query", "false"),
-                    ],
-                ),
-            ],
-            Self::SqlServer => &[
-                (
-                    Section::Connection,
-                    &[
-                        ("server", "(local)"),
-                        ("linux_server", "localhost"),
-                        ("tcp", "false"),
-                        ("port", "1433"),
-                        ("azure", "false"),
-                        ("authentication", "windows"),
-                        ("msi_object_id", "null"),
-                        ("linux_authent", "sql"),
-                        ("odbc_driver", "ODBC Driver 18 for SQL Server"),
-                        ("linux_odbc", "ODBC Driver 18 for SQL Server"),
-                        ("uid", "sa"),
-                        ("pass", "admin"),
-                        ("encrypt_connection", "true"),
-                        ("trust_server_cert", "true"),
-                    ],
-                ),
-                (
-                    Section::Tpcc,
-                    &[
-                        ("imdb", "false"),
-                        ("bucket", "1"),
-                        ("durability", "SCHEMA_AND_DATA"),
-                        ("use_bcp", "true"),
-                        ("checkpoint", "false"),
-                    ],
-                ),
-                (
-                    Section::Tpch,
-                    &[
-                        ("maxdop", "2"),
-                        ("colstore", "false"),
-                        ("tpch_use_bcp", "true"),
-                        ("tpch_partition_orders_and_lineitems", "false"),
-                        ("tpch_advanced_stats", "false"),
-                    ],
-                ),
-            ],
+            Self::Postgres => POSTGRES,
+            Self::Mariadb | Self::Mysql => MYSQL,
+            Self::SqlServer => SQL_SERVER,
             Self::Oracle | Self::Db2 => &[],
         }
     }
@@ -184,6 +67,133 @@ impl System {
         matches!(self, Self::Postgres | Self::Mariadb | Self::Mysql | Self::SqlServer)
     }
 }
+
+/// A dictionary and its settings with their defaults.
+type Dictionary = (Section, &'static [(&'static str, &'static str)]);
+
+const POSTGRES: &[Dictionary] = &[
+    (Section::Connection, &[("host", "localhost"), ("port", "5432"), ("sslmode", "prefer")]),
+    (
+        Section::Tpcc,
+        &[
+            ("superuser", "postgres"),
+            ("superuserpass", "postgres"),
+            ("defaultdbase", "postgres"),
+            ("user", "tpcc"),
+            ("pass", "tpcc"),
+            ("tspace", "pg_default"),
+            ("vacuum", "false"),
+            ("dritasnap", "false"),
+            ("oracompat", "false"),
+            ("cituscompat", "false"),
+            ("storedprocs", "false"),
+            ("partition", "false"),
+        ],
+    ),
+    (
+        Section::Tpch,
+        &[
+            ("tpch_superuser", "postgres"),
+            ("tpch_superuserpass", "postgres"),
+            ("tpch_defaultdbase", "postgres"),
+            ("tpch_user", "tpch"),
+            ("tpch_pass", "tpch"),
+            ("tpch_tspace", "pg_default"),
+            ("tpch_gpcompat", "false"),
+            ("tpch_gpcompress", "false"),
+            ("degree_of_parallel", "2"),
+            ("cloud_query", "false"),
+            ("rs_compat", "false"),
+        ],
+    ),
+];
+
+const MYSQL: &[Dictionary] = &[
+    (
+        Section::Connection,
+        &[
+            ("host", "127.0.0.1"),
+            ("port", "3306"),
+            ("socket", ""),
+            ("ssl", "false"),
+            ("ssl_two_way", "false"),
+            ("ssl_linux_capath", "/etc/mysql/certs"),
+            ("ssl_windows_capath", "C:\\mysql\\certs"),
+            ("ssl_ca", "ca-cert.pem"),
+            ("ssl_cert", "client-cert.pem"),
+            ("ssl_key", "client-key.pem"),
+            ("ssl_cipher", "server"),
+            ("oceanbase_port", "2881"),
+        ],
+    ),
+    (
+        Section::Tpcc,
+        &[
+            ("user", "root"),
+            ("pass", ""),
+            ("storage_engine", "innodb"),
+            ("partition", "false"),
+            ("prepared", "false"),
+            ("history_pk", "false"),
+            ("no_stored_procs", "false"),
+            ("purge", "false"),
+        ],
+    ),
+    (
+        Section::Tpch,
+        &[
+            ("tpch_user", "root"),
+            ("tpch_pass", ""),
+            ("tpch_storage_engine", "innodb"),
+            ("tpch_obcompat", "false"),
+            ("ob_partition_num", "1"),
+            ("ob_tenant_name", "tpch"),
+            ("cloud_query", "false"),
+        ],
+    ),
+];
+
+const SQL_SERVER: &[Dictionary] = &[
+    (
+        Section::Connection,
+        &[
+            ("server", "(local)"),
+            ("linux_server", "localhost"),
+            ("tcp", "false"),
+            ("port", "1433"),
+            ("azure", "false"),
+            ("authentication", "windows"),
+            ("msi_object_id", "null"),
+            ("linux_authent", "sql"),
+            ("odbc_driver", "ODBC Driver 18 for SQL Server"),
+            ("linux_odbc", "ODBC Driver 18 for SQL Server"),
+            ("uid", "sa"),
+            ("pass", "admin"),
+            ("encrypt_connection", "true"),
+            ("trust_server_cert", "true"),
+        ],
+    ),
+    (
+        Section::Tpcc,
+        &[
+            ("imdb", "false"),
+            ("bucket", "1"),
+            ("durability", "SCHEMA_AND_DATA"),
+            ("use_bcp", "true"),
+            ("checkpoint", "false"),
+        ],
+    ),
+    (
+        Section::Tpch,
+        &[
+            ("maxdop", "2"),
+            ("colstore", "false"),
+            ("tpch_use_bcp", "true"),
+            ("tpch_partition_orders_and_lineitems", "false"),
+            ("tpch_advanced_stats", "false"),
+        ],
+    ),
+];
 
 /// A dictionary of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -274,7 +284,7 @@ pub struct UnknownKey {
 impl Settings {
     /// The defaults of a system.
     pub fn new(system: System) -> Self {
-        let own = system.own().iter().copied();
+        let own = system.defaults().iter().copied();
         let common = Section::ALL.into_iter().map(|section| (section, section.common()));
         let values = own
             .chain(common)
@@ -308,7 +318,7 @@ impl Settings {
     /// With the nearest key, if the dictionary has none of this name.
     pub fn set(&mut self, section: Section, key: &str, value: &str) -> Result<(), UnknownKey> {
         let place = (section, key.to_owned());
-        if self.system.own().is_empty() || self.values.contains_key(&place) {
+        if self.system.defaults().is_empty() || self.values.contains_key(&place) {
             self.values.insert(place, value.to_owned());
             return Ok(());
         }

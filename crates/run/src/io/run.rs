@@ -226,7 +226,7 @@ impl IoRun {
             self.workers.iter().map(|worker| of_jobs.get(worker.job).copied().unwrap_or(0)).collect();
         let layout = self.layout();
         let (targets, depths) = self.shape();
-        let Self { jobs, mut prepared, mut options, control, .. } = self;
+        let Self { jobs, prepared, mut options, control, .. } = self;
         // Observations of the host have the same clock.
         options.clock = Some(clock.clone());
         let rates = Rates {
@@ -250,24 +250,7 @@ impl IoRun {
         };
         let mut facts = StorageFacts::default();
         let heartbeat = Heartbeat::start(clock.clone())?;
-        let ran = match control::lay_out(&mut prepared, stop, &mut relay) {
-            Err(error) => Err(error),
-            Ok(()) if stop.requested() => Ok(None),
-            Ok(()) => {
-                // Before the layout the probe would see files that are not there, or other bytes than are read.
-                facts = probe::facts_before_run(&prepared.targets(), &jobs);
-                relay.view.looked(&facts);
-                let begun = control.as_ref().map(|control| control.begin(clock, HEAD_START, stop));
-                match begun {
-                    // Stopped before its first I/O.
-                    Some(None) => Ok(None),
-                    begun => {
-                        relay.seconds.align(begun.flatten());
-                        control::run(prepared, &options, stop, &mut facts.watching(&mut relay)).map(Some)
-                    }
-                }
-            }
-        };
+        let ran = lay_out_and_run(prepared, &options, control.as_deref(), &mut facts, &mut relay);
         relay.end();
         let gaps = heartbeat.finish();
         let (seconds, kept) = (relay.seconds, relay.error);
@@ -332,6 +315,30 @@ impl IoRun {
         let depth = |worker: &Worker| self.jobs.jobs.get(worker.job).map_or(1, depth);
         (targets, self.workers.iter().map(depth).collect())
     }
+}
+
+/// Makes the files and runs the jobs; none if it was stopped before the first I/O. `facts` are those that the jobs find.
+fn lay_out_and_run(
+    mut prepared: Prepared,
+    options: &RunOptions,
+    control: Option<&LoadControl>,
+    facts: &mut StorageFacts,
+    relay: &mut Relay<'_, '_>,
+) -> kelvin_storage::Result<Option<JobsOutcome>> {
+    let stop = relay.stop;
+    control::lay_out(&mut prepared, stop, relay)?;
+    if stop.requested() {
+        return Ok(None);
+    }
+    // Before the layout the probe would see files that are not there, or other bytes than are read.
+    *facts = probe::facts_before_run(&prepared.targets(), relay.jobs);
+    relay.view.looked(facts);
+    let begun = match control.map(|control| control.begin(relay.clock, HEAD_START, stop)) {
+        Some(None) => return Ok(None),
+        begun => begun.flatten(),
+    };
+    relay.seconds.align(begun);
+    control::run(prepared, options, stop, &mut facts.watching(relay)).map(Some)
 }
 
 fn keep(sink: &mut dyn Sink, what: &str, body: &impl serde::Serialize) -> Result<(), SinkError> {

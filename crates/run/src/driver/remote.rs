@@ -35,6 +35,9 @@ impl fmt::Debug for FleetShare<'_> {
 /// How much earlier than ordered a host may close its window: what converted clocks and a thread that waits can differ by.
 const CLOSES_WITHIN: Nanos = 100_000_000;
 
+/// No second of a load is further from the opening of its window: a month.
+const MOST_SECONDS: u64 = 31 * 24 * 3600;
+
 /// A host says so many things of its I/O jobs at their end: its window, its checks, its results.
 const MOST_OF_JOBS: usize = 64;
 
@@ -289,6 +292,15 @@ impl Host {
                 self.lose(format!("it sent events of point {of}"));
                 None
             }
+            Event::Second(Second { second, .. })
+            | Event::Arrivals(Arrivals { second, .. })
+            | Event::Errors(ErrorCount { second, .. })
+            | Event::Note { second, .. }
+                if second.unsigned_abs() > MOST_SECONDS =>
+            {
+                self.lose(format!("it sent events of second {second}"));
+                None
+            }
             Event::Second(second) if second.kinds.len() != self.seconds.roles.len() => {
                 self.lose("it sent a second of other series".into());
                 None
@@ -351,7 +363,8 @@ fn difference(seconds: &Totals, reported: &Totals) -> Option<String> {
         return None;
     }
     let sum = |totals: &Totals| -> u64 {
-        totals.transactions(&totals.all).map(|kind| kind.good() + kind.failed).sum()
+        let finished = totals.transactions(&totals.all).map(|kind| kind.good().saturating_add(kind.failed));
+        finished.fold(0, u64::saturating_add)
     };
     Some(format!("{} transactions in its seconds, {} in its totals", sum(seconds), sum(reported)))
 }

@@ -30,6 +30,10 @@ enum Fault {
     Early,
     /// Its clock was found to have been far off.
     Late,
+    /// This number of its report, of those that it has, is as large as it can be written.
+    Extreme(usize),
+    /// Its seconds are of the end of time.
+    EndOfTime,
 }
 
 struct Threads {
@@ -190,6 +194,13 @@ impl RemoteGenerators for Armed {
                     report["totals"]["roles"].as_array_mut().unwrap().push(json!("lag"));
                     all.push((1, GeneratorMessage::Ended(serde_json::from_value(report).unwrap())));
                 }
+                (Fault::EndOfTime, GeneratorMessage::Event(Event::Second(second))) => {
+                    let second = kelvin_measure::event::Second { second: i64::MAX, ..second };
+                    all.push((1, GeneratorMessage::Event(Event::Second(second))));
+                }
+                (Fault::Extreme(which), GeneratorMessage::Ended(report)) => {
+                    all.push((1, GeneratorMessage::Ended(Box::new(with_extreme(*report, which)))));
+                }
                 (_, message) => all.push((1, message)),
             }
         }
@@ -223,6 +234,29 @@ impl Drop for Armed {
             host.thread.take().unwrap().join().unwrap();
         }
     }
+}
+
+/// The numbers in a report, in the order of its JSON.
+fn numbers(value: &mut serde_json::Value) -> Vec<&mut serde_json::Value> {
+    match value {
+        serde_json::Value::Array(list) => list.iter_mut().flat_map(numbers).collect(),
+        serde_json::Value::Object(map) => map.values_mut().flat_map(numbers).collect(),
+        number if number.is_number() => vec![number],
+        _ => Vec::new(),
+    }
+}
+
+/// A report whose number of this index, counted anew after the last, is as large as its type can have it.
+fn with_extreme(report: GeneratorReport, which: usize) -> GeneratorReport {
+    let largest = [u64::MAX, i64::MAX as u64, u32::MAX.into(), u16::MAX.into()];
+    let changed = |largest: &u64| {
+        let mut value = serde_json::to_value(&report).unwrap();
+        let mut all = numbers(&mut value);
+        let count = all.len();
+        *all[which % count] = json!(largest);
+        serde_json::from_value(value).ok()
+    };
+    largest.iter().find_map(changed).unwrap_or(report)
 }
 
 /// Runs a point of eight users on these hosts; what each user wrote, the result and the events.
@@ -335,6 +369,23 @@ fn a_host_that_is_lost_or_reports_something_else_voids_the_point_and_is_named() 
     assert!(!early.holds && early.evidence.starts_with("beta: it ended its load before"), "{early:?}");
     let (late, ..) = judged(Fault::Late, HOSTS_TOGETHER);
     assert!(!late.holds && late.evidence.contains("10 ms allowed"), "{late:?}");
+}
+
+#[test]
+fn a_host_that_sends_impossible_numbers_breaks_nothing_but_itself() {
+    let judged = |fault| run_fleet(&["alpha", "beta"], fault, (&by_count(), None), &Stop::new()).1;
+    let stayed = invariant(&judged(Fault::EndOfTime), HOSTS_STAYED).clone();
+    assert!(!stayed.holds && stayed.evidence.starts_with("beta: it sent events of second 9"), "{stayed:?}");
+    let mut refused = 0;
+    // Of the histograms, which come first or last, a part is enough.
+    for which in 0..120 {
+        let result = judged(Fault::Extreme(which));
+        let stayed = invariant(&result, HOSTS_STAYED);
+        assert!(stayed.holds || stayed.evidence.starts_with("beta: "), "{which}: {stayed:?}");
+        assert!(result.totals.all[0].committed >= 40, "{which}: what the other did is kept");
+        refused += u32::from(stayed.evidence.contains("nothing can have counted"));
+    }
+    assert!(refused >= 10, "{refused} reports were refused");
 }
 
 #[test]

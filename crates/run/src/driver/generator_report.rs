@@ -259,11 +259,17 @@ impl GeneratorReport {
         self.ended_at.iter().copied().max().unwrap_or(0).max(self.totals.last_end)
     }
 
+    /// The latest moment of its load that it names.
+    pub(super) fn latest(&self) -> Nanos {
+        let others = [self.close, self.began, Some(self.begin)];
+        others.into_iter().flatten().fold(self.last_end(), Nanos::max)
+    }
+
     /// Time within the window, which closed at `close`, that users did not spend in good transactions. A user who reached its
     /// count, or gave up, before the window closed is idle from then on.
     pub(super) fn idle(&self, close: Nanos) -> Nanos {
         let early = |&ended: &Nanos| if ended == 0 { 0 } else { close.saturating_sub(ended.max(self.open)) };
-        self.user_sum(UserCounter::Idle) + self.ended_at.iter().map(early).sum::<Nanos>()
+        self.ended_at.iter().map(early).fold(self.user_sum(UserCounter::Idle), Nanos::saturating_add)
     }
 
     /// CPU time of the process within the window of this length; 0 when it is not known.

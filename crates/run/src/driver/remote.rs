@@ -7,7 +7,7 @@ use kelvin_measure::event::{
     Arrivals, ErrorCount, HostClock, HostLoad, HostSkew, HostTimes, KindCounts, Second, SeriesRole,
 };
 use kelvin_measure::invariant::{HOSTS_ADD_UP, HOSTS_STAYED, HOSTS_TOGETHER, Invariant};
-use kelvin_measure::{Event, Machine, Nanos, Sink, SourceId, Totals, second_from, text};
+use kelvin_measure::{Event, Machine, Nanos, SECOND, Sink, SourceId, Totals, second_from, text};
 use kelvin_workload::{UserRange, Workload};
 
 use super::Point;
@@ -74,6 +74,8 @@ pub(crate) struct RemoteLoad<'a> {
     times: LoadTimes,
     /// All were ordered to end at once: no end is too early then.
     aborted: bool,
+    /// What hosts say may be of a time long before it is heard, and after what is known by then.
+    resumed: bool,
     /// How far apart the starts may be.
     limit: Nanos,
 }
@@ -162,13 +164,22 @@ impl<'a> RemoteLoad<'a> {
         });
         let hosts = hosts.collect();
         let never = LoadTimes { begin: 0, open: 0, close: Nanos::MAX, end: Nanos::MAX };
-        Self { point, generators, hosts, events: Vec::new(), times: never, aborted: false, limit }
+        Self {
+            point,
+            generators,
+            hosts,
+            events: Vec::new(),
+            times: never,
+            aborted: false,
+            resumed: false,
+            limit,
+        }
     }
 
     /// The same after a start at these times, which another process has ordered.
     #[must_use]
     pub(super) fn started_at(mut self, times: LoadTimes) -> Self {
-        self.times = times;
+        (self.times, self.resumed) = (times, true);
         self
     }
 
@@ -229,6 +240,11 @@ impl<'a> RemoteLoad<'a> {
                 GeneratorMessage::Ended(report) => match host.check(*report) {
                     Ok(report) => {
                         let report = report.on_clock_that_opened(self.times.open);
+                        let latest = latest_end(self.times.open, (!self.resumed).then_some(now));
+                        if report.latest() > latest {
+                            host.lose("its report is of a time that has not come".into());
+                            continue;
+                        }
                         if let Some(early) = early_end(&report, self.times.close).filter(|_| !self.aborted) {
                             host.lose(early);
                         }
@@ -349,6 +365,13 @@ fn early_end(report: &GeneratorReport, ordered: Nanos) -> Option<String> {
         Nanos::MAX => "it ended its load before its users had done their transactions".into(),
         _ => format!("it ended its load {} before the end", text::short_seconds(by as f64 / 1e9)),
     })
+}
+
+/// No load has ended later whose window opened at `open`, as is known at `now`, if it is: clocks run apart by less than a thousandth.
+fn latest_end(open: Nanos, now: Option<Nanos>) -> Nanos {
+    let month = open.saturating_add(MOST_SECONDS * SECOND);
+    let by_now = |now: Nanos| now.saturating_add(10 * SECOND + now.saturating_sub(open) / 1000);
+    now.map_or(month, |now| by_now(now).min(month))
 }
 
 /// Where the seconds that came differ from what the generator counted.

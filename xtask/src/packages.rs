@@ -79,6 +79,12 @@ const NEEDS: &[Need] = &[
         elsewhere: "python3",
     },
     Need {
+        what: "pip and unzip, for the servers and the schemas that PyPI has",
+        is_there: || in_path("pip") && in_path("unzip"),
+        debian: "python3-pip unzip",
+        elsewhere: "pip (Fedora, openSUSE: python3-pip; Arch: python-pip) and unzip",
+    },
+    Need {
         what: "jq, for a command line in the documentation",
         is_there: || in_path("jq"),
         debian: "jq",

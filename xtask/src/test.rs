@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::{axe, packages, suite, versions};
+use crate::{axe, kubernetes, packages, suite, versions};
 
 /// One check: its name and cargo's arguments.
 struct Step {
@@ -35,6 +35,11 @@ pub(crate) fn run() -> Result<ExitCode> {
         eprintln!("{error:#}");
         let why = "PostgreSQL 13 and 18 cannot be fetched";
         outcomes.push(("versions", Outcome::Skipped(why), Duration::ZERO));
+    }
+    if let Err(error) = kubernetes::fetch_for_tests(&top()?) {
+        eprintln!("{error:#}");
+        let why = "the schemas of Kubernetes cannot be fetched";
+        outcomes.push(("manifests", Outcome::Skipped(why), Duration::ZERO));
     }
     // All of them, even after a failure: one run reports everything.
     println!("\n== tests");

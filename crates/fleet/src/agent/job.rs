@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use kelvin_measure::event::{Phase, Status as RunStatus};
-use kelvin_measure::{Clock, Event, SECOND, Sink, SinkError, SourceId};
+use kelvin_measure::{Clock, Event, Nanos, SECOND, Sink, SinkError, SourceId};
 use kelvin_run::driver::{GeneratorReport, LoadTimes};
 use kelvin_run::fleet::{ControllerLink, EndOrder, GeneratorAssignment};
 use kelvin_run::spec::Load;
@@ -26,6 +26,9 @@ type Result<T> = std::result::Result<T, FleetError>;
 
 /// How often a load that waits for its start checks whether it shall end.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A start lies no further ahead, in nanoseconds: agents are told seconds before.
+const FURTHEST: Nanos = 600 * SECOND;
 
 /// A load that was told to end in order is interrupted after this time.
 const ORDERLY: Duration = Duration::from_secs(5);
@@ -200,10 +203,7 @@ impl Job {
     pub(super) fn start(&self, point: u32, times: LoadTimes) -> Result<u64> {
         let load = self.load(point)?;
         let times = self.context.hook.real_times(times);
-        let ahead = times.begin.saturating_sub(self.context.clock.now());
-        if ahead == 0 {
-            return Err(FleetError::Refused("the time of the start has passed already".into()));
-        }
+        let ahead = lead(times, self.context.clock.now())?;
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         *load.orders.start() = Some(times);
         load.orders.changed.notify_all();
@@ -286,6 +286,20 @@ impl Job {
     }
 }
 
+/// How long before the start it is ordered, in nanoseconds.
+fn lead(times: LoadTimes, now: Nanos) -> Result<Nanos> {
+    let LoadTimes { begin, open, close, end } = times;
+    let refused = |why: &str| Err(FleetError::Refused(why.into()));
+    if !(begin <= open && open <= close && close <= end) {
+        return refused("the times of the load are not in their order");
+    }
+    match begin.saturating_sub(now) {
+        0 => refused("the time of the start has passed already"),
+        ahead if ahead > FURTHEST => refused("the time of the start is too far ahead"),
+        ahead => Ok(ahead),
+    }
+}
+
 /// The load's way to the controller: its events go into the agent's file and the outbox.
 struct Link {
     point: u32,
@@ -362,6 +376,25 @@ impl ControllerLink for Link {
             }
             let waited = self.orders.changed.wait_timeout(ordered, PATIENCE);
             ordered = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_soon_and_its_times_are_in_order() {
+        let times = |begin, open, close, end| LoadTimes { begin, open, close, end };
+        let refusal = |times, now| lead(times, now).err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(lead(times(7, 7, u64::MAX, u64::MAX), 5).unwrap(), 2);
+        assert_eq!(lead(times(FURTHEST, FURTHEST, u64::MAX, u64::MAX), 0).unwrap(), FURTHEST);
+        // An order that is replayed, or was long under way.
+        assert!(refusal(times(7, 8, 9, 10), 7).contains("passed already"));
+        assert!(refusal(times(u64::MAX, u64::MAX, u64::MAX, u64::MAX), 0).contains("too far ahead"));
+        for wrong in [times(8, 7, 9, 10), times(7, 9, 8, 10), times(7, 8, 10, 9)] {
+            assert!(refusal(wrong, 5).contains("not in their order"));
         }
     }
 }

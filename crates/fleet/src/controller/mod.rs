@@ -119,6 +119,27 @@ struct Inbox {
     away: Option<Instant>,
 }
 
+/// What a message of an agent is by its number.
+#[derive(Debug, PartialEq, Eq)]
+enum Sequenced {
+    Next,
+    /// Sent again after its confirmation was lost.
+    Again,
+    /// The messages from this number to that are lost.
+    After(u64, u64),
+}
+
+/// Places a message by its number; `next` is the one that is due.
+fn sequenced(next: &mut u64, sequence: u64) -> Sequenced {
+    let due = *next;
+    if sequence < due {
+        return Sequenced::Again;
+    }
+    // Another host may write any number.
+    *next = sequence.saturating_add(1);
+    if sequence == due { Sequenced::Next } else { Sequenced::After(due, sequence - 1) }
+}
+
 /// The agents that answer within this time, with their beats, by name.
 pub fn find_agents(bus: &Bus, lab: &Name, patience: Duration) -> Result<Vec<Beat>> {
     let (heard, _listening) = HeardBeats::call(bus, &Subjects::of(lab))?;
@@ -339,7 +360,7 @@ impl NatsFleet {
                     users += u64::from(assignment.range.count());
                 }
                 Some(AgentState::Connecting { point, done }) if *point == of => {
-                    (users, all) = (users + done, false);
+                    (users, all) = (users + (*done).min(assignment.range.count().into()), false);
                 }
                 _ => all = false,
             }
@@ -514,4 +535,37 @@ fn usable(beat: &Beat) -> Result<FleetAgent> {
         return Err(FleetError::Agent { agent, why: format!("it works for {run}") });
     }
     Ok(FleetAgent { name: beat.agent.clone(), process: beat.process, synchronisation: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Each message counts once, in the order of their numbers, and every gap is noticed.
+        #[test]
+        fn messages_that_are_repeated_or_missing_are_noticed(
+            sequences in prop::collection::vec(prop_oneof![9 => 0_u64..12, 1 => Just(u64::MAX), 1 => Just(u64::MAX - 1)], 0..30),
+        ) {
+            let (mut next, mut seen) = (0, Vec::<u64>::new());
+            for sequence in sequences {
+                match sequenced(&mut next, sequence) {
+                    Sequenced::Next => {
+                        let due = seen.last().map_or(0, |last| last.saturating_add(1));
+                        prop_assert_eq!(sequence, due);
+                    }
+                    Sequenced::Again => prop_assert!(seen.last().is_some_and(|last| sequence <= *last)),
+                    Sequenced::After(from, to) => {
+                        prop_assert!(from <= to && to + 1 == sequence);
+                        prop_assert_eq!(from, seen.last().map_or(0, |last| last + 1));
+                    }
+                }
+                if seen.last().is_none_or(|last| sequence > *last) {
+                    seen.push(sequence);
+                }
+            }
+        }
+    }
 }

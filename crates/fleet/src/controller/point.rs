@@ -10,7 +10,7 @@ use kelvin_run::fleet::{GeneratorMessage, RemoteGenerators};
 use kelvin_workload::Stop;
 
 use super::exchanges::AgentClocks;
-use super::{FleetAgent, LOST, NatsFleet, SUSPECT, UNREACHABLE, started};
+use super::{FleetAgent, LOST, NatsFleet, SUSPECT, Sequenced, UNREACHABLE, sequenced, started};
 use crate::bus::Task;
 use crate::message::{Command, OutputItem, clean, encode};
 
@@ -110,17 +110,14 @@ impl<'a> ArmedPoint<'a> {
                     continue;
                 }
             };
-            let next = inbox.next[number];
-            if output.sequence < next {
-                // Sent again after its confirmation was lost.
+            let placed = sequenced(&mut inbox.next[number], output.sequence);
+            if placed == Sequenced::Again || number >= self.agents.len() {
                 continue;
             }
-            inbox.next[number] = output.sequence + 1;
-            if number >= self.agents.len() {
-                continue;
-            }
-            if output.sequence > next && !self.progress[number].ended {
-                messages.push(failed(format!("its messages {next} to {} are lost", output.sequence - 1)));
+            if let Sequenced::After(from, to) = placed
+                && !self.progress[number].ended
+            {
+                messages.push(failed(format!("its messages {from} to {to} are lost")));
                 self.progress[number].ended = true;
             }
             for item in output.items {

@@ -1,60 +1,24 @@
-//! The files that place agents on hosts (`contrib`): the objects of Kubernetes have the shapes of its published API, and the
+//! The files that place agents on hosts (`contrib`): the objects of Kubernetes are those of its published schemas, and the
 //! agent understands every command line.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use clap::Parser as _;
-use saphyr_parser::{Event, Parser, ScalarStyle};
+use saphyr_parser::{Event, Parser};
 
 use super::Cli;
 
-/// The objects of Kubernetes 1.31 that the manifest uses, with all their fields: API reference, batch/v1 and v1. `!` is
-/// required, `[T]` a list, `{T}` a map, `a|b` one of these words; the type of a field that no manifest here may use is `-`.
-const SHAPES: &str = "
-ConfigMap apiVersion=v1! kind=ConfigMap! metadata=ObjectMeta! data={string} binaryData=- immutable=bool
-Job apiVersion=batch/v1! kind=Job! metadata=ObjectMeta! spec=JobSpec!
-ObjectMeta name=string! namespace=string labels={string} annotations={string} generateName=- finalizers=- ownerReferences=-
-JobSpec activeDeadlineSeconds=int backoffLimit=int backoffLimitPerIndex=int completionMode=NonIndexed|Indexed
-  completions=int managedBy=- manualSelector=bool maxFailedIndexes=int parallelism=int podFailurePolicy=-
-  podReplacementPolicy=TerminatingOrFailed|Failed selector=- successPolicy=- suspend=bool template=PodTemplateSpec!
-  ttlSecondsAfterFinished=int
-PodTemplateSpec metadata=TemplateMeta spec=PodSpec!
-TemplateMeta name=string labels={string} annotations={string}
-PodSpec activeDeadlineSeconds=int affinity=Affinity automountServiceAccountToken=bool containers=[Container]! dnsConfig=-
-  dnsPolicy=ClusterFirst|ClusterFirstWithHostNet|Default|None enableServiceLinks=bool ephemeralContainers=- hostAliases=-
-  hostIPC=bool hostNetwork=bool hostPID=bool hostUsers=bool hostname=string imagePullSecrets=- initContainers=[Container]
-  nodeName=string nodeSelector={string} os=- overhead={quantity} preemptionPolicy=Never|PreemptLowerPriority priority=int
-  priorityClassName=string readinessGates=- resourceClaims=- restartPolicy=Always|OnFailure|Never runtimeClassName=string
-  schedulerName=string schedulingGates=- securityContext=- serviceAccount=- serviceAccountName=string
-  setHostnameAsFQDN=bool shareProcessNamespace=bool subdomain=string terminationGracePeriodSeconds=int tolerations=-
-  topologySpreadConstraints=- volumes=[Volume]
-Affinity nodeAffinity=- podAffinity=- podAntiAffinity=PodAntiAffinity
-PodAntiAffinity preferredDuringSchedulingIgnoredDuringExecution=-
-  requiredDuringSchedulingIgnoredDuringExecution=[PodAffinityTerm]
-PodAffinityTerm topologyKey=string! labelSelector=LabelSelector matchLabelKeys=[string] mismatchLabelKeys=[string]
-  namespaceSelector=LabelSelector namespaces=[string]
-LabelSelector matchLabels={string} matchExpressions=-
-Container name=string! args=[string] command=[string] env=[EnvVar] envFrom=- image=string imagePullPolicy=Always|Never|IfNotPresent
-  lifecycle=- livenessProbe=- ports=- readinessProbe=- resizePolicy=- resources=ResourceRequirements restartPolicy=-
-  securityContext=SecurityContext startupProbe=- stdin=bool stdinOnce=bool terminationMessagePath=string
-  terminationMessagePolicy=File|FallbackToLogsOnError tty=bool volumeDevices=- volumeMounts=[VolumeMount] workingDir=string
-EnvVar name=string! value=string valueFrom=EnvVarSource
-EnvVarSource configMapKeyRef=KeySelector secretKeyRef=KeySelector fieldRef=FieldSelector resourceFieldRef=-
-KeySelector name=string key=string! optional=bool
-FieldSelector apiVersion=string fieldPath=string!
-ResourceRequirements claims=- limits={quantity} requests={quantity}
-SecurityContext allowPrivilegeEscalation=bool appArmorProfile=- capabilities=Capabilities privileged=bool procMount=string
-  readOnlyRootFilesystem=bool runAsGroup=int runAsNonRoot=bool runAsUser=int seLinuxOptions=- seccompProfile=SeccompProfile
-  windowsOptions=-
-Capabilities add=[string] drop=[string]
-SeccompProfile type=Localhost|RuntimeDefault|Unconfined! localhostProfile=string
-VolumeMount name=string! mountPath=string! mountPropagation=string readOnly=bool recursiveReadOnly=string subPath=string
-  subPathExpr=string
-Volume name=string! emptyDir=EmptyDir secret=SecretVolume configMap=- csi=- downwardAPI=- ephemeral=- hostPath=- image=- iscsi=-
-  nfs=- persistentVolumeClaim=- projected=-
-EmptyDir medium=string sizeLimit=quantity
-SecretVolume secretName=string defaultMode=int items=- optional=bool
-";
+const CONTRIB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib");
+
+/// Must be those of xtask/src/kubernetes.rs.
+const KUBERNETES: &str = "1.37.0";
+const VALIDATOR: &str = "kubernetes-validate/1.37.0";
+
+/// What is there in its place where `cargo xtask test` could not fetch it, and says so.
+const UNAVAILABLE: &str = "kubernetes-validate/unavailable";
 
 /// Directives of systemd.unit(5), systemd.service(5), systemd.exec(5) and systemd.resource-control(5) that units here may use.
 const DIRECTIVES: [(&str, &[&str]); 3] = [
@@ -102,8 +66,7 @@ const SBATCH: [&str; 10] = [
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    /// A text, and whether it stands without quotes.
-    Text(String, bool),
+    Text(String),
     List(Vec<Node>),
     Map(BTreeMap<String, Node>),
 }
@@ -124,7 +87,7 @@ fn documents(text: &str) -> Vec<Node> {
 /// The node that an event begins; none at the end of a list or a map.
 fn node<'a>(event: Event<'a>, events: &mut impl Iterator<Item = Event<'a>>) -> Option<Node> {
     match event {
-        Event::Scalar(text, style, ..) => Some(Node::Text(text.into_owned(), style == ScalarStyle::Plain)),
+        Event::Scalar(text, ..) => Some(Node::Text(text.into_owned())),
         Event::SequenceStart(..) => {
             let mut list = Vec::new();
             while let Some(one) = next(events) {
@@ -135,7 +98,7 @@ fn node<'a>(event: Event<'a>, events: &mut impl Iterator<Item = Event<'a>>) -> O
         Event::MappingStart(..) => {
             let mut map = BTreeMap::new();
             while let Some(key) = next(events) {
-                let Node::Text(key, _) = key else { panic!("{key:?} is no key") };
+                let Node::Text(key) = key else { panic!("{key:?} is no key") };
                 assert!(map.insert(key.clone(), next(events).unwrap()).is_none(), "{key} is there twice");
             }
             Some(Node::Map(map))
@@ -149,91 +112,51 @@ fn next<'a>(events: &mut impl Iterator<Item = Event<'a>>) -> Option<Node> {
     node(event, events)
 }
 
-/// The fields of every object: their types.
-fn shapes() -> BTreeMap<&'static str, BTreeMap<&'static str, &'static str>> {
-    let mut shapes: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-    let mut object = "";
-    for line in SHAPES.lines().filter(|line| !line.is_empty()) {
-        let mut words = line.split_whitespace();
-        if !line.starts_with(' ') {
-            object = words.next().unwrap();
-        }
-        let fields = words.map(|word| word.split_once('=').unwrap());
-        shapes.entry(object).or_default().extend(fields);
-    }
-    shapes
-}
-
-/// What is wrong with a value of this type; nothing where it is right.
-fn wrong(value: &Node, of: &str, path: &str, found: &mut Vec<String>) {
-    let of = of.trim_end_matches('!');
-    let inner = |open, close| of.strip_prefix(open).and_then(|rest: &str| rest.strip_suffix(close));
-    let quantity = |text: &str| {
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let unit = &text[digits.len()..];
-        digits.parse::<f64>().is_ok() && ["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"].contains(&unit)
-    };
-    let not_text =
-        |text: &str| text.parse::<f64>().is_ok() || ["true", "false", "null", "~", ""].contains(&text);
-    let right = match (value, of) {
-        (_, "-") => false,
-        (Node::Text(text, plain), "string") => !(*plain && not_text(text)),
-        (Node::Text(text, plain), "int") => {
-            *plain && text.parse::<i64>().is_ok_and(|number| number.to_string() == *text)
-        }
-        (Node::Text(text, plain), "bool") => *plain && (text == "true" || text == "false"),
-        (Node::Text(text, _), "quantity") => quantity(text),
-        (Node::List(list), _) if inner('[', ']').is_some() => {
-            let of = inner('[', ']').unwrap_or_default();
-            for (i, one) in list.iter().enumerate() {
-                wrong(one, of, &format!("{path}[{i}]"), found);
-            }
-            !list.is_empty()
-        }
-        (Node::Map(map), _) if inner('{', '}').is_some() => {
-            let of = inner('{', '}').unwrap_or_default();
-            for (key, one) in map {
-                wrong(one, of, &format!("{path}.{key}"), found);
-            }
-            true
-        }
-        (Node::Map(map), object) => match shapes().get(object) {
-            Some(fields) => {
-                for (field, value) in map {
-                    match fields.get(field.as_str()) {
-                        Some(of) => wrong(value, of, &format!("{path}.{field}"), found),
-                        None => found.push(format!("{path}: {object} has no field {field}")),
-                    }
-                }
-                let required = fields.iter().filter(|(_, of)| of.ends_with('!'));
-                let missing = required.filter(|(field, _)| !map.contains_key(**field));
-                found.extend(missing.map(|(field, _)| format!("{path}: {field} is missing")));
-                true
-            }
-            None => false,
-        },
-        (Node::Text(text, _), words) => words.split('|').any(|word| word == text),
-        _ => false,
-    };
-    if !right {
-        found.push(format!("{path}: {value:?} is not of the type {of}"));
+/// The directory of kubernetes-validate, as `cargo xtask test` fetches it; none where that failed.
+fn validator() -> Option<PathBuf> {
+    // The test itself is in target/PROFILE/deps.
+    let test = std::env::current_exe().unwrap();
+    let find = |name| test.ancestors().map(|directory| directory.join(name)).find(|path| path.exists());
+    match (find(VALIDATOR), find(UNAVAILABLE)) {
+        (Some(directory), _) => Some(directory),
+        (None, Some(_)) => None,
+        (None, None) => panic!("no {VALIDATOR}: cargo xtask kubernetes fetches it (PyPI)"),
     }
 }
 
-/// What is wrong with the objects of a manifest.
-fn faults(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for document in documents(text) {
-        let kind = at(&document, "kind").unwrap_or_default();
-        wrong(&document, &kind, &kind, &mut found);
-    }
-    found
+/// What the schemas of Kubernetes say of a manifest: a line for each object, and whether all are right.
+fn validate(validator: &Path, text: &str) -> (String, bool) {
+    let words = ["-m", "kubernetes_validate", "--strict", "-k", KUBERNETES, "-"];
+    let mut python = Command::new("python3");
+    python.args(words).env("PYTHONPATH", validator).env("PYTHONDONTWRITEBYTECODE", "1");
+    let mut child =
+        python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    // An object without a schema is only a warning to it.
+    let right = said.lines().filter(|line| line.starts_with("INFO ") && line.contains(" passed ")).count();
+    let all = output.status.success() && right == documents(text).len() && right == said.lines().count();
+    (said, all)
+}
+
+/// The manifests below `contrib`.
+fn manifests(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let of = |path: PathBuf| {
+        if path.is_dir() {
+            return manifests(&path);
+        }
+        let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        if is_yaml { vec![path] } else { Vec::new() }
+    };
+    entries.flat_map(of).collect()
 }
 
 /// The text at a path of keys and indexes.
 fn at(node: &Node, path: &str) -> Option<String> {
     match find(node, path)? {
-        Node::Text(text, _) => Some(text.clone()),
+        Node::Text(text) => Some(text.clone()),
         _ => None,
     }
 }
@@ -242,7 +165,7 @@ fn find<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
     path.split('.').try_fold(node, |node, key| match node {
         Node::Map(map) => map.get(key),
         Node::List(list) => list.get(key.parse::<usize>().ok()?),
-        Node::Text(..) => None,
+        Node::Text(_) => None,
     })
 }
 
@@ -254,7 +177,7 @@ fn list<'a>(node: &'a Node, path: &str) -> &'a [Node] {
 }
 
 fn contrib(name: &str) -> String {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib").join(name);
+    let path = Path::new(CONTRIB).join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -290,9 +213,19 @@ fn agent(words: impl Iterator<Item = String>, values: &[(&str, &str)]) {
 }
 
 #[test]
-fn the_kubernetes_manifest_has_the_shapes_of_the_api() {
+fn every_manifest_is_valid_by_the_published_schemas() {
+    let manifests = manifests(Path::new(CONTRIB));
+    assert!(manifests.iter().any(|path| path.ends_with("fleet/kubernetes.yaml")), "{manifests:?}");
+    let Some(validator) = validator() else { return };
+    for path in manifests {
+        let (said, right) = validate(&validator, &std::fs::read_to_string(&path).unwrap());
+        assert!(right, "{}: {said}", path.display());
+    }
+}
+
+#[test]
+fn the_kubernetes_manifest_starts_agents_of_its_fleet_together() {
     let text = contrib("fleet/kubernetes.yaml");
-    assert_eq!(faults(&text), [""; 0]);
     let [map, job] = &documents(&text)[..] else { panic!("a ConfigMap and a Job") };
     let spec = |path: &str| at(job, &format!("spec.{path}"));
     // An Indexed Job has completions, its pods do not restart, and one that failed is not replaced.
@@ -314,7 +247,7 @@ fn the_kubernetes_manifest_has_the_shapes_of_the_api() {
     let from_map = list(of, "env").iter().filter_map(|env| at(env, "valueFrom.configMapKeyRef.key"));
     let data: Vec<String> = from_map.map(|key| at(map, &format!("data.{key}")).unwrap()).collect();
     let args = list(of, "args").iter().map(|arg| match arg {
-        Node::Text(text, _) => text.clone(),
+        Node::Text(text) => text.clone(),
         other => panic!("{other:?}"),
     });
     let address = data[0].trim_start_matches("tls://").split(':').next().unwrap();
@@ -330,22 +263,24 @@ fn the_kubernetes_manifest_has_the_shapes_of_the_api() {
 }
 
 #[test]
-fn a_manifest_of_another_shape_is_noticed() {
+fn a_manifest_that_is_not_valid_is_noticed() {
+    let Some(validator) = validator() else { return };
     let text = contrib("fleet/kubernetes.yaml");
     for (right, wrong, expected) in [
-        ("completionMode: Indexed", "completionMode: indexed", "NonIndexed|Indexed"),
-        ("completions: 4", "completions: \"4\"", "is not of the type int"),
-        ("  backoffLimit: 0", "  backofLimit: 0", "JobSpec has no field backofLimit"),
-        ("        - name: agent\n          #", "        - workingDir: agent\n          #", "name is missing"),
-        ("readOnly: true", "readOnly: yes", "is not of the type bool"),
-        ("value: /data", "value: 1", "is not of the type string"),
-        ("memory: 2Gi", "memory: 2GiB", "is not of the type quantity"),
-        ("          secret:\n", "          hostPath:\n", "is not of the type -"),
-        ("kind: Job", "kind: Jobs", "is not of the type Jobs"),
+        ("completions: 4", "completions: \"4\"", "spec.completions: '4' is not of type"),
+        ("  backoffLimit: 0", "  backofLimit: 0", "'backofLimit' was unexpected"),
+        (
+            "        - name: agent\n          #",
+            "        - workingDir: agent\n          #",
+            "'name' is a required",
+        ),
+        ("readOnly: true", "readOnly: maybe", "'maybe' is not of type"),
+        ("value: /data", "value: 1", "1 is not of type"),
+        ("kind: Job", "kind: Jobs", "find schema for kind Jobs"),
     ] {
         assert!(text.contains(right), "{right}");
-        let found = faults(&text.replacen(right, wrong, 1)).join("\n");
-        assert!(found.contains(expected), "{wrong}: {found}");
+        let (said, is_right) = validate(&validator, &text.replacen(right, wrong, 1));
+        assert!(!is_right && said.contains(expected), "{wrong}: {said}");
     }
 }
 
@@ -386,6 +321,6 @@ fn the_units_and_the_batch_file_start_agents_that_understand_their_flags() {
     for option in options {
         assert!(SBATCH.contains(&option.split('=').next().unwrap_or_default()), "{option}");
     }
-    let checked = std::process::Command::new("bash").arg("-n").arg("-c").arg(&batch).status().unwrap();
+    let checked = Command::new("bash").arg("-n").arg("-c").arg(&batch).status().unwrap();
     assert!(checked.success(), "bash reads it");
 }

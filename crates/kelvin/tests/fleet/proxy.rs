@@ -1,16 +1,20 @@
-//! A TCP connection that can be cut without either side being told: a partition of the network.
+//! A TCP connection that can be cut without either side being told: a partition of the network. What passes is kept.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Passes connections on to a port of this host.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     cut: Arc<AtomicBool>,
+    recorded: Record,
 }
+
+/// What passed in each direction of each connection.
+type Record = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// What cuts the connection by itself when a client sends it.
 type Trigger = Option<&'static str>;
@@ -30,6 +34,8 @@ impl Proxy {
         let own = listener.local_addr().unwrap().port();
         let cut = Arc::new(AtomicBool::new(false));
         let cuts = Arc::clone(&cut);
+        let recorded = Record::default();
+        let record = Arc::clone(&recorded);
         // It ends with the test's process.
         std::thread::spawn(move || {
             for client in listener.incoming() {
@@ -38,12 +44,17 @@ impl Proxy {
                 };
                 for (from, to, trigger) in [(&client, &server, trigger), (&server, &client, None)] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    let cut = Arc::clone(&cuts);
-                    std::thread::spawn(move || pass(from, to, &cut, trigger));
+                    let (cut, record) = (Arc::clone(&cuts), Arc::clone(&record));
+                    std::thread::spawn(move || pass(from, to, (&cut, trigger), &record));
                 }
             }
         });
-        Self { port: own, cut }
+        Self { port: own, cut, recorded }
+    }
+
+    /// The bytes that have passed, each direction of each connection in one piece.
+    pub(crate) fn recorded(&self) -> Vec<Vec<u8>> {
+        self.recorded.lock().unwrap().clone()
     }
 
     /// From now on nothing passes, or everything that waited does.
@@ -52,7 +63,12 @@ impl Proxy {
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, cut: &AtomicBool, trigger: Trigger) {
+fn pass(mut from: TcpStream, mut to: TcpStream, (cut, trigger): (&AtomicBool, Trigger), record: &Record) {
+    let stream = {
+        let mut record = record.lock().unwrap();
+        record.push(Vec::new());
+        record.len() - 1
+    };
     let mut buffer = vec![0; 64 << 10];
     loop {
         let read = from.read(&mut buffer).unwrap_or(0);
@@ -60,6 +76,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, cut: &AtomicBool, trigger: Trigg
         if trigger.is_some_and(is_sent) {
             cut.store(true, Ordering::Release);
         }
+        record.lock().unwrap()[stream].extend_from_slice(&buffer[..read]);
         while cut.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -71,6 +71,12 @@ impl Place {
                 command.env_remove(name);
             }
         }
+        if let Some(server) = nats_server() {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let others = std::env::split_paths(&path);
+            let all = std::env::join_paths(server.parent().map(Path::to_owned).into_iter().chain(others));
+            command.env("PATH", all.unwrap());
+        }
         command
             .env("KELVIN_STORE", self.store())
             .env("HOME", self.directory.path())
@@ -130,6 +136,13 @@ impl Place {
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
+}
+
+/// The server of NATS that is started, where it is not the one in PATH: an executable called nats-server.
+pub(crate) fn nats_server() -> Option<PathBuf> {
+    let server = PathBuf::from(std::env::var_os("KELVIN_TEST_NATS_SERVER")?);
+    assert!(server.is_file() && server.ends_with("nats-server"), "KELVIN_TEST_NATS_SERVER: {server:?}");
+    Some(server)
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

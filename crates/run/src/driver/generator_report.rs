@@ -17,6 +17,10 @@ use crate::heartbeat::Gap;
 /// How far, as a share of the window, CPU times may have been read from its edges to be those of the window.
 const MOST_APART: f64 = 0.05;
 
+/// No count, and no sum of nanoseconds, of one generator is larger: of ten thousand users, this is a day and a half. Sums over hosts
+/// stay far from what 64 bits hold.
+const LARGEST: u64 = 1 << 60;
+
 /// The sums of all users' counters.
 pub(super) fn sums(counters: &[Counters]) -> Vec<u64> {
     let mut sums = vec![0; counters.first().map_or(0, Counters::len)];
@@ -197,7 +201,37 @@ impl GeneratorReport {
         if lengths != [UserCounter::LENGTH, counters, users as usize] {
             return Err("its report is of other users or counters".into());
         }
+        if self.numbers().any(|number| number > LARGEST) || self.at_work > users || self.gave_up > users {
+            return Err("its report has a number that nothing can have counted".into());
+        }
         Ok(())
+    }
+
+    /// Everything in it that is added up with what other hosts report.
+    fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        let counts = |kind: &KindCounts| [kind.committed, kind.rolled_back, kind.failed, kind.retries];
+        let kinds = self.totals.all.iter().chain(&self.totals.measured).flat_map(counts);
+        let cpu = self.cpu.iter().flat_map(|cpu| [cpu.time.unwrap_or(0), cpu.between]);
+        let threads = self.cpu.iter().flat_map(|cpu| cpu.threads.iter().flatten());
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let threads = threads.flat_map(move |thread: &ThreadTimes| [nanos(thread.run), nanos(thread.delay)]);
+        let single = [
+            self.totals.samples,
+            self.pushed,
+            self.ring_full,
+            self.busy_waits,
+            self.errors,
+            self.final_errors,
+            self.busiest,
+        ];
+        // The end of the last user is a moment and no sum.
+        let sums = self.user_sums.iter().enumerate().filter(|(i, _)| *i != UserCounter::EndedAt as usize);
+        kinds
+            .chain(cpu)
+            .chain(threads)
+            .chain(single)
+            .chain(sums.map(|(_, sum)| *sum))
+            .chain(self.counters.iter().copied())
     }
 
     /// The same on a clock on which the window opened at `open`.
@@ -225,11 +259,17 @@ impl GeneratorReport {
         self.ended_at.iter().copied().max().unwrap_or(0).max(self.totals.last_end)
     }
 
+    /// The latest moment of its load that it names.
+    pub(super) fn latest(&self) -> Nanos {
+        let others = [self.close, self.began, Some(self.begin)];
+        others.into_iter().flatten().fold(self.last_end(), Nanos::max)
+    }
+
     /// Time within the window, which closed at `close`, that users did not spend in good transactions. A user who reached its
     /// count, or gave up, before the window closed is idle from then on.
     pub(super) fn idle(&self, close: Nanos) -> Nanos {
         let early = |&ended: &Nanos| if ended == 0 { 0 } else { close.saturating_sub(ended.max(self.open)) };
-        self.user_sum(UserCounter::Idle) + self.ended_at.iter().map(early).sum::<Nanos>()
+        self.ended_at.iter().map(early).fold(self.user_sum(UserCounter::Idle), Nanos::saturating_add)
     }
 
     /// CPU time of the process within the window of this length; 0 when it is not known.

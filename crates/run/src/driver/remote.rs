@@ -7,7 +7,7 @@ use kelvin_measure::event::{
     Arrivals, ErrorCount, HostClock, HostLoad, HostSkew, HostTimes, KindCounts, Second, SeriesRole,
 };
 use kelvin_measure::invariant::{HOSTS_ADD_UP, HOSTS_STAYED, HOSTS_TOGETHER, Invariant};
-use kelvin_measure::{Event, Machine, Nanos, Sink, SourceId, Totals, second_from, text};
+use kelvin_measure::{Event, Machine, Nanos, SECOND, Sink, SourceId, Totals, second_from, text};
 use kelvin_workload::{UserRange, Workload};
 
 use super::Point;
@@ -34,6 +34,9 @@ impl fmt::Debug for FleetShare<'_> {
 
 /// How much earlier than ordered a host may close its window: what converted clocks and a thread that waits can differ by.
 const CLOSES_WITHIN: Nanos = 100_000_000;
+
+/// No second of a load is further from the opening of its window: a month.
+const MOST_SECONDS: u64 = 31 * 24 * 3600;
 
 /// A host says so many things of its I/O jobs at their end: its window, its checks, its results.
 const MOST_OF_JOBS: usize = 64;
@@ -71,6 +74,8 @@ pub(crate) struct RemoteLoad<'a> {
     times: LoadTimes,
     /// All were ordered to end at once: no end is too early then.
     aborted: bool,
+    /// What hosts say may be of a time long before it is heard, and after what is known by then.
+    resumed: bool,
     /// How far apart the starts may be.
     limit: Nanos,
 }
@@ -159,13 +164,22 @@ impl<'a> RemoteLoad<'a> {
         });
         let hosts = hosts.collect();
         let never = LoadTimes { begin: 0, open: 0, close: Nanos::MAX, end: Nanos::MAX };
-        Self { point, generators, hosts, events: Vec::new(), times: never, aborted: false, limit }
+        Self {
+            point,
+            generators,
+            hosts,
+            events: Vec::new(),
+            times: never,
+            aborted: false,
+            resumed: false,
+            limit,
+        }
     }
 
     /// The same after a start at these times, which another process has ordered.
     #[must_use]
     pub(super) fn started_at(mut self, times: LoadTimes) -> Self {
-        self.times = times;
+        (self.times, self.resumed) = (times, true);
         self
     }
 
@@ -226,6 +240,11 @@ impl<'a> RemoteLoad<'a> {
                 GeneratorMessage::Ended(report) => match host.check(*report) {
                     Ok(report) => {
                         let report = report.on_clock_that_opened(self.times.open);
+                        let latest = latest_end(self.times.open, (!self.resumed).then_some(now));
+                        if report.latest() > latest {
+                            host.lose("its report is of a time that has not come".into());
+                            continue;
+                        }
                         if let Some(early) = early_end(&report, self.times.close).filter(|_| !self.aborted) {
                             host.lose(early);
                         }
@@ -289,6 +308,15 @@ impl Host {
                 self.lose(format!("it sent events of point {of}"));
                 None
             }
+            Event::Second(Second { second, .. })
+            | Event::Arrivals(Arrivals { second, .. })
+            | Event::Errors(ErrorCount { second, .. })
+            | Event::Note { second, .. }
+                if second.unsigned_abs() > MOST_SECONDS =>
+            {
+                self.lose(format!("it sent events of second {second}"));
+                None
+            }
             Event::Second(second) if second.kinds.len() != self.seconds.roles.len() => {
                 self.lose("it sent a second of other series".into());
                 None
@@ -339,6 +367,13 @@ fn early_end(report: &GeneratorReport, ordered: Nanos) -> Option<String> {
     })
 }
 
+/// No load has ended later whose window opened at `open`, as is known at `now`, if it is: clocks run apart by less than a thousandth.
+fn latest_end(open: Nanos, now: Option<Nanos>) -> Nanos {
+    let month = open.saturating_add(MOST_SECONDS * SECOND);
+    let by_now = |now: Nanos| now.saturating_add(10 * SECOND + now.saturating_sub(open) / 1000);
+    now.map_or(month, |now| by_now(now).min(month))
+}
+
 /// Where the seconds that came differ from what the generator counted.
 fn difference(seconds: &Totals, reported: &Totals) -> Option<String> {
     let counts = |kind: &KindCounts| [kind.committed, kind.rolled_back, kind.failed, kind.retries];
@@ -351,7 +386,8 @@ fn difference(seconds: &Totals, reported: &Totals) -> Option<String> {
         return None;
     }
     let sum = |totals: &Totals| -> u64 {
-        totals.transactions(&totals.all).map(|kind| kind.good() + kind.failed).sum()
+        let finished = totals.transactions(&totals.all).map(|kind| kind.good().saturating_add(kind.failed));
+        finished.fold(0, u64::saturating_add)
     };
     Some(format!("{} transactions in its seconds, {} in its totals", sum(seconds), sum(reported)))
 }

@@ -1,5 +1,6 @@
 //! A point on a fleet whose hosts are threads of the test, each with a clock of its own. What goes between them goes as JSON.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -30,6 +31,10 @@ enum Fault {
     Early,
     /// Its clock was found to have been far off.
     Late,
+    /// The numbers at this place in its report are as large as they can be.
+    Extreme(usize),
+    /// Its seconds are of the end of time.
+    EndOfTime,
 }
 
 struct Threads {
@@ -190,6 +195,13 @@ impl RemoteGenerators for Armed {
                     report["totals"]["roles"].as_array_mut().unwrap().push(json!("lag"));
                     all.push((1, GeneratorMessage::Ended(serde_json::from_value(report).unwrap())));
                 }
+                (Fault::EndOfTime, GeneratorMessage::Event(Event::Second(second))) => {
+                    let second = kelvin_measure::event::Second { second: i64::MAX, ..second };
+                    all.push((1, GeneratorMessage::Event(Event::Second(second))));
+                }
+                (Fault::Extreme(which), GeneratorMessage::Ended(report)) => {
+                    all.push((1, GeneratorMessage::Ended(Box::new(with_extreme(*report, which)))));
+                }
                 (_, message) => all.push((1, message)),
             }
         }
@@ -223,6 +235,38 @@ impl Drop for Armed {
             host.thread.take().unwrap().join().unwrap();
         }
     }
+}
+
+/// Places in a report that have numbers; those of a list are one.
+const PLACES: usize = 60;
+
+/// The numbers in a report by where they are.
+fn numbers<'a>(
+    value: &'a mut serde_json::Value,
+    path: &str,
+    found: &mut BTreeMap<String, Vec<&'a mut serde_json::Value>>,
+) {
+    match value {
+        serde_json::Value::Array(list) => list.iter_mut().for_each(|one| numbers(one, path, found)),
+        serde_json::Value::Object(map) => {
+            map.iter_mut().for_each(|(key, one)| numbers(one, &format!("{path}.{key}"), found));
+        }
+        number if number.is_number() => found.entry(path.into()).or_default().push(number),
+        _ => {}
+    }
+}
+
+/// A report whose numbers at this place are as large as their type can have them; from the last place on, as it is.
+fn with_extreme(report: GeneratorReport, which: usize) -> GeneratorReport {
+    let largest = [u64::MAX, i64::MAX as u64, u32::MAX.into(), u16::MAX.into()];
+    let changed = |largest: &u64| {
+        let (mut value, mut found) = (serde_json::to_value(&report).unwrap(), BTreeMap::new());
+        numbers(&mut value, "", &mut found);
+        assert!((20..PLACES).contains(&found.len()), "{:?}", found.keys());
+        found.into_values().nth(which)?.into_iter().for_each(|number| *number = json!(largest));
+        serde_json::from_value(value).ok()
+    };
+    largest.iter().find_map(changed).unwrap_or(report)
 }
 
 /// Runs a point of eight users on these hosts; what each user wrote, the result and the events.
@@ -335,6 +379,24 @@ fn a_host_that_is_lost_or_reports_something_else_voids_the_point_and_is_named() 
     assert!(!early.holds && early.evidence.starts_with("beta: it ended its load before"), "{early:?}");
     let (late, ..) = judged(Fault::Late, HOSTS_TOGETHER);
     assert!(!late.holds && late.evidence.contains("10 ms allowed"), "{late:?}");
+}
+
+#[test]
+fn a_host_that_sends_impossible_numbers_breaks_nothing_but_itself() {
+    let judged = |fault| run_fleet(&["alpha", "beta"], fault, (&by_count(), None), &Stop::new()).1;
+    let stayed = invariant(&judged(Fault::EndOfTime), HOSTS_STAYED).clone();
+    assert!(!stayed.holds && stayed.evidence.starts_with("beta: it sent events of second 9"), "{stayed:?}");
+    let mut refused = 0;
+    for which in 0..PLACES {
+        let result = judged(Fault::Extreme(which));
+        let stayed = invariant(&result, HOSTS_STAYED);
+        assert!(stayed.holds || stayed.evidence.starts_with("beta: "), "{which}: {stayed:?}");
+        assert!(result.totals.all[0].committed >= 40, "{which}: what the other did is kept");
+        let refusals = ["nothing can have counted", "a time that has not come"];
+        refused += u32::from(refusals.iter().any(|refusal| stayed.evidence.contains(refusal)));
+        assert!(result.window.elapsed < 600 * kelvin_measure::SECOND, "{which}: {:?}", result.window);
+    }
+    assert!(refused >= 10, "{refused} reports were refused");
 }
 
 #[test]

@@ -1,0 +1,49 @@
+//! `cargo xtask kubernetes`: the schemas that Kubernetes publishes, with the program that compares a manifest with them: PyPI's kubernetes-validate
+//! (licence Apache-2.0) and what it needs, for the test of `contrib`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::download::{self, Package};
+
+/// Also that of Kubernetes, whose older schemas are left in the package.
+const VERSION: &str = "1.37.0";
+const SHA256: &str = "85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9";
+
+/// What it needs.
+const NEEDS: [&str; 5] =
+    ["jsonschema==4.26.0", "PyYAML==6.0.4", "importlib-resources", "packaging", "typing-extensions"];
+
+/// The tests look for it here: crates/kelvin/src/args/manifests.rs.
+fn directory(top: &Path) -> PathBuf {
+    download::target(top, "kubernetes-validate")
+}
+
+/// Fetches it; if that fails, leaves a mark by which the test knows that it goes without.
+pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
+    download::or_mark_unavailable(&directory(top), || fetch(top).map(drop))
+}
+
+/// Fetches and unpacks it, and returns where it is.
+pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
+    let directory = directory(top);
+    let place = directory.join(VERSION);
+    if place.is_dir() {
+        return Ok(place);
+    }
+    let package = Package::pypi("kubernetes-validate", VERSION, "py3-none-any", SHA256).fetch(&directory)?;
+    let half = place.with_extension("half");
+    drop(std::fs::remove_dir_all(&half));
+    std::fs::create_dir_all(&half).with_context(|| format!("cannot make {}", half.display()))?;
+    let schemas = format!("kubernetes_validate/kubernetes-json-schema/v{VERSION}-local-strict/*");
+    let file = package.display().to_string();
+    download::run(&half, &["unzip", "-q", &file, "kubernetes_validate/*.py", &schemas])?;
+    // Some of it is for one version of Python: that which runs it.
+    let install = ["python3", "-m", "pip", "install", "-q", "--disable-pip-version-check"];
+    // Compiling takes longer than what it saves.
+    let into = ["--root-user-action=ignore", "--no-compile", "--only-binary=:all:", "--target", "."];
+    download::run(&half, &[&install[..], &into, &NEEDS].concat())?;
+    std::fs::rename(&half, &place).with_context(|| format!("cannot make {}", place.display()))?;
+    Ok(place)
+}

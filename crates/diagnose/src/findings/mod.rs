@@ -25,6 +25,7 @@ mod flush_method;
 mod foreign_sessions;
 mod fsync_off;
 mod full_page_images;
+pub(crate) mod generic_plan;
 mod held_snapshot;
 mod history_list;
 mod hot_page;
@@ -141,6 +142,7 @@ const KNOWN: &[FindingDefinition] = &[
     temporary_files::ABOUT,
     jit_cost::ABOUT,
     parallel_workers::ABOUT,
+    generic_plan::ABOUT,
     connection_storm::ABOUT,
     buffers_too_small::ABOUT,
     data_in_page_cache::ABOUT,

@@ -62,7 +62,10 @@ pub(crate) fn wanted(evidence: &Evidence, point: u32) -> Option<PlanKind> {
 /// Statements whose generic plan costs at least twice as much as the plan for known values.
 fn dear(statements: &[StatementTotals]) -> Vec<(&StatementTotals, &CustomPlan)> {
     let of = |one: &'_ CustomPlan| one.cost <= CHEAPER * one.generic_cost;
-    statements.iter().filter_map(|one| Some((one, one.custom_plan.as_ref().filter(|plan| of(plan))?))).collect()
+    statements
+        .iter()
+        .filter_map(|one| Some((one, one.custom_plan.as_ref().filter(|plan| of(plan))?)))
+        .collect()
 }
 
 fn generic_share(evidence: &Evidence, point: u32) -> Option<f64> {
@@ -114,7 +117,8 @@ fn dear_generic(evidence: &Evidence, point: u32) -> Option<Finding> {
         )
     }));
     facts.extend(mode(evidence));
-    let times = dear.iter().map(|(_, plan)| plan.generic_cost / plan.cost.max(f64::MIN_POSITIVE)).fold(0.0, f64::max);
+    let times =
+        dear.iter().map(|(_, plan)| plan.generic_cost / plan.cost.max(f64::MIN_POSITIVE)).fold(0.0, f64::max);
     Some(Finding {
         evidence: facts,
         title: format!(
@@ -210,7 +214,11 @@ mod tests {
     fn planning_for_each_execution_is_amber_with_its_share() {
         let long = found(1000, 1000.0, None).unwrap();
         assert_eq!((long.severity, long.effect.high()), (Severity::Amber, Some(0.5)));
-        assert!(long.next.contains("force_generic_plan") && long.evidence[1].found.contains("1 ms") || long.evidence[1].found.contains("1.00 ms"), "{long:?}");
+        assert!(
+            long.next.contains("force_generic_plan") && long.evidence[1].found.contains("1 ms")
+                || long.evidence[1].found.contains("1.00 ms"),
+            "{long:?}"
+        );
         assert!(found(1000, 10.0, None).is_none());
         assert!(found(3, 1000.0, None).is_none(), "a few that are long are not planned each time");
     }
@@ -220,7 +228,8 @@ mod tests {
         let wanted = |planning_ms| {
             let mut generic = statement(1, 400.0, 1000, "a", &[]);
             let values = String::from("a rare value of jobs.state");
-            generic.custom_plan = Some(CustomPlan { hash: "b".into(), cost: 1.0, generic_cost: 100.0, values });
+            generic.custom_plan =
+                Some(CustomPlan { hash: "b".into(), cost: 1.0, generic_cost: 100.0, values });
             let mut custom = statement(2, 600.0, 1000, "c", &[]);
             custom.planning = Some(Planning { plans: 1000, ms: planning_ms });
             super::wanted(&Staged::new().statements(vec![generic, custom]).done(), 0)

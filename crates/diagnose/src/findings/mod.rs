@@ -35,6 +35,7 @@ mod huge_pages_off;
 mod io;
 mod jit_cost;
 mod lock_holder;
+mod lock_queue;
 mod log_beside_data;
 mod log_write_latency;
 mod machine_changed;
@@ -129,6 +130,7 @@ const KNOWN: &[FindingDefinition] = &[
     held_snapshot::ABOUT,
     hot_rows::ABOUT,
     hot_page::ABOUT,
+    lock_queue::ABOUT,
     server_latch::ABOUT,
     adaptive_hash_latch::ABOUT,
     tempdb_contention::ABOUT,

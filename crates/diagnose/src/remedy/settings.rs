@@ -12,7 +12,8 @@ const DURABILITY: Rules =
     Rules::Forbidden { why: "TPC-C 3.5: a committed transaction must survive a failure of the system" };
 
 pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
-    let of_findings = [checkpoints, buffers, jit, plans, spills].into_iter().filter_map(|of| of(evidence, found));
+    let of_findings =
+        [checkpoints, buffers, jit, plans, spills].into_iter().filter_map(|of| of(evidence, found));
     of_findings.chain(log(evidence)).collect()
 }
 

@@ -324,8 +324,36 @@ pub struct StatementTotals {
     /// Milliseconds in which it was compiled (PostgreSQL: JIT); none where the database does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jit_ms: Option<f64>,
+    /// How often it was planned, and for how long; none where the database does not count that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planning: Option<Planning>,
     /// Its plan; none where it could not be had.
     pub plan: Option<QueryPlan>,
+    /// A plan for known values that the planner finds cheaper than the generic one, which was executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_plan: Option<CustomPlan>,
+}
+
+/// How often a statement was planned. A prepared one that has a generic plan is executed without being planned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Planning {
+    /// Plans that were made.
+    pub plans: u64,
+    /// Time that it took, in milliseconds: no part of the statement's time in execution.
+    pub ms: f64,
+}
+
+/// A plan that a prepared statement would have for certain values of its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CustomPlan {
+    /// Hash, as [`QueryPlan::hash`].
+    pub hash: String,
+    /// The planner's total cost of it, in the planner's units (`seq_page_cost` is one page).
+    pub cost: f64,
+    /// The same of the generic plan.
+    pub generic_cost: f64,
+    /// Which values these are, by their columns: the values themselves are the tables' content and not kept.
+    pub values: String,
 }
 
 /// Before or after the load.

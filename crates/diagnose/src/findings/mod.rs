@@ -25,6 +25,7 @@ mod flush_method;
 mod foreign_sessions;
 mod fsync_off;
 mod full_page_images;
+pub(crate) mod generic_plan;
 mod held_snapshot;
 mod history_list;
 mod hot_page;
@@ -34,6 +35,7 @@ mod huge_pages_off;
 mod io;
 mod jit_cost;
 mod lock_holder;
+mod lock_queue;
 mod log_beside_data;
 mod log_write_latency;
 mod machine_changed;
@@ -128,6 +130,7 @@ const KNOWN: &[FindingDefinition] = &[
     held_snapshot::ABOUT,
     hot_rows::ABOUT,
     hot_page::ABOUT,
+    lock_queue::ABOUT,
     server_latch::ABOUT,
     adaptive_hash_latch::ABOUT,
     tempdb_contention::ABOUT,
@@ -141,6 +144,7 @@ const KNOWN: &[FindingDefinition] = &[
     temporary_files::ABOUT,
     jit_cost::ABOUT,
     parallel_workers::ABOUT,
+    generic_plan::ABOUT,
     connection_storm::ABOUT,
     buffers_too_small::ABOUT,
     data_in_page_cache::ABOUT,

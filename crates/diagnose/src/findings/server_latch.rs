@@ -16,8 +16,12 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 /// Share of the active sessions from which a queue should be known, as for hot pages.
 const KNOWN: f64 = 0.1;
 
+const PREDICATES: &str = "This is what SERIALIZABLE transactions have read (predicate locks): declare those that only read `read only`, make them \
+    short, or use REPEATABLE READ if the application allows it; a higher max_pred_locks_per_transaction keeps locks of rows from becoming \
+    locks of tables.";
+
 /// What a lock protects, by the beginning of its name in any version, and what helps.
-const REMEDIES: [(&str, &str); 8] = [
+const REMEDIES: [(&str, &str); 12] = [
     (
         "buffermapping",
         "This is the table of buffered pages: pages are replaced all the time. Raise shared_buffers until the load's pages fit.",
@@ -52,6 +56,10 @@ const REMEDIES: [(&str, &str); 8] = [
         "This is the state of transactions: since PostgreSQL 17, raise transaction_buffers; set hint bits with `vacuum` after \
         loading.",
     ),
+    ("serializable", PREDICATES),
+    ("predicate", PREDICATES),
+    ("perxactpredicate", PREDICATES),
+    ("oldserxid", PREDICATES),
     (
         "parallel",
         "These are workers of parallel statements: compare with max_parallel_workers_per_gather = 0.",
@@ -126,6 +134,8 @@ mod tests {
         assert!(found("BufferMappingLock", 1.0).unwrap().next.contains("shared_buffers"));
         assert!(found("SubtransSLRU", 1.0).unwrap().next.contains("savepoints"));
         assert!(found("XactSLRU", 1.0).unwrap().next.contains("transaction_buffers"));
+        assert!(found("SerializableXactHash", 1.0).unwrap().next.contains("read only"));
+        assert!(found("predicate_lock_manager", 1.0).unwrap().next.contains("max_pred_locks"));
         assert!(found("Autovacuum", 1.0).unwrap().next.contains("manual"));
     }
 

@@ -5,14 +5,15 @@ use kelvin_measure::text;
 use kelvin_observe::metric;
 
 use super::{Change, Remedy, Rules, finding};
-use crate::findings::{buffers_too_small, wal_forced_checkpoint};
+use crate::findings::{buffers_too_small, generic_plan, wal_forced_checkpoint};
 use crate::{Effect, EffectBasis, Evidence, Finding, is_client};
 
 const DURABILITY: Rules =
     Rules::Forbidden { why: "TPC-C 3.5: a committed transaction must survive a failure of the system" };
 
 pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
-    let of_findings = [checkpoints, buffers, jit, spills].into_iter().filter_map(|of| of(evidence, found));
+    let of_findings =
+        [checkpoints, buffers, jit, plans, spills].into_iter().filter_map(|of| of(evidence, found));
     of_findings.chain(log(evidence)).collect()
 }
 
@@ -62,6 +63,12 @@ fn buffers(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
 
 fn jit(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     Some(remedy(finding(found, "jit-cost")?, switched(evidence, "jit", "off")?))
+}
+
+fn plans(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
+    let from = finding(found, "generic-plan")?;
+    let kind = generic_plan::wanted(evidence, from.point?)?;
+    Some(remedy(from, switched(evidence, "plan_cache_mode", kind.mode())?))
 }
 
 /// Sixteen times the memory: most sorts that spill are a few times too large. At most a sixteenth of the host's memory for all users

@@ -179,3 +179,23 @@ fn settings_of_findings_are_in_their_unit_and_only_raised() {
     let off = Staged::new().setting("jit", "off").done();
     assert!(remedies(&off, &[finding("jit-cost")]).is_empty());
 }
+
+#[test]
+fn a_dear_generic_plan_and_long_planning_ask_for_opposite_modes() {
+    use kelvin_measure::observation::{CustomPlan, Planning};
+    let asked = |mode: &str, custom: bool| {
+        let mut one = statement(1, 500.0, 1000, "a", &[]);
+        let plan =
+            CustomPlan { hash: "b".into(), cost: 1.0, generic_cost: 9.0, values: "a rare value".into() };
+        one.custom_plan = custom.then_some(plan);
+        one.planning = Some(if custom { Planning::default() } else { Planning { plans: 1000, ms: 500.0 } });
+        let staged = Staged::new().setting("plan_cache_mode", mode).statements(vec![one]);
+        titles(&staged.done())
+    };
+    assert_eq!(asked("auto", true), ["plan_cache_mode = force_custom_plan (now auto)"]);
+    assert_eq!(asked("auto", false), ["plan_cache_mode = force_generic_plan (now auto)"]);
+    assert!(
+        asked("force_generic_plan", false).is_empty(),
+        "it is that already: the statements are not prepared"
+    );
+}

@@ -41,6 +41,10 @@ pub struct StatementSums {
     pub temporary_bytes: Option<f64>,
     /// Milliseconds of compilation; none where they are not counted.
     pub jit_ms: Option<f64>,
+    /// Plans that were made; none where they are not counted.
+    pub plans: Option<f64>,
+    /// Milliseconds of planning, which `total_ms` does not include; none where they are not counted.
+    pub planning_ms: Option<f64>,
 }
 
 impl StatementSums {
@@ -60,6 +64,8 @@ impl StatementSums {
             log_bytes: less(self.log_bytes, then.log_bytes),
             temporary_bytes: less(self.temporary_bytes, then.temporary_bytes),
             jit_ms: less(self.jit_ms, then.jit_ms),
+            plans: less(self.plans, then.plans),
+            planning_ms: less(self.planning_ms, then.planning_ms),
         }
     }
 
@@ -79,6 +85,8 @@ impl StatementSums {
         self.log_bytes = sum(self.log_bytes, other.log_bytes);
         self.temporary_bytes = sum(self.temporary_bytes, other.temporary_bytes);
         self.jit_ms = sum(self.jit_ms, other.jit_ms);
+        self.plans = sum(self.plans, other.plans);
+        self.planning_ms = sum(self.planning_ms, other.planning_ms);
     }
 }
 

@@ -13,6 +13,7 @@ mod baseline;
 mod checkpoints;
 mod counter_watcher;
 mod counters;
+mod custom_plans;
 mod file_names;
 mod horizon;
 mod hypothetical;

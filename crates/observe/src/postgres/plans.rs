@@ -15,6 +15,9 @@ use crate::server::statement_text::{hash, is_query};
 /// What planning one statement may take, in milliseconds.
 const PATIENCE_MS: u32 = 1000;
 
+/// `plan_cache_mode` for a prepared statement's plan without values.
+const GENERIC: &str = "force_generic_plan";
+
 /// A plan, and all of it as JSON.
 pub(super) struct Explained {
     pub(super) plan: QueryPlan,
@@ -32,8 +35,9 @@ pub(super) fn plan(session: &mut dyn Session, version: i64, text: &str) -> Resul
 }
 
 fn generic(session: &mut dyn Session, text: &str) -> Result<(String, String)> {
-    let json = lines(session, &format!("EXPLAIN {MARK} (GENERIC_PLAN, VERBOSE, FORMAT JSON) {text}"))?;
-    Ok((json, lines(session, &format!("EXPLAIN {MARK} (GENERIC_PLAN) {text}"))?))
+    let explain = |options: &str| format!("EXPLAIN {MARK} ({options}) {text}");
+    let json = lines(session, GENERIC, &explain("GENERIC_PLAN, VERBOSE, FORMAT JSON"))?;
+    Ok((json, lines(session, GENERIC, &explain("GENERIC_PLAN"))?))
 }
 
 fn prepared(session: &mut dyn Session, text: &str) -> Result<(String, String)> {
@@ -53,20 +57,25 @@ fn explain_prepared(session: &mut dyn Session) -> Result<(String, String)> {
     let nulls = vec!["NULL"; count.max(0) as usize].join(", ");
     let execute =
         if count > 0 { format!("EXECUTE kelvin_plan({nulls})") } else { "EXECUTE kelvin_plan".into() };
-    let json = lines(session, &format!("EXPLAIN {MARK} (VERBOSE, FORMAT JSON) {execute}"))?;
-    Ok((json, lines(session, &format!("EXPLAIN {MARK} {execute}"))?))
+    let json = lines(session, GENERIC, &format!("EXPLAIN {MARK} (VERBOSE, FORMAT JSON) {execute}"))?;
+    Ok((json, lines(session, GENERIC, &format!("EXPLAIN {MARK} {execute}"))?))
 }
 
 /// Runs an EXPLAIN. The settings hold to the end of this message, which is one transaction: planning may run functions, and
 /// those must not write.
-fn lines(session: &mut dyn Session, sql: &str) -> Result<String> {
+pub(super) fn lines(session: &mut dyn Session, mode: &str, sql: &str) -> Result<String> {
     let rows = session.query(&format!(
         "SELECT {MARK} set_config('statement_timeout', '{PATIENCE_MS}', true), \
          set_config('transaction_read_only', 'on', true), \
-         set_config('plan_cache_mode', 'force_generic_plan', true); {sql}"
+         set_config('plan_cache_mode', '{mode}', true); {sql}"
     ))?;
     let lines: Result<Vec<&str>> = (0..rows.len()).map(|row| rows.text(row, 0)).collect();
     Ok(lines?.join("\n"))
+}
+
+/// What identifies a plan, whatever it costs.
+pub(super) fn plan_hash(plan: &Plan) -> String {
+    format!("{:016x}", hash(&plan.shape()))
 }
 
 /// The hash and the scans of a plan in EXPLAIN's JSON; none when it is none.
@@ -80,7 +89,7 @@ fn parse(json: &str) -> Option<(String, Vec<Scan>)> {
         Some(Scan { node: node.kind.clone(), relation, index })
     };
     let scans = plan.nodes().into_iter().filter_map(scan).collect();
-    Some((format!("{:016x}", hash(&plan.shape())), scans))
+    Some((plan_hash(&plan), scans))
 }
 
 #[cfg(test)]

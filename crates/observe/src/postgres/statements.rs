@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use kelvin_database::postgres::MARK;
 use kelvin_database::{Result, Rows, Session};
-use kelvin_measure::observation::{StatementTotals, UnavailableMetrics};
+use kelvin_measure::observation::{Planning, StatementTotals, UnavailableMetrics};
 
 use super::link::Link;
-use super::plans;
+use super::{custom_plans, plans};
 use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 use crate::server::statement_text::{is_query, masked};
@@ -116,11 +116,21 @@ impl Statements {
             if *ours && Instant::now() < until {
                 // A plan that cannot be had is none; the totals are good without.
                 let plan = link.with(|session, server| plans::plan(session, server.version, text));
-                one.plan = plan.ok().flatten().map(|explained| explained.plan);
+                let Some(explained) = plan.ok().flatten() else { continue };
+                if is_generic(one) {
+                    let custom = link.with(|session, _| custom_plans::cheapest(session, text, &explained));
+                    one.custom_plan = custom.ok().flatten();
+                }
+                one.plan = Some(explained.plan);
             }
         }
         Ok(Some((top, total_ms(&grown))))
     }
+}
+
+/// Whether most executions were of a plan that is older, which is the generic one of a prepared statement.
+fn is_generic(one: &StatementTotals) -> bool {
+    one.planning.is_some_and(|planning| 2 * planning.plans <= one.calls)
 }
 
 /// The view and what is tracked, or why there is none.
@@ -191,11 +201,20 @@ pub(super) fn read(session: &mut dyn Session, source: &StatementsView) -> Result
     } else {
         "NULL::float8"
     };
+    // Zero for whoever does not track it is no count.
+    let planned = |column: &str| {
+        format!(
+            "CASE WHEN current_setting('pg_stat_statements.track_planning', true) = 'on' THEN {column}::float8 END"
+        )
+    };
     let rows = session.query(&format!(
         "SELECT {MARK} userid::int8, {toplevel}, queryid, calls, total_exec_time, rows, shared_blks_hit, \
          shared_blks_read, wal_bytes::int8, shared_blks_dirtied, \
-         temp_blks_written * current_setting('block_size')::float8, {jit} FROM {} WHERE queryid IS NOT NULL AND left(query, {MARKED}) NOT LIKE '%{MARK}%' \
+         temp_blks_written * current_setting('block_size')::float8, {jit}, \
+         {}, {} FROM {} WHERE queryid IS NOT NULL AND left(query, {MARKED}) NOT LIKE '%{MARK}%' \
          AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        planned("plans"),
+        planned("total_plan_time"),
         source.view
     ))?;
     (0..rows.len())
@@ -213,6 +232,8 @@ pub(super) fn read(session: &mut dyn Session, source: &StatementsView) -> Result
                 log_bytes: Some(rows.optional(row, 8, Rows::float)?.unwrap_or(0.0)),
                 temporary_bytes: Some(rows.float(row, 10)?),
                 jit_ms: rows.optional(row, 11, Rows::float)?,
+                plans: rows.optional(row, 12, Rows::float)?,
+                planning_ms: rows.optional(row, 13, Rows::float)?,
             };
             Ok((key, sums))
         })
@@ -259,6 +280,8 @@ fn totals((query, sums): (i64, StatementSums)) -> StatementTotals {
         wal_bytes: sums.log_bytes.map(|bytes| bytes as u64),
         temporary_bytes: sums.temporary_bytes.map(|bytes| bytes as u64),
         jit_ms: sums.jit_ms,
+        planning: sums.plans.zip(sums.planning_ms).map(|(plans, ms)| Planning { plans: plans as u64, ms }),
         plan: None,
+        custom_plan: None,
     }
 }

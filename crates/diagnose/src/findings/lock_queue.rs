@@ -1,0 +1,207 @@
+//! Did sessions queue for a lock that is neither a row's nor held by one transaction for long?
+
+use kelvin_measure::observation::{WaitGroup, WaitKind};
+use kelvin_measure::text;
+
+use super::{FindingDefinition, lock_holder};
+use crate::load::is_mysql;
+use crate::verdict::time::model;
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, is_client};
+
+pub(super) const ABOUT: FindingDefinition = FindingDefinition {
+    id: "lock-queue",
+    question: "Did sessions queue for a lock of a table, its extension, or an application?",
+    find,
+};
+
+/// Share of the active sessions from which a queue should be known, as for lightweight locks.
+const KNOWN: f64 = 0.1;
+/// And their number: less is no queue.
+const SESSIONS: f64 = 0.5;
+
+/// What a lock is for and what helps, by a part of its name in the engine's words.
+const REMEDIES: [(&str, &str, &str); 9] = [
+    (
+        "extend",
+        "the extension of a table or index",
+        "Each session that needs a new page waits for the one that adds it: insert many rows with one statement (COPY), use hash \
+        partitions, or PostgreSQL 16 or later, which adds many pages at a time.",
+    ),
+    (
+        "advisory",
+        "advisory locks",
+        "The application takes them itself (`pg_advisory_lock`): hold them for less time, or use more than one key.",
+    ),
+    (
+        "relation",
+        "locks of tables",
+        "Some statement changes a table, or locks it as a whole (DDL, `lock table`, `truncate`, `vacuum full`): keep it out of the measured \
+        window, or give it a lock_timeout, since all others queue behind it while it waits.",
+    ),
+    (
+        "virtualxid",
+        "the end of other transactions",
+        "`create index concurrently` and its like wait for all older transactions: keep them out of the measured window.",
+    ),
+    (
+        "object",
+        "locks of database objects",
+        "They are taken to create and drop objects, and by `notify` at the commit: create none in transactions, and send fewer notifications.",
+    ),
+    (
+        "spectoken",
+        "insertions with ON CONFLICT",
+        "Several sessions insert the same key with `on conflict`: give each key one session, or look for the row first.",
+    ),
+    (
+        "metadata lock",
+        "metadata locks",
+        "Some statement changes a table while transactions use it: keep DDL out of the measured window, and end open transactions first.",
+    ),
+    (
+        "user lock",
+        "user locks",
+        "The application takes them itself (`get_lock`): hold them for less time, or use more than one name.",
+    ),
+    (
+        "table level lock",
+        "locks of tables",
+        "The table's engine locks it as a whole (MyISAM, Aria, MEMORY), or `lock tables` does: use InnoDB.",
+    ),
+];
+
+const OTHERWISE: &str = "Look the name up in the server's manual; shorter transactions and fewer sessions shorten any such queue.";
+
+fn waits_for_a_lock(group: &WaitGroup) -> bool {
+    group.kind == WaitKind::Lock
+}
+
+/// What a lock is for, and what helps.
+fn remedy(event: &str) -> (Option<&'static str>, &'static str) {
+    let event = event.to_lowercase();
+    let found = REMEDIES.iter().find(|(name, ..)| event.contains(name));
+    found.map_or((None, OTHERWISE), |(_, what, remedy)| (Some(what), remedy))
+}
+
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
+}
+
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    let active = evidence.active(point.point, is_client);
+    let named = active.by(|group| waits_for_a_lock(group).then(|| group.event.clone()));
+    let queues: Vec<(&str, f64)> =
+        named.iter().filter_map(|(event, sessions)| Some((event.as_deref()?, *sessions))).collect();
+    let (event, waiting) = *queues.first()?;
+    let share = waiting / active.sessions();
+    if share.is_nan() || share < KNOWN || waiting < SESSIONS {
+        return None;
+    }
+    // One transaction that holds what the others wait for is named with its statement there.
+    if (lock_holder::ABOUT.find)(evidence).iter().any(|holder| holder.point == Some(point.point)) {
+        return None;
+    }
+    // Transactions are also under way where no session of theirs is active.
+    let of_time = model(evidence, point).map_or(share, |model| waiting / model.sessions);
+    let facts = queues.iter().take(3).map(|(event, sessions)| {
+        EvidenceLine::of_active(
+            format!("sessions waiting for a lock ({event})"),
+            *sessions,
+            active.sessions(),
+        )
+    });
+    let mut facts: Vec<EvidenceLine> = facts.collect();
+    let statement = active
+        .groups
+        .iter()
+        .find_map(|(group, _)| group.query.filter(|_| group.event == event && waits_for_a_lock(group)));
+    facts.extend(statement.and_then(|query| {
+        let (statements, _) = evidence.statements(point.point)?;
+        let one = statements.iter().find(|one| one.query == query)?;
+        Some(EvidenceLine::new("most of them in", text::statement(&one.text)))
+    }));
+    let (what, next) = remedy(event);
+    let what = what.map_or_else(|| format!("the lock {event}"), str::to_owned);
+    Some(Finding {
+        id: ABOUT.id,
+        // Whether the queue limits is what the verdict says; this finding names the lock.
+        severity: Severity::Amber,
+        point: Some(point.point),
+        title: format!("Sessions queued for {what}: {} of their active time", text::percent(share)),
+        evidence: facts,
+        effect: Effect::up_to(of_time.min(1.0), EffectBasis::TransactionTime),
+        below_precision: false,
+        threshold: if is_mysql(evidence) {
+            "one kind of lock that is no row's: amber from 10 % of the active sessions and half a session; a single transaction that \
+             holds it is lock-holder's only if it holds a row"
+        } else {
+            "one kind of lock that is no row's: amber from 10 % of the active sessions and half a session, unless one transaction held \
+             it for long (lock-holder); whether it limits is said by the verdict"
+        }
+        .into(),
+        next: next.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::staged::Staged;
+    use super::*;
+
+    fn found(event: &'static str, waiting: f64) -> Option<Finding> {
+        let sessions = [("client backend", "Lock", event, waiting), ("client backend", "CPU", "", 4.0)];
+        find(&Staged::new().sessions(&sessions, &[]).done()).pop()
+    }
+
+    #[test]
+    fn a_queue_is_named_with_what_helps() {
+        let extend = found("extend", 4.0).unwrap();
+        assert_eq!((extend.severity, extend.effect.high()), (Severity::Amber, Some(0.5)));
+        assert!(extend.title.contains("extension of a table") && extend.next.contains("COPY"), "{extend:?}");
+        assert!(found("advisory", 1.0).unwrap().next.contains("more than one key"));
+        assert!(found("relation", 1.0).unwrap().next.contains("lock_timeout"));
+        assert!(found("frozenid", 1.0).unwrap().next.contains("manual"));
+    }
+
+    #[test]
+    fn rows_few_sessions_and_no_sessions_are_nothing() {
+        assert!(found("transactionid", 4.0).is_none() && found("tuple", 4.0).is_none());
+        assert!(found("extend", 0.3).is_none());
+        assert!(find(&Staged::new().done()).is_empty());
+    }
+
+    #[test]
+    fn one_transaction_that_holds_it_for_long_is_the_lock_holder_instead() {
+        use kelvin_measure::observation::Blocker;
+        let sessions = [("client backend", "Lock", "relation", 4.0), ("client backend", "CPU", "", 4.0)];
+        let mut staged = Staged::new().sessions(&sessions, &[]);
+        for second in 8..20 {
+            let blocker = Blocker {
+                pid: 7,
+                transaction_ms: Some((second - 7) as f64 * 1e3),
+                waiting: vec![11, 12, 13, 14],
+                waiters: 4,
+                ..Blocker::default()
+            };
+            staged = staged.blocking(second, vec![blocker]);
+        }
+        assert!(find(&staged.done()).is_empty());
+    }
+
+    #[test]
+    fn mysqls_states_have_their_own_remedies() {
+        let group = |class: &str, event: &str, kind| WaitGroup {
+            backend: "client".into(),
+            class: class.into(),
+            event: event.into(),
+            kind,
+            ..WaitGroup::default()
+        };
+        let states = [
+            (group("Lock", "Waiting for table metadata lock", WaitKind::Lock), 4.0),
+            (group("CPU", "", WaitKind::Cpu), 4.0),
+        ];
+        let one = find(&Staged::new().states(&states).done()).pop().unwrap();
+        assert!(one.title.contains("metadata locks") && one.next.contains("DDL"), "{one:?}");
+    }
+}

@@ -1,0 +1,164 @@
+//! What a prepared statement with a generic plan would cost with a plan for its values, by the planner.
+//!
+//! The values of the load are not known. Those that the planner's statistics have are: the most common one of each column that is
+//! compared with a parameter, and a rare one. A statement with a parameter of another kind is left out.
+
+use std::collections::BTreeMap;
+
+use kelvin_database::postgres::MARK;
+use kelvin_database::postgres::explain::Plan;
+use kelvin_database::{Result, Rows, Session};
+use kelvin_measure::observation::CustomPlan;
+use serde_json::Value;
+
+use super::plans::{Explained, lines, plan_hash};
+
+/// A column that a parameter is compared with.
+#[derive(Debug, Clone, PartialEq)]
+struct ComparedColumn {
+    schema: String,
+    table: String,
+    column: String,
+}
+
+/// The cheapest plan for a set of values, if it is another one than the generic plan and costs less.
+pub(super) fn cheapest(
+    session: &mut dyn Session,
+    text: &str,
+    generic: &Explained,
+) -> Result<Option<CustomPlan>> {
+    let Ok(json) = serde_json::from_str::<Value>(&generic.json) else { return Ok(None) };
+    let Some(generic_cost) = total_cost(&json) else { return Ok(None) };
+    let mut columns = BTreeMap::new();
+    find_columns(&json[0]["Plan"], &mut columns);
+    if columns.is_empty() {
+        return Ok(None);
+    }
+    let mut known = Vec::new();
+    for column in columns.values() {
+        let Some(values) = common_and_rare(session, column)? else { return Ok(None) };
+        known.push(values);
+    }
+    session.run(&format!("PREPARE {MARK} kelvin_custom AS {text}"))?;
+    let found = compare(session, &columns, &known);
+    session.run("DEALLOCATE kelvin_custom")?;
+    let cheaper = found?.into_iter().filter(|one| one.hash != generic.plan.hash && one.cost < generic_cost);
+    Ok(cheaper.min_by(|a, b| a.cost.total_cmp(&b.cost)).map(|one| CustomPlan { generic_cost, ..one }))
+}
+
+/// The plans for all of the common values, and for all of the rare ones.
+fn compare(
+    session: &mut dyn Session,
+    columns: &BTreeMap<usize, ComparedColumn>,
+    known: &[[String; 2]],
+) -> Result<Vec<CustomPlan>> {
+    let count = session.query(&format!(
+        "SELECT {MARK} coalesce(cardinality(parameter_types), 0)::int8 FROM pg_prepared_statements WHERE name = 'kelvin_custom'"
+    ))?;
+    if !columns.keys().copied().eq(1..=count.int(0, 0)?.max(0) as usize) {
+        return Ok(Vec::new());
+    }
+    let mut plans = Vec::new();
+    for (at, frequency) in ["most common", "rare"].into_iter().enumerate() {
+        let values: Vec<&str> = known.iter().map(|values| values[at].as_str()).collect();
+        let sql =
+            format!("EXPLAIN {MARK} (VERBOSE, FORMAT JSON) EXECUTE kelvin_custom({})", values.join(", "));
+        let json = lines(session, "force_custom_plan", &sql)?;
+        let cost = serde_json::from_str(&json).ok().as_ref().and_then(total_cost);
+        let (Some(plan), Some(cost)) = (Plan::parse(&json), cost) else { continue };
+        let named: Vec<String> =
+            columns.values().map(|one| format!("{}.{}", one.table, one.column)).collect();
+        let values = format!("a {frequency} value of {}", named.join(" and "));
+        plans.push(CustomPlan { hash: plan_hash(&plan), cost, generic_cost: cost, values });
+    }
+    Ok(plans)
+}
+
+fn total_cost(json: &Value) -> Option<f64> {
+    json[0]["Plan"]["Total Cost"].as_f64()
+}
+
+/// The most common value of a column and one that is rare, as SQL has them; none without statistics.
+fn common_and_rare(session: &mut dyn Session, one: &ComparedColumn) -> Result<Option<[String; 2]>> {
+    let quoted = |name: &str| format!("'{}'", name.replace('\'', "''"));
+    let rows = session.query(&format!(
+        "SELECT {MARK} quote_literal(coalesce(common[1], others[cardinality(others) / 2 + 1])), \
+         quote_literal(coalesce(others[cardinality(others) / 2 + 1], common[cardinality(common)])) \
+         FROM (SELECT most_common_vals::text::text[] AS common, histogram_bounds::text::text[] AS others FROM pg_stats \
+          WHERE schemaname = {} AND tablename = {} AND attname = {} ORDER BY inherited LIMIT 1) AS statistics",
+        quoted(&one.schema),
+        quoted(&one.table),
+        quoted(&one.column)
+    ))?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let value = |column| Ok(rows.optional(0, column, Rows::text)?.map(str::to_owned));
+    let (common, rare): (Option<String>, Option<String>) = (value(0)?, value(1)?);
+    Ok(common.zip(rare).map(|(common, rare)| [common, rare]))
+}
+
+/// Parameters by number, with the column that each is compared with for equality.
+fn find_columns(node: &Value, found: &mut BTreeMap<usize, ComparedColumn>) {
+    let text = |key: &str| node[key].as_str();
+    if let (Some(schema), Some(table)) = (text("Schema"), text("Relation Name")) {
+        for condition in ["Index Cond", "Recheck Cond", "Filter"].into_iter().filter_map(text) {
+            for (parameter, column) in compared(condition) {
+                let (schema, table) = (schema.to_owned(), table.to_owned());
+                found.entry(parameter).or_insert(ComparedColumn { schema, table, column });
+            }
+        }
+    }
+    for below in node["Plans"].as_array().into_iter().flatten() {
+        find_columns(below, found);
+    }
+}
+
+/// Parameter and column of each `column = $1` in a condition as `EXPLAIN (VERBOSE)` prints it: `((t.name)::text = $1)`.
+fn compared(condition: &str) -> Vec<(usize, String)> {
+    let one = |(at, _): (usize, &str)| {
+        let digits: String =
+            condition[at + " = $".len()..].chars().take_while(char::is_ascii_digit).collect();
+        let left = condition[..at].trim_end();
+        let is_type = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || " _".contains(c));
+        let column = match left.rsplit_once("::") {
+            Some((column, cast)) if is_type(cast) => column,
+            _ => left,
+        };
+        let name = column.trim_end_matches(')').rsplit(['(', ' ']).next()?.rsplit('.').next()?;
+        let name = name.trim_matches('"');
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        Some((digits.parse().ok()?, name.to_owned())).filter(|_| is_name)
+    };
+    condition.match_indices(" = $").filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_read_from_conditions_with_casts_and_quotes() {
+        let names = |condition: &str| {
+            compared(condition).into_iter().map(|(at, name)| format!("{at} {name}")).collect::<Vec<_>>()
+        };
+        assert_eq!(names("(t.kind = $1)"), ["1 kind"]);
+        assert_eq!(names("((t.\"Kind\")::text = $12)"), ["12 Kind"]);
+        assert_eq!(names("((s.s_w_id = $2) AND (s.s_i_id = $1))"), ["2 s_w_id", "1 s_i_id"]);
+        assert_eq!(names("((t.name)::character varying = $1)"), ["1 name"]);
+        assert!(names("(t.a <= $1)").is_empty() && names("(t.a = other.b)").is_empty());
+    }
+
+    #[test]
+    fn each_node_has_the_columns_of_its_own_table() {
+        let plan = serde_json::json!({ "Node Type": "Nested Loop", "Plans": [
+            { "Node Type": "Bitmap Heap Scan", "Schema": "public", "Relation Name": "a", "Recheck Cond": "(a.kind = $1)",
+              "Plans": [{ "Node Type": "Bitmap Index Scan", "Index Cond": "(a.kind = $1)" }] },
+            { "Node Type": "Seq Scan", "Schema": "s", "Relation Name": "b", "Filter": "(b.x = $2)" } ] });
+        let mut found = BTreeMap::new();
+        find_columns(&plan, &mut found);
+        let short: Vec<_> =
+            found.iter().map(|(at, one)| (*at, one.table.as_str(), one.column.as_str())).collect();
+        assert_eq!(short, [(1, "a", "kind"), (2, "b", "x")]);
+    }
+}

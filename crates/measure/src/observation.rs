@@ -326,6 +326,9 @@ pub struct StatementTotals {
     pub jit_ms: Option<f64>,
     /// Its plan; none where it could not be had.
     pub plan: Option<QueryPlan>,
+    /// What one execution for its plan showed, after the window; none where none was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampledExecution>,
 }
 
 /// Before or after the load.

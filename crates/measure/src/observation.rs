@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::sampled_execution::SampledExecution;
 
 /// A named value that a watcher reads repeatedly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,6 +23,7 @@ mod placement;
 mod plans;
 mod relations;
 mod server_log;
+mod sampled;
 mod sessions;
 mod settings;
 mod sql;

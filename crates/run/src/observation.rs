@@ -113,6 +113,11 @@ impl Watchers {
             create_extension: ours,
             apart: loaded,
             texts: false,
+            explain: match plan.explain {
+                None => engine::ExplainSample::Off,
+                Some(Explain::Reads) => engine::ExplainSample::Reads,
+                Some(Explain::Writes) => engine::ExplainSample::Writes,
+            },
         };
         match engine::watchers(engine, &plan) {
             Ok(found) => {

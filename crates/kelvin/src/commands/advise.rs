@@ -29,7 +29,7 @@ const WIDTH: usize = 100;
 pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
     let settings = args.settings()?;
     if let Some(target) = &args.target {
-        let seen = server::watch(target, args.duration, global)?;
+        let seen = server::watch(target, args.duration, args.explain.map(Into::into), global)?;
         let mut changes = remedies(&seen.evidence, &findings_for(&seen.evidence));
         hypothetical::check(&*seen.engine, &seen.evidence, &mut changes);
         let advice = Advice::of(None, seen.what, changes, Some(&seen.evidence), args, &settings, &[]);

@@ -11,7 +11,7 @@ use kelvin_observe::sample::{Config, Process};
 use kelvin_observe::scrape::ScrapeWatcher;
 use kelvin_observe::watch::{HostWatcher, Stage, Watch, Watcher};
 
-use crate::spec::Observe;
+use crate::spec::{Explain, Observe};
 
 /// Asks every endpoint that is to be scraped once, at the same time: one that cannot be had is better known before a load
 /// than after it.

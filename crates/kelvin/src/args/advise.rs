@@ -5,6 +5,7 @@ use clap::Args;
 use kelvin_run::spec::{Span, TargetName};
 
 use super::FormatArgs;
+use super::observation::ExplainWhich;
 
 /// `kelvin advise`.
 #[derive(Debug, Args)]

@@ -10,8 +10,8 @@ use kelvin_measure::observation::{StatementTotals, UnavailableMetrics};
 use super::link::Link;
 use super::plans;
 use super::sampled::SampledTexts;
-use crate::engine::ExplainSample;
 use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
+use crate::engine::ExplainSample;
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 use crate::server::statement_text::{is_query, masked};
 

@@ -100,7 +100,8 @@ mod tests {
         assert_eq!(named(worst(&join, false)), ("Hash Join".into(), 5000.0));
         let plan = |root| super::super::Plan { root, ..Default::default() };
         let both = plan(join.clone());
-        let all = |times| both.all_misestimated(times).iter().map(|node| node.kind.clone()).collect::<Vec<_>>();
+        let all =
+            |times| both.all_misestimated(times).iter().map(|node| node.kind.clone()).collect::<Vec<_>>();
         assert_eq!(all(10.0), ["Hash Join", "Seq Scan"]);
         assert_eq!(all(100.0), ["Hash Join"]);
         // Few rows are no matter.

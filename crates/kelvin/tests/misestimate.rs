@@ -78,7 +78,10 @@ fn columns_that_depend_on_each_other_are_found_and_their_statistics_correct_the_
         session.run(&sql).unwrap();
     }
     let (after, right) = shape(session.as_mut());
-    assert!((1500.0..2500.0).contains(&right) && after.contains(&"Hash Join".to_owned()), "{after:?} {right}");
+    assert!(
+        (1500.0..2500.0).contains(&right) && after.contains(&"Hash Join".to_owned()),
+        "{after:?} {right}"
+    );
     // Once more does no harm, and taken back it is as before.
     for sql in statements(change, "apply").iter().chain(&statements(change, "undo")) {
         session.run(sql).unwrap();

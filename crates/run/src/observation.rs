@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kelvin_database::Engine;
+use kelvin_database::{Engine, EngineKind};
 use kelvin_measure::observation::{Observation, Observer, UnavailableMetrics};
 use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
 use kelvin_observe::engine;
@@ -106,6 +106,9 @@ impl Watchers {
         engine: &Arc<dyn Engine>,
         host: &mut Config,
     ) {
+        if plan.explain.is_some() && engine.kind() != EngineKind::Postgres {
+            self.refuse("statements executed for their plans", "only PostgreSQL's are");
+        }
         let plan = engine::WatchPlan {
             looks: plan.looks,
             figures: plan.interval.duration(),

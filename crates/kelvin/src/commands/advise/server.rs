@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
-use kelvin_database::Engine;
+use anyhow::{Context as _, Result, bail};
+use kelvin_database::{Engine, EngineKind};
 use kelvin_diagnose::{Context, Evidence, is_client};
 use kelvin_lab::open::Purpose;
 use kelvin_measure::event::Phase;
@@ -47,6 +47,9 @@ pub(super) fn watch(
         }
     };
     let opened = open(target, Purpose::Existing, &mut say)?;
+    if explain.is_some() && opened.engine.kind() != EngineKind::Postgres {
+        bail!("--explain executes statements of PostgreSQL only; leave it out");
+    }
     let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
     let mut context =
         Context::default().with_environment(serde_json::Value::Null, serde_json::to_value(&environment)?);

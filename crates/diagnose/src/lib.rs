@@ -48,3 +48,8 @@ pub use pages::{PAGES, page, terms};
 pub use remedy::{Change, Remedy, Rules, remedies};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};
 pub use wait_change::{WaitChange, WaitLimit, wait_changes};
+
+/// Statements that were to be executed for their plans and were not, each with the reason.
+pub fn not_explained(evidence: &Evidence) -> Vec<String> {
+    findings::misestimate::not_explained(evidence)
+}

@@ -20,6 +20,7 @@ pub mod query_analysis;
 mod random;
 mod recorder;
 mod redact;
+pub mod sampled_execution;
 pub mod seed;
 mod sink;
 mod source;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::sampled_execution::SampledExecution;
 
 /// A named value that a watcher reads repeatedly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -332,6 +333,9 @@ pub struct StatementTotals {
     /// A plan for known values that the planner finds cheaper than the generic one, which was executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_plan: Option<CustomPlan>,
+    /// What one execution for its plan showed, after the window; none where none was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampledExecution>,
 }
 
 /// How often a statement was planned. A prepared one that has a generic plan is executed without being planned.

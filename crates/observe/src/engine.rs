@@ -31,6 +31,20 @@ pub struct WatchPlan {
     /// Whether the texts of the sessions' statements are sent as they come, without their values; statements to which the server
     /// gives no identifier are then told apart by their text.
     pub texts: bool,
+    /// Whether the statements with the most time are executed once more when the window is over, for the rows of their plans (PostgreSQL).
+    pub explain: ExplainSample,
+}
+
+/// Which statements are executed for their plans, in a transaction that is rolled back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ExplainSample {
+    /// None.
+    #[default]
+    Off,
+    /// Those that only read.
+    Reads,
+    /// Also those that change data.
+    Writes,
 }
 
 impl Default for WatchPlan {
@@ -42,6 +56,7 @@ impl Default for WatchPlan {
             create_extension: false,
             apart: false,
             texts: false,
+            explain: ExplainSample::Off,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Plans as `EXPLAIN (VERBOSE, FORMAT JSON)` returns them, with what `ANALYZE` and `BUFFERS` add.
 
+mod conditions;
 mod misestimate;
 
 use std::fmt::Write;
@@ -32,6 +33,8 @@ pub struct Node {
     pub alias: Option<String>,
     /// The index that it reads, with its schema.
     pub index: Option<String>,
+    /// What its rows must meet, as the server prints it: "((t.a = 1) AND (t.b = 2))". All of them must be met.
+    pub conditions: Vec<String>,
     /// Rows that the planner expected.
     pub estimated: f64,
     /// Rows that there were; none without `ANALYZE`.
@@ -87,6 +90,10 @@ impl Plan {
     }
 }
 
+/// Where a node has its conditions. A bitmap's own is repeated by the scan above it.
+const CONDITIONS: [&str; 6] =
+    ["Index Cond", "Recheck Cond", "Hash Cond", "Merge Cond", "Join Filter", "Filter"];
+
 impl Node {
     fn parse(value: &Value) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
@@ -103,6 +110,7 @@ impl Node {
             relation: text("Relation Name").map(qualified),
             alias: text("Alias").map(str::to_owned),
             index: text("Index Name").map(qualified),
+            conditions: CONDITIONS.iter().filter_map(|key| text(key).map(str::to_owned)).collect(),
             estimated: number("Plan Rows").unwrap_or_default(),
             actual: number("Actual Rows"),
             loops: number("Actual Loops").unwrap_or_default(),

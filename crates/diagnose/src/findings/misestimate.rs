@@ -1,12 +1,13 @@
 //! Did the planner expect other numbers of rows than there were?
 
-use kelvin_measure::observation::Occurrence;
+use kelvin_measure::observation::{Occurrence, StatementTotals};
 use kelvin_measure::query_analysis::Misestimate;
+use kelvin_measure::sampled_execution::{MisestimatedNode, SampledExecution};
 use kelvin_measure::text;
 
 use super::FindingDefinition;
 use super::query_plans::{self, Affected};
-use crate::{Effect, Evidence, EvidenceLine, Finding};
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "misestimate",
@@ -18,7 +19,8 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 const TIMES: f64 = 100.0;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    of_queries(evidence).into_iter().chain(of_statements(evidence)).collect()
+    let found = of_queries(evidence).into_iter().chain(of_statements(evidence));
+    found.chain(of_samples(evidence)).collect()
 }
 
 const THRESHOLD: &str = "a node of a plan with 100 times as many or as few rows per loop as the planner expected, of 1000 rows or more in all";
@@ -53,6 +55,91 @@ fn of_statements(evidence: &Evidence) -> Option<Finding> {
         )
     })
 }
+
+/// A statement that was executed once more, with a node that missed, and its share of the statements' time.
+pub(crate) struct Missed<'a> {
+    pub(crate) statement: &'a StatementTotals,
+    pub(crate) node: &'a MisestimatedNode,
+    /// The statement's time by that of all statements of its point.
+    pub(crate) share: f64,
+}
+
+impl Missed<'_> {
+    /// "Seq Scan on public.parts, (a = ?): 10 rows expected, and 1,000 found in each of 1 loops".
+    pub(crate) fn reason(&self) -> String {
+        let MisestimatedNode { node, condition, estimated, actual, loops, .. } = self.node;
+        let condition = if condition.is_empty() { String::new() } else { format!(", {condition}") };
+        let loops =
+            if *loops > 1.0 { format!(" in each of {} loops", text::number(*loops)) } else { String::new() };
+        format!(
+            "{node}{condition}: {} rows expected, and {} found{loops}",
+            text::rounded(*estimated),
+            text::rounded(*actual)
+        )
+    }
+}
+
+/// The nodes of executed statements that missed, by the statements' time: of each statement the lowest that explain the others first.
+pub(crate) fn missed(evidence: &Evidence) -> Vec<Missed<'_>> {
+    let mut found = Vec::new();
+    for point in evidence.points() {
+        let Some((statements, total)) = evidence.statements(point.point) else { continue };
+        for statement in statements {
+            let Some(SampledExecution::Executed { misestimates, .. }) = &statement.sample else { continue };
+            let share = statement.total_ms / total.max(f64::MIN_POSITIVE);
+            // In the plan's order those below come last.
+            found.extend(misestimates.iter().rev().map(|node| Missed { statement, node, share }));
+        }
+    }
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
+    found
+}
+
+/// Statements that were to be executed and were not, with the reason: "select …: its values are not known".
+pub(crate) fn not_explained(evidence: &Evidence) -> Vec<String> {
+    let mut all = Vec::new();
+    for point in evidence.points() {
+        for one in evidence.statements(point.point).map_or(&[][..], |(statements, _)| statements) {
+            if let Some(SampledExecution::Refused(why)) = &one.sample {
+                let line = format!("{}: {why}", text::statement(&one.text));
+                if !all.contains(&line) {
+                    all.push(line);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Of the load's statements that were executed once more.
+fn of_samples(evidence: &Evidence) -> Option<Finding> {
+    let all = missed(evidence);
+    let first = all.first()?;
+    let line = |one: &Missed<'_>| {
+        let of_time = text::percent(one.share);
+        let pages = text::number(one.node.pages as f64);
+        EvidenceLine::new(
+            text::statement(&one.statement.text),
+            format!("{}; {pages} pages read, {of_time} of the statements' time", one.reason()),
+        )
+    };
+    let mut facts: Vec<EvidenceLine> = all.iter().take(5).map(line).collect();
+    let refused = not_explained(evidence);
+    facts.extend(refused.iter().map(|one| EvidenceLine::new("not explained", one.clone())));
+    Some(Finding {
+        threshold: SAMPLED.into(),
+        next: NEXT.into(),
+        ..query_plans::amber(
+            ABOUT.id,
+            format!("A statement was planned with wrong numbers of rows: {}", first.node.node),
+            facts,
+            Effect::up_to(first.share, EffectBasis::StatementTime),
+        )
+    })
+}
+
+const SAMPLED: &str = "a node of a statement executed with EXPLAIN (ANALYZE) with 10 times as many or as few rows per loop as the planner \
+    expected, of 1000 rows or more in all";
 
 fn of_queries(evidence: &Evidence) -> Option<Finding> {
     let wrong = Affected::by(evidence, |one| {

@@ -41,7 +41,7 @@ mod log_write_latency;
 mod machine_changed;
 mod memory_grants;
 mod memory_pressure;
-mod misestimate;
+pub(crate) mod misestimate;
 mod missing_statistics;
 mod network_round_trips;
 mod noisy_neighbour;

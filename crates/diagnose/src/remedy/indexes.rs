@@ -77,7 +77,7 @@ fn wanted_at(evidence: &Evidence, point: u32, relations: &[Relation]) -> Wanted 
 
 /// Whether the table has an index that begins with these columns, one of this name, or one that is not known.
 fn is_there(evidence: &Evidence, relations: &[Relation], table: &str, columns: &[String]) -> bool {
-    let name = index_name(table, columns);
+    let name = advised_name(table, columns);
     let mut indexes =
         relations.iter().filter(|one| one.kind == "index" && one.table.as_deref() == Some(table));
     indexes.any(|one| {
@@ -104,7 +104,7 @@ fn index(
     share: f64,
     statement: &StatementTotals,
 ) -> Remedy {
-    let name = index_name(table, columns);
+    let name = advised_name(table, columns);
     let list: Vec<String> = columns.iter().map(|column| quoted(evidence, column)).collect();
     let (table_sql, name_sql) = (quoted(evidence, table), quoted(evidence, &name));
     // PostgreSQL's DROP INDEX names the schema, MySQL's the table.
@@ -145,7 +145,7 @@ fn index(
 }
 
 /// A name of its own, which says what it is, ends with a hash of table and columns, and fits into PostgreSQL's 63 bytes.
-fn index_name(table: &str, columns: &[String]) -> String {
+pub(super) fn advised_name(table: &str, columns: &[String]) -> String {
     let plain = table.rsplit('.').next().unwrap_or(table);
     let all = columns.join("_");
     // FNV-1a of 32 bits, over what no two of them have in common.

@@ -6,6 +6,7 @@
 mod indexes;
 mod predicates;
 mod settings;
+mod statistics;
 mod tables;
 
 use serde::Serialize;
@@ -99,6 +100,7 @@ const LEAST: f64 = 0.01;
 pub fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     let mut all = indexes::remedies(evidence);
     all.extend(tables::remedies(evidence, found));
+    all.extend(statistics::remedies(evidence));
     all.extend(settings::remedies(evidence, found));
     all.retain(|one| one.effect.high().is_none_or(|high| high >= LEAST));
     // A missing bound is no small one, but it cannot be ranked.

@@ -5,6 +5,7 @@ use clap::Args;
 use kelvin_run::spec::{Span, TargetName};
 
 use super::FormatArgs;
+use super::observation::ExplainWhich;
 
 /// `kelvin advise`.
 #[derive(Debug, Args)]
@@ -36,6 +37,13 @@ pub(crate) struct AdviseArgs {
     /// List changes for a server as it is, instead of a run: it is watched for --duration, and nothing is changed
     #[arg(long, short, value_name = "TARGET", conflicts_with_all = ["run", "prove", "within_rules"])]
     pub(crate) target: Option<TargetName>,
+
+    /// With --target: execute the statements with the most time once more with EXPLAIN (ANALYZE), each in a transaction that is
+    /// rolled back, and compare the rows of their plans with what the planner expected (PostgreSQL); "writes" includes
+    /// statements that change data
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "reads",
+        requires = "target")]
+    pub(crate) explain: Option<ExplainWhich>,
 
     /// List only changes that TPC-C's rules allow
     #[arg(long)]
@@ -98,6 +106,7 @@ impl AdviseArgs {
         Self {
             run,
             target: None,
+            explain: None,
             within_rules: false,
             tried: Vec::new(),
             prove: Some(change.to_owned()),

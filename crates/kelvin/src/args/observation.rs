@@ -2,7 +2,7 @@
 
 use clap::Args;
 use kelvin_run::Spec;
-use kelvin_run::spec::Span;
+use kelvin_run::spec::{Explain, Span};
 
 use super::set;
 
@@ -10,7 +10,7 @@ use super::set;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ObservationArgs {
     /// Do not observe host and database during the load
-    #[arg(long, conflicts_with_all = ["observe", "observe_interval", "looks", "scrape"], help_heading = "Observation")]
+    #[arg(long, conflicts_with_all = ["observe", "observe_interval", "looks", "scrape", "explain_sample"], help_heading = "Observation")]
     no_observe: bool,
 
     /// How closely to observe the database; "deep" switches on instruments of MySQL and MariaDB for the run, which
@@ -31,6 +31,13 @@ pub(crate) struct ObservationArgs {
     #[arg(long, help_heading = "Observation")]
     trace: bool,
 
+    /// After the window, execute the statements with the most time once more with EXPLAIN (ANALYZE), each in a transaction that
+    /// is rolled back, and compare the rows of their plans with what the planner expected (PostgreSQL); "writes" includes
+    /// statements that change data
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "reads",
+        help_heading = "Observation")]
+    explain_sample: Option<ExplainWhich>,
+
     /// Also read a Prometheus endpoint of another host: `node_exporter`, `postgres_exporter`, `pcm-exporter`;
     /// may be given several times
     #[arg(long, value_name = "URL", help_heading = "Observation")]
@@ -46,6 +53,24 @@ enum Depth {
     Deep,
 }
 
+/// Which statements are executed for their plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExplainWhich {
+    // Those that only read.
+    Reads,
+    // Also those that change data.
+    Writes,
+}
+
+impl From<ExplainWhich> for Explain {
+    fn from(which: ExplainWhich) -> Self {
+        match which {
+            ExplainWhich::Reads => Self::Reads,
+            ExplainWhich::Writes => Self::Writes,
+        }
+    }
+}
+
 impl ObservationArgs {
     /// Applies the flags on top of the file.
     pub(super) fn apply(&self, spec: &mut Spec) {
@@ -57,12 +82,17 @@ impl ObservationArgs {
             observe.enabled = true;
         }
         observe.trace |= self.trace;
+        if let Some(which) = self.explain_sample {
+            observe.explain = Some(which.into());
+            observe.enabled = true;
+        }
         if self.observe_interval.is_some() || self.looks.is_some() || !self.scrape.is_empty() {
             observe.enabled = true;
         }
         if self.no_observe {
             observe.enabled = false;
             observe.deep = false;
+            observe.explain = None;
         }
         if !self.scrape.is_empty() {
             observe.scrape.clone_from(&self.scrape);

@@ -7,7 +7,7 @@ mod server;
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use kelvin_diagnose::{Change, Effect, Evidence, Remedy, Rules, findings_for, remedies};
+use kelvin_diagnose::{Change, Effect, Evidence, Remedy, Rules, findings_for, not_explained, remedies};
 use kelvin_lab::ab::{AbPlan, AbSummary};
 use kelvin_lab::advise::{AdviceOrigin, Proof};
 use kelvin_measure::text::{ends, trimmed_percent};
@@ -29,7 +29,7 @@ const WIDTH: usize = 100;
 pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
     let settings = args.settings()?;
     if let Some(target) = &args.target {
-        let seen = server::watch(target, args.duration, global)?;
+        let seen = server::watch(target, args.duration, args.explain.map(Into::into), global)?;
         let mut changes = remedies(&seen.evidence, &findings_for(&seen.evidence));
         hypothetical::check(&*seen.engine, &seen.evidence, &mut changes);
         let advice = Advice::of(None, seen.what, changes, Some(&seen.evidence), args, &settings, &[]);
@@ -57,6 +57,8 @@ struct Advice {
     lines: Vec<Line>,
     /// Changes that the rules forbid and that were left out.
     forbidden: usize,
+    /// Statements that were to be executed for their plans and were not, with the reasons.
+    not_explained: Vec<String>,
 }
 
 /// A change, and its latest proof.
@@ -83,6 +85,7 @@ impl Advice {
         settings: &[(String, String)],
         proofs: &[(i64, AdviceOrigin, Proof)],
     ) -> Self {
+        let not_explained = seen.map_or_else(Vec::new, not_explained);
         let before = all.len();
         if args.within_rules {
             all.retain(Remedy::is_allowed);
@@ -94,7 +97,7 @@ impl Advice {
             let of_it = proofs.iter().rev().find(|(_, origin, _)| origin.title == remedy.title);
             Line { proof: of_it.map(|(group, _, proof)| (*group, *proof)), remedy }
         };
-        Self { run, what, lines: all.into_iter().map(line).collect(), forbidden }
+        Self { run, what, lines: all.into_iter().map(line).collect(), forbidden, not_explained }
     }
 }
 
@@ -179,6 +182,12 @@ impl Document for Advice {
         if self.forbidden > 0 {
             let _ = writeln!(text, "\n{} left out: not within the rules", self.forbidden);
         }
+        if !self.not_explained.is_empty() {
+            text.push_str("\nnot explained:\n");
+            for one in &self.not_explained {
+                out::wrapped(&mut text, one, 2, 4, WIDTH);
+            }
+        }
         if !self.lines.is_empty() {
             let how = self.run.map_or_else(
                 || "a run of its load can prove it, kelvin advise RUN --prove 1".into(),
@@ -202,7 +211,7 @@ impl Document for Advice {
         };
         let lines = (1..).zip(&self.lines).map(line).collect::<Result<Vec<_>>>()?;
         Ok(vec![
-            json!({ "event": "advice", "run": self.run.map(|run| run.0), "of": self.what, "changes": lines })
+            json!({ "event": "advice", "run": self.run.map(|run| run.0), "of": self.what, "changes": lines, "not_explained": self.not_explained })
                 .to_string(),
         ])
     }

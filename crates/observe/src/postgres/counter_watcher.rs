@@ -26,7 +26,7 @@ impl PostgresCounters {
             counters: Counters::of(version),
             ask: Once::default(),
             settings: Settings::default(),
-            statements: Statements::new(plan.statements, plan.create_extension),
+            statements: Statements::new(plan.statements, plan.create_extension, plan.explain),
         }
     }
 
@@ -98,6 +98,7 @@ impl CounterSource for PostgresCounters {
     }
 
     fn read(&mut self, link: &mut Link) -> Result<Vec<f64>, String> {
+        self.statements.collect(link);
         let counters = &self.counters;
         let rows = self.ask.run(link, |_| counters.sql())?;
         let value = |column| Ok(rows.optional(0, column, kelvin_database::Rows::float)?.unwrap_or(f64::NAN));

@@ -23,6 +23,7 @@ mod logged_plans;
 mod placement;
 mod plans;
 mod relations;
+mod sampled;
 mod server_log;
 mod sessions;
 mod settings;

@@ -8,8 +8,10 @@ use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::{Planning, StatementTotals, UnavailableMetrics};
 
 use super::link::Link;
+use super::sampled::SampledTexts;
 use super::{custom_plans, plans};
 use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
+use crate::engine::ExplainSample;
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 use crate::server::statement_text::{is_query, masked};
 
@@ -39,11 +41,26 @@ pub(super) struct Statements {
     opened: Option<StatementReading>,
     /// When the load began.
     before: StatementReading,
+    sampled: SampledTexts,
 }
 
 impl Statements {
-    pub(super) fn new(most: usize, create_extension: bool) -> Self {
-        Self { most, create_extension, source: None, opened: None, before: StatementReading::new() }
+    pub(super) fn new(most: usize, create_extension: bool, explain: ExplainSample) -> Self {
+        Self {
+            most,
+            create_extension,
+            source: None,
+            opened: None,
+            before: StatementReading::new(),
+            sampled: SampledTexts::new(explain),
+        }
+    }
+
+    /// Keeps what sessions have sent lately, where statements are to be executed for their plans.
+    pub(super) fn collect(&mut self, link: &mut Link) {
+        if self.opened.is_some() {
+            self.sampled.collect(link);
+        }
     }
 
     /// Determines what can be read, and reports what cannot and why.
@@ -124,6 +141,7 @@ impl Statements {
                 one.plan = Some(explained.plan);
             }
         }
+        self.sampled.execute(link, &mut top, &texts);
         Ok(Some((top, total_ms(&grown))))
     }
 }
@@ -283,5 +301,6 @@ fn totals((query, sums): (i64, StatementSums)) -> StatementTotals {
         planning: sums.plans.zip(sums.planning_ms).map(|(plans, ms)| Planning { plans: plans as u64, ms }),
         plan: None,
         custom_plan: None,
+        sample: None,
     }
 }

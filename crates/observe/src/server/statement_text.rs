@@ -139,17 +139,23 @@ fn quoted_name(rest: &mut Peekable<Chars<'_>>, text: &mut String) -> bool {
 
 /// Whether it is a query: what else there is runs when it is explained, or cannot be.
 pub(crate) fn is_query(text: &str) -> bool {
+    let word = first_word(text);
+    ["select", "insert", "update", "delete", "merge", "replace", "with"].contains(&word.as_str())
+}
+
+/// Its first word in lower case, after comments and parentheses; empty where that is not clear.
+pub(crate) fn first_word(text: &str) -> String {
     let mut rest = text.trim_start();
     loop {
         if let Some(comment) = rest.strip_prefix("/*") {
             // MySQL and MariaDB run what is in such a comment.
             if comment.starts_with('!') || comment.starts_with("M!") {
-                return false;
+                return String::new();
             }
-            let Some(end) = comment.find("*/") else { return false };
+            let Some(end) = comment.find("*/") else { return String::new() };
             rest = comment[end + 2..].trim_start();
         } else if let Some(comment) = rest.strip_prefix("--") {
-            let Some(end) = comment.find('\n') else { return false };
+            let Some(end) = comment.find('\n') else { return String::new() };
             rest = comment[end..].trim_start();
         } else if let Some(inner) = rest.strip_prefix('(') {
             rest = inner.trim_start();
@@ -158,9 +164,7 @@ pub(crate) fn is_query(text: &str) -> bool {
         }
     }
     let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-    ["select", "insert", "update", "delete", "merge", "replace", "with"]
-        .iter()
-        .any(|verb| rest[..end].eq_ignore_ascii_case(verb))
+    rest[..end].to_ascii_lowercase()
 }
 
 /// The first 64 bits of SHA-256: an identifier for a statement to which its server gives none, and the hash of a plan.

@@ -5,6 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::Span;
 
+/// Which statements are executed for their plans. Each is rolled back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Explain {
+    /// Those that only read.
+    Reads,
+    /// Also those that change data.
+    Writes,
+}
+
 /// What is watched beside the load, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -23,6 +33,9 @@ pub struct Observe {
     /// Record the block requests of this host during the run, which needs root.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trace: bool,
+    /// Execute the statements with the most time once more after the window, for the rows of their plans (PostgreSQL).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explain>,
     /// Prometheus endpoints of other hosts to read as well, such as "http://db1:9100/metrics".
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scrape: Vec<String>,
@@ -37,6 +50,7 @@ impl Default for Observe {
             statements: 10,
             deep: false,
             trace: false,
+            explain: None,
             scrape: Vec::new(),
         }
     }
@@ -54,6 +68,9 @@ impl Observe {
         }
         if self.deep && !self.enabled {
             return Err("deep observation needs observation: it cannot be turned off".into());
+        }
+        if self.explain.is_some() && !self.enabled {
+            return Err("statements are explained for the observation: it cannot be turned off".into());
         }
         if self.statements > 100 {
             return Err("at most 100 statements can be listed".into());

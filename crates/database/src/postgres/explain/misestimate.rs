@@ -14,6 +14,23 @@ impl Plan {
     pub fn misestimated(&self, is_partial: bool) -> Option<&Node> {
         worst(&self.root, is_partial)
     }
+
+    /// All nodes that missed their rows by so many times, in the plan's order, of a plan that was executed to its end. Only nodes of 1000
+    /// rows or more in all of their loops count.
+    pub fn all_misestimated(&self, times: f64) -> Vec<&Node> {
+        let mut found = Vec::new();
+        collect(&self.root, false, times, &mut found);
+        found
+    }
+}
+
+fn collect<'a>(node: &'a Node, is_partial: bool, times: f64, found: &mut Vec<&'a Node>) {
+    if is_misestimated(node, is_partial) && node.missed() >= times {
+        found.push(node);
+    }
+    for below in &node.below {
+        collect(below, may_end_early(node, below, is_partial), times, found);
+    }
 }
 
 impl Node {
@@ -81,6 +98,12 @@ mod tests {
         let nearly = node("Seq Scan", 100.0, 5000.0, Vec::new());
         let join = node("Hash Join", 1.0, 5000.0, vec![nearly]);
         assert_eq!(named(worst(&join, false)), ("Hash Join".into(), 5000.0));
+        let plan = |root| super::super::Plan { root, ..Default::default() };
+        let both = plan(join.clone());
+        let all =
+            |times| both.all_misestimated(times).iter().map(|node| node.kind.clone()).collect::<Vec<_>>();
+        assert_eq!(all(10.0), ["Hash Join", "Seq Scan"]);
+        assert_eq!(all(100.0), ["Hash Join"]);
         // Few rows are no matter.
         assert_eq!(worst(&node("Seq Scan", 1.0, 500.0, Vec::new()), false), None);
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
-use kelvin_database::Engine;
+use anyhow::{Context as _, Result, bail};
+use kelvin_database::{Engine, EngineKind};
 use kelvin_diagnose::{Context, Evidence, is_client};
 use kelvin_lab::open::Purpose;
 use kelvin_measure::event::Phase;
@@ -12,7 +12,7 @@ use kelvin_measure::{Clock, Event};
 use kelvin_observe::watch::{Stage, Watch};
 use kelvin_run::Environment;
 use kelvin_run::observation::Watchers;
-use kelvin_run::spec::{Observe, Span, TargetName};
+use kelvin_run::spec::{Explain, Observe, Span, TargetName};
 
 use crate::args::Global;
 use crate::commands::sampling::TICK;
@@ -33,7 +33,12 @@ pub(super) struct WatchedServer {
 }
 
 /// Watches it for a time.
-pub(super) fn watch(target: &TargetName, length: Option<Span>, global: &Global) -> Result<WatchedServer> {
+pub(super) fn watch(
+    target: &TargetName,
+    length: Option<Span>,
+    explain: Option<Explain>,
+    global: &Global,
+) -> Result<WatchedServer> {
     let length = length.unwrap_or(LENGTH);
     let stop = signal::listen_saying("kelvin: stopping; the advice is for what was seen so far")?;
     let mut say = |text: &str| {
@@ -42,6 +47,9 @@ pub(super) fn watch(target: &TargetName, length: Option<Span>, global: &Global) 
         }
     };
     let opened = open(target, Purpose::Existing, &mut say)?;
+    if explain.is_some() && opened.engine.kind() != EngineKind::Postgres {
+        bail!("--explain executes statements of PostgreSQL only; leave it out");
+    }
     let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
     let mut context =
         Context::default().with_environment(serde_json::Value::Null, serde_json::to_value(&environment)?);
@@ -49,7 +57,8 @@ pub(super) fn watch(target: &TargetName, length: Option<Span>, global: &Global) 
     say(&format!("watching {} for {length}", context.target));
     let mut seen = Evidence::new(context);
     let clock = Clock::real();
-    let found = Watchers::for_plan(&Observe::default(), target.is_managed(), false, Some(&opened.engine));
+    let observe = Observe { explain, ..Observe::default() };
+    let found = Watchers::for_plan(&observe, target.is_managed(), false, Some(&opened.engine));
     for absent in found.refused {
         seen.event(&Event::Observed(Observation::Lost(absent)));
     }

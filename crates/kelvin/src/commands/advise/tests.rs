@@ -46,6 +46,7 @@ fn the_list_has_bounds_rules_and_answers() {
             line("a = 2", Effect::unknown("nothing in the run bounds it"), Rules::Allowed, None),
         ],
         forbidden: 0,
+        not_explained: Vec::new(),
     };
     insta::assert_snapshot!("advice", advice.text().unwrap());
     let json: Value = serde_json::from_str(&advice.records().unwrap()[0]).unwrap();
@@ -54,6 +55,13 @@ fn the_list_has_bounds_rules_and_answers() {
         (json["changes"][1]["number"].as_i64(), json["changes"][2]["gain"].is_null()),
         (Some(2), true)
     );
-    let none = Advice { run: Some(RunId(3)), what: "scan".into(), lines: Vec::new(), forbidden: 2 };
-    assert!(none.text().unwrap().contains("2 left out"));
+    let none = Advice {
+        run: Some(RunId(3)),
+        what: "scan".into(),
+        lines: Vec::new(),
+        forbidden: 2,
+        not_explained: vec!["select 1 from t where a = $1: its values are not known".into()],
+    };
+    let shown = none.text().unwrap();
+    assert!(shown.contains("2 left out") && shown.contains("its values are not known"), "{shown}");
 }

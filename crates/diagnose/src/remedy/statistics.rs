@@ -1,0 +1,117 @@
+//! Statistics objects for columns that depend on each other.
+
+use super::indexes::advised_name;
+use super::{Change, Remedy, Rules, quoted};
+use crate::findings::misestimate::{self, Missed};
+use crate::{Effect, EffectBasis, Evidence};
+
+/// Columns that a statistics object may have (PostgreSQL's `STATS_MAX_DIMENSIONS`).
+const MOST_COLUMNS: usize = 8;
+/// Objects that are proposed at most.
+const MOST: usize = 5;
+
+/// For nodes with more rows than expected that compare two or more columns of a table with values: the planner multiplies the columns' shares, as
+/// if they were independent.
+pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
+    let mut all: Vec<(Vec<String>, Remedy)> = Vec::new();
+    for one in misestimate::missed(evidence) {
+        let node = one.node;
+        let fits = (2..=MOST_COLUMNS).contains(&node.columns.len()) && !node.has_statistics;
+        if !fits || node.actual <= node.estimated {
+            continue;
+        }
+        let Some(table) = &node.relation else { continue };
+        let mut columns = node.columns.clone();
+        columns.sort();
+        let key: Vec<String> = std::iter::once(table.clone()).chain(columns.iter().cloned()).collect();
+        // Those of the statement with the most time come first.
+        if !all.iter().any(|(known, _)| *known == key) && all.len() < MOST {
+            all.push((key, remedy(evidence, table, &columns, &one)));
+        }
+    }
+    all.into_iter().map(|(_, remedy)| remedy).collect()
+}
+
+fn remedy(evidence: &Evidence, table: &str, columns: &[String], missed: &Missed<'_>) -> Remedy {
+    let name = advised_name(table, columns);
+    // It is in the table's schema, whatever the search path.
+    let schema = table.split_once('.').map_or_else(String::new, |(schema, _)| format!("{schema}."));
+    let name_sql = quoted(evidence, &format!("{schema}{name}"));
+    let table_sql = quoted(evidence, table);
+    let list: Vec<String> = columns.iter().map(|column| quoted(evidence, column)).collect();
+    let analyze = format!("ANALYZE {table_sql}");
+    Remedy {
+        finding: "misestimate",
+        title: format!("statistics on {table} ({})", columns.join(", ")),
+        change: Change::Statements {
+            apply: vec![
+                format!(
+                    "CREATE STATISTICS IF NOT EXISTS {name_sql} (dependencies, ndistinct, mcv) ON {} FROM {table_sql}",
+                    list.join(", ")
+                ),
+                analyze.clone(),
+            ],
+            undo: vec![format!("DROP STATISTICS IF EXISTS {name_sql}")],
+            control: vec![analyze],
+        },
+        reason: missed.reason(),
+        effect: Effect::up_to(missed.share, EffectBasis::StatementTime),
+        rules: Rules::Allowed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::observation::StatementTotals;
+    use kelvin_measure::sampled_execution::{MisestimatedNode, SampledExecution};
+
+    use super::*;
+    use crate::findings::staged::{Staged, statement};
+
+    fn found(change: impl Fn(&mut MisestimatedNode)) -> Vec<Remedy> {
+        let mut node = MisestimatedNode {
+            node: "Seq Scan on public.parts".into(),
+            relation: Some("public.parts".into()),
+            columns: vec!["b".into(), "a".into()],
+            estimated: 10.0,
+            actual: 1000.0,
+            loops: 1.0,
+            ..MisestimatedNode::default()
+        };
+        change(&mut node);
+        let sample =
+            Some(SampledExecution::Executed { took_ms: 1.0, misestimates: vec![node.clone(), node] });
+        let one = StatementTotals { sample, ..statement(1, 75.0, 1, "a", &[]) };
+        remedies(&Staged::new().statements(vec![one, statement(2, 25.0, 1, "b", &[])]).done())
+    }
+
+    #[test]
+    fn columns_whose_rows_are_more_than_expected_get_one_object_that_can_be_dropped() {
+        let all = found(|_| {});
+        assert_eq!(all.len(), 1);
+        assert_eq!(
+            (all[0].title.as_str(), all[0].effect.high()),
+            ("statistics on public.parts (a, b)", Some(0.75))
+        );
+        let Change::Statements { apply, undo, control } = &all[0].change else { panic!() };
+        let create = "CREATE STATISTICS IF NOT EXISTS \"public\".\"kelvin_advice_parts_a_b_";
+        assert!(apply[0].starts_with(create), "{apply:?}");
+        assert!(
+            apply[0].ends_with("(dependencies, ndistinct, mcv) ON \"a\", \"b\" FROM \"public\".\"parts\""),
+            "{apply:?}"
+        );
+        assert!(
+            undo[0].starts_with("DROP STATISTICS IF EXISTS \"public\".\"kelvin_advice_parts_a_b_"),
+            "{undo:?}"
+        );
+        assert_eq!((apply[1].as_str(), control.len()), ("ANALYZE \"public\".\"parts\"", 1));
+    }
+
+    #[test]
+    fn nothing_is_proposed_where_it_would_not_help() {
+        assert!(found(|node| node.columns.truncate(1)).is_empty(), "one column");
+        assert!(found(|node| node.has_statistics = true).is_empty(), "there is one");
+        assert!(found(|node| node.actual = 1.0).is_empty(), "fewer than expected");
+        assert!(found(|node| node.relation = None).is_empty(), "a join");
+    }
+}

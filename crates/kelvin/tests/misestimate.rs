@@ -1,0 +1,90 @@
+//! Misestimates of a server's statements: found by executing them once more, and their remedy, on a real PostgreSQL.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kelvin_database::postgres::PostgresEngine;
+use kelvin_database::postgres::explain::Plan;
+use kelvin_database::{Engine, Session};
+use serde_json::Value;
+use support::{Place, Server};
+
+/// The second column is always that of the first: 2000 of 200,000 rows meet both conditions, and the planner expects 20.
+const TABLES: &str = "create extension pg_stat_statements; \
+    create table parts as select i % 100 as a, i % 100 as b, i % 20000 as other from generate_series(1, 200000) as i; \
+    create table others as select i as id, i as value from generate_series(0, 19999) as i; \
+    alter table others add primary key (id); analyze parts; analyze others";
+
+const QUERY: &str = "select sum(value) from parts, others where a = 7 and b = 7 and id = other";
+
+fn plan(session: &mut dyn Session) -> Plan {
+    let rows = session.query(&format!("explain (analyze, verbose, format json) {QUERY}")).unwrap();
+    Plan::parse(&rows.texts(0).unwrap().join("\n")).unwrap()
+}
+
+/// Kinds of the nodes, and what was expected of the scan of parts.
+fn shape(session: &mut dyn Session) -> (Vec<String>, f64) {
+    let plan = plan(session);
+    let nodes = plan.nodes();
+    let scan = nodes.iter().find(|node| node.relation.as_deref() == Some("public.parts")).unwrap();
+    (nodes.iter().map(|node| node.kind.clone()).collect(), scan.estimated)
+}
+
+fn statements(change: &Value, which: &str) -> Vec<String> {
+    change["change"][which].as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn columns_that_depend_on_each_other_are_found_and_their_statistics_correct_the_plan() {
+    let server = Server::start_with(&[("shared_preload_libraries", "pg_stat_statements")]);
+    let place = Place::new();
+    let engine = PostgresEngine::new(server.instance.config());
+    let mut session = engine.connect().unwrap();
+    session.run(TABLES).unwrap();
+    let (before, estimated) = shape(session.as_mut());
+    assert!(before.contains(&"Nested Loop".to_owned()) && estimated < 40.0, "{before:?} {estimated}");
+
+    let done = AtomicBool::new(false);
+    let url = server.url();
+    let words = ["advise", "--target", &url, "--duration", "4s", "--format", "json", "-q", "--explain"];
+    let list = std::thread::scope(|scope| {
+        let load = scope.spawn(|| {
+            let mut session = engine.connect().unwrap();
+            while !done.load(Ordering::Relaxed) {
+                session.query(QUERY).unwrap();
+                session.run("update others set value = value + 1 where id = 1").unwrap();
+                session.run("select pg_sleep(0.01)").unwrap();
+            }
+        });
+        let list = place.expect(0, &words);
+        done.store(true, Ordering::Relaxed);
+        load.join().unwrap();
+        list
+    });
+    let advice: Value = serde_json::from_str(&list).unwrap();
+    let changes = advice["changes"].as_array().unwrap();
+    let title = "statistics on public.parts (a, b)";
+    let change = changes.iter().find(|change| change["title"] == title).unwrap_or_else(|| panic!("{list}"));
+    let reason = change["reason"].as_str().unwrap();
+    assert!(reason.contains("Seq Scan on public.parts") && reason.contains("2,000 found"), "{reason}");
+    assert!(!list.contains("a = 7"), "values are not shown: {list}");
+    let refused = advice["not_explained"].to_string();
+    assert!(refused.contains("update others") && refused.contains("it changes data"), "{refused}");
+
+    for sql in statements(change, "apply") {
+        session.run(&sql).unwrap();
+    }
+    let (after, right) = shape(session.as_mut());
+    assert!(
+        (1500.0..2500.0).contains(&right) && after.contains(&"Hash Join".to_owned()),
+        "{after:?} {right}"
+    );
+    // Once more does no harm, and taken back it is as before.
+    for sql in statements(change, "apply").iter().chain(&statements(change, "undo")) {
+        session.run(sql).unwrap();
+    }
+    assert!(shape(session.as_mut()).1 < 40.0);
+}

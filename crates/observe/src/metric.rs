@@ -117,7 +117,7 @@ pub const STREAM_SEQUENTIAL: &str = "sequential";
 /// Requests that each request of a stream finds in flight on its device, on average.
 pub const STREAM_DEPTH: &str = "depth";
 
-/// Events a second that the recording of requests lost.
+/// Events that the recording of requests has lost so far.
 pub const TRACE_LOST: &str = "host.trace.lost";
 
 /// What the names of all that was seen of sessions begin with.

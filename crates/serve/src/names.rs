@@ -198,7 +198,7 @@ mod tests {
                 "B/s",
                 "kelvin_host_trace_bytes_per_second{host=local,stream=postgres-wal}",
             ),
-            ("host.trace.lost", "1/s", "kelvin_host_trace_lost_per_second{host=local}"),
+            ("host.trace.lost", "1", "kelvin_host_trace_lost{host=local}"),
             ("host.disk.vda.w_await", "ms", "kelvin_host_disk_write_await_seconds{host=local,device=vda}"),
             ("host.disk.vda.wareq_sz", "kB", "kelvin_host_disk_write_size_bytes{host=local,device=vda}"),
             ("host.disk.vda.util", "%", "kelvin_host_disk_util_ratio{host=local,device=vda}"),

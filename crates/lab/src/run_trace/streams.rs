@@ -33,7 +33,7 @@ impl StreamWatcher {
             return;
         }
         let lost = now.lost.saturating_sub(last.lost);
-        feed.reading(self.lost, vec![(lost as f64 / seconds) as f32]);
+        feed.reading(self.lost, vec![now.lost as f32]);
         let nothing = StreamTotals::default();
         for (place, totals) in now.streams.iter().enumerate() {
             let before = last.streams.get(place).unwrap_or(&nothing);
@@ -101,8 +101,8 @@ impl Watcher for StreamWatcher {
     fn begin(&mut self, feed: &mut Feed) {
         let lost = Metric {
             name: TRACE_LOST.into(),
-            unit: "1/s".into(),
-            help: "events that found no room in the kernel's buffers".into(),
+            unit: "1".into(),
+            help: "events so far that found no room in the kernel's buffers".into(),
         };
         self.lost =
             feed.declare(Observer { source: "trace".into(), metrics: vec![lost], ..Observer::default() });

@@ -1,6 +1,6 @@
 //! The newest value of every metric, and the devices among them.
 
-use kelvin_measure::{MOST_DECLARED, Nanos};
+use kelvin_measure::MOST_DECLARED;
 use std::collections::HashMap;
 
 use kelvin_measure::observation::{DatabaseDirectory, Observer, Reading, UnavailableMetrics};
@@ -24,9 +24,6 @@ pub(crate) struct Host {
     devices: Vec<String>,
     /// Streams that the storage gets, by the prefix of their metrics, with the sum of all their readings' bytes.
     streams: Vec<(String, f64)>,
-    /// Events that the recorder lost, as far as readings have it.
-    lost: f64,
-    lost_at: Nanos,
     files: Vec<DatabaseDirectory>,
     absent: Vec<UnavailableMetrics>,
 }
@@ -135,16 +132,11 @@ impl Host {
                 *sum += bytes;
             }
         }
-        if let Some(rate) = value(TRACE_LOST) {
-            let seconds = reading.at.saturating_sub(self.lost_at) as f64 / 1e9;
-            self.lost += rate * seconds;
-            self.lost_at = reading.at;
-        }
     }
 
     /// Events that the recorder of the storage's requests has lost.
     pub(crate) fn lost_events(&self) -> u64 {
-        self.lost.round() as u64
+        self.value(TRACE_LOST).unwrap_or(0.0) as u64
     }
 
     /// Whether the storage's requests are recorded.

@@ -64,6 +64,10 @@ pub struct Environment {
     /// The file system under the database, or under the first file of I/O jobs, when it is on this host.
     #[serde(default)]
     pub data_filesystem: Option<Filesystem>,
+    /// The least that the control groups of the server's process leave of the memory, in bytes; none without a limit, or
+    /// where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_memory_limit: Option<u64>,
     /// The control groups with memory that the server's process is in, the nearest first; none of a server that is not known
     /// to be on this host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,6 +80,7 @@ impl Environment {
         let data_directory = engine.data_directory(session);
         let server = kelvin_observe::engine::locate_server(engine, session).server;
         let groups = server.map_or_else(Vec::new, |pid| memory_groups(&SystemTree::default(), pid));
+        let limit = groups.iter().filter_map(|(_, limit)| *limit).min();
         let groups = groups.into_iter().map(|(directory, limit)| MemoryGroup { directory, limit });
         Ok(Self {
             kelvin: env!("CARGO_PKG_VERSION").into(),
@@ -86,6 +91,7 @@ impl Environment {
             database: Some(engine.fingerprint(session)?.into()),
             database_bytes: engine.size(session).ok(),
             data_filesystem: data_directory.and_then(|path| Filesystem::of(&path)),
+            server_memory_limit: limit,
             server_memory_groups: groups.collect(),
         })
     }
@@ -101,6 +107,7 @@ impl Environment {
             database: None,
             database_bytes: None,
             data_filesystem: path.and_then(Filesystem::of),
+            server_memory_limit: None,
             server_memory_groups: Vec::new(),
         }
     }

@@ -37,7 +37,8 @@ enum ComparedPart {
 
 /// Whether a fact by its path ("/client_host/load_average") differs from run to run without being a cause.
 pub(super) fn is_incidental(path: &str) -> bool {
-    INCIDENTAL.contains(&path)
+    // The limit counts (`/server_memory_limit`), not the names of the groups that have it.
+    INCIDENTAL.contains(&path) || path.starts_with("/server_memory_groups")
 }
 
 /// Values that affect a figure most, and are listed first.

@@ -182,6 +182,8 @@ mod tests {
         other.spec["label"] = json!("b");
         other.environment["client_host"]["load_average"] = json!(3.0);
         other.environment["client_host"]["name"] = json!("b");
+        other.environment["server_memory_groups"] =
+            json!([{ "directory": "/a", "limit": 1 }, { "directory": "/", "limit": null }]);
         assert_eq!(compared(&[&scene(4, "1").evidence()], &[&other.evidence()]), []);
     }
 

@@ -179,7 +179,7 @@ impl LiveStreams {
                     Key::Device(place) => self.devices.get(usize::from(place))?.name.clone(),
                 };
                 let totals = StreamTotals { name, ..StreamTotals::default() };
-                let runs = Tracker::with_room(0, OPEN);
+                let runs = Tracker::sequential_only(OPEN);
                 self.streams.push(Stream { key, totals, runs, span: (u64::MAX, 0) });
                 self.streams.len() - 1
             }

@@ -116,6 +116,8 @@ pub struct Tracker {
     gap: u64,
     /// Runs and candidates that are followed at once, each.
     room: usize,
+    /// Whether strided runs are followed as well.
+    has_strides: bool,
     established: Vec<Open>,
     candidates: Vec<Open>,
     next: u32,
@@ -128,14 +130,20 @@ pub struct Tracker {
 impl Tracker {
     /// For requests that span so many bytes: in a small span, near by chance is no continuation.
     pub fn new(span: u64) -> Self {
-        Self::with_room(span, OPEN)
+        Self::following(span, OPEN, true)
     }
 
-    /// The same with fewer runs at once, where time matters.
-    pub(crate) fn with_room(span: u64, room: usize) -> Self {
+    /// The same of fewer runs at once, and without strides, where time matters. The span is set with
+    /// [`Tracker::set_span`].
+    pub(crate) fn sequential_only(room: usize) -> Self {
+        Self::following(0, room, false)
+    }
+
+    fn following(span: u64, room: usize, has_strides: bool) -> Self {
         Self {
             gap: gap(span),
             room,
+            has_strides,
             established: Vec::with_capacity(room),
             candidates: Vec::with_capacity(room),
             next: 0,
@@ -180,7 +188,7 @@ impl Tracker {
         }
         let number = self.next;
         self.next = self.next.saturating_add(1);
-        let stride = self.nearest(request);
+        let stride = if self.has_strides { self.nearest(request) } else { None };
         let open = |stride, number| Open {
             number,
             device: request.device,

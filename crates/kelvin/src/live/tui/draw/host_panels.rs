@@ -122,8 +122,8 @@ pub(super) fn streams(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
     if streams.is_empty() {
         return line(buffer, area, 0, "no requests so far", ink.faint());
     }
-    let name = usize::from(area.width).saturating_sub(29).clamp(4, 24);
-    let header = format!("{:<name$} {:>7}{:>7}{:>6}{:>7}", "stream", "req/s", "MB/s", "seq", "depth");
+    let name = usize::from(area.width).saturating_sub(25).clamp(4, 24);
+    let header = format!("{:<name$} {:>6}{:>6}{:>6}{:>6}", "stream", "req/s", "MB/s", "seq", "depth");
     line(buffer, area, 0, &header, ink.faint());
     for (row, stream) in (1..).zip(&streams) {
         let [requests, bytes, sequential, depth] = stream.values;
@@ -131,7 +131,7 @@ pub(super) fn streams(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
         let requests = if requests.is_nan() { "–".into() } else { short(requests) };
         let sequential = if sequential.is_nan() { "–".into() } else { whole_percent(sequential) };
         let (bytes, depth) = (figure(bytes / 1e6), figure(depth));
-        let text = format!("{shown:<name$} {requests:>7}{bytes:>7}{sequential:>6}{depth:>7}");
+        let text = format!("{shown:<name$} {requests:>6}{bytes:>6}{sequential:>6}{depth:>6}");
         line(buffer, area, row, &text, Style::new());
     }
 }

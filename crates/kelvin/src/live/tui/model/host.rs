@@ -152,7 +152,7 @@ impl Host {
         let row = |(prefix, _): &&(String, f64)| {
             let id = prefix.strip_prefix(STREAMS).unwrap_or(prefix);
             let name = FileClass::with_id(id)
-                .map_or_else(|| format!("{id}, no known file"), |class| class.name().to_owned());
+                .map_or_else(|| format!("{id}, file unknown"), |class| class.name().to_owned());
             let value = |figure| self.value(&format!("{prefix}.{figure}")).unwrap_or(f64::NAN);
             StorageStream { name, values: figures.map(value) }
         };

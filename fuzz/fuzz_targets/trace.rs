@@ -9,7 +9,7 @@ use kelvin_trace::{blender, import, stream};
 use libfuzzer_sys::fuzz_target;
 
 /// Beginnings by which the formats are recognised.
-const HEADS: [&[u8]; 7] = [
+const HEADS: [&[u8]; 8] = [
     b"",
     b"KELVTRC\x03",
     b"\x07\x74\x61\x65",
@@ -17,6 +17,7 @@ const HEADS: [&[u8]; 7] = [
     b"version,time,op,size,lbn\n",
     b"128166372003061629,usr,0,Read,7014609920,24576,41286\n",
     b"  8,0    3        1     0.000000000   697  D   W 223490 + 8 [kjournald]\n",
+    b"  fio  697 [001]  100.000004:  block:block_rq_issue: 254,0 WS 4096 () 223490 + 8 none,0,0 [fio]\n",
 ];
 
 fuzz_target!(|bytes: &[u8]| {

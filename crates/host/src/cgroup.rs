@@ -6,6 +6,9 @@ use std::path::Path;
 
 use crate::{Mount, SystemTree};
 
+/// The first version of control groups writes "no limit" as the largest number of pages.
+const UNLIMITED: u64 = 1 << 60;
+
 /// The group of a process, in lines of "number:controllers:path" as `/proc/PID/cgroup` has them: of a controller in
 /// version 1, of version 2 without one.
 pub fn group_of<'a>(groups: &'a str, controller: Option<&str>) -> Option<&'a str> {
@@ -29,7 +32,25 @@ pub fn hierarchy<'a>(mounts: &'a [Mount], controller: Option<&str>) -> Option<&'
 
 /// This process's group and those above it, the nearest first, as directories.
 pub fn own_groups(tree: &SystemTree, controller: Option<&str>) -> Vec<String> {
-    let text = tree.text("/proc/self/cgroup").unwrap_or_default();
+    groups_above(tree, "self", controller)
+}
+
+/// The groups with memory that a process is in, of either version, the nearest first: their directories, and the bytes that
+/// their processes may have together; none without a limit.
+pub fn memory_groups(tree: &SystemTree, pid: u32) -> Vec<(String, Option<u64>)> {
+    let mut found = Vec::new();
+    for (controller, file) in [(None, "memory.max"), (Some("memory"), "memory.limit_in_bytes")] {
+        for directory in groups_above(tree, &pid.to_string(), controller) {
+            let Some(text) = tree.line(format!("{directory}/{file}")) else { continue };
+            let limit = text.trim().parse().ok().filter(|bytes| *bytes < UNLIMITED);
+            found.push((directory, limit));
+        }
+    }
+    found
+}
+
+fn groups_above(tree: &SystemTree, process: &str, controller: Option<&str>) -> Vec<String> {
+    let text = tree.text(format!("/proc/{process}/cgroup")).unwrap_or_default();
     let Some(path) = group_of(&text, controller) else { return Vec::new() };
     let mounts = tree.mounts();
     let Some(mount) = hierarchy(&mounts, controller) else { return Vec::new() };
@@ -56,8 +77,7 @@ pub fn memory_limit(tree: &SystemTree) -> Option<u64> {
     let second = own_groups(tree, None).into_iter().map(|group| format!("{group}/memory.max"));
     let first =
         own_groups(tree, Some("memory")).into_iter().map(|group| format!("{group}/memory.limit_in_bytes"));
-    // The first version writes "no limit" as the largest number of pages.
-    second.chain(first).filter_map(|file| tree.number(file)).filter(|bytes| *bytes < 1 << 60).min()
+    second.chain(first).filter_map(|file| tree.number(file)).filter(|bytes| *bytes < UNLIMITED).min()
 }
 
 /// The smallest quota of this process's groups, in CPUs; none without one.
@@ -93,6 +113,35 @@ mod tests {
         let point = |controller| Some(hierarchy(&mounts, controller)?.point.to_str()?.to_owned());
         assert_eq!(point(Some("cpu")).as_deref(), Some("/sys/fs/cgroup/cpu,cpuacct"));
         assert_eq!((point(None).as_deref(), point(Some("memory"))), (Some("/unified"), None));
+    }
+
+    #[test]
+    fn the_groups_of_a_process_are_those_that_limit_its_memory() {
+        let root = std::env::temp_dir().join(format!("kelvin-host-cgroup-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/77/cgroup", "4:memory:/job\n0::/slice/unit\n");
+        write(
+            "proc/self/mountinfo",
+            "1 0 0:1 / /cg2 rw - cgroup2 cgroup2 rw\n3 0 0:3 / /mem rw - cgroup cgroup rw,memory\n",
+        );
+        write("cg2/slice/unit/memory.max", "max\n");
+        write("cg2/slice/memory.max", "2147483648\n");
+        write("mem/job/memory.limit_in_bytes", "16777216\n");
+        write("mem/memory.limit_in_bytes", "9223372036854771712\n");
+        let found = memory_groups(&SystemTree::at(&root), 77);
+        std::fs::remove_dir_all(&root).unwrap();
+        let expected = [
+            ("/cg2/slice/unit", None),
+            ("/cg2/slice", Some(2 << 30)),
+            ("/mem/job", Some(16 << 20)),
+            ("/mem", None),
+        ];
+        assert_eq!(found, expected.map(|(group, limit)| (group.to_owned(), limit)));
+        assert_eq!(memory_groups(&SystemTree::at(&root), 78), []);
     }
 
     #[test]

@@ -490,6 +490,16 @@ mod machine {
         let (directory, sizes) = (group.path.display().to_string(), sizes.join(","));
         let other = other.to_string();
         let prove = ["cache", "prove", "last", "--sizes", &sizes, "--control-group", &directory];
+        let others = ["cache", "prove", "last", "--sizes", "1g,2g", "--study", "others"];
+        for group in [&[][..], &["--control-group", &directory]] {
+            let output = place.run(&[&others[..], group].concat());
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            let made_with =
+                if group.is_empty() { "made with shared_buffers = 4 MiB" } else { "made with the limit" };
+            assert!(said.contains(made_with), "{said}");
+        }
+        assert!(!place.path("others").exists());
         let written = place.expect(
             0,
             &[&prove[..], &["--other-memory", &other, "--study", "study", "--blocks", "1"]].concat(),

@@ -101,6 +101,25 @@ pub const SPINLOCKS: &str = "sqlserver.spinlock.";
 /// What the names of the metrics of a NUMA node begin with, by the server's own count.
 pub const NUMA: &str = "sqlserver.numa.";
 
+/// What the names of what the storage gets by stream begin with, while a run's requests are recorded: then come the class of
+/// files or the device, and one of [`STREAM_REQUESTS`], [`STREAM_BYTES`], [`STREAM_SEQUENTIAL`] and [`STREAM_DEPTH`].
+pub const STREAMS: &str = "host.trace.";
+
+/// Requests a second of a stream, flushes and discards included.
+pub const STREAM_REQUESTS: &str = "requests";
+
+/// Bytes a second that a stream reads and writes.
+pub const STREAM_BYTES: &str = "bytes";
+
+/// The share of a stream's bytes that are in sequential runs, of 1.
+pub const STREAM_SEQUENTIAL: &str = "sequential";
+
+/// Requests that each request of a stream finds in flight on its device, on average.
+pub const STREAM_DEPTH: &str = "depth";
+
+/// Events that the recording of requests has lost so far.
+pub const TRACE_LOST: &str = "host.trace.lost";
+
 /// What the names of all that was seen of sessions begin with.
 pub const SESSIONS: &[&str] = &["postgres.sessions", "mysql.sessions", "sqlserver.sessions"];
 

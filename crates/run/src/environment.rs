@@ -5,6 +5,8 @@ use std::path::Path;
 
 use kelvin_database::postgres::faults::ServerFault;
 use kelvin_database::{Engine, EngineKind, Fingerprint, Session};
+use kelvin_host::SystemTree;
+use kelvin_host::cgroup::memory_groups;
 use kelvin_observe::host::{Filesystem, Host};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,15 @@ impl From<Fingerprint> for Database {
         let settings = settings.map(|one| (one.name, format!("{} ({})", one.value, one.source))).collect();
         Self { version: fingerprint.version, settings, faults: fingerprint.faults }
     }
+}
+
+/// A control group and what it leaves of the memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryGroup {
+    /// Its directory.
+    pub directory: String,
+    /// Bytes that its processes may have together; none without a limit.
+    pub limit: Option<u64>,
 }
 
 /// The environment, read just before the load.
@@ -53,12 +64,24 @@ pub struct Environment {
     /// The file system under the database, or under the first file of I/O jobs, when it is on this host.
     #[serde(default)]
     pub data_filesystem: Option<Filesystem>,
+    /// The least that the control groups of the server's process leave of the memory, in bytes; none without a limit, or
+    /// where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_memory_limit: Option<u64>,
+    /// The control groups with memory that the server's process is in, the nearest first; none of a server that is not known
+    /// to be on this host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_memory_groups: Vec<MemoryGroup>,
 }
 
 impl Environment {
     /// Reads everything; takes some milliseconds.
     pub fn read(engine: &dyn Engine, session: &mut dyn Session) -> kelvin_database::Result<Self> {
         let data_directory = engine.data_directory(session);
+        let server = kelvin_observe::engine::locate_server(engine, session).server;
+        let groups = server.map_or_else(Vec::new, |pid| memory_groups(&SystemTree::default(), pid));
+        let limit = groups.iter().filter_map(|(_, limit)| *limit).min();
+        let groups = groups.into_iter().map(|(directory, limit)| MemoryGroup { directory, limit });
         Ok(Self {
             kelvin: env!("CARGO_PKG_VERSION").into(),
             client_host: Host::read(),
@@ -68,6 +91,8 @@ impl Environment {
             database: Some(engine.fingerprint(session)?.into()),
             database_bytes: engine.size(session).ok(),
             data_filesystem: data_directory.and_then(|path| Filesystem::of(&path)),
+            server_memory_limit: limit,
+            server_memory_groups: groups.collect(),
         })
     }
 
@@ -82,6 +107,8 @@ impl Environment {
             database: None,
             database_bytes: None,
             data_filesystem: path.and_then(Filesystem::of),
+            server_memory_limit: None,
+            server_memory_groups: Vec::new(),
         }
     }
 }

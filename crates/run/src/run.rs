@@ -5,6 +5,7 @@ use std::sync::{Arc, mpsc};
 use kelvin_database::{Engine, Error};
 use kelvin_measure::event::{CheckLine, MaximumRate, Phase, Status};
 use kelvin_measure::{Clock, Event, Sink, SinkError};
+use kelvin_observe::watch::Watcher;
 use kelvin_workload::{BuildProgress, Stop, Workload};
 
 use crate::driver::{FleetShare, Point, PointResult};
@@ -82,11 +83,24 @@ impl Run<'_> {
     /// Runs every point and the checks. The last event is always [`Event::Finished`], whatever happened,
     /// unless the sink itself failed.
     pub fn execute(&self, sink: &mut dyn Sink) -> Result<RunOutcome, RunError> {
+        self.execute_beside(sink, Vec::new())
+    }
+
+    /// The same beside further watchers than those that the specification asks for.
+    ///
+    /// # Errors
+    /// Those of [`Run::execute`].
+    pub fn execute_beside(
+        &self,
+        sink: &mut dyn Sink,
+        further: Vec<Box<dyn Watcher>>,
+    ) -> Result<RunOutcome, RunError> {
         let mut outcome =
             RunOutcome { status: Status::Complete, error: None, points: Vec::new(), checks: Vec::new() };
         // Before the users connect: a server that places connections by their order shall place theirs as without us.
-        let watchers =
+        let mut watchers =
             Watchers::for_plan(&self.spec.observe, self.spec.target.is_managed(), true, Some(&self.engine));
+        watchers.watchers.extend(further);
         let mut watched = Watched::start(sink, watchers, &self.clock)?;
         let declared = self.fleet.map_or(Ok(()), |fleet| fleet::declare(fleet, &mut watched));
         let result = declared

@@ -85,6 +85,10 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
             let word = DISK.iter().find(|(column, _)| *kind == "disk" && column == last);
             joined(&["host", kind], &[word.map_or(*last, |(_, word)| *word)])
         }
+        ["host", "trace", stream @ .., last] if !stream.is_empty() => {
+            labels.push(("stream", stream.join(".")));
+            joined(&["host", "trace"], &[last])
+        }
         ["host", "memory_bandwidth", domain] => {
             labels.push(("domain", (*domain).to_owned()));
             joined(&["host", "memory_bandwidth"], &[])
@@ -189,6 +193,12 @@ mod tests {
                 "kB/s",
                 "kelvin_host_disk_written_bytes_per_second{host=local,device=dm-0}",
             ),
+            (
+                "host.trace.postgres-wal.bytes",
+                "B/s",
+                "kelvin_host_trace_bytes_per_second{host=local,stream=postgres-wal}",
+            ),
+            ("host.trace.lost", "1", "kelvin_host_trace_lost{host=local}"),
             ("host.disk.vda.w_await", "ms", "kelvin_host_disk_write_await_seconds{host=local,device=vda}"),
             ("host.disk.vda.wareq_sz", "kB", "kelvin_host_disk_write_size_bytes{host=local,device=vda}"),
             ("host.disk.vda.util", "%", "kelvin_host_disk_util_ratio{host=local,device=vda}"),

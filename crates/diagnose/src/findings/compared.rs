@@ -37,7 +37,8 @@ enum ComparedPart {
 
 /// Whether a fact by its path ("/client_host/load_average") differs from run to run without being a cause.
 pub(super) fn is_incidental(path: &str) -> bool {
-    INCIDENTAL.contains(&path)
+    // The limit counts (`/server_memory_limit`), not the names of the groups that have it.
+    INCIDENTAL.contains(&path) || path.starts_with("/server_memory_groups")
 }
 
 /// Values that affect a figure most, and are listed first.
@@ -181,6 +182,8 @@ mod tests {
         other.spec["label"] = json!("b");
         other.environment["client_host"]["load_average"] = json!(3.0);
         other.environment["client_host"]["name"] = json!("b");
+        other.environment["server_memory_groups"] =
+            json!([{ "directory": "/a", "limit": 1 }, { "directory": "/", "limit": null }]);
         assert_eq!(compared(&[&scene(4, "1").evidence()], &[&other.evidence()]), []);
     }
 

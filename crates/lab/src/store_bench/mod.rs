@@ -155,7 +155,8 @@ impl<'a> StoreBench<'a> {
             None
         };
 
-        let trace = RunTrace::begin_if(spec, self.store, Some(&opened.engine))?;
+        let mut trace = RunTrace::begin_if(spec, self.store, Some(&opened.engine))?;
+        let streams: Vec<_> = trace.iter_mut().filter_map(RunTrace::watcher).collect();
 
         // Again: what was made meanwhile has a size.
         let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
@@ -181,9 +182,9 @@ impl<'a> StoreBench<'a> {
         let outcome = match squeeze {
             Some(squeeze) => {
                 let series = kelvin_run::series(run.workload.kinds(), false);
-                run.execute(&mut squeeze.around(&mut sinks, &series, &run.clock))
+                run.execute_beside(&mut squeeze.around(&mut sinks, &series, &run.clock), streams)
             }
-            None => run.execute(&mut sinks),
+            None => run.execute_beside(&mut sinks, streams),
         };
         drop(sinks);
         let mut points = (0..).zip(outcome.iter().flat_map(|outcome| &outcome.points));
@@ -250,12 +251,13 @@ impl<'a> StoreBench<'a> {
             notes: run.notes(),
             ..new_run_of_jobs(spec, run.target(), run.series(), &environment)?
         };
-        let trace = RunTrace::begin_if(spec, self.store, None)?;
+        let mut trace = RunTrace::begin_if(spec, self.store, None)?;
+        let streams = trace.iter_mut().filter_map(RunTrace::watcher).collect();
         let mut writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
         let mut sinks = (&mut writer, &mut *self.live);
         let mut sinks = TracedSink::new(&mut sinks, trace, self.store, id, clock);
-        let done = run.execute(spec, clock, self.stop, &mut sinks, view);
+        let done = run.beside(streams).execute(spec, clock, self.stop, &mut sinks, view);
         drop(sinks);
         let mut points = done.iter().flat_map(|done| &done.totals);
         let summed = points.try_for_each(|(point, totals)| writer.set_totals(*point, totals));

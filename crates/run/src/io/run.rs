@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kelvin_measure::event::{Event, Phase, Series, Status};
 use kelvin_measure::{Clock, Nanos, Sink, SinkError, Stop, Totals};
+use kelvin_observe::watch::Watcher;
 use kelvin_storage::control::{self, Prepared, RateChanges, RunOptions};
 use kelvin_storage::event::{IoEvent, IoWatcher, WorkerState};
 use kelvin_storage::job::{Job, Jobs};
@@ -38,6 +39,8 @@ pub struct IoRun {
     control: Option<Arc<LoadControl>>,
     /// The jobs of all hosts of a fleet.
     of_fleet: Option<Jobs>,
+    /// Watchers that the specification does not ask for.
+    further: Vec<Box<dyn Watcher>>,
 }
 
 /// An observer of the jobs' events, and of the facts collected before their first I/O.
@@ -83,13 +86,20 @@ impl IoRun {
             .iter()
             .map(|worker| Worker { job: worker.job, targets: worker.targets.clone() })
             .collect();
-        Ok(Self { jobs, prepared, options, workers, control: None, of_fleet: None })
+        Ok(Self { jobs, prepared, options, workers, control: None, of_fleet: None, further: Vec::new() })
     }
 
     /// The same, as a part of what a fleet does: the series are those of all hosts' jobs, whatever devices and workers this host has.
     #[must_use]
     pub fn of_fleet(mut self, jobs: Jobs) -> Self {
         self.of_fleet = Some(jobs);
+        self
+    }
+
+    /// The same beside further watchers than those that the specification asks for.
+    #[must_use]
+    pub fn beside(mut self, further: Vec<Box<dyn Watcher>>) -> Self {
+        self.further = further;
         self
     }
 
@@ -212,7 +222,7 @@ impl IoRun {
     /// # Errors
     /// When an event could not be kept.
     pub fn execute(
-        self,
+        mut self,
         spec: &Spec,
         clock: &Clock,
         stop: &Stop,
@@ -220,7 +230,9 @@ impl IoRun {
         view: &mut dyn IoRunWatcher,
     ) -> Result<IoRunOutcome, RunError> {
         let paths: Vec<PathBuf> = self.filesystem_path().into_iter().collect();
-        let mut watched = Watched::start(sink, Watchers::beside_files(&spec.observe, &paths), clock)?;
+        let mut watchers = Watchers::beside_files(&spec.observe, &paths);
+        watchers.watchers.append(&mut self.further);
+        let mut watched = Watched::start(sink, watchers, clock)?;
         let of_jobs = plan::points(&self.jobs);
         let points: Vec<u32> =
             self.workers.iter().map(|worker| of_jobs.get(worker.job).copied().unwrap_or(0)).collect();

@@ -66,6 +66,17 @@ impl FileClass {
         }
     }
 
+    /// As data have it, such as "postgres-wal".
+    pub fn id(self) -> String {
+        let json = serde_json::to_value(self).ok();
+        json.and_then(|json| json.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    /// The class with this [`FileClass::id`].
+    pub fn with_id(id: &str) -> Option<Self> {
+        serde_json::from_value(id.into()).ok()
+    }
+
     /// Whether it is of PostgreSQL.
     pub(super) fn is_postgres(self) -> bool {
         use FileClass::{PostgresData, PostgresOther, PostgresTemporary, PostgresWal};

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Change, FileClass, TracedFile};
+use super::{Change, FileChanges, FileClass, TracedFile};
 use crate::{Flags, Operation, Request, Trace};
 
 /// A loop device on a file on a loop device, and so on, at most so often.
@@ -81,6 +81,58 @@ impl DeviceMap {
     }
 }
 
+/// Where files lie, as far as that has been looked up: for requests that are seen while they are recorded.
+#[derive(Debug, Default)]
+pub(crate) struct CurrentFiles {
+    map: DeviceMap,
+    /// Without their names.
+    files: Vec<TracedFile>,
+    through: HashSet<(u32, u32)>,
+}
+
+impl CurrentFiles {
+    /// Takes what was found since the last time.
+    pub(crate) fn take(&mut self, found: &FileChanges) {
+        let bare = |file: &TracedFile| TracedFile {
+            class: file.class,
+            behind: file.behind,
+            ..TracedFile::default()
+        };
+        self.files.extend(found.files.iter().map(bare));
+        found.changes.iter().for_each(|change| self.map.set(change));
+    }
+
+    /// What the file at a place is, or the filesystem's own by the request's mark or sender; none if neither is known.
+    pub(crate) fn class(
+        &mut self,
+        device: (u32, u32),
+        place: u64,
+        flags: Flags,
+        command: &[u8],
+    ) -> Option<FileClass> {
+        let file = self.map.file(&self.files, device, place, &mut self.through);
+        let class = file.and_then(|file| self.files.get(file as usize)).map(|file| file.class);
+        class.or_else(|| match is_journals(command) {
+            Some(true) => Some(FileClass::FilesystemJournal),
+            Some(false) => Some(FileClass::FilesystemMetadata),
+            None => flags.has(Flags::META).then_some(FileClass::FilesystemMetadata),
+        })
+    }
+
+    /// Whether a device's requests were seen to be also those to the disk of its image.
+    pub(crate) fn is_through(&self, device: (u32, u32)) -> bool {
+        self.through.contains(&device)
+    }
+}
+
+/// Whether a process writes a filesystem's journal; some write its metadata. None for others.
+fn is_journals(command: &[u8]) -> Option<bool> {
+    if command.starts_with(b"jbd2/") {
+        return Some(true);
+    }
+    command.starts_with(b"xfsaild").then_some(false)
+}
+
 /// Whether a request has a place that a file may have.
 fn has_place(request: &Request) -> bool {
     request.operation != Operation::Flush && request.length > 0
@@ -140,15 +192,8 @@ pub fn attribute(trace: &mut Trace, mut changes: Vec<Change>) {
 /// Blocks of directories and extent trees have no file that could be asked for its place.
 fn by_sender(trace: &mut Trace) {
     let mut added: [Option<u32>; 2] = [None; 2];
-    let is_journal: Vec<Option<bool>> = trace
-        .processes
-        .iter()
-        .map(|process| match process.command.as_str() {
-            command if command.starts_with("jbd2/") => Some(true),
-            command if command.starts_with("xfsaild") => Some(false),
-            _ => None,
-        })
-        .collect();
+    let is_journal: Vec<Option<bool>> =
+        trace.processes.iter().map(|process| is_journals(process.command.as_bytes())).collect();
     for request in &mut trace.requests {
         if request.file != Request::NO_FILE || !has_place(request) {
             continue;

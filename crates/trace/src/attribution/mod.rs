@@ -15,6 +15,7 @@ use kelvin_measure::Nanos;
 use serde::{Deserialize, Serialize};
 
 pub use classes::{DatabaseRoot, FileClass, RootKind, classify, relation_object};
+pub(crate) use lookup::CurrentFiles;
 pub use lookup::attribute;
 pub use servers::catalogue_names;
 pub(crate) use servers::name_objects;

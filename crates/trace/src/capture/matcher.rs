@@ -99,6 +99,13 @@ impl Matcher {
         (event.device, place)
     }
 
+    /// Whether an issue is one of a request that the device took back before.
+    pub(crate) fn is_issued_again(&self, event: &RequestEvent) -> bool {
+        !self.taken_back.is_empty()
+            && matches!(event.kind, EventKind::Issue { .. })
+            && self.taken_back.contains_key(&Self::key(event))
+    }
+
     /// Takes an event; `each` gets the requests that it ends.
     pub(crate) fn event(&mut self, event: RequestEvent, each: &mut dyn FnMut(Matched)) {
         match event.kind {

@@ -8,6 +8,7 @@
 mod format;
 pub(crate) mod groups;
 mod instance;
+mod live;
 pub(crate) mod matcher;
 mod page;
 
@@ -24,12 +25,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 pub use format::{EventFormat, PageFormat};
 pub use instance::{Instance, tracefs};
+pub use live::{LiveTotals, StreamTotals};
 
 use crate::attribution::FileThread;
 use crate::file::{DeviceCheck, FileWriter, Header, HeaderDevice, Recording};
 use crate::{Error, Flags, Operation, Result};
 use format::Place;
 use groups::GroupLookup;
+use live::LiveStreams;
 use matcher::{EventKind, Matched, Matcher, RequestEvent, SECTOR};
 
 /// The events of a request.
@@ -49,11 +52,19 @@ pub struct CaptureOptions {
     pub most_bytes: u64,
     /// Whether to look up where files lie, and in which directories beside those of open files.
     pub files: Option<Vec<PathBuf>>,
+    /// Whether the streams are summed up while they are recorded, for [`Capture::live`].
+    pub live: bool,
 }
 
 impl Default for CaptureOptions {
     fn default() -> Self {
-        Self { devices: Vec::new(), buffer_kib: 4096, most_bytes: 1 << 30, files: Some(Vec::new()) }
+        Self {
+            devices: Vec::new(),
+            buffer_kib: 4096,
+            most_bytes: 1 << 30,
+            files: Some(Vec::new()),
+            live: false,
+        }
     }
 }
 
@@ -151,6 +162,7 @@ pub struct Capture<W: Write> {
     unreadable_pages: u64,
     files: Option<FileThread>,
     groups: GroupLookup,
+    live: Option<LiveStreams>,
 }
 
 fn now(clock: ClockId) -> Nanos {
@@ -229,6 +241,7 @@ impl<W: Write> Capture<W> {
         // Completions count from here on, as the kernel's counters do.
         let checked_from = now(ClockId::Monotonic);
         let counters = DiskCounters::all(&tree);
+        let live = options.live.then(|| LiveStreams::new(&disks));
         let checks = disks.iter().map(|disk| DeviceCheck::begin(disk, counters.get(&disk.name))).collect();
         Ok(Self {
             processors,
@@ -250,6 +263,7 @@ impl<W: Write> Capture<W> {
             unreadable_pages: 0,
             files,
             groups: GroupLookup::default(),
+            live,
         })
     }
 
@@ -264,6 +278,9 @@ impl<W: Write> Capture<W> {
         self.read_pages()?;
         self.write_until(settled)?;
         for found in self.files.iter().flat_map(FileThread::take) {
+            if let Some(live) = &mut self.live {
+                live.files(&found);
+            }
             self.writer.files(&found).map_err(Error::system("writing the trace"))?;
         }
         Ok(self.writer.written() < self.most_bytes)
@@ -308,12 +325,21 @@ impl<W: Write> Capture<W> {
             if let EventKind::Issue { pid, command } = event.kind {
                 self.groups.see(pid, command);
             }
-            let writer = &mut self.writer;
+            let (writer, live) = (&mut self.writer, &mut self.live);
+            if let Some(live) = live {
+                live.event(&event, self.matcher.is_issued_again(&event));
+            }
             self.matcher.event(event, &mut |matched| {
+                if let Some(live) = live {
+                    live.ended(&matched);
+                }
                 if let Err(error) = writer.request(&matched) {
                     failed.get_or_insert(error);
                 }
             });
+        }
+        if let Some(live) = &mut self.live {
+            live.settled(settled);
         }
         let groups = self.groups.take();
         let written = failed.map_or(Ok(()), Err).and_then(|()| self.writer.groups(&groups));
@@ -326,6 +352,33 @@ impl<W: Write> Capture<W> {
     /// When the file cannot be written.
     pub fn name_objects(&mut self, names: &[(String, String)]) -> Result<()> {
         self.writer.names(names).map_err(Error::system("writing the trace"))
+    }
+
+    /// What the storage got by stream so far, if that was asked for. To be called about once a second: the events that were
+    /// lost are read of each processor.
+    ///
+    /// # Errors
+    /// When the kernel's counters cannot be read.
+    pub fn live(&mut self) -> Result<Option<LiveTotals>> {
+        if self.live.is_none() {
+            return Ok(None);
+        }
+        let lost = self.lost()?;
+        Ok(self.live.as_mut().map(|live| live.totals(lost)))
+    }
+
+    /// Events that found no room in the buffers.
+    fn lost(&self) -> Result<u64> {
+        let mut lost = 0;
+        for (name, _) in &self.processors {
+            let text = self.instance.text(format!("{name}/stats"))?;
+            let of = |key: &str| {
+                let line = text.lines().find_map(|line| line.strip_prefix(key));
+                line.and_then(|line| line.trim().parse::<u64>().ok()).unwrap_or(0)
+            };
+            lost += of("dropped events:") + of("overrun:") + of("commit overrun:");
+        }
+        Ok(lost)
     }
 
     /// Ends the recording: reads what is left, removes the instance, and completes the file.
@@ -347,16 +400,7 @@ impl<W: Write> Capture<W> {
         for matched in &left {
             self.writer.request(matched).map_err(Error::system("writing the trace"))?;
         }
-        let (mut lost, mut overrun) = (0, 0);
-        for (name, _) in &self.processors {
-            let text = self.instance.text(format!("{name}/stats"))?;
-            let of = |key: &str| {
-                let line = text.lines().find_map(|line| line.strip_prefix(key));
-                line.and_then(|line| line.trim().parse::<u64>().ok()).unwrap_or(0)
-            };
-            lost += of("dropped events:");
-            overrun += of("overrun:") + of("commit overrun:");
-        }
+        let lost = self.lost()?;
         let files = self.files.take().map(FileThread::finish).unwrap_or_default();
         for found in &files.changes {
             self.writer.files(found).map_err(Error::system("writing the trace"))?;
@@ -368,7 +412,7 @@ impl<W: Write> Capture<W> {
             requests: self.writer.requests(),
             issues: counts.issues,
             completions: counts.completions,
-            lost: lost + overrun,
+            lost,
             unreadable_pages: self.unreadable_pages,
             without_issue: counts.without_issue,
             without_completion: counts.without_completion,

@@ -114,9 +114,15 @@ impl Open {
 #[derive(Debug)]
 pub struct Tracker {
     gap: u64,
+    /// Runs and candidates that are followed at once, each.
+    room: usize,
+    /// Whether strided runs are followed as well.
+    has_strides: bool,
     established: Vec<Open>,
     candidates: Vec<Open>,
     next: u32,
+    /// Bytes in sequential runs so far.
+    sequential: u64,
     /// The runs that ended.
     pub ended: Vec<Run>,
 }
@@ -124,13 +130,36 @@ pub struct Tracker {
 impl Tracker {
     /// For requests that span so many bytes: in a small span, near by chance is no continuation.
     pub fn new(span: u64) -> Self {
+        Self::following(span, OPEN, true)
+    }
+
+    /// The same of fewer runs at once, and without strides, where time matters. The span is set with
+    /// [`Tracker::set_span`].
+    pub(crate) fn sequential_only(room: usize) -> Self {
+        Self::following(0, room, false)
+    }
+
+    fn following(span: u64, room: usize, has_strides: bool) -> Self {
         Self {
             gap: gap(span),
-            established: Vec::with_capacity(OPEN),
-            candidates: Vec::with_capacity(OPEN),
+            room,
+            has_strides,
+            established: Vec::with_capacity(room),
+            candidates: Vec::with_capacity(room),
             next: 0,
+            sequential: 0,
             ended: Vec::new(),
         }
+    }
+
+    /// Requests span so many bytes by now.
+    pub(crate) fn set_span(&mut self, span: u64) {
+        self.gap = gap(span);
+    }
+
+    /// Bytes in sequential runs so far; those of a run's first two requests are added with its third.
+    pub(crate) fn sequential_bytes(&self) -> u64 {
+        self.sequential
     }
 
     /// Takes the next request, which must move data. Returns the number of the run that it belongs to, which may turn
@@ -139,6 +168,9 @@ impl Tracker {
         let gap = self.gap;
         if let Some(run) = self.established.iter_mut().find(|run| run.continues(request, gap)) {
             run.take(request);
+            if run.stride.is_none() {
+                self.sequential += u64::from(request.length);
+            }
             return run.number;
         }
         if let Some(place) = self.candidates.iter().position(|run| run.continues(request, gap)) {
@@ -147,13 +179,16 @@ impl Tracker {
             let number = run.number;
             if run.is_run() {
                 let run = self.candidates.swap_remove(place);
+                if run.stride.is_none() {
+                    self.sequential += run.bytes;
+                }
                 self.open(run);
             }
             return number;
         }
         let number = self.next;
         self.next = self.next.saturating_add(1);
-        let stride = self.nearest(request);
+        let stride = if self.has_strides { self.nearest(request) } else { None };
         let open = |stride, number| Open {
             number,
             device: request.device,
@@ -191,7 +226,7 @@ impl Tracker {
     }
 
     fn candidate(&mut self, open: Open) {
-        if self.candidates.len() >= OPEN {
+        if self.candidates.len() >= self.room {
             oldest(&mut self.candidates);
         }
         self.candidates.push(open);
@@ -200,7 +235,7 @@ impl Tracker {
     fn open(&mut self, run: Open) {
         // What became a run in one reading is none in the other.
         self.candidates.retain(|other| other.number != run.number);
-        if self.established.len() >= OPEN {
+        if self.established.len() >= self.room {
             let ended = oldest(&mut self.established).and_then(|run| run.ended());
             self.ended.extend(ended);
         }
@@ -267,7 +302,10 @@ mod tests {
         for request in requests {
             tracker.request(request);
         }
+        let so_far = tracker.sequential_bytes();
         let runs = tracker.finish();
+        let kind = |run: &&Run| run.kind == RunKind::Sequential;
+        assert_eq!(so_far, runs.iter().filter(kind).map(|run| run.bytes).sum::<u64>());
         let all: u64 = requests.iter().map(|request| u64::from(request.length)).sum();
         let of = |kind| {
             let bytes: u64 = runs.iter().filter(|run| run.kind == kind).map(|run| run.bytes).sum();

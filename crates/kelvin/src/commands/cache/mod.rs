@@ -2,6 +2,7 @@
 
 mod compare;
 mod prove;
+mod run_size;
 
 use anyhow::Result;
 use kelvin_trace::attribution::FileClass;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use kelvin_lab::study::Folder;
 use kelvin_measure::text::{binary, percent, whole, whole_unit};
-use kelvin_run::Spec;
+use kelvin_run::{Environment, Spec};
 use kelvin_store::{RunId, Store};
 use kelvin_trace::attribution::FileClass;
 use kelvin_trace::cache::{Growth, blocks};
 
+use super::run_size::RunSize;
 use super::{CachePrediction, PREDICTED_AT_LEAST, PREDICTION, PredictedSize, data_class, reads};
 use crate::args::{CacheProveArgs, Global};
 use crate::commands::trace::{RunTrace, run_trace};
@@ -26,17 +27,32 @@ pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open_read_only(&path)?;
     let run = store.find(wanted)?;
-    let spec = Spec::parse(&store.load(run)?.info.spec_toml, wanted)?;
+    let info = store.load(run)?.info;
+    let spec = Spec::parse(&info.spec_toml, wanted)?;
     let levels = Levels::of(args)?;
     let traced = run_trace(&path, &store, run)?;
-    let prediction = predict(args, run, &traced, &levels)?;
+    let data = data_class(&traced.trace).with_context(|| {
+        format!("the trace of run {run} has no reads of a database's files: what a cache has is not read from storage")
+    })?;
+    let setting = args.setting.as_deref().unwrap_or(match data.0 {
+        FileClass::InnodbData => "innodb_buffer_pool_size",
+        _ => "shared_buffers",
+    });
+    // Runs of other versions have an environment of their own.
+    let environment = serde_json::from_value::<Environment>(info.environment).ok();
+    let size = match &levels.limit {
+        Some((file, _)) => RunSize::of_group(file, environment.as_ref()),
+        None => RunSize::of_setting(setting, environment.as_ref()),
+    };
+    let checked = size.check(run, args.sizes.first().copied().unwrap_or_default())?;
+    let prediction = predict(args, run, &traced, &levels, data)?;
     // The run's file first: the study names it.
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     write_new(&folder.join("run.toml"), &spec.to_toml())?;
-    let text = study_toml(args, &spec, &prediction, &levels, folder);
+    let text = study_toml(args, &spec, &prediction, &levels, setting, folder);
     let (folder, _) = Folder::create(folder, &text)?;
     write_new(&folder.path().join(PREDICTION), &(serde_json::to_string_pretty(&prediction)? + "\n"))?;
-    let mut text = describe(&prediction);
+    let mut text = describe(&prediction, &checked);
     let (shown, commands) =
         (folder.path().display(), if levels.limit.is_some() { " --allow-commands" } else { "" });
     let _ = writeln!(
@@ -91,15 +107,16 @@ impl Levels {
     }
 }
 
-fn predict(args: &CacheProveArgs, run: RunId, traced: &RunTrace, levels: &Levels) -> Result<CachePrediction> {
+fn predict(
+    args: &CacheProveArgs,
+    run: RunId,
+    traced: &RunTrace,
+    levels: &Levels,
+    (class, name): (FileClass, String),
+) -> Result<CachePrediction> {
     let trace = &traced.trace;
     let Some(window) = &traced.window else {
         bail!("run {run} was made by a version of Kelvin that did not store its window with the trace");
-    };
-    let Some((class, name)) = data_class(trace) else {
-        bail!(
-            "the trace of run {run} has no reads of a database's files: what a cache has is not read from storage"
-        );
     };
     let page = match class {
         _ if levels.limit.is_some() => 4096,
@@ -144,6 +161,7 @@ fn study_toml(
     spec: &Spec,
     prediction: &CachePrediction,
     levels: &Levels,
+    setting: &str,
     folder: &Path,
 ) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
@@ -165,10 +183,6 @@ fn study_toml(
             None => format!("{} = {size}", quoted(&predicted.level)),
         })
         .collect();
-    let setting = args.setting.as_deref().unwrap_or(match prediction.class.as_str() {
-        class if class == FileClass::InnodbData.name() => "innodb_buffer_pool_size",
-        _ => "shared_buffers",
-    });
     let how = match levels.limit {
         Some(_) => "command = true".to_owned(),
         None => format!("setting = {}", quoted(setting)),
@@ -196,7 +210,7 @@ fn study_toml(
     )
 }
 
-fn describe(prediction: &CachePrediction) -> String {
+fn describe(prediction: &CachePrediction, checked: &str) -> String {
     let mut text = format!(
         "{} reads of {} of {} in the window of run {}\n\n{:>12}{:>12}{:>20}{:>10}\n",
         whole(prediction.accesses),
@@ -213,9 +227,8 @@ fn describe(prediction: &CachePrediction) -> String {
         let _ = writeln!(text, "{:>12}{:>12.3}{range:>20}{:>10.3}", size.level, size.predicted(), size.most);
     }
     text += "\nReads per transaction as a share of those at the first size. The range is what a short ramp-up leaves open; it \
-        does not contain the error from accesses\nthat were hits at the first size, which the trace does not have.\nThat \
-        the run was made with the first size is not checked.\n";
-    text
+        does not contain the error from accesses\nthat were hits at the first size, which the trace does not have.\n";
+    text + checked + "\n"
 }
 
 fn write_new(path: &Path, text: &str) -> Result<()> {

@@ -67,6 +67,7 @@ fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(R
         buffer_kib: args.buffer >> 10,
         most_bytes: args.most_bytes,
         files: (!args.no_files).then(|| args.files.clone()),
+        live: false,
     };
     let catalogue = args.target.as_ref().map(|target| Catalogue::open(target, global)).transpose()?;
     let program = args.command.first().cloned();

@@ -235,6 +235,60 @@ fn a_busy_run_at_200_by_60() {
     insta::assert_snapshot!(picture(&busy(), 200, 60, ViewOptions::default()));
 }
 
+/// A run whose requests are recorded: what the storage gets by stream.
+fn traced() -> Model {
+    let mut model = busy();
+    let metric = |name: String| Metric { name, unit: "1/s".into(), help: String::new() };
+    let mut first = METRICS.len() as u32;
+    let mut declare = |model: &mut Model, names: Vec<String>| {
+        let metrics: Vec<Metric> = names.into_iter().map(metric).collect();
+        let (at, length) = (first, metrics.len() as u32);
+        let observer = Observer { source: "trace".into(), first, metrics, ..Observer::default() };
+        model.event(SourceId::LOCAL, &Event::Observed(Observation::Observer(observer)));
+        first += length;
+        at
+    };
+    let lost = declare(&mut model, vec!["host.trace.lost".into()]);
+    let figures = ["requests", "bytes", "sequential", "depth"];
+    let streams = ["postgres-wal", "postgres-data", "vda.1"];
+    let streams = streams
+        .map(|stream| declare(&mut model, figures.map(|name| format!("host.trace.{stream}.{name}")).into()));
+    let read = |model: &mut Model, at: u64, first: u32, values: Vec<f32>| {
+        let reading = Reading { at: at * SECOND, first, values };
+        model.event(SourceId::LOCAL, &Event::Observed(Observation::Reading(reading)));
+    };
+    // The data's checkpoint makes most of the bytes, and has ended.
+    for (at, written) in [(44, 90e6), (45, 0.0)] {
+        let data = if written > 0.0 {
+            vec![8600.0, written, 0.02, 29.4]
+        } else {
+            vec![0.0, 0.0, f32::NAN, f32::NAN]
+        };
+        read(&mut model, at, lost, vec![0.0]);
+        read(&mut model, at, streams[0], vec![1204.0, 9.8e6, 1.0, 0.03]);
+        read(&mut model, at, streams[1], data);
+        read(&mut model, at, streams[2], vec![1.0, 0.0, f32::NAN, 0.0]);
+    }
+    model
+}
+
+#[test]
+fn a_traced_run_at_80_by_24() {
+    let mut model = traced();
+    insta::assert_snapshot!(picture(&model, 80, 24, ViewOptions::default()));
+    let first = METRICS.len() as u32;
+    let reading = Reading { at: 46 * SECOND, first, values: vec![12_345.0] };
+    model.event(SourceId::LOCAL, &Event::Observed(Observation::Reading(reading)));
+    assert!(
+        picture(&model, 80, 24, ViewOptions::default()).contains("storage by stream: 12,345 events lost")
+    );
+}
+
+#[test]
+fn a_traced_run_at_200_by_60() {
+    insta::assert_snapshot!(picture(&traced(), 200, 60, ViewOptions::default()));
+}
+
 #[test]
 fn each_of_several_sources_has_a_lane() {
     let mut model = begun(series(), Some(1));
@@ -350,7 +404,7 @@ fn the_keys_are_explained() {
 /// Whatever the size and however little is known: no panic, and nothing outside.
 #[test]
 fn every_size_can_be_drawn() {
-    let models = [Model::new(about()), begun(series(), Some(1)), busy()];
+    let models = [Model::new(about()), begun(series(), Some(1)), busy(), traced()];
     for model in &models {
         for width in (1..30).chain([79, 80, 81, 139, 140, 300]) {
             for height in (1..30).chain([90]) {

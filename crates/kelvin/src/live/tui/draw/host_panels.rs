@@ -116,6 +116,26 @@ pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
     }
 }
 
+/// What the storage gets by stream, in a run whose requests are recorded.
+pub(super) fn streams(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
+    let streams = model.host.streams();
+    if streams.is_empty() {
+        return line(buffer, area, 0, "no requests so far", ink.faint());
+    }
+    let name = usize::from(area.width).saturating_sub(25).clamp(4, 24);
+    let header = format!("{:<name$} {:>6}{:>6}{:>6}{:>6}", "stream", "req/s", "MB/s", "seq", "depth");
+    line(buffer, area, 0, &header, ink.faint());
+    for (row, stream) in (1..).zip(&streams) {
+        let [requests, bytes, sequential, depth] = stream.values;
+        let shown: String = stream.name.chars().take(name).collect();
+        let requests = if requests.is_nan() { "–".into() } else { short(requests) };
+        let sequential = if sequential.is_nan() { "–".into() } else { whole_percent(sequential) };
+        let (bytes, depth) = (figure(bytes / 1e6), figure(depth));
+        let text = format!("{shown:<name$} {requests:>6}{bytes:>6}{sequential:>6}{depth:>6}");
+        line(buffer, area, row, &text, Style::new());
+    }
+}
+
 /// The findings so far, the worst first.
 pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let mut row = 0;

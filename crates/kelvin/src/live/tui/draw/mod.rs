@@ -68,7 +68,23 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
         &[(62, ("throughput", panels::throughput)), (38, ("latency", panels::latencies))]
     };
     let causes: &[(u16, Panel)] = &[(62, ("waits", panels::waits)), (38, ("host", host_panels::host))];
-    let detail: &[(u16, Panel)] = if wide && model.is_io() {
+    let streams: Panel = ("storage by stream", host_panels::streams);
+    let detail: &[(u16, Panel)] = if model.host.has_streams() {
+        match (wide, model.is_io()) {
+            (true, true) => &[
+                (35, ("devices", host_panels::devices)),
+                (35, streams),
+                (30, ("transactions", panels::types)),
+            ],
+            (true, false) => &[
+                (30, ("devices", host_panels::devices)),
+                (32, streams),
+                (38, ("top statements", panels::statements)),
+            ],
+            // In little room the streams have the place of the devices that they are on.
+            (false, _) => &[(60, streams), (40, ("top statements", panels::statements))],
+        }
+    } else if wide && model.is_io() {
         &[(60, ("devices", host_panels::devices)), (40, ("transactions", panels::types))]
     } else if wide {
         &[
@@ -124,6 +140,9 @@ fn title_of(title: &str, model: &Model, wide: bool) -> String {
             Some(relation) => format!("waits: sessions by class; rows of {relation}"),
             None => "waits: sessions by class".into(),
         },
+        "storage by stream" if model.host.lost_events() > 0 => {
+            format!("storage by stream: {} events lost", whole(model.host.lost_events()))
+        }
         "findings so far" if !model.findings.is_empty() => {
             format!("findings so far: {}", model.findings.len())
         }
@@ -296,6 +315,8 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
         "  pressure: share of time in which some task waited for the resource",
         "devices",
         "  await, f_await: ms per request, per flush. aqu-sz: mean queue length",
+        "storage by stream (--trace)",
+        "  seq: bytes in sequential runs. depth: others in flight when a request arrives",
         "findings so far may change until the end; the report has the final ones",
     ];
     for (row, text) in lines.iter().chain(seen).chain(&rest).enumerate() {

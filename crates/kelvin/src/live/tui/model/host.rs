@@ -4,6 +4,10 @@ use kelvin_measure::MOST_DECLARED;
 use std::collections::HashMap;
 
 use kelvin_measure::observation::{DatabaseDirectory, Observer, Reading, UnavailableMetrics};
+use kelvin_observe::metric::{
+    STREAM_BYTES, STREAM_DEPTH, STREAM_REQUESTS, STREAM_SEQUENTIAL, STREAMS, TRACE_LOST,
+};
+use kelvin_trace::attribution::FileClass;
 
 use super::timeline::MODES;
 
@@ -18,8 +22,19 @@ pub(crate) struct Host {
     readings: HashMap<u32, Vec<f32>>,
     /// Devices by the prefix of their metrics.
     devices: Vec<String>,
+    /// Streams that the storage gets, by the prefix of their metrics, with the sum of all their readings' bytes.
+    streams: Vec<(String, f64)>,
     files: Vec<DatabaseDirectory>,
     absent: Vec<UnavailableMetrics>,
+}
+
+/// A line of the streams' table. What is unknown is not a number.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StorageStream {
+    /// The class of files, or the device of requests at no known file's place.
+    pub(crate) name: String,
+    /// Requests and bytes a second, the share of these in sequential runs, requests in flight.
+    pub(crate) values: [f64; 4],
 }
 
 /// A line of the devices' table. What is unknown is not a number.
@@ -43,6 +58,10 @@ impl Host {
             if let Some(device) = metric.name.strip_suffix(".r_s").filter(|name| name.contains(DISK)) {
                 self.devices.push(device.to_owned());
             }
+            let stream = metric.name.strip_suffix(STREAM_BYTES).and_then(|name| name.strip_suffix('.'));
+            if let Some(stream) = stream.filter(|name| name.starts_with(STREAMS)) {
+                self.streams.push((stream.to_owned(), 0.0));
+            }
         }
         self.files.extend_from_slice(&observer.places);
         self.absent.extend_from_slice(&observer.absent);
@@ -51,6 +70,7 @@ impl Host {
     /// Takes values and returns the shares of the CPU when they are among them.
     pub(super) fn take(&mut self, reading: &Reading) -> Option<[f64; MODES]> {
         self.readings.insert(reading.first, reading.values.clone());
+        self.add_streams(reading);
         let (first, _) = self.places.get("host.cpu.total.user")?;
         (*first == reading.first).then(|| self.cpu()).flatten()
     }
@@ -96,6 +116,47 @@ impl Host {
             a.role.is_empty().cmp(&b.role.is_empty()).then_with(|| busy(b).total_cmp(&busy(a)))
         });
         devices
+    }
+
+    /// Adds to the sums what a reading has of streams.
+    fn add_streams(&mut self, reading: &Reading) {
+        let value = |name: &str| {
+            let (first, offset) = self.places.get(name)?;
+            (*first == reading.first)
+                .then(|| reading.values.get(*offset))
+                .flatten()
+                .map(|value| f64::from(*value))
+        };
+        for (stream, sum) in &mut self.streams {
+            if let Some(bytes) = value(&format!("{stream}.{STREAM_BYTES}")) {
+                *sum += bytes;
+            }
+        }
+    }
+
+    /// Events that the recorder of the storage's requests has lost.
+    pub(crate) fn lost_events(&self) -> u64 {
+        self.value(TRACE_LOST).unwrap_or(0.0) as u64
+    }
+
+    /// Whether the storage's requests are recorded.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.places.contains_key(TRACE_LOST)
+    }
+
+    /// What the storage gets by stream: those with the most bytes so far first.
+    pub(crate) fn streams(&self) -> Vec<StorageStream> {
+        let mut streams: Vec<&(String, f64)> = self.streams.iter().collect();
+        streams.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let figures = [STREAM_REQUESTS, STREAM_BYTES, STREAM_SEQUENTIAL, STREAM_DEPTH];
+        let row = |(prefix, _): &&(String, f64)| {
+            let id = prefix.strip_prefix(STREAMS).unwrap_or(prefix);
+            let name = FileClass::with_id(id)
+                .map_or_else(|| format!("{id}, file unknown"), |class| class.name().to_owned());
+            let value = |figure| self.value(&format!("{prefix}.{figure}")).unwrap_or(f64::NAN);
+            StorageStream { name, values: figures.map(value) }
+        };
+        streams.iter().map(row).collect()
     }
 
     fn device(&self, prefix: &str) -> Device {

@@ -1,30 +1,38 @@
 //! Recording the storage's requests beside a run, for its window.
 
+mod streams;
+
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kelvin_database::Engine;
 use kelvin_measure::event::{Phase, Status};
 use kelvin_measure::{Clock, Event, Nanos, Sink, SinkError, SourceId};
 use kelvin_observe::engine;
+use kelvin_observe::watch::Watcher;
 use kelvin_run::Spec;
 use kelvin_store::{RunId, Store};
 use kelvin_trace::attribution::catalogue_names;
-use kelvin_trace::capture::{Capture, CaptureOptions};
+use kelvin_trace::capture::{Capture, CaptureOptions, LiveTotals};
 use kelvin_trace::import::{self, MOST};
 use kelvin_trace::summary::{TraceSummary, summary};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::store_bench::StoreBenchError;
+use streams::StreamWatcher;
 
 /// Between two readings of the kernel's buffers.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Sums of the streams that may wait for their watcher.
+const MOST_WAITING: usize = 16;
 
 /// The name of the summary among what a run stores about storage.
 pub const TRACE: &str = "trace";
@@ -45,6 +53,30 @@ pub(crate) struct RunTrace {
     path: PathBuf,
     end: Arc<AtomicBool>,
     thread: JoinHandle<Result<(), String>>,
+    /// What the storage gets by stream, until somebody watches it, and the interval.
+    live: Option<(Receiver<LiveTotals>, Duration)>,
+}
+
+/// Sends the sums of the streams at an interval.
+struct LiveSender {
+    to: SyncSender<LiveTotals>,
+    interval: Duration,
+    due: Instant,
+}
+
+impl LiveSender {
+    fn send_if_due(&mut self, capture: &mut Capture<BufWriter<File>>) -> kelvin_trace::Result<()> {
+        let now = Instant::now();
+        if now < self.due {
+            return Ok(());
+        }
+        self.due = now + self.interval;
+        if let Some(totals) = capture.live()? {
+            // Nobody watches: the sums of the next time have these as well.
+            let _ = self.to.try_send(totals);
+        }
+        Ok(())
+    }
 }
 
 impl RunTrace {
@@ -54,11 +86,22 @@ impl RunTrace {
         store: &Store,
         engine: Option<&Arc<dyn Engine>>,
     ) -> Result<Option<Self>, StoreBenchError> {
-        spec.observe.trace.then(|| Self::begin(store, engine.cloned())).transpose()
+        let interval = spec.observe.interval.duration();
+        spec.observe.trace.then(|| Self::begin(store, engine.cloned(), interval)).transpose()
+    }
+
+    /// What watches the streams, once.
+    pub(crate) fn watcher(&mut self) -> Option<Box<dyn Watcher>> {
+        let (totals, interval) = self.live.take()?;
+        Some(Box::new(StreamWatcher::new(totals, interval)))
     }
 
     /// Begins to record all devices. What cannot be recorded is known before the load.
-    fn begin(store: &Store, engine: Option<Arc<dyn Engine>>) -> Result<Self, StoreBenchError> {
+    fn begin(
+        store: &Store,
+        engine: Option<Arc<dyn Engine>>,
+        interval: Duration,
+    ) -> Result<Self, StoreBenchError> {
         let refused = |problem: String| StoreBenchError::Refused(format!("--trace: {problem}"));
         let home = directory(store.path());
         remove_left_over(&home);
@@ -67,9 +110,11 @@ impl RunTrace {
         let end = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&end);
         let (started, start) = std::sync::mpsc::channel();
+        let (to, live) = sync_channel(MOST_WAITING);
+        let mut sender = LiveSender { to, interval, due: Instant::now() };
         // The recorder's CPU time is that of the thread that started it.
         let record = move || {
-            let options = CaptureOptions::default();
+            let options = CaptureOptions { live: true, ..CaptureOptions::default() };
             let capture = Capture::start(&options, None, BufWriter::with_capacity(1 << 17, file));
             let mut capture = match capture {
                 Ok(capture) => capture,
@@ -86,6 +131,7 @@ impl RunTrace {
             };
             let first = ask();
             while !is_over.load(Ordering::Acquire) && capture.drain().map_err(|error| error.to_string())? {
+                sender.send_if_due(&mut capture).map_err(|error| error.to_string())?;
                 std::thread::sleep(PAUSE);
             }
             let last = ask();
@@ -104,7 +150,7 @@ impl RunTrace {
         let spawned = std::thread::Builder::new().name("kelvin-trace".into()).spawn(record);
         let thread = spawned.map_err(|error| refused(error.to_string()))?;
         match start.recv() {
-            Ok(Ok(())) => Ok(Self { path, end, thread }),
+            Ok(Ok(())) => Ok(Self { path, end, thread, live: Some((live, interval)) }),
             Ok(Err(problem)) => {
                 let _ = std::fs::remove_file(&path);
                 Err(refused(problem))
@@ -115,7 +161,7 @@ impl RunTrace {
 
     /// Ends the recording, gives it the run's name, and sums up what was issued in the window.
     fn finish(self, to: &Path, (begin, end): (Nanos, Nanos)) -> Result<TraceSummary, String> {
-        let Self { path, end: flag, thread } = self;
+        let Self { path, end: flag, thread, live: _ } = self;
         flag.store(true, Ordering::Release);
         thread.join().map_err(|_| "the recorder panicked".to_owned())??;
         std::fs::rename(&path, to).map_err(|error| format!("{}: {error}", to.display()))?;

@@ -127,6 +127,8 @@ impl Trace {
             requests: requests.collect(),
             origin: begin,
             window: Some(times.end - begin),
+            unwritten: self.unwritten.clone(),
+            sample: self.sample.clone(),
             recording: self.recording.clone(),
             notes: self.notes.clone(),
         }

@@ -286,6 +286,11 @@ impl File {
         if recording.files_partial || self.files.is_partial {
             self.builder.note("there were too many files to follow all of them: some requests have no file");
         }
+        if let Some(sample) = &self.sample {
+            for problem in &sample.problems {
+                self.builder.note(format!("sample of what reads found: {problem}"));
+            }
+        }
         self.builder.recording(recording);
         let mut trace = self.builder.finish();
         (trace.unwritten, trace.sample) = (self.unwritten, self.sample);

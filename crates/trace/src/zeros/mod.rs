@@ -12,6 +12,7 @@ mod look;
 use std::collections::HashMap;
 
 use kelvin_measure::Nanos;
+use kelvin_measure::text::{percent, whole};
 use kelvin_stats::proportion::interval;
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +94,41 @@ pub struct ZeroShare {
     /// The share of the read bytes in room that was never written by what the filesystem says: reserved and unwritten, or,
     /// behind a loop device, a hole of its image. Without those that changed.
     pub never_written: Option<Estimate>,
+}
+
+impl ZeroShare {
+    /// In words, as the reports say it.
+    pub fn describe(&self) -> String {
+        let mut parts = Vec::new();
+        match self.zeros {
+            Some(Estimate { share, low, high }) => parts.push(format!(
+                "{} of the bytes read are in blocks of zeros ({} to {})",
+                percent(share),
+                percent(low),
+                percent(high)
+            )),
+            None => parts.push("whether the blocks read are zeros is not known".to_owned()),
+        }
+        if let Some(Estimate { share, low, high }) = self.never_written {
+            parts.push(format!(
+                "{} in room that was never written ({} to {})",
+                percent(share),
+                percent(low),
+                percent(high)
+            ));
+        }
+        let mut text = format!("{} (sample of {})", parts.join(", "), whole(self.drawn));
+        let left: Vec<String> =
+            [(self.changed, "written during the recording"), (self.unread, "not readable")]
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, why)| format!("{} {why}", whole(count)))
+                .collect();
+        if !left.is_empty() {
+            text += &format!(", not counted: {}", left.join(", "));
+        }
+        text
+    }
 }
 
 /// The sampled bytes of a trace's requests.

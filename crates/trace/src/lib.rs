@@ -4,7 +4,7 @@
 //! other tools into one [`Trace`]. [`stream`] describes a trace: sizes, arrivals, depth, sequentiality, working set;
 //! [`attribution`] finds the file and
 //! the database's object of each request, [`blender`] compares the streams with what they become when they are merged; [`cache`] predicts what a cache would
-//! bring, [`job`] turns a trace into jobs for fio. Nothing here prints.
+//! bring, [`zeros`] samples what reads found, [`job`] turns a trace into jobs for fio. Nothing here prints.
 
 pub mod attribution;
 pub mod blender;
@@ -18,6 +18,7 @@ pub mod job;
 mod request;
 pub mod stream;
 pub mod summary;
+pub mod zeros;
 
 pub use error::{Error, Result};
 pub use request::{Builder, Device, Flags, Operation, Process, Reading, Request, Trace, Visitor};

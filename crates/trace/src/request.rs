@@ -9,8 +9,9 @@ use kelvin_measure::Nanos;
 use kelvin_measure::text::{count, whole};
 use serde::Serialize;
 
-use crate::attribution::TracedFile;
+use crate::attribution::{DiskRange, TracedFile};
 use crate::file::Recording;
+use crate::zeros::ReadSample;
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -198,6 +199,10 @@ pub struct Trace {
     pub repeated: Vec<u16>,
     /// How long a window is; without one the requests say it.
     pub window: Option<Nanos>,
+    /// Where files had room that was never written when the recording ended, in the order of the places.
+    pub unwritten: Vec<DiskRange>,
+    /// What a sample of the reads found; none where there is no sample.
+    pub sample: Option<ReadSample>,
     /// What the recorder said about its recording; none for other tools' traces.
     pub recording: Option<Recording>,
     /// What a reader of the figures should know.

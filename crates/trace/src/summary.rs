@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::attribution::attribution;
 use crate::cache::{Accesses, accesses, count_accesses, sampled};
 use crate::stream::{Profile, Scope, profiles};
+use crate::zeros::ZeroShare;
 use crate::{Operation, Request, Trace};
 
 /// Columns (time) and rows (places) of a density.
@@ -84,6 +85,8 @@ pub struct StreamSummary {
     pub depth: Option<f64>,
     /// Nanoseconds that 99 % of the requests took at most: of reads and of writes.
     pub p99: (Option<u64>, Option<u64>),
+    /// What a sample of the reads found.
+    pub zeros: Option<ZeroShare>,
     /// What the stream is called: "random, bursty".
     pub category: String,
 }
@@ -127,6 +130,8 @@ impl Trace {
             requests: requests.collect(),
             origin: begin,
             window: Some(times.end - begin),
+            unwritten: self.unwritten.clone(),
+            sample: self.sample.clone(),
             recording: self.recording.clone(),
             notes: self.notes.clone(),
         }
@@ -177,6 +182,7 @@ fn stream(profile: &Profile) -> StreamSummary {
         sequential: profile.sequence.sequential,
         depth: profile.depth.map(|depth| depth.mean),
         p99: (p99(Operation::Read), p99(Operation::Write)),
+        zeros: profile.zeros,
         category: format!("{}, {}", profile.category.pattern.name(), profile.category.arrivals.name()),
     }
 }

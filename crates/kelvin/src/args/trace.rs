@@ -64,6 +64,9 @@ pub(crate) struct TraceRecordArgs {
     /// Do not find out which files the requests are for
     #[arg(long)]
     pub(crate) no_files: bool,
+    /// Do not read a sample of the blocks that were read, to find how many are zeros
+    #[arg(long)]
+    pub(crate) no_zeros: bool,
     /// The file to write; it must not exist
     #[arg(long, short, value_name = "FILE", default_value = "kelvin.trace")]
     pub(crate) output: PathBuf,

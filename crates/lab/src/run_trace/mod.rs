@@ -23,6 +23,7 @@ use kelvin_trace::attribution::catalogue_names;
 use kelvin_trace::capture::{Capture, CaptureOptions, LiveTotals};
 use kelvin_trace::import::{self, MOST};
 use kelvin_trace::summary::{TraceSummary, summary};
+use kelvin_trace::zeros::{SampleOptions, add_sample};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::store_bench::StoreBenchError;
@@ -165,7 +166,12 @@ impl RunTrace {
         flag.store(true, Ordering::Release);
         thread.join().map_err(|_| "the recorder panicked".to_owned())??;
         std::fs::rename(&path, to).map_err(|error| format!("{}: {error}", to.display()))?;
-        let trace = import::open(to, MOST).map_err(|error| error.to_string())?;
+        // The figures of the run do not depend on it.
+        let sampled = add_sample(to, SampleOptions::default());
+        let mut trace = import::open(to, MOST).map_err(|error| error.to_string())?;
+        if let Err(error) = sampled {
+            trace.notes.push(format!("what the reads found could not be sampled: {error}"));
+        }
         let window = trace.within(begin, end);
         drop(trace);
         let file = to.display().to_string();

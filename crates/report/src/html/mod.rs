@@ -143,7 +143,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
 }
 
 /// What was recorded of the storage, and its streams, as text.
-pub(crate) fn trace_rows(found: &kelvin_trace::summary::TraceSummary) -> (String, Vec<[String; 10]>) {
+pub(crate) fn trace_rows(found: &kelvin_trace::summary::TraceSummary) -> (String, Vec<[String; 11]>) {
     (trace::sentence(found), found.streams.iter().map(trace::row).collect())
 }
 

@@ -18,7 +18,7 @@ const STEP: f64 = 8.0;
 #[derive(Debug, Serialize)]
 pub(super) struct TraceView {
     sentence: String,
-    rows: Vec<[String; 10]>,
+    rows: Vec<[String; 11]>,
     /// Title and picture.
     charts: Vec<(String, String)>,
 }
@@ -68,11 +68,14 @@ pub(crate) fn sentence(found: &TraceSummary) -> String {
     if let Some(share) = found.attributed {
         let _ = write!(text, "; {} of the bytes belong to a known file or filesystem", percent(share));
     }
+    if let Some(zeros) = found.streams.iter().find(|one| one.of == "all").and_then(|one| one.zeros) {
+        let _ = write!(text, "; {}", zeros.describe());
+    }
     text
 }
 
-/// A stream's row: name, requests, read, written, rate, peak, sequential, depth, p99 of reads and writes, category.
-pub(crate) fn row(one: &StreamSummary) -> [String; 10] {
+/// A stream's row: name, requests, read, written, rate, peak, sequential, depth, p99 of reads and writes, category, zeros among the reads.
+pub(crate) fn row(one: &StreamSummary) -> [String; 11] {
     let name = if one.of == "all" { "all".into() } else { format!("{} ({})", one.name, one.of) };
     let time = |time: Option<u64>| time.map_or_else(|| NONE.into(), |time| latency(time as f64));
     let figure = |value: Option<f64>| value.map_or_else(|| NONE.into(), three_figures);
@@ -87,6 +90,7 @@ pub(crate) fn row(one: &StreamSummary) -> [String; 10] {
         figure(one.depth),
         format!("{} / {}", time(one.p99.0), time(one.p99.1)),
         one.category.clone(),
+        one.zeros.and_then(|zeros| zeros.zeros).map_or_else(|| NONE.into(), |zeros| percent(zeros.share)),
     ]
 }
 

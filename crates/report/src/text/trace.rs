@@ -18,13 +18,13 @@ impl Page {
             return;
         }
         self.line(&format!(
-            "  {:<38}{:>10}{:>10}{:>10}{:>9}{:>7}{:>7}{:>7}  category",
-            "stream", "requests", "read", "written", "req/s", "peak ×", "seq.", "depth"
+            "  {:<38}{:>10}{:>10}{:>10}{:>9}{:>7}{:>7}{:>7}{:>7}  category",
+            "stream", "requests", "read", "written", "req/s", "peak ×", "seq.", "depth", "zeros"
         ));
-        for [name, requests, read, written, rate, peak, sequential, depth, _, category] in &rows {
+        for [name, requests, read, written, rate, peak, sequential, depth, _, category, zeros] in &rows {
             let name = kelvin_measure::text::cut(name, 37);
             self.line(&format!(
-                "  {name:<38}{requests:>10}{read:>10}{written:>10}{rate:>9}{peak:>7}{sequential:>7}{depth:>7}  {category}"
+                "  {name:<38}{requests:>10}{read:>10}{written:>10}{rate:>9}{peak:>7}{sequential:>7}{depth:>7}{zeros:>7}  {category}"
             ));
         }
     }

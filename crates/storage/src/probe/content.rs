@@ -57,7 +57,7 @@ impl Counting {
 }
 
 /// Whether there is nothing but zeros.
-pub(crate) fn is_zero(block: &[u8]) -> bool {
+pub fn is_zero(block: &[u8]) -> bool {
     let (chunks, rest) = block.as_chunks::<16>();
     chunks.iter().all(|chunk| u128::from_ne_bytes(*chunk) == 0) && rest.iter().all(|byte| *byte == 0)
 }
@@ -90,11 +90,7 @@ pub(crate) fn sample(
     if blocks == 0 {
         return Ok(None);
     }
-    let (file, direct) = open(path)?;
-    // What is read aligned to a page is aligned to all that devices ask for.
-    let mut room = vec![0_u8; block as usize * 2];
-    let lead = room.as_ptr().align_offset(block as usize).min(block as usize);
-    let Some(buffer) = room.get_mut(lead..lead + block as usize) else { return Ok(None) };
+    let mut reader = BlockReader::open(path, block)?;
     let mut random = Random::part(0x6b65_6c76_696e, 24, blocks);
     let mut counting = Counting::default();
     let mut used = HashSet::new();
@@ -112,9 +108,10 @@ pub(crate) fn sample(
             unused(&mut random, &mut used, blocks)
         };
         let begun = Instant::now();
-        file.read_exact_at(buffer, (first + place) * length)?;
+        let is_direct = reader.is_direct;
+        let read = reader.read_at((first + place) * length)?;
         let nanos = begun.elapsed().as_nanos() as f64;
-        counting.add(buffer, direct.then_some(nanos));
+        counting.add(read, is_direct.then_some(nanos));
     }
     Ok(counting.done())
 }
@@ -130,11 +127,48 @@ fn unused(random: &mut Random, used: &mut HashSet<u64>, blocks: u64) -> u64 {
     }
 }
 
-fn open(path: &Path) -> std::io::Result<(File, bool)> {
-    let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path);
-    match direct {
-        Ok(file) => Ok((file, true)),
-        Err(_) => Ok((File::open(path)?, false)),
+/// Reads blocks of a file or a device, which it never writes, past the page cache where that is possible.
+#[derive(Debug)]
+pub struct BlockReader {
+    file: File,
+    room: Vec<u8>,
+    lead: usize,
+    block: usize,
+    /// Whether the page cache is passed by.
+    pub is_direct: bool,
+}
+
+impl BlockReader {
+    /// Opens a target for blocks of so many bytes, a power of two.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: &Path, block: u32) -> std::io::Result<Self> {
+        let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path);
+        let (file, is_direct) = match direct {
+            Ok(file) => (file, true),
+            Err(_) => (File::open(path)?, false),
+        };
+        // What is read aligned to a page is aligned to all that devices ask for.
+        let block = block as usize;
+        let room = vec![0_u8; block * 2];
+        let lead = room.as_ptr().align_offset(block).min(block);
+        Ok(Self { file, room, lead, block, is_direct })
+    }
+
+    /// The file or device itself.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The block at a place, in bytes.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not all there.
+    pub fn read_at(&mut self, place: u64) -> std::io::Result<&[u8]> {
+        let buffer = &mut self.room[self.lead..self.lead + self.block];
+        self.file.read_exact_at(buffer, place)?;
+        Ok(buffer)
     }
 }
 

@@ -98,6 +98,11 @@ pub struct FilePart {
 }
 
 impl FilePart {
+    /// Whether it is reserved and was never written: the filesystem answers zeros without reading it.
+    pub fn is_unwritten(&self) -> bool {
+        self.flags & UNWRITTEN != 0
+    }
+
     /// Whether it has a place on the device, at which its bytes are as in the file.
     pub fn has_place(&self) -> bool {
         self.flags & (UNKNOWN | DELAYED | ENCODED | NOT_ALIGNED | INLINE | TAIL) == 0

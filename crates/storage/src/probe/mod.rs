@@ -24,6 +24,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub use after_run::BEYOND;
+pub use content::{BlockReader, is_zero};
 pub use facts::*;
 pub use watch::{RunCounts, Watching};
 

@@ -21,7 +21,7 @@ pub use servers::catalogue_names;
 pub(crate) use servers::name_objects;
 pub use share::{Attribution, ObjectShare, attribution};
 pub use thread::{FileThread, LastLook};
-pub use watcher::FileWatcher;
+pub use watcher::{DiskRange, FileWatcher};
 
 /// A file of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

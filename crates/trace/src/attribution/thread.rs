@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 use kelvin_measure::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{FileChanges, FileWatcher};
+use super::{DiskRange, FileChanges, FileWatcher};
 
 /// Between two looks, and at least so many times as long as a look takes.
 const PAUSE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 20;
+/// Ranges that were never written at most: about 30 bytes each in the recording.
+const MOST_UNWRITTEN: usize = 100_000;
 
 fn nanos(clock: ClockId) -> Nanos {
     let time = clock_gettime(clock);
@@ -24,7 +26,7 @@ fn nanos(clock: ClockId) -> Nanos {
 pub struct FileThread {
     end: Sender<()>,
     found: Receiver<FileChanges>,
-    thread: JoinHandle<(bool, Nanos)>,
+    thread: JoinHandle<(bool, Nanos, Vec<DiskRange>)>,
 }
 
 /// What the thread says at its end.
@@ -34,6 +36,8 @@ pub struct LastLook {
     pub changes: Vec<FileChanges>,
     /// Whether there were too many files or extents to follow.
     pub is_partial: bool,
+    /// Where files had room that was never written, in the order of the places.
+    pub unwritten: Vec<DiskRange>,
     /// CPU time of all looks.
     pub cpu: Nanos,
 }
@@ -61,7 +65,7 @@ impl FileThread {
                     break;
                 }
             }
-            (watcher.is_partial, nanos(ClockId::ThreadCPUTime))
+            (watcher.is_partial, nanos(ClockId::ThreadCPUTime), watcher.unwritten(MOST_UNWRITTEN))
         };
         let thread = std::thread::Builder::new().name("kelvin-files".into()).spawn(look)?;
         Ok(Self { end, found, thread })
@@ -76,7 +80,7 @@ impl FileThread {
     pub fn finish(self) -> LastLook {
         drop(self.end);
         let changes = self.found.iter().collect();
-        let (is_partial, cpu) = self.thread.join().unwrap_or((true, 0));
-        LastLook { changes, is_partial, cpu }
+        let (is_partial, cpu, unwritten) = self.thread.join().unwrap_or((true, 0, Vec::new()));
+        LastLook { changes, is_partial, unwritten, cpu }
     }
 }

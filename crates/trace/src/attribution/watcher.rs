@@ -53,6 +53,9 @@ struct Home {
 /// A part of a file on a disk: first byte, length, first byte in the file, place of the file in the list.
 type Part = (u64, u64, u64, u32);
 
+/// A range of a disk: major and minor, first byte, length.
+pub type DiskRange = ((u32, u32), u64, u64);
+
 #[derive(Debug)]
 struct Followed {
     path: PathBuf,
@@ -64,6 +67,8 @@ struct Followed {
     length: u64,
     blocks: u64,
     parts: Vec<Part>,
+    /// Where it has room on the disk that was never written: first byte, length.
+    unwritten: Vec<(u64, u64)>,
     /// Whether some of it has no place yet.
     is_pending: bool,
 }
@@ -142,6 +147,20 @@ impl FileWatcher {
         }
         self.forget();
         std::mem::take(&mut self.changes)
+    }
+
+    /// Where files had room that was never written when they were last asked, at most so many ranges, in the order of
+    /// their places. A file is asked again when its length or its blocks change, which a write into such room does not do:
+    /// who uses this has to leave out what was written since.
+    pub fn unwritten(&self, most: usize) -> Vec<DiskRange> {
+        let mut found: Vec<DiskRange> = Vec::new();
+        for (inode, followed) in &self.followed {
+            let Some(home) = self.homes.get(&inode.0).copied().flatten() else { continue };
+            found.extend(followed.unwritten.iter().map(|(begin, length)| (home.disk, *begin, *length)));
+        }
+        found.sort_unstable();
+        found.truncate(most);
+        found
     }
 
     fn root(&mut self, root: &DatabaseRoot) {
@@ -275,6 +294,7 @@ impl FileWatcher {
                 length: 0,
                 blocks: 0,
                 parts,
+                unwritten: Vec::new(),
                 is_pending: true,
             };
             self.followed.insert(inode, new);
@@ -286,11 +306,13 @@ impl FileWatcher {
         }
         (followed.length, followed.blocks) = (about.len(), about.blocks());
         let opened = open(link, inode).or_else(|| open(&followed.path, inode));
-        let Some((found, is_pending)) = opened.and_then(|file| parts(&file, home, followed)) else {
+        let Some(FoundParts { parts: found, unwritten, is_pending }) =
+            opened.and_then(|file| parts(&file, home, followed))
+        else {
             followed.is_pending = false;
             return;
         };
-        followed.is_pending = is_pending;
+        (followed.is_pending, followed.unwritten) = (is_pending, unwritten);
         let extents = self.extents - followed.parts.len();
         // What has no room is freed, and not another file's by its old places.
         let is_too_much = extents + found.len() > MOST_EXTENTS || self.changed > MOST_CHANGES;
@@ -441,9 +463,17 @@ fn place(tree: &SystemTree, mount: &Mount, number: &str) -> Option<Home> {
     Some(Home { disk, begin: start.checked_mul(SECTOR)? })
 }
 
+/// What the filesystem says of a file.
+struct FoundParts {
+    parts: Vec<Part>,
+    unwritten: Vec<(u64, u64)>,
+    is_pending: bool,
+}
+
 /// The parts of a file that have a place, those that continue each other in one; and whether some have none yet.
-fn parts(file: &File, home: Home, followed: &Followed) -> Option<(Vec<Part>, bool)> {
+fn parts(file: &File, home: Home, followed: &Followed) -> Option<FoundParts> {
     let mut found: Vec<Part> = Vec::new();
+    let mut unwritten: Vec<(u64, u64)> = Vec::new();
     let mut is_pending = false;
     let mut take = |part: FilePart| {
         if !part.has_place() {
@@ -451,6 +481,9 @@ fn parts(file: &File, home: Home, followed: &Followed) -> Option<(Vec<Part>, boo
             return true;
         }
         let (begin, length) = (part.physical + home.begin, part.logical.end - part.logical.start);
+        if part.is_unwritten() {
+            unwritten.push((begin, length));
+        }
         match found.last_mut() {
             Some(last) if last.0 + last.1 == begin && last.2 + last.1 == part.logical.start => {
                 last.1 += length;
@@ -465,7 +498,7 @@ fn parts(file: &File, home: Home, followed: &Followed) -> Option<(Vec<Part>, boo
         let within: Vec<Part> = found.iter().filter_map(|part| clipped(part, buffer)).collect();
         found.extend(within);
     }
-    Some((found, is_pending))
+    Some(FoundParts { parts: found, unwritten, is_pending })
 }
 
 /// What of a part is the doublewrite buffer's.

@@ -405,6 +405,7 @@ impl<W: Write> Capture<W> {
         for found in &files.changes {
             self.writer.files(found).map_err(Error::system("writing the trace"))?;
         }
+        self.writer.unwritten(&files.unwritten).map_err(Error::system("writing the trace"))?;
         let counts = self.matcher.counts;
         self.checks.retain(DeviceCheck::is_used);
         let recording = Recording {

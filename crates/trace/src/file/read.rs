@@ -10,8 +10,9 @@ use kelvin_measure::text::count;
 use super::varint::Input;
 use super::write::bytes;
 use super::{CHUNK_HEAD, Header, LONGEST_CHUNK, MAGIC, Recording, checksum, places};
-use crate::attribution::{Change, TracedFile, attribute, name_objects};
+use crate::attribution::{Change, DiskRange, TracedFile, attribute, name_objects};
 use crate::capture::groups::ProcessGroup;
+use crate::zeros::ReadSample;
 use crate::{Builder, Device, Error, Flags, Operation, Process, Reading, Request, Result, Trace};
 
 /// Whether these are the first bytes of a recording, of whatever version.
@@ -45,6 +46,8 @@ pub fn read(mut input: impl BufRead, path: &Path, reading: impl Into<Reading>) -
         found: 0,
         files: Files::default(),
         groups: HashMap::new(),
+        unwritten: Vec::new(),
+        sample: None,
     };
     let mut at = MAGIC.len() as u64;
     let mut content = Vec::new();
@@ -55,7 +58,7 @@ pub fn read(mut input: impl BufRead, path: &Path, reading: impl Into<Reading>) -
             // Killed while it wrote: what is whole counts.
             break;
         }
-        if file.end.is_some() {
+        if file.end.is_some() && (head[0] != b'Z' || file.sample.is_some()) {
             return Err(Error::byte(path, at, "something follows the end of the recording"));
         }
         let [kind, lengths @ ..] = head;
@@ -106,6 +109,10 @@ struct File {
     files: Files,
     /// The control groups of processes by number and name.
     groups: HashMap<(i32, String), String>,
+    /// Room of files that was never written.
+    unwritten: Vec<DiskRange>,
+    /// What reads found.
+    sample: Option<ReadSample>,
 }
 
 /// What the recording has about files.
@@ -182,6 +189,19 @@ impl File {
                 let room = places::MOST_FILES.saturating_sub(self.groups.len());
                 self.groups
                     .extend(groups.into_iter().take(room).map(|(pid, name, group)| ((pid, name), group)));
+                Ok(false)
+            }
+            (b'U', true) => {
+                let ranges: Vec<DiskRange> =
+                    serde_json::from_slice(content).map_err(|error| format!("unwritten room: {error}"))?;
+                let room = places::MOST_FILES.saturating_sub(self.unwritten.len());
+                self.unwritten.extend(ranges.into_iter().take(room));
+                Ok(false)
+            }
+            (b'Z', true) if self.end.is_some() => {
+                let sample: ReadSample = serde_json::from_slice(content)
+                    .map_err(|error| format!("the sample of what reads found: {error}"))?;
+                self.sample = Some(sample);
                 Ok(false)
             }
             (b'E', true) => {
@@ -266,8 +286,14 @@ impl File {
         if recording.files_partial || self.files.is_partial {
             self.builder.note("there were too many files to follow all of them: some requests have no file");
         }
+        if let Some(sample) = &self.sample {
+            for problem in &sample.problems {
+                self.builder.note(format!("sample of what reads found: {problem}"));
+            }
+        }
         self.builder.recording(recording);
         let mut trace = self.builder.finish();
+        (trace.unwritten, trace.sample) = (self.unwritten, self.sample);
         self.files.attribute(&mut trace);
         let groups = &self.groups;
         let group = |process: &Process| groups.get(&(process.pid, process.command.clone())).cloned();

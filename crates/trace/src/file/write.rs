@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::path::Path;
 
 use kelvin_measure::Nanos;
 
 use super::varint::{put, put_signed};
 use super::{BLOCK, CHUNK_HEAD, Header, MAGIC, Recording, checksum, places};
-use crate::attribution::FileChanges;
+use crate::attribution::{DiskRange, FileChanges};
 use crate::capture::groups::ProcessGroup;
 use crate::capture::matcher::{Matched, SECTOR};
+use crate::zeros::ReadSample;
 
 /// What requests of one kind have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,11 +57,7 @@ impl<W: Write> FileWriter<W> {
     }
 
     fn chunk(&mut self, kind: u8, content: &[u8]) -> io::Result<()> {
-        let mut head = [kind; CHUNK_HEAD];
-        head[1..5].copy_from_slice(&(content.len() as u32).to_le_bytes());
-        let sum = checksum(&head, content);
-        head[5..].copy_from_slice(&sum.to_le_bytes());
-        self.out.write_all(&head)?;
+        self.out.write_all(&chunk_head(kind, content))?;
         self.out.write_all(content)?;
         self.written += (CHUNK_HEAD + content.len()) as u64;
         Ok(())
@@ -149,6 +147,14 @@ impl<W: Write> FileWriter<W> {
         Ok(())
     }
 
+    /// Adds where files have room that was never written.
+    pub(crate) fn unwritten(&mut self, ranges: &[DiskRange]) -> io::Result<()> {
+        for ranges in ranges.chunks(4096) {
+            self.chunk(b'U', &serde_json::to_vec(ranges)?)?;
+        }
+        Ok(())
+    }
+
     /// Bytes so far, with those of the block that is not written yet.
     pub fn written(&self) -> u64 {
         self.written + self.block.len() as u64
@@ -170,6 +176,27 @@ impl<W: Write> FileWriter<W> {
         self.out.flush()?;
         Ok(self.out)
     }
+}
+
+/// What stands before a chunk's content.
+fn chunk_head(kind: u8, content: &[u8]) -> [u8; CHUNK_HEAD] {
+    let mut head = [kind; CHUNK_HEAD];
+    head[1..5].copy_from_slice(&(content.len() as u32).to_le_bytes());
+    let sum = checksum(&head, content);
+    head[5..].copy_from_slice(&sum.to_le_bytes());
+    head
+}
+
+/// Adds a sample of what reads found to a recording that has its end. Without it, the recording is as good as before.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn append_sample(path: &Path, sample: &ReadSample) -> io::Result<()> {
+    let content = serde_json::to_vec(sample)?;
+    let mut all = chunk_head(b'Z', &content).to_vec();
+    all.extend(content);
+    // In one call, so that a recording that is read meanwhile has all of it or looks cut off behind its end.
+    std::fs::OpenOptions::new().append(true).open(path)?.write_all(&all)
 }
 
 /// A request's place in bytes: a flush has none.

@@ -16,6 +16,7 @@ pub use places::{HotRange, Places};
 use runs::{Run, RunKind, Tracker, begins_at, gap, near};
 
 use crate::attribution::{FileClass, TracedFile};
+use crate::zeros::{SampleIndex, ZeroShare};
 use crate::{Device, Operation, Request, Trace};
 
 /// Sizes that are listed of an operation.
@@ -79,6 +80,8 @@ pub struct Profile {
     pub sequence: Sequence,
     /// Where they went.
     pub places: Places,
+    /// What a sample of the reads found: zeros, and room that was never written; none without a sample of it.
+    pub zeros: Option<ZeroShare>,
     /// What that makes of the stream.
     pub category: Category,
 }
@@ -199,10 +202,12 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
     let depths = trace.depths();
     let resolution = resolution(trace);
     let lasts = trace.lasts();
+    let sample = SampleIndex::of(trace);
     let describe = |scope: Scope, of: &dyn Fn(&Request) -> bool| {
         let chosen: Vec<(&Request, Option<u32>)> =
             trace.requests.iter().zip(depths.iter().copied()).filter(|(request, _)| of(request)).collect();
-        profile(scope, &chosen, lasts, resolution)
+        let zeros = sample.as_ref().and_then(|sample| sample.share(trace, of));
+        Profile { zeros, ..profile(scope, &chosen, lasts, resolution) }
     };
     let mut all = vec![describe(Scope::All, &|_| true)];
     let mut counts: (HashMap<u16, u64>, HashMap<u32, u64>) = (HashMap::new(), HashMap::new());
@@ -327,6 +332,7 @@ fn profile(scope: Scope, chosen: &[(&Request, Option<u32>)], lasts: Nanos, resol
         in_flight: in_flight(chosen, lasts),
         category: category::category(&sequence, &arrivals, moving.len() as u64),
         places: places::places(&moving, 0, lasts),
+        zeros: None,
         arrivals,
         sequence,
     }

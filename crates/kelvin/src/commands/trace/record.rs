@@ -17,6 +17,7 @@ use kelvin_run::spec::TargetName;
 use kelvin_trace::attribution::catalogue_names;
 use kelvin_trace::capture::{Capture, CaptureOptions};
 use kelvin_trace::file::Recording;
+use kelvin_trace::zeros::{SampleOptions, add_sample};
 use kelvin_workload::Stop;
 
 use crate::args::{Global, TraceRecordArgs};
@@ -46,8 +47,18 @@ pub(super) fn record(args: &TraceRecordArgs, global: &Global) -> Result<Code> {
     let recorded = record_into(args, global, file);
     match recorded {
         Ok((recording, code)) => {
+            // The recording is complete without it.
+            let sampled = if args.no_zeros { Ok(None) } else { add_sample(path, SampleOptions::default()) };
             let size = std::fs::metadata(path).map_or(0, |about| about.len());
             report(path, &recording, size)?;
+            match sampled {
+                Ok(sample) => {
+                    for problem in sample.iter().flat_map(|sample| &sample.problems) {
+                        out::warning(&format!("sample of what reads found: {problem}"));
+                    }
+                }
+                Err(error) => out::warning(&format!("what the reads found could not be sampled: {error}")),
+            }
             Ok(code)
         }
         Err(error) => {

@@ -91,9 +91,10 @@ impl Document for Streams<'_> {
     fn table(&self) -> Result<Table> {
         let mut table = Table::new(
             "stream,requests,bytes,requests_per_second,peak_to_mean,next,sequential,strided,runs,depth_mean,\
-             touched_bytes,touched_again,pattern,arrivals",
+             touched_bytes,touched_again,pattern,arrivals,zeros,zeros_low,zeros_high",
         );
         for one in &self.profiles {
+            let zeros = one.zeros.and_then(|zeros| zeros.zeros);
             table.rows.push(vec![
                 one.scope.label().to_owned(),
                 one.requests.to_string(),
@@ -109,6 +110,9 @@ impl Document for Streams<'_> {
                 number(Some(one.places.touched_again)),
                 one.category.pattern.name().to_owned(),
                 one.category.arrivals.name().to_owned(),
+                number(zeros.map(|zeros| zeros.share)),
+                number(zeros.map(|zeros| zeros.low)),
+                number(zeros.map(|zeros| zeros.high)),
             ]);
         }
         Ok(table)

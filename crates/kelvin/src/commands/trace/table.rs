@@ -60,6 +60,7 @@ pub(super) fn render(
     streams(&mut text, profiles);
     operations(&mut text, profiles);
     places(&mut text, trace, profiles);
+    zeros(&mut text, trace, profiles, width);
     for profile in profiles {
         let label = cut(profile.scope.label(), NAME);
         wrapped(&mut text, &format!("{label}: {}", profile.category.evidence), 2, 4, width);
@@ -239,6 +240,32 @@ fn places(text: &mut String, trace: &Trace, profiles: &[Profile]) {
         if !scales.is_empty() {
             let _ = writeln!(text, "Variance over mean of all arrivals (Poisson: 1): {}.", scales.join(", "));
         }
+    }
+    let _ = writeln!(text);
+}
+
+/// What the reads found.
+fn zeros(text: &mut String, trace: &Trace, profiles: &[Profile], width: usize) {
+    if trace.sample.is_none() {
+        let why = match trace.recording {
+            Some(_) => "the recording has no sample of the blocks",
+            None => "only recordings of kelvin trace record have a sample of the blocks",
+        };
+        wrapped(
+            text,
+            &format!("Zeros and never-written room among the reads: not known; {why}."),
+            0,
+            2,
+            width,
+        );
+        let _ = writeln!(text);
+        return;
+    }
+    let _ = writeln!(text, "What reads found");
+    for profile in profiles {
+        let label = cut(profile.scope.label(), NAME);
+        let Some(zeros) = &profile.zeros else { continue };
+        wrapped(text, &format!("{label}: {}", zeros.describe()), 2, 4, width);
     }
     let _ = writeln!(text);
 }

@@ -1,0 +1,237 @@
+//! What reads found: zeros, and room that was never written.
+//!
+//! A device that knows that a block was never written answers without its medium, and response times of such reads say
+//! nothing about others. After a recording [`add_sample`] draws read bytes, every one with the same chance, and reads the
+//! blocks of these from the devices; [`SampleIndex`] finds the sampled bytes of a stream, which are a random sample of the
+//! stream's, and [`ZeroShare`] is what they say about it. Blocks that were written during the recording are not counted: what
+//! a read found there is not there any more.
+
+mod draw;
+mod look;
+
+use std::collections::HashMap;
+
+use kelvin_measure::Nanos;
+use kelvin_measure::text::{percent, whole};
+use kelvin_stats::proportion::interval;
+use serde::{Deserialize, Serialize};
+
+pub use look::{SampleOptions, add_sample};
+
+use crate::{Operation, Request, Trace};
+
+/// Bytes of a block that is zero or not: what filesystems allocate and devices map.
+pub const BLOCK: u32 = 4096;
+/// The confidence of the intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// What a sample of a recording's reads found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReadSample {
+    /// Bytes that were read during the recording, of which the sample was drawn.
+    pub read_bytes: u64,
+    /// The sample, with replacement.
+    pub drawn: Vec<DrawnByte>,
+    /// Why devices or blocks could not be read.
+    pub problems: Vec<String>,
+    /// How long reading took, in nanoseconds.
+    pub took: Nanos,
+}
+
+/// A read byte that was drawn: when its request was issued by the recording's clock, of which device, the place of its
+/// sector in bytes, what its block holds, and whether it is in room that was never written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrawnByte(pub Nanos, pub (u32, u32), pub u64, pub Found, pub bool);
+
+/// What is in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Found {
+    /// Nothing but zeros.
+    #[serde(rename = "z")]
+    Zeros,
+    /// Something else.
+    #[serde(rename = "d")]
+    Data,
+    /// It was written or discarded during the recording.
+    #[serde(rename = "c")]
+    Changed,
+    /// It could not be read.
+    #[serde(rename = "u")]
+    Unread,
+}
+
+/// A share with its interval of 95 %.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The share in the sample.
+    pub share: f64,
+    /// Where the share of all is, from here
+    pub low: f64,
+    /// to here.
+    pub high: f64,
+}
+
+impl Estimate {
+    fn of(some: u64, all: u64) -> Option<Self> {
+        let (low, high) = interval(some, all, CONFIDENCE);
+        (all > 0).then(|| Self { share: some as f64 / all as f64, low, high })
+    }
+}
+
+/// What the sample says about a stream's reads.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZeroShare {
+    /// Drawn bytes of the stream.
+    pub drawn: u64,
+    /// Of these, in blocks that were written or discarded during the recording.
+    pub changed: u64,
+    /// In blocks that could not be read.
+    pub unread: u64,
+    /// The share of the read bytes whose blocks are zeros, without those that changed or could not be read.
+    pub zeros: Option<Estimate>,
+    /// The share of the read bytes in room that was never written by what the filesystem says: reserved and unwritten, or,
+    /// behind a loop device, a hole of its image. Without those that changed.
+    pub never_written: Option<Estimate>,
+}
+
+impl ZeroShare {
+    /// In words, as the reports say it.
+    pub fn describe(&self) -> String {
+        let mut parts = Vec::new();
+        match self.zeros {
+            Some(Estimate { share, low, high }) => parts.push(format!(
+                "{} of the bytes read are in blocks of zeros ({} to {})",
+                percent(share),
+                percent(low),
+                percent(high)
+            )),
+            None => parts.push("whether the blocks read are zeros is not known".to_owned()),
+        }
+        if let Some(Estimate { share, low, high }) = self.never_written {
+            parts.push(format!(
+                "{} in room that was never written ({} to {})",
+                percent(share),
+                percent(low),
+                percent(high)
+            ));
+        }
+        let mut text = format!("{} (sample of {})", parts.join(", "), whole(self.drawn));
+        let left: Vec<String> =
+            [(self.changed, "written during the recording"), (self.unread, "not readable")]
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, why)| format!("{} {why}", whole(count)))
+                .collect();
+        if !left.is_empty() {
+            text += &format!(", not counted: {}", left.join(", "));
+        }
+        text
+    }
+}
+
+/// The sampled bytes of a trace's requests.
+#[derive(Debug)]
+pub struct SampleIndex {
+    /// The request's place in the trace, what its block holds, whether that was never written.
+    found: Vec<(usize, Found, bool)>,
+}
+
+impl SampleIndex {
+    /// None if the trace has no sample.
+    pub fn of(trace: &Trace) -> Option<Self> {
+        let sample = trace.sample.as_ref()?;
+        let mut by_issue: HashMap<(Nanos, (u32, u32)), Vec<&DrawnByte>> = HashMap::new();
+        for drawn in &sample.drawn {
+            by_issue.entry((drawn.0, drawn.1)).or_default().push(drawn);
+        }
+        let mut found = Vec::new();
+        for (place, request) in trace.requests.iter().enumerate() {
+            if request.operation != Operation::Read {
+                continue;
+            }
+            let device = trace.devices.get(usize::from(request.device)).and_then(|device| device.number);
+            let at = trace.origin.saturating_add(request.at);
+            let Some(of) = device.and_then(|device| by_issue.get_mut(&(at, device))) else { continue };
+            // Each is of one request, also where two were issued at one time for one place.
+            of.retain(|drawn| {
+                let is_its = (request.offset..request.end()).contains(&drawn.2);
+                if is_its {
+                    found.push((place, drawn.3, drawn.4));
+                }
+                !is_its
+            });
+        }
+        Some(Self { found })
+    }
+
+    /// What it says of the requests that belong to a stream; none if there is no sampled byte of it.
+    pub fn share(&self, trace: &Trace, of: &dyn Fn(&Request) -> bool) -> Option<ZeroShare> {
+        let (mut zeros, mut never) = (0, 0);
+        let mut share = ZeroShare::default();
+        for (place, found, is_never) in &self.found {
+            if !trace.requests.get(*place).is_some_and(of) {
+                continue;
+            }
+            share.drawn += 1;
+            match found {
+                Found::Zeros => zeros += 1,
+                Found::Data => (),
+                Found::Changed => share.changed += 1,
+                Found::Unread => share.unread += 1,
+            }
+            never += u64::from(*is_never && *found != Found::Changed);
+        }
+        let unchanged = share.drawn - share.changed;
+        share.zeros = Estimate::of(zeros, unchanged - share.unread);
+        share.never_written = Estimate::of(never, unchanged);
+        (share.drawn > 0).then_some(share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Builder, Device, Flags};
+
+    #[test]
+    fn a_streams_share_is_that_of_its_own_bytes() {
+        let mut builder = Builder::new("test", 100);
+        builder.device(&Device { name: "sda".into(), number: Some((8, 0)) });
+        builder.device(&Device { name: "sdb".into(), number: Some((8, 16)) });
+        for (at, device, offset, operation) in [
+            (100, 0, 0, Operation::Read),
+            (110, 0, 8192, Operation::Read),
+            (110, 1, 8192, Operation::Read),
+            (120, 1, 0, Operation::Write),
+        ] {
+            let (file, flags, took) = (Request::NO_FILE, Flags::default(), Request::UNKNOWN);
+            let request =
+                Request { at, offset, length: 8192, device, process: 0, file, operation, flags, took };
+            builder.push(request, None);
+        }
+        let mut trace = builder.finish();
+        assert!(SampleIndex::of(&trace).is_none(), "nothing is said without a sample");
+        let drawn = vec![
+            DrawnByte(100, (8, 0), 4096, Found::Zeros, true),
+            DrawnByte(100, (8, 0), 512, Found::Changed, true),
+            DrawnByte(110, (8, 0), 8192, Found::Data, false),
+            DrawnByte(110, (8, 16), 12_288, Found::Unread, false),
+            // Of no request of the trace, as of one before its window.
+            DrawnByte(90, (8, 0), 4096, Found::Zeros, false),
+            DrawnByte(120, (8, 16), 0, Found::Zeros, false),
+        ];
+        trace.sample = Some(ReadSample { drawn, ..ReadSample::default() });
+        let index = SampleIndex::of(&trace).unwrap();
+        let all = index.share(&trace, &|_| true).unwrap();
+        assert_eq!((all.drawn, all.changed, all.unread), (4, 1, 1));
+        let (zeros, never) = (all.zeros.unwrap(), all.never_written.unwrap());
+        assert!((zeros.share - 0.5).abs() < 1e-12 && (never.share - 1.0 / 3.0).abs() < 1e-12);
+        // R: binom.test(1, 2)$conf.int is 0.0126 to 0.9874.
+        assert!((zeros.low - 0.0126).abs() < 1e-4 && (zeros.high - 0.9874).abs() < 1e-4, "{zeros:?}");
+        let second = index.share(&trace, &|request| request.device == 1).unwrap();
+        assert_eq!((second.drawn, second.unread, second.zeros), (1, 1, None));
+        assert_eq!(index.share(&trace, &|request| request.operation == Operation::Write), None);
+    }
+}

@@ -3,7 +3,7 @@
 use kelvin_observe::scrape::ScrapeWatcher;
 use serde::{Deserialize, Serialize};
 
-use super::Span;
+use crate::Span;
 
 /// What is watched beside the load, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ mod queue;
 
 use kelvin_measure::{Nanos, Random};
 use kelvin_workload::UserRange;
-use serde::{Deserialize, Serialize};
 
+pub use kelvin_spec::Process;
 pub use queue::{Change, Claim, Queue, QueueTally, Refused};
 
 /// Domain of [`Random::part`] for arrivals: "arrivals" in ASCII. No workload draws from it, so that the same
@@ -17,17 +17,6 @@ const PLACES: u32 = 32;
 
 /// Mean gap beyond which nothing arrives in any run: 584 years, the range of the clock.
 const LONGEST_GAP: f64 = u64::MAX as f64;
-
-/// How arrivals follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Process {
-    /// Independent arrivals: exponential gaps, as of many people who do not know of each other.
-    #[default]
-    Poisson,
-    /// Evenly spaced arrivals.
-    Uniform,
-}
 
 /// The intended times of an open loop, in order and without end.
 ///

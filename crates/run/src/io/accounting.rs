@@ -7,13 +7,14 @@ use kelvin_measure::event::{ArrivalSchedule, Arrivals, Event, Window};
 use kelvin_measure::invariant::{Invariant, counts_agree};
 use kelvin_measure::storage::{JobLine, TargetLine};
 use kelvin_measure::{Nanos, SECOND, Sink, SinkError};
+use kelvin_spec::plan;
 use kelvin_storage::Direction;
 use kelvin_storage::control::RateChanges;
 use kelvin_storage::job::Job;
 use kelvin_storage::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
 
+use super::describe;
 use super::seconds::{Seconds, Sums};
-use super::{describe, plan};
 use crate::heartbeat::{Gap, check_generator_ran};
 
 /// What is known at the end of a run.

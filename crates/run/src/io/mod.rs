@@ -7,12 +7,12 @@
 mod accounting;
 mod assigned;
 mod describe;
-pub mod jobfile_text;
 mod on_fleet;
-pub(crate) mod plan;
 mod run;
 mod seconds;
+mod series_layout;
 
 pub use assigned::generate;
+pub use kelvin_spec::jobfile_text;
 pub use on_fleet::FleetIoRun;
 pub use run::{IoRun, IoRunOutcome, IoRunWatcher};

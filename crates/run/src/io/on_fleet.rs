@@ -9,12 +9,13 @@ use kelvin_measure::event::{ArrivalSchedule, Event, HostLoad, Phase, Series, Sta
 use kelvin_measure::invariant::{Invariant, counts_agree};
 use kelvin_measure::storage::JobLine;
 use kelvin_measure::{Clock, Nanos, Sink, SourceId, Stop, Totals, text};
+use kelvin_spec::plan;
 use kelvin_storage::job::Jobs;
 use kelvin_workload::UserRange;
 use serde_json::{Value, json};
 
 use super::describe;
-use super::plan::{self, SeriesLayout};
+use super::series_layout::SeriesLayout;
 use crate::control::LoadControl;
 use crate::driver::{GeneratorReport, LoadTimes, RemoteBooks, RemoteLoad, sum_columns};
 use crate::fleet::{self, Fleet, FleetPoint, GeneratorAssignment};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use kelvin_measure::event::{Event, Phase, Series, Status};
 use kelvin_measure::{Clock, Nanos, Sink, SinkError, Stop, Totals};
 use kelvin_observe::watch::Watcher;
+use kelvin_spec::plan;
 use kelvin_storage::control::{self, Prepared, RateChanges, RunOptions};
 use kelvin_storage::event::{IoEvent, IoWatcher, WorkerState};
 use kelvin_storage::job::{Job, Jobs};
@@ -19,8 +20,8 @@ use kelvin_storage::{Direction, Target, TargetKind};
 
 use super::accounting::{IoAccounting, depth, error_of, failed, lines};
 use super::describe;
-use super::plan::{self, SeriesLayout};
 use super::seconds::Seconds;
+use super::series_layout::SeriesLayout;
 use crate::control::{Change, LoadControl};
 use crate::heartbeat::Heartbeat;
 use crate::observation::{Watched, Watchers};

@@ -15,7 +15,7 @@ use kelvin_measure::{Histogram, Nanos, SECOND, Totals};
 use kelvin_storage::tick::{TICK, Tally, Tick};
 use kelvin_storage::{Direction, Moments, middle};
 
-use super::plan::SeriesLayout;
+use super::series_layout::SeriesLayout;
 
 /// How long ticks wait for those of other workers: a tick arrives at most this long after the time it covers.
 const PATIENCE: Nanos = 2 * TICK;

@@ -10,7 +10,7 @@
 //! search continues below. Its answer can be too low because of an unlucky trial, and is never above a rate that
 //! failed.
 
-use crate::spec::Rates;
+use crate::Rates;
 
 /// The result of a trial at one rate.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use kelvin_observe::scrape::ScrapeWatcher;
 use serde::{Deserialize, Serialize};
 
-use super::Span;
+use crate::Span;
 
 /// Which statements are executed for their plans. Each is rolled back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kelvin_measure::Random;
 use serde::{Deserialize, Serialize};
 
-use super::Span;
+use crate::Span;
 
 /// An exponential think time is cut at this multiple of its mean, as TPC-C does (5.2.5.4).
 const LONGEST: f64 = 10.0;
@@ -22,6 +22,8 @@ pub struct ThinkTime {
 
 impl ThinkTime {
     /// The next think time, from the user's random numbers.
+    // One per transaction: compiled, and optimised, where it is called.
+    #[inline]
     pub fn draw(self, random: &mut Random) -> Duration {
         let mean = self.mean.duration();
         if self.exponential {

@@ -13,7 +13,7 @@ pub struct Users(Vec<u32>);
 
 impl Users {
     /// These numbers, none of them 0 and none twice.
-    pub(super) fn several(numbers: Vec<u32>) -> Self {
+    pub(crate) fn several(numbers: Vec<u32>) -> Self {
         Self(numbers)
     }
 
@@ -111,7 +111,7 @@ impl<'de> Deserialize<'de> for Users {
 
 #[cfg(test)]
 mod tests {
-    use super::Users;
+    use crate::Users;
 
     #[test]
     fn a_number_given_twice_is_refused() {

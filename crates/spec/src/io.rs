@@ -9,8 +9,8 @@ use kelvin_storage::job::Jobs;
 use kelvin_workload::UserRange;
 use serde::{Deserialize, Serialize};
 
-use super::is_false;
-use crate::io::{jobfile_text, plan};
+use crate::is_false;
+use crate::{jobfile_text, plan};
 
 /// I/O jobs, and what is done to them before they run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl fmt::Display for Setting {
 
 impl IoOptions {
     /// Puts the text of `file` into its place. A relative name is looked for in `directory`.
-    pub(super) fn resolve(&mut self, directory: &Path) -> Result<(), String> {
+    pub(crate) fn resolve(&mut self, directory: &Path) -> Result<(), String> {
         let Some(file) = self.file.take() else { return Ok(()) };
         if !self.job.is_empty() {
             return Err("[io] has both a job and a file; give only one".into());
@@ -79,7 +79,7 @@ impl IoOptions {
 
     /// Refuses jobs that would have this host read a file, a directory or its environment while they are parsed: a controller
     /// has put the contents in their places.
-    pub(super) fn stands_alone(&self) -> Result<(), String> {
+    pub(crate) fn stands_alone(&self) -> Result<(), String> {
         let set: Vec<(&str, String)> =
             self.set.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect();
         let reads = |line: &str| {
@@ -153,7 +153,7 @@ impl IoOptions {
         self.jobs(1).is_ok_and(|jobs| plan::is_poisson(&jobs))
     }
 
-    pub(super) fn validate(&self) -> Result<(), String> {
+    pub(crate) fn validate(&self) -> Result<(), String> {
         if let Some(file) = &self.file {
             return Err(format!("[io] file {} was not read", file.display()));
         }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Rates, Slo, Span, Sweep, ThinkTime, Threading, Users};
-use crate::arrivals::Process;
+use crate::Process;
 use crate::find_max::Search;
+use crate::{Rates, Slo, Span, Sweep, ThinkTime, Threading, Users};
 
 /// A connection and a stack each, in a thread or on a loop: more than this is a mistake in the number, not a wish.
-pub(super) const MOST_USERS: u32 = 100_000;
+pub(crate) const MOST_USERS: u32 = 100_000;
 
 /// How the load is generated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ impl Default for Load {
 
 impl Load {
     /// The load of streams of queries: one user until the streams are known, and an hour for a query.
-    pub(super) fn of_queries() -> Self {
+    pub(crate) fn of_queries() -> Self {
         Self {
             users: Users::several(vec![1]),
             ramp_up: Span::seconds(0),
@@ -155,7 +155,7 @@ impl Load {
     }
 
     /// Arrivals per second at which a search begins.
-    pub(crate) fn first_rate(&self) -> f64 {
+    pub fn first_rate(&self) -> f64 {
         self.points().first().and_then(|&(_, rate)| rate).unwrap_or(Self::FIRST_RATE)
     }
 
@@ -165,7 +165,7 @@ impl Load {
     }
 
     /// Refuses settings that contradict each other.
-    pub(super) fn validate(&self) -> Result<(), String> {
+    pub(crate) fn validate(&self) -> Result<(), String> {
         let open = self.is_open_loop();
         let several = self.rate.as_ref().is_some_and(|rates| rates.single().is_none());
         let most_users = self.points().iter().map(|&(users, _)| users).max();

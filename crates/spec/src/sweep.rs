@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::load::MOST_USERS;
+use crate::load::MOST_USERS;
 
 /// Numbers of users that the law needs: three parameters and one degree of freedom.
 const FEWEST: usize = 4;

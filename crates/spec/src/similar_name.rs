@@ -23,7 +23,7 @@ pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> O
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use crate::nearest;
 
     #[test]
     fn slips_are_understood_and_other_words_are_not() {

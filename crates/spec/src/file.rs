@@ -3,7 +3,7 @@
 use kelvin_workload::{pgbench, scan, tproc_c, tproc_h};
 use serde::{Deserialize, Serialize};
 
-use super::{
+use crate::{
     Build, IoOptions, Load, Observe, Reset, ScriptOptions, Spec, TargetName, Work, WorkloadName, is_false,
 };
 
@@ -35,7 +35,7 @@ pub struct SpecFile<L = Load> {
 /// The load as it is written: whole, or of I/O jobs, whose own text says how the load is put on, the seed.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum LoadTable<'a> {
+pub(crate) enum LoadTable<'a> {
     Whole(&'a Load),
     Seed {
         #[serde(with = "kelvin_measure::seed")]
@@ -45,7 +45,7 @@ pub(super) enum LoadTable<'a> {
 
 impl SpecFile {
     /// The specification with the table of its workload; an error names the table of another.
-    pub(super) fn into_spec(self) -> Result<Spec, String> {
+    pub(crate) fn into_spec(self) -> Result<Spec, String> {
         let given = [
             self.tproc_c.is_some(),
             self.tproc_h.is_some(),
@@ -82,7 +82,7 @@ impl SpecFile {
 
 impl<'a> SpecFile<LoadTable<'a>> {
     /// The file with the table of its own workload only, and of I/O jobs without what only a database has.
-    pub(super) fn of(spec: &'a Spec) -> Self {
+    pub(crate) fn of(spec: &'a Spec) -> Self {
         let (io, seed) = (spec.is_io(), spec.load.seed);
         let mut file = Self {
             workload: spec.workload(),

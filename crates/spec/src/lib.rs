@@ -2,12 +2,17 @@
 //! what the other cannot.
 
 mod file;
+pub mod find_max;
 mod io;
+pub mod jobfile_text;
 mod load;
 mod observe;
+pub mod plan;
+mod process;
 mod rate;
 mod reset;
 mod script;
+mod similar_name;
 mod slo;
 mod span;
 mod sweep;
@@ -26,9 +31,11 @@ pub use file::SpecFile;
 pub use io::{IoOptions, Setting};
 pub use load::{Load, LogFile};
 pub use observe::{Explain, Observe};
+pub use process::Process;
 pub use rate::Rates;
 pub use reset::{Reset, ResetMethod, StartingData, StepPolicy};
 pub use script::ScriptOptions;
+pub use similar_name::nearest;
 pub use slo::{Slo, SloFigures, SloTermResult};
 pub use span::Span;
 pub use sweep::Sweep;

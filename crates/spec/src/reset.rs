@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Span;
+use crate::Span;
 
 /// How the data are restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -158,7 +158,7 @@ impl Reset {
     }
 
     /// Refuses settings that contradict each other.
-    pub(super) fn validate(&self) -> Result<(), String> {
+    pub(crate) fn validate(&self) -> Result<(), String> {
         if self.snapshot.is_some() && matches!(self.how, ResetMethod::None | ResetMethod::Reload) {
             return Err(format!(
                 "[reset] names a snapshot, but how = \"{}\" does not restore one; write how = \"auto\"",
@@ -171,8 +171,8 @@ impl Reset {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Spec, WorkloadName};
     use super::*;
+    use crate::crate::{Spec, WorkloadName};
 
     fn parsed(table: &str) -> Result<Spec, String> {
         Spec::parse(&format!("workload = \"tproc-c\"\n[reset]\n{table}"), "run.toml")

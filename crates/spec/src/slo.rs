@@ -99,14 +99,14 @@ impl Slo {
 
     /// Arrivals that a window has to expect so that they are enough for [`Self::responses_needed`]: four standard
     /// deviations of a Poisson count more, so that chance leaves too few in one of 30,000 windows.
-    pub(crate) fn arrivals_to_expect(&self) -> f64 {
+    pub fn arrivals_to_expect(&self) -> f64 {
         let needed = self.responses_needed() as f64;
         // The mean m of which m − 4√m is what is needed.
         (2.0 + (4.0 + needed).sqrt()).powi(2) * f64::from(u8::from(needed > 0.0))
     }
 
     /// The shortest window in which arrivals at `rate` a second are enough for the percentiles of the terms.
-    pub(crate) fn shortest_window(&self, rate: f64) -> Duration {
+    pub fn shortest_window(&self, rate: f64) -> Duration {
         Duration::try_from_secs_f64((self.arrivals_to_expect() / rate).ceil()).unwrap_or(Duration::MAX)
     }
 }

@@ -25,7 +25,7 @@ impl Span {
     }
 
     /// Of a time that was computed; 30 days at most.
-    pub(crate) fn of(duration: Duration) -> Self {
+    pub fn of(duration: Duration) -> Self {
         Self(duration.min(LONGEST))
     }
 

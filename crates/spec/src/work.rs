@@ -4,7 +4,7 @@ use kelvin_measure::labels;
 use kelvin_workload::{pgbench, scan, tproc_c, tproc_h};
 use serde::{Deserialize, Serialize};
 
-use super::{IoOptions, ScriptOptions, TargetName};
+use crate::{IoOptions, ScriptOptions, TargetName};
 
 /// A workload with its options.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ impl WorkloadName {
     }
 
     /// The database when nobody names one: the embedded one wherever it can carry the workload.
-    pub(super) fn target(self) -> TargetName {
+    pub(crate) fn target(self) -> TargetName {
         match self {
             // I/O jobs name their own files, and have no use for it.
             Self::TprocC | Self::TprocH | Self::Script | Self::Scan | Self::Io => TargetName::default(),

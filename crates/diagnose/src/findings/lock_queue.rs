@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn mysqls_states_have_their_own_remedies() {
         let group = |class: &str, event: &str, kind| WaitGroup {
-            backend: "client".into(),
+            backend: "client backend".into(),
             class: class.into(),
             event: event.into(),
             kind,

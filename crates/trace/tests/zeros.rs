@@ -86,8 +86,9 @@ fn zeros_and_holes_are_found_among_what_was_read() {
     let trace = import::open(&path, MOST).unwrap();
     let all = profiles(&trace).remove(0).zeros.unwrap();
     assert_eq!((all.drawn, all.unread), (2000, 0));
-    // 1000 of 2000 reads were of data, a sixteenth of these changed: 62 of 2000 of the reads, each a standard error of 8.
-    assert!((30..=95).contains(&all.changed), "{all:?}");
+    // 1000 of 2000 reads were of data, a sixteenth of these changed: 62, with a standard error of 8 by the reads' places and
+    // as much by the sample; four are 45.
+    assert!((18..=107).contains(&all.changed), "{all:?}");
     let (zeros, never) = (all.zeros.unwrap(), all.never_written.unwrap());
     // Of 1938 that did not change 1000 read zeros, 500 of them in the hole; four standard errors are 0.046 and 0.040.
     assert!((zeros.share - 1000.0 / 1938.0).abs() < 0.046, "{all:?}");

@@ -64,7 +64,7 @@ pub(crate) struct TraceRecordArgs {
     /// Do not find out which files the requests are for
     #[arg(long)]
     pub(crate) no_files: bool,
-    /// Do not read a sample of the blocks that were read, to find how many are zeros
+    /// Do not sample how many of the blocks that were read are zeros
     #[arg(long)]
     pub(crate) no_zeros: bool,
     /// The file to write; it must not exist

@@ -172,7 +172,7 @@ impl Reset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crate::{Spec, WorkloadName};
+    use crate::{Spec, WorkloadName};
 
     fn parsed(table: &str) -> Result<Spec, String> {
         Spec::parse(&format!("workload = \"tproc-c\"\n[reset]\n{table}"), "run.toml")

@@ -364,7 +364,7 @@ mod tests {
                     since_first.push((part, parts));
                 }
                 if let Ok(Some(message)) = taken {
-                    let whole: String = (0..parts).map(|part| format!("{part},")).collect();
+                    let whole = (0..parts).fold(String::new(), |whole, part| whole + &format!("{part},"));
                     prop_assert_eq!(String::from_utf8(message).unwrap(), whole);
                     let each = (0..parts).all(|part| since_first.contains(&(part, parts)));
                     prop_assert!(each, "{parts} parts of {since_first:?}");

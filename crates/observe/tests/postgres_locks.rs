@@ -10,11 +10,11 @@ use postgres_support::server::Server;
 use postgres_support::{Busy, Watching, readings};
 
 fn blockers(seen: &[Observation]) -> impl Iterator<Item = &Blocker> {
-    let of = |one| match one {
-        &Observation::Blocking { ref blockers, .. } => Some(blockers),
-        _ => None,
-    };
-    seen.iter().filter_map(of).flatten()
+    let blocking = seen.iter().map(|one| match one {
+        Observation::Blocking { blockers, .. } => blockers.as_slice(),
+        _ => &[],
+    });
+    blocking.flatten()
 }
 
 #[test]

@@ -14,7 +14,7 @@ const WRONG: &str = "Mistyped9Word0";
 
 /// A secret as it can be written: as it is, in hexadecimal, as a list of numbers, and in base64, wherever it begins in what is encoded.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
-    let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = secret.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     let numbers: Vec<String> = secret.iter().map(u8::to_string).collect();
     let mut forms =
         vec![secret.to_vec(), hex.to_uppercase().into(), hex.into(), numbers.join(",").into_bytes()];

@@ -141,7 +141,11 @@ impl Place {
 /// The server of NATS that is started, where it is not the one in PATH: an executable called nats-server.
 pub(crate) fn nats_server() -> Option<PathBuf> {
     let server = PathBuf::from(std::env::var_os("KELVIN_TEST_NATS_SERVER")?);
-    assert!(server.is_file() && server.ends_with("nats-server"), "KELVIN_TEST_NATS_SERVER: {server:?}");
+    assert!(
+        server.is_file() && server.ends_with("nats-server"),
+        "KELVIN_TEST_NATS_SERVER: {}",
+        server.display()
+    );
     Some(server)
 }
 

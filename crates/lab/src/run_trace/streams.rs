@@ -37,14 +37,10 @@ impl StreamWatcher {
         let nothing = StreamTotals::default();
         for (place, totals) in now.streams.iter().enumerate() {
             let before = last.streams.get(place).unwrap_or(&nothing);
-            let first = match self.streams.get(place) {
-                Some(first) => *first,
-                None => {
-                    let first = feed.declare(observer(&totals.name));
-                    self.streams.push(first);
-                    first
-                }
-            };
+            if place == self.streams.len() {
+                self.streams.push(feed.declare(observer(&totals.name)));
+            }
+            let Some(&first) = self.streams.get(place) else { continue };
             feed.reading(first, values(before, totals, seconds, lost > 0));
         }
     }
@@ -148,7 +144,7 @@ mod tests {
         watcher.sample(&mut feed).unwrap();
         drop(feed);
         let (mut names, mut readings) = (Vec::new(), Vec::new());
-        for one in seen.iter() {
+        for one in &seen {
             match one {
                 Observation::Observer(observer) => {
                     assert_eq!(observer.first as usize, names.len());

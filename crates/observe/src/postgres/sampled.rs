@@ -10,7 +10,7 @@ use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::StatementTotals;
 use kelvin_measure::sampled_execution::{MisestimatedNode, SampledExecution};
 
-use super::link::{Link, Server};
+use super::link::Link;
 use super::sql::V14;
 use crate::engine::ExplainSample;
 use crate::server::figures::SHORT_TEXT;
@@ -83,7 +83,7 @@ impl SampledTexts {
                     return Err(format!("the statements before it took {} s", ALL.as_secs()));
                 }
                 // The server's message may repeat values.
-                link.with(|session, server| analyze(session, server, &sql))
+                link.with(|session, _| analyze(session, &sql))
                     .map_err(|error| masked(&error, SHORT_TEXT))
             });
             one.sample = Some(executed.unwrap_or_else(SampledExecution::Refused));
@@ -156,16 +156,17 @@ fn has_parameters(text: &str) -> bool {
 
 /// Executes a statement and rolls back. It is prepared, since the server then refuses a text of several statements, of which only the first
 /// would be explained.
-fn analyze(session: &mut dyn Session, server: &Server, sql: &str) -> Result<SampledExecution> {
+fn analyze(session: &mut dyn Session, sql: &str) -> Result<SampledExecution> {
     let writes = matches!(first_word(sql).as_str(), "insert" | "update" | "delete" | "merge");
     let access = if writes { "READ WRITE" } else { "READ ONLY" };
     session.run(&format!("BEGIN {MARK} {access}"))?;
-    let executed = in_transaction(session, server, sql);
-    session.run("ROLLBACK")?;
+    let executed = in_transaction(session, sql);
+    // A session's advisory locks outlive the transaction, and the load would wait for them.
+    session.run(&format!("ROLLBACK; SELECT {MARK} pg_advisory_unlock_all()"))?;
     executed
 }
 
-fn in_transaction(session: &mut dyn Session, _: &Server, sql: &str) -> Result<SampledExecution> {
+fn in_transaction(session: &mut dyn Session, sql: &str) -> Result<SampledExecution> {
     // The observers' own connections plan without JIT and workers: the load's does not.
     for setting in [
         format!("statement_timeout = {PATIENCE_MS}"),

@@ -104,7 +104,7 @@ fn what_is_wrong_is_refused_with_its_place_before_anything_starts() {
         ("rate = 80", "users = 8", "", "no closed loop"),
         ("set = \"shop\"", "set = \"disk\"", "", "it has none"),
         ("stagger = \"4s\"", "stager = \"4s\"", "", "did you mean `stagger`"),
-        ("wait-for = \"disk\"", "wait-for = \"shop\"", "", "does not end by itself"),
+        ("wait-for = \"disk\"", "wait-for = \"shop\"", "", "does not end without a stop"),
         ("wait-for = \"disk\"", "start = \"shop\"", "", "may still be at work"),
         ("wait-for = \"disk\"", "fill = \"disk\"", "", "before the first start"),
         ("fill = \"disk\"", "stop = \"disk\"", "", "not at work"),

@@ -204,11 +204,12 @@ impl Data {
         config.to_string()
     }
 
-    /// A new copy.
+    /// A new copy, in place of one of the same name.
     fn copy(&self, name: &str) -> String {
         let own = self.server.instance.config().database;
-        let sql = format!("create database {name} template {own}");
-        self.engine("postgres").connect().unwrap().query(&sql).unwrap();
+        let mut session = self.engine("postgres").connect().unwrap();
+        session.query(&format!("drop database if exists {name} with (force)")).unwrap();
+        session.query(&format!("create database {name} template {own}")).unwrap();
         self.url(name)
     }
 

@@ -83,8 +83,7 @@ impl SampledTexts {
                     return Err(format!("the statements before it took {} s", ALL.as_secs()));
                 }
                 // The server's message may repeat values.
-                link.with(|session, _| analyze(session, &sql))
-                    .map_err(|error| masked(&error, SHORT_TEXT))
+                link.with(|session, _| analyze(session, &sql)).map_err(|error| masked(&error, SHORT_TEXT))
             });
             one.sample = Some(executed.unwrap_or_else(SampledExecution::Refused));
         }

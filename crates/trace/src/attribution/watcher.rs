@@ -482,7 +482,12 @@ fn parts(file: &File, home: Home, followed: &Followed) -> Option<FoundParts> {
         }
         let (begin, length) = (part.physical + home.begin, part.logical.end - part.logical.start);
         if part.is_unwritten() {
-            unwritten.push((begin, length));
+            let is_room = unwritten.len() < MOST_EXTENTS;
+            match unwritten.last_mut() {
+                Some((from, room)) if *from + *room == begin => *room += length,
+                _ if is_room => unwritten.push((begin, length)),
+                _ => {}
+            }
         }
         match found.last_mut() {
             Some(last) if last.0 + last.1 == begin && last.2 + last.1 == part.logical.start => {

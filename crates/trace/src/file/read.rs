@@ -287,12 +287,15 @@ impl File {
             self.builder.note("there were too many files to follow all of them: some requests have no file");
         }
         if let Some(sample) = &self.sample {
-            for problem in &sample.problems {
+            // What another host wrote is neither long nor steers a terminal.
+            for problem in sample.problems.iter().take(32) {
+                let problem: String = problem.chars().filter(|one| !one.is_control()).take(300).collect();
                 self.builder.note(format!("sample of what reads found: {problem}"));
             }
         }
         self.builder.recording(recording);
         let mut trace = self.builder.finish();
+        self.unwritten.sort_unstable();
         (trace.unwritten, trace.sample) = (self.unwritten, self.sample);
         self.files.attribute(&mut trace);
         let groups = &self.groups;

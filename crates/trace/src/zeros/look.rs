@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -71,9 +71,14 @@ pub fn add_sample(recording: &Path, options: SampleOptions) -> Result<Option<Rea
         let never = look.is_never_written(number, begin);
         let is_changed = changes.changed.contains(&(device, block(place)));
         let found = if is_changed { Found::Changed } else { look.found(number, begin) };
-        sample.drawn.push(DrawnByte(at, number, place, found, never));
+        // Room that this file has not written may have been another's: what holds data was written.
+        sample.drawn.push(DrawnByte(at, number, place, found, never && found != Found::Data));
     }
     sample.problems = look.problems();
+    if trace.recording.as_ref().is_some_and(|recording| recording.full || recording.lost > 0) {
+        let blocks = "blocks written where the recording was full or lost events are counted as if they were not written";
+        sample.problems.push(blocks.into());
+    }
     sample.took = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let doing = format!("adding a sample to {}", recording.display());
     append_sample(recording, &sample).map_err(Error::system(doing))?;
@@ -131,15 +136,17 @@ impl<'a> Look<'a> {
 
     /// What a block holds.
     fn found(&mut self, number: (u32, u32), begin: u64) -> Found {
-        if let Some(found) = self.known.get(&(number, begin)) {
-            return *found;
-        }
+        let known = self.known.get(&(number, begin)).copied();
         let is_late = self.start.elapsed() > self.options.longest;
         let due = self.start + Duration::from_secs_f64(f64::from(self.reads) / self.options.rate);
         let Looked { name, reader: Some(reader), .. } = self.device(number) else { return Found::Unread };
         if is_late {
+            // Known ones too: with them alone, the hottest blocks would stand for all.
             self.late += 1;
             return Found::Unread;
+        }
+        if let Some(found) = known {
+            return found;
         }
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let found = match reader.read_at(begin) {
@@ -162,7 +169,9 @@ impl<'a> Look<'a> {
         let end = begin + u64::from(BLOCK);
         let behind = self.unwritten.partition_point(|(device, from, _)| (*device, *from) <= (number, begin));
         let before = behind.checked_sub(1).and_then(|place| self.unwritten.get(place));
-        if before.is_some_and(|(device, from, length)| *device == number && from + length >= end) {
+        if before
+            .is_some_and(|(device, from, length)| *device == number && from.saturating_add(*length) >= end)
+        {
             return true;
         }
         let Some((image, offset)) = &self.device(number).image else { return false };
@@ -200,10 +209,16 @@ impl Looked {
         let path = PathBuf::from("/dev").join(name.replace('!', "/"));
         let reader = open_device(&path, &numbers).map_err(|error| (name.clone(), error.to_string()))?;
         let home = format!("/sys/block/{name}/loop");
-        let image = tree.line(format!("{home}/backing_file")).and_then(|path| File::open(path).ok());
+        let image = tree.line(format!("{home}/backing_file")).and_then(|path| open_image(Path::new(&path)));
         let offset = tree.number(format!("{home}/offset")).unwrap_or(0);
         Ok(Self { name, reader: Some(reader), image: image.map(|image| (image, offset)) })
     }
+}
+
+/// The image behind a loop device. Whatever has its name now, the opening does not wait.
+fn open_image(path: &Path) -> Option<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    File::options().read(true).custom_flags(flags).open(path).ok()
 }
 
 /// A reader of the device that has this number, and of no other of its name.

@@ -9,7 +9,7 @@
 mod draw;
 mod look;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use kelvin_measure::Nanos;
 use kelvin_measure::text::{percent, whole};
@@ -119,7 +119,7 @@ impl ZeroShare {
         }
         let mut text = format!("{} (sample of {})", parts.join(", "), whole(self.drawn));
         let left: Vec<String> =
-            [(self.changed, "written during the recording"), (self.unread, "not readable")]
+            [(self.changed, "written during the recording"), (self.unread, "not read (of the zeros)")]
                 .into_iter()
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, why)| format!("{} {why}", whole(count)))
@@ -142,9 +142,9 @@ impl SampleIndex {
     /// None if the trace has no sample.
     pub fn of(trace: &Trace) -> Option<Self> {
         let sample = trace.sample.as_ref()?;
-        let mut by_issue: HashMap<(Nanos, (u32, u32)), Vec<&DrawnByte>> = HashMap::new();
+        let mut by_place: BTreeMap<(Nanos, (u32, u32), u64), Vec<&DrawnByte>> = BTreeMap::new();
         for drawn in &sample.drawn {
-            by_issue.entry((drawn.0, drawn.1)).or_default().push(drawn);
+            by_place.entry((drawn.0, drawn.1, drawn.2)).or_default().push(drawn);
         }
         let mut found = Vec::new();
         for (place, request) in trace.requests.iter().enumerate() {
@@ -153,15 +153,13 @@ impl SampleIndex {
             }
             let device = trace.devices.get(usize::from(request.device)).and_then(|device| device.number);
             let at = trace.origin.saturating_add(request.at);
-            let Some(of) = device.and_then(|device| by_issue.get_mut(&(at, device))) else { continue };
+            let Some(device) = device else { continue };
             // Each is of one request, also where two were issued at one time for one place.
-            of.retain(|drawn| {
-                let is_its = (request.offset..request.end()).contains(&drawn.2);
-                if is_its {
-                    found.push((place, drawn.3, drawn.4));
-                }
-                !is_its
-            });
+            let range = (at, device, request.offset)..(at, device, request.end());
+            let keys: Vec<_> = by_place.range(range).map(|(key, _)| *key).collect();
+            for drawn in keys.iter().filter_map(|key| by_place.remove(key)).flatten() {
+                found.push((place, drawn.3, drawn.4));
+            }
         }
         Some(Self { found })
     }
@@ -185,7 +183,8 @@ impl SampleIndex {
         }
         let unchanged = share.drawn - share.changed;
         share.zeros = Estimate::of(zeros, unchanged - share.unread);
-        share.never_written = Estimate::of(never, unchanged);
+        // None found may be none looked up: files may not have been followed.
+        share.never_written = Estimate::of(never, unchanged).filter(|_| never > 0);
         (share.drawn > 0).then_some(share)
     }
 }

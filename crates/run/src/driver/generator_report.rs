@@ -17,8 +17,8 @@ use crate::heartbeat::Gap;
 /// How far, as a share of the window, CPU times may have been read from its edges to be those of the window.
 const MOST_APART: f64 = 0.05;
 
-/// No count, and no sum of nanoseconds, of one generator is larger: of ten thousand users, this is a day and a half. Sums over hosts
-/// stay far from what 64 bits hold.
+/// No count, and no sum of nanoseconds, of one generator is larger: of ten thousand users, this is a day and a half. Sixteen hosts that all
+/// claim so much would still overflow a sum.
 const LARGEST: u64 = 1 << 60;
 
 /// The sums of all users' counters.

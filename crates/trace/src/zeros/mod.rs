@@ -131,6 +131,9 @@ impl ZeroShare {
     }
 }
 
+/// When, on which device, and at which byte one was drawn.
+type Drawing = (Nanos, (u32, u32), u64);
+
 /// The sampled bytes of a trace's requests.
 #[derive(Debug)]
 pub struct SampleIndex {
@@ -142,7 +145,7 @@ impl SampleIndex {
     /// None if the trace has no sample.
     pub fn of(trace: &Trace) -> Option<Self> {
         let sample = trace.sample.as_ref()?;
-        let mut by_place: BTreeMap<(Nanos, (u32, u32), u64), Vec<&DrawnByte>> = BTreeMap::new();
+        let mut by_place: BTreeMap<Drawing, Vec<&DrawnByte>> = BTreeMap::new();
         for drawn in &sample.drawn {
             by_place.entry((drawn.0, drawn.1, drawn.2)).or_default().push(drawn);
         }

@@ -47,7 +47,17 @@ impl RunSize {
             return Self::Unknown("the control group of the server".into());
         };
         match groups.iter().find(|group| Path::new(&group.directory) == directory) {
-            Some(group) => Self::Limit(shown, group.limit),
+            Some(group) => {
+                // Of several around the server the least one was the limit.
+                let least =
+                    groups.iter().filter(|other| other.limit.is_some()).min_by_key(|other| other.limit);
+                match least {
+                    Some(least) if group.limit.is_some() && least.limit < group.limit => {
+                        Self::Limit(least.directory.clone(), least.limit)
+                    }
+                    _ => Self::Limit(shown, group.limit),
+                }
+            }
             None => Self::Elsewhere(shown, nearest.directory.clone()),
         }
     }

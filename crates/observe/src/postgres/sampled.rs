@@ -82,8 +82,15 @@ impl SampledTexts {
                 if Instant::now() >= until {
                     return Err(format!("the statements before it took {} s", ALL.as_secs()));
                 }
-                // The server's message may repeat values.
-                link.with(|session, _| analyze(session, &sql)).map_err(|error| masked(&error, SHORT_TEXT))
+                // The server's own text may repeat values without quotes: "Key (name)=(Smith) already exists".
+                link.with(|session, _| {
+                    Ok(analyze(session, &sql).unwrap_or_else(|error| {
+                        SampledExecution::Refused(format!(
+                            "the server ended it with the error {}",
+                            error.code()
+                        ))
+                    }))
+                })
             });
             one.sample = Some(executed.unwrap_or_else(SampledExecution::Refused));
         }
@@ -113,6 +120,9 @@ impl SampledTexts {
             return Ok(text.to_owned());
         }
         match self.sent.get(&query) {
+            Some(SentText::Complete(sent)) if first_word(sent) != first_word(text) => {
+                Err("sent within another statement, such as EXECUTE".into())
+            }
             Some(SentText::Complete(sent)) => Ok(sent.clone()),
             Some(SentText::Parameters) => {
                 Err("sent with parameters, whose values the server does not show".into())
@@ -131,7 +141,7 @@ impl SampledTexts {
 fn read(session: &mut dyn Session) -> Result<Vec<(i64, SentText)>> {
     let rows = session.query(&format!(
         "SELECT {MARK} DISTINCT ON (query_id) query_id, query, \
-         octet_length(query) >= pg_size_bytes(current_setting('track_activity_query_size')) - 1 \
+         octet_length(query) >= (SELECT setting::int8 - 4 FROM pg_settings WHERE name = 'track_activity_query_size') \
          FROM pg_stat_activity WHERE query_id IS NOT NULL AND backend_type = 'client backend' \
          AND datname = current_database() AND usename = current_user AND pid <> pg_backend_pid() \
          AND query NOT LIKE '%{MARK}%' ORDER BY query_id, query_start DESC"
@@ -182,8 +192,10 @@ fn in_transaction(session: &mut dyn Session, sql: &str) -> Result<SampledExecuti
     let Some(plan) = Plan::parse(&lines?.join("\n")) else {
         return Ok(SampledExecution::Refused("the server's plan cannot be read".into()));
     };
-    let mut misestimates: Vec<MisestimatedNode> =
-        plan.all_misestimated(TIMES).into_iter().take(MOST_NODES).map(describe).collect();
+    // Those below, which explain the others, come last.
+    let all = plan.all_misestimated(TIMES);
+    let above = all.len().saturating_sub(MOST_NODES);
+    let mut misestimates: Vec<MisestimatedNode> = all.into_iter().skip(above).map(describe).collect();
     for one in &mut misestimates {
         one.has_statistics = has_statistics(session, one)?;
     }
@@ -248,5 +260,7 @@ mod tests {
         }
         texts.which = ExplainSample::Writes;
         assert!(of(&texts, 1, "delete from t", true).is_ok());
+        texts.sent.insert(1, SentText::Complete("execute p(5)".into()));
+        assert!(of(&texts, 1, normalised, true).unwrap_err().contains("EXECUTE"));
     }
 }

@@ -88,6 +88,8 @@ pub struct Capabilities {
     pub transactional_ddl: bool,
     /// Settings and locks of a session persist until it ends. A pooler in transaction mode hands them to other clients.
     pub session_state: bool,
+    /// Observers can execute a statement for its plan, and roll it back.
+    pub executed_plans: bool,
 }
 
 impl Capabilities {

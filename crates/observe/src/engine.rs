@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+use serde::{Deserialize, Serialize};
 
 use crate::activity::Activity;
 use crate::baseline::Baseline;
@@ -32,15 +33,13 @@ pub struct WatchPlan {
     /// gives no identifier are then told apart by their text.
     pub texts: bool,
     /// Whether the statements with the most time are executed once more when the window is over, for the rows of their plans (PostgreSQL).
-    pub explain: ExplainSample,
+    pub explain: Option<ExplainSample>,
 }
 
 /// Which statements are executed for their plans, in a transaction that is rolled back.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ExplainSample {
-    /// None.
-    #[default]
-    Off,
     /// Those that only read.
     Reads,
     /// Also those that change data.
@@ -56,7 +55,7 @@ impl Default for WatchPlan {
             create_extension: false,
             apart: false,
             texts: false,
-            explain: ExplainSample::Off,
+            explain: None,
         }
     }
 }

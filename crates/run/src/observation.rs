@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kelvin_database::{Engine, EngineKind};
+use kelvin_database::Engine;
 use kelvin_measure::observation::{Observation, Observer, UnavailableMetrics};
 use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
 use kelvin_observe::engine;
@@ -11,7 +11,7 @@ use kelvin_observe::sample::{Config, Process};
 use kelvin_observe::scrape::ScrapeWatcher;
 use kelvin_observe::watch::{HostWatcher, Stage, Watch, Watcher};
 
-use crate::spec::{Explain, Observe};
+use crate::spec::Observe;
 
 /// Asks every endpoint that is to be scraped once, at the same time: one that cannot be had is better known before a load
 /// than after it.
@@ -106,7 +106,7 @@ impl Watchers {
         engine: &Arc<dyn Engine>,
         host: &mut Config,
     ) {
-        if plan.explain.is_some() && engine.kind() != EngineKind::Postgres {
+        if plan.explain.is_some() && !engine.capabilities().executed_plans {
             self.refuse("statements executed for their plans", "only PostgreSQL's are");
         }
         let plan = engine::WatchPlan {
@@ -116,11 +116,7 @@ impl Watchers {
             create_extension: ours,
             apart: loaded,
             texts: false,
-            explain: match plan.explain {
-                None => engine::ExplainSample::Off,
-                Some(Explain::Reads) => engine::ExplainSample::Reads,
-                Some(Explain::Writes) => engine::ExplainSample::Writes,
-            },
+            explain: plan.explain,
         };
         match engine::watchers(engine, &plan) {
             Ok(found) => {

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use file::SpecFile;
 pub use io::{IoOptions, Setting};
 pub use load::{Load, LogFile};
-pub use observe::{Explain, Observe};
+pub use observe::Observe;
 pub use process::Process;
 pub use rate::Rates;
 pub use reset::{Reset, ResetMethod, StartingData, StepPolicy};

@@ -1,19 +1,10 @@
 //! What is watched beside the load.
 
+use kelvin_observe::engine::ExplainSample;
 use kelvin_observe::scrape::ScrapeWatcher;
 use serde::{Deserialize, Serialize};
 
 use crate::Span;
-
-/// Which statements are executed for their plans. Each is rolled back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Explain {
-    /// Those that only read.
-    Reads,
-    /// Also those that change data.
-    Writes,
-}
 
 /// What is watched beside the load, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +26,7 @@ pub struct Observe {
     pub trace: bool,
     /// Execute the statements with the most time once more after the window, for the rows of their plans (PostgreSQL).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub explain: Option<Explain>,
+    pub explain: Option<ExplainSample>,
     /// Prometheus endpoints of other hosts to read as well, such as "http://db1:9100/metrics".
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scrape: Vec<String>,

@@ -73,6 +73,7 @@ impl Engine for PostgresEngine {
             waits_in_fibers: true,
             transactional_ddl: true,
             session_state: self.config.prepared_statements,
+            executed_plans: true,
         }
     }
 

@@ -216,6 +216,7 @@ impl Engine for SqliteEngine {
             waits_in_fibers: false,
             transactional_ddl: true,
             session_state: true,
+            executed_plans: false,
         }
     }
 

@@ -160,6 +160,7 @@ impl Engine for SqlServerEngine {
             waits_in_fibers: true,
             transactional_ddl: true,
             session_state: true,
+            executed_plans: false,
         }
     }
 

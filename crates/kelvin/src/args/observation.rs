@@ -1,8 +1,9 @@
 //! The flags of what is watched beside a load.
 
 use clap::Args;
+use kelvin_observe::engine::ExplainSample;
 use kelvin_run::Spec;
-use kelvin_run::spec::{Explain, Span};
+use kelvin_run::spec::Span;
 
 use super::set;
 
@@ -62,7 +63,7 @@ pub(crate) enum ExplainWhich {
     Writes,
 }
 
-impl From<ExplainWhich> for Explain {
+impl From<ExplainWhich> for ExplainSample {
     fn from(which: ExplainWhich) -> Self {
         match which {
             ExplainWhich::Reads => Self::Reads,

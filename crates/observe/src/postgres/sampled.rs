@@ -41,18 +41,18 @@ enum SentText {
 /// Keeps statements as they were sent, and executes them.
 #[derive(Debug)]
 pub(super) struct SampledTexts {
-    which: ExplainSample,
+    which: Option<ExplainSample>,
     sent: HashMap<i64, SentText>,
 }
 
 impl SampledTexts {
-    pub(super) fn new(which: ExplainSample) -> Self {
+    pub(super) fn new(which: Option<ExplainSample>) -> Self {
         Self { which, sent: HashMap::new() }
     }
 
     /// Reads what the sessions of our own role have sent last. A reading that fails is left out.
     pub(super) fn collect(&mut self, link: &mut Link) {
-        if self.which == ExplainSample::Off || link.about.version < V14 {
+        if self.which.is_none() || link.about.version < V14 {
             return;
         }
         let Ok(seen) = link.with(|session, _| read(session)) else { return };
@@ -72,7 +72,7 @@ impl SampledTexts {
         top: &mut [StatementTotals],
         texts: &HashMap<i64, (String, bool)>,
     ) {
-        if self.which == ExplainSample::Off {
+        if self.which.is_none() {
             return;
         }
         let until = Instant::now() + ALL;
@@ -110,7 +110,7 @@ impl SampledTexts {
         }
         match first_word(text).as_str() {
             "select" | "with" => {}
-            "insert" | "update" | "delete" | "merge" if self.which == ExplainSample::Writes => {}
+            "insert" | "update" | "delete" | "merge" if self.which == Some(ExplainSample::Writes) => {}
             "insert" | "update" | "delete" | "merge" => {
                 return Err("it changes data, and is executed only when asked for".into());
             }
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn only_what_is_ours_known_and_asked_for_is_executed() {
-        let mut texts = SampledTexts::new(ExplainSample::Reads);
+        let mut texts = SampledTexts::new(Some(ExplainSample::Reads));
         texts.sent.insert(1, SentText::Complete("select 1 from t where a = 5".into()));
         texts.sent.insert(2, SentText::Parameters);
         texts.sent.insert(3, SentText::Cut);
@@ -258,7 +258,7 @@ mod tests {
             let refused = of(&texts, query, text, ours).unwrap_err();
             assert!(refused.contains(why), "{refused}");
         }
-        texts.which = ExplainSample::Writes;
+        texts.which = Some(ExplainSample::Writes);
         assert!(of(&texts, 1, "delete from t", true).is_ok());
         texts.sent.insert(1, SentText::Complete("execute p(5)".into()));
         assert!(of(&texts, 1, normalised, true).unwrap_err().contains("EXECUTE"));

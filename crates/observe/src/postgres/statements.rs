@@ -45,7 +45,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn new(most: usize, create_extension: bool, explain: ExplainSample) -> Self {
+    pub(super) fn new(most: usize, create_extension: bool, explain: Option<ExplainSample>) -> Self {
         Self {
             most,
             create_extension,

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use kelvin_database::{Engine, EngineKind};
+use kelvin_database::Engine;
 use kelvin_diagnose::{Context, Evidence, is_client};
 use kelvin_lab::open::Purpose;
 use kelvin_measure::event::Phase;
 use kelvin_measure::observation::Observation;
 use kelvin_measure::{Clock, Event};
+use kelvin_observe::engine::ExplainSample;
 use kelvin_observe::watch::{Stage, Watch};
 use kelvin_run::Environment;
 use kelvin_run::observation::Watchers;
-use kelvin_run::spec::{Explain, Observe, Span, TargetName};
+use kelvin_run::spec::{Observe, Span, TargetName};
 
 use crate::args::Global;
 use crate::commands::sampling::TICK;
@@ -36,7 +37,7 @@ pub(super) struct WatchedServer {
 pub(super) fn watch(
     target: &TargetName,
     length: Option<Span>,
-    explain: Option<Explain>,
+    explain: Option<ExplainSample>,
     global: &Global,
 ) -> Result<WatchedServer> {
     let length = length.unwrap_or(LENGTH);
@@ -47,7 +48,7 @@ pub(super) fn watch(
         }
     };
     let opened = open(target, Purpose::Existing, &mut say)?;
-    if explain.is_some() && opened.engine.kind() != EngineKind::Postgres {
+    if explain.is_some() && !opened.engine.capabilities().executed_plans {
         bail!("--explain executes statements of PostgreSQL only; leave it out");
     }
     let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;

@@ -338,6 +338,14 @@ pub struct StatementTotals {
     pub sample: Option<SampledExecution>,
 }
 
+impl StatementTotals {
+    /// Whether it was planned for half of its executions or more; fewer plans mean a prepared statement with a generic plan. None where plans
+    /// are not counted.
+    pub fn is_planned_each_time(&self) -> Option<bool> {
+        self.planning.map(|planning| planning.plans >= self.calls.div_ceil(2))
+    }
+}
+
 /// How often a statement was planned. A prepared one that has a generic plan is executed without being planned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Planning {

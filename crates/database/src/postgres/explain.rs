@@ -3,6 +3,8 @@
 mod conditions;
 mod misestimate;
 
+pub use conditions::equal_parameters;
+
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -12,6 +14,8 @@ use serde_json::Value;
 pub struct Plan {
     /// The topmost node.
     pub root: Node,
+    /// The planner's total cost, in its own units; none in a plan without costs.
+    pub cost: Option<f64>,
     /// Time of the execution in milliseconds; none without `ANALYZE`.
     pub execution_ms: Option<f64>,
     /// Milliseconds that all of its processes together spent compiling; none if nothing was compiled.
@@ -69,6 +73,7 @@ impl Plan {
         let number = |value: Option<&Value>| value.and_then(Value::as_f64);
         Some(Self {
             root: Node::parse(whole.get("Plan")?)?,
+            cost: number(whole.pointer("/Plan/Total Cost")),
             execution_ms: number(whole.get("Execution Time")),
             jit_ms: number(whole.pointer("/JIT/Timing/Total")),
         })

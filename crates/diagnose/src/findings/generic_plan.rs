@@ -16,8 +16,6 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 const AMBER: f64 = 0.05;
 /// Cost of the custom plan in relation to the generic one's, from which the planner's estimate is worth trying. Costs are not times.
 const CHEAPER: f64 = 0.5;
-/// Executions for each plan up to which a statement counts as planned each time.
-const PLANNED: f64 = 0.5;
 
 /// What `plan_cache_mode` should be tried with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +75,7 @@ fn generic_share(evidence: &Evidence, point: u32) -> Option<f64> {
 /// Those that were planned for most of their executions, with the time that it took in milliseconds.
 fn planned(statements: &[StatementTotals]) -> Vec<(&StatementTotals, f64)> {
     let of = |one: &StatementTotals| {
-        let planning = one.planning?;
-        (planning.plans as f64 >= PLANNED * one.calls as f64).then_some(planning.ms)
+        one.planning.filter(|_| one.is_planned_each_time() == Some(true)).map(|planning| planning.ms)
     };
     let mut all: Vec<_> = statements.iter().filter_map(|one| Some((one, of(one)?))).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));

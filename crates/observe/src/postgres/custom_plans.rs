@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_database::postgres::MARK;
-use kelvin_database::postgres::explain::Plan;
+use kelvin_database::postgres::explain::{Plan, equal_parameters};
 use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::CustomPlan;
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(super) fn cheapest(
     generic: &Explained,
 ) -> Result<Option<CustomPlan>> {
     let Ok(json) = serde_json::from_str::<Value>(&generic.json) else { return Ok(None) };
-    let Some(generic_cost) = total_cost(&json) else { return Ok(None) };
+    let Some(generic_cost) = Plan::of(&json[0]).and_then(|plan| plan.cost) else { return Ok(None) };
     let mut columns = BTreeMap::new();
     find_columns(&json[0]["Plan"], &mut columns);
     if columns.is_empty() {
@@ -64,18 +64,14 @@ fn compare(
         let sql =
             format!("EXPLAIN {MARK} (VERBOSE, FORMAT JSON) EXECUTE kelvin_custom({})", values.join(", "));
         let json = lines(session, "force_custom_plan", &sql)?;
-        let cost = serde_json::from_str(&json).ok().as_ref().and_then(total_cost);
-        let (Some(plan), Some(cost)) = (Plan::parse(&json), cost) else { continue };
+        let Some(plan) = Plan::parse(&json) else { continue };
+        let Some(cost) = plan.cost else { continue };
         let named: Vec<String> =
             columns.values().map(|one| format!("{}.{}", one.table, one.column)).collect();
         let values = format!("a {frequency} value of {}", named.join(" and "));
         plans.push(CustomPlan { hash: plan_hash(&plan), cost, generic_cost: cost, values });
     }
     Ok(plans)
-}
-
-fn total_cost(json: &Value) -> Option<f64> {
-    json[0]["Plan"]["Total Cost"].as_f64()
 }
 
 /// The most common value of a column and one that is rare, as SQL has them; none without statistics.
@@ -103,7 +99,7 @@ fn find_columns(node: &Value, found: &mut BTreeMap<usize, ComparedColumn>) {
     let text = |key: &str| node[key].as_str();
     if let (Some(schema), Some(table)) = (text("Schema"), text("Relation Name")) {
         for condition in ["Index Cond", "Recheck Cond", "Filter"].into_iter().filter_map(text) {
-            for (parameter, column) in compared(condition) {
+            for (parameter, column) in equal_parameters(condition) {
                 let (schema, table) = (schema.to_owned(), table.to_owned());
                 found.entry(parameter).or_insert(ComparedColumn { schema, table, column });
             }
@@ -114,40 +110,9 @@ fn find_columns(node: &Value, found: &mut BTreeMap<usize, ComparedColumn>) {
     }
 }
 
-/// Parameter and column of each `column = $1` in a condition as `EXPLAIN (VERBOSE)` prints it: `((t.name)::text = $1)`.
-fn compared(condition: &str) -> Vec<(usize, String)> {
-    let one = |(at, _): (usize, &str)| {
-        let digits: String =
-            condition[at + " = $".len()..].chars().take_while(char::is_ascii_digit).collect();
-        let left = condition[..at].trim_end();
-        let is_type = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || " _".contains(c));
-        let column = match left.rsplit_once("::") {
-            Some((column, cast)) if is_type(cast) => column,
-            _ => left,
-        };
-        let name = column.trim_end_matches(')').rsplit(['(', ' ']).next()?.rsplit('.').next()?;
-        let name = name.trim_matches('"');
-        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-        Some((digits.parse().ok()?, name.to_owned())).filter(|_| is_name)
-    };
-    condition.match_indices(" = $").filter_map(one).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_are_read_from_conditions_with_casts_and_quotes() {
-        let names = |condition: &str| {
-            compared(condition).into_iter().map(|(at, name)| format!("{at} {name}")).collect::<Vec<_>>()
-        };
-        assert_eq!(names("(t.kind = $1)"), ["1 kind"]);
-        assert_eq!(names("((t.\"Kind\")::text = $12)"), ["12 Kind"]);
-        assert_eq!(names("((s.s_w_id = $2) AND (s.s_i_id = $1))"), ["2 s_w_id", "1 s_i_id"]);
-        assert_eq!(names("((t.name)::character varying = $1)"), ["1 name"]);
-        assert!(names("(t.a <= $1)").is_empty() && names("(t.a = other.b)").is_empty());
-    }
 
     #[test]
     fn each_node_has_the_columns_of_its_own_table() {

@@ -2,6 +2,7 @@
 //! They are known to one session only; nothing is created, and nothing but the planner runs.
 
 use kelvin_database::postgres::MARK;
+use kelvin_database::postgres::explain::Plan;
 use kelvin_database::{Result, Session};
 
 use super::plans;
@@ -53,6 +54,5 @@ pub fn try_index(session: &mut dyn Session, create: &str, texts: &[&str]) -> Res
 /// The planner's cost, and the plan; none where it cannot be planned.
 fn explain(session: &mut dyn Session, version: i64, text: &str) -> Option<(f64, String)> {
     let json = plans::plan(session, version, text).ok()??.json;
-    let value: serde_json::Value = serde_json::from_str(&json).ok()?;
-    Some((value[0]["Plan"]["Total Cost"].as_f64()?, json))
+    Some((Plan::parse(&json)?.cost?, json))
 }

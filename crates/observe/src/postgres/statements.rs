@@ -134,7 +134,7 @@ impl Statements {
                 // A plan that cannot be had is none; the totals are good without.
                 let plan = link.with(|session, server| plans::plan(session, server.version, text));
                 let Some(explained) = plan.ok().flatten() else { continue };
-                if is_generic(one) {
+                if one.is_planned_each_time() == Some(false) {
                     let custom = link.with(|session, _| custom_plans::cheapest(session, text, &explained));
                     one.custom_plan = custom.ok().flatten();
                 }
@@ -144,11 +144,6 @@ impl Statements {
         self.sampled.execute(link, &mut top, &texts);
         Ok(Some((top, total_ms(&grown))))
     }
-}
-
-/// Whether most executions were of a plan that is older, which is the generic one of a prepared statement.
-fn is_generic(one: &StatementTotals) -> bool {
-    one.planning.is_some_and(|planning| 2 * planning.plans <= one.calls)
 }
 
 /// The view and what is tracked, or why there is none.

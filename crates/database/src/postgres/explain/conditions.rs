@@ -22,6 +22,16 @@ impl Node {
     }
 }
 
+/// Each parameter's number in a condition, with the name of the column that must be equal to it: of `((t.name)::text = $1)` 1 and "name".
+pub fn equal_parameters(condition: &str) -> Vec<(usize, String)> {
+    let one = |part: &str| {
+        let sides = split(part, " = ");
+        let [left, right] = sides.as_slice() else { return None };
+        Some((bare(right).strip_prefix('$')?.parse().ok()?, column(left, None)?))
+    };
+    conjuncts(condition).into_iter().filter_map(one).collect()
+}
+
 /// Where each character outside of quotes is, with the depth of the parentheses around it.
 fn outside(text: &str) -> impl Iterator<Item = (usize, char, u32)> {
     let (mut quote, mut depth) = (None, 0_u32);
@@ -158,10 +168,27 @@ mod tests {
         assert_eq!(join.equal_columns(), Vec::<String>::new(), "of no table");
     }
 
+    #[test]
+    fn parameters_are_read_with_casts_and_quotes_and_not_in_expressions() {
+        let names = |condition: &str| {
+            equal_parameters(condition)
+                .into_iter()
+                .map(|(at, name)| format!("{at} {name}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names("(t.kind = $1)"), ["1 kind"]);
+        assert_eq!(names("((t.\"Kind\")::text = $12)"), ["12 Kind"]);
+        assert_eq!(names("((s.s_w_id = $2) AND (s.s_i_id = $1))"), ["2 s_w_id", "1 s_i_id"]);
+        assert_eq!(names("((t.name)::character varying = $1)"), ["1 name"]);
+        assert!(names("(t.a <= $1)").is_empty() && names("(t.a = other.b)").is_empty());
+        assert!(names("(lower(t.name) = $1)").is_empty() && names("((t.a + t.b) = $1)").is_empty());
+    }
+
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "[()'\"a-z.=: \\[\\]ANDé0-9]{0,60}") {
+        fn no_text_makes_it_panic(text in "[()'\"a-z.=: \\[\\]ANDé0-9$]{0,60}") {
             let _ = columns(&[&text]);
+            let _ = equal_parameters(&text);
         }
     }
 }

@@ -12,6 +12,8 @@ mod io_jobs;
 mod machine;
 #[path = "fleet/placed.rs"]
 mod placed;
+#[path = "../../database/tests/support/port.rs"]
+mod port;
 #[path = "fleet/proxy.rs"]
 mod proxy;
 #[path = "fleet/recovery.rs"]
@@ -25,7 +27,6 @@ mod support;
 mod tenants;
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -53,7 +54,7 @@ impl TestFleet {
     fn allowing(count: usize, allowed: &[&str], alone: &str, hooks: &[&str]) -> Self {
         let place = Place::new();
         let names: Vec<String> = (0..count).map(|number| format!("g{number}")).collect();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port::spare();
         let mut fleet = Self { place, port, names, agents: Vec::new() };
         fleet.up();
         for number in 0..count {

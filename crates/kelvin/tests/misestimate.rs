@@ -5,6 +5,7 @@
 mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::postgres::explain::Plan;
@@ -54,17 +55,24 @@ fn columns_that_depend_on_each_other_are_found_and_their_statistics_correct_the_
     let url = server.url();
     let words = ["advise", "--target", &url, "--duration", "3s", "--format", "json", "-q", "--explain"];
     let list = std::thread::scope(|scope| {
-        let load = scope.spawn(|| {
+        // Two sessions, so that each reading finds the query: it is what the first of them runs or has run last.
+        let load = |sql: &'static str| {
             let mut session = engine.connect().unwrap();
-            while !done.load(Ordering::Relaxed) {
-                session.query(QUERY).unwrap();
-                session.run("update others set value = value + 1 where id = 1").unwrap();
-                session.run("select pg_sleep(0.01)").unwrap();
+            let done = &done;
+            move || {
+                while !done.load(Ordering::Relaxed) {
+                    session.run(sql).unwrap();
+                    std::thread::sleep(Duration::from_millis(10));
+                }
             }
-        });
+        };
+        let loads =
+            [QUERY, "update others set value = value + 1 where id = 1"].map(|sql| scope.spawn(load(sql)));
         let list = place.expect(0, &words);
         done.store(true, Ordering::Relaxed);
-        load.join().unwrap();
+        for load in loads {
+            load.join().unwrap();
+        }
         list
     });
     let advice: Value = serde_json::from_str(&list).unwrap();

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+#[path = "../../database/tests/support/port.rs"]
+mod port;
+
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -81,8 +84,7 @@ fn node_exporter() -> (Exporter, u16) {
         Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     });
     let program = program.expect("node_exporter is not installed: apt-get install prometheus-node-exporter");
-    // Freed a moment ago: it is unlikely to be taken by another process before the exporter starts.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = port::spare();
     let child = Command::new(program)
         .arg(format!("--web.listen-address=127.0.0.1:{port}"))
         .stdout(Stdio::null())
@@ -288,7 +290,7 @@ fn https_is_trusted_as_the_system_trusts() {
     ]);
     assert!(Exporter(made).0.wait().unwrap().success());
     std::fs::write(directory.path().join("metrics"), ok("node_forks_total 5\n")).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = port::spare();
     let accept = port.to_string();
     let _server = Exporter(openssl(&[
         "s_server",

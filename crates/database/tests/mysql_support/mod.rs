@@ -2,9 +2,11 @@
 //! `KELVIN_MYSQL_BASE=DIRECTORY` the MySQL or MariaDB that is unpacked there.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
+#[path = "../support/port.rs"]
+mod port;
+
 use std::fs;
 use std::io::Write;
-use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -117,7 +119,7 @@ impl Server {
         }
         let made = make.output().unwrap();
         assert!(made.status.success(), "making the data: {}", String::from_utf8_lossy(&made.stderr));
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port::spare();
         let place = directory.display();
         let mut all: Vec<String> = vec!["--no-defaults".into(), data];
         all.extend(base);

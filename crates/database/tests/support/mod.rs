@@ -1,8 +1,9 @@
 //! A PostgreSQL server for one test file: with separate data, socket and port, removed afterwards.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used, clippy::format_push_string)]
 
+mod port;
+
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -70,7 +71,7 @@ impl Server {
             .output()
             .unwrap();
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port::spare();
         let mut conf = fs::read_to_string(data.join("postgresql.conf")).unwrap();
         conf.push_str(&format!(
             "\nport={port}\nlisten_addresses='127.0.0.1'\nunix_socket_directories='{}'\nfsync=off\nshared_buffers=64MB\n{settings}\n",

@@ -6,7 +6,7 @@ use kelvin_measure::observation::{CaptureTime, Relation, StatementTotals};
 use kelvin_measure::text;
 
 use super::predicates::of_table;
-use super::{Change, Remedy, Rules, quoted};
+use super::{Change, Remedy, Rules, quoted, quoted_part};
 use crate::findings::useless_indexes::{self, Useless};
 use crate::{Effect, EffectBasis, Evidence};
 
@@ -105,7 +105,7 @@ fn index(
     statement: &StatementTotals,
 ) -> Remedy {
     let name = advised_name(table, columns);
-    let list: Vec<String> = columns.iter().map(|column| quoted(evidence, column)).collect();
+    let list: Vec<String> = columns.iter().map(|column| quoted_part(evidence, column)).collect();
     let (table_sql, name_sql) = (quoted(evidence, table), quoted(evidence, &name));
     // PostgreSQL's DROP INDEX names the schema, MySQL's the table.
     let drop = if crate::load::is_mysql(evidence) {
@@ -152,7 +152,8 @@ pub(super) fn advised_name(table: &str, columns: &[String]) -> String {
     let bytes = format!("{table}\0{}", columns.join("\0"));
     let hash =
         bytes.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let mut name = format!("kelvin_advice_{plain}_{all}");
+    // A dot would be read as one between two parts of a name.
+    let mut name = format!("kelvin_advice_{plain}_{}", all.replace('.', "_"));
     while name.len() > 54 {
         name.pop();
     }

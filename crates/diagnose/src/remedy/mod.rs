@@ -123,9 +123,13 @@ fn finding<'a>(found: &'a [Finding], id: &str) -> Option<&'a Finding> {
 
 /// A name of the database as SQL writes it, its parts quoted.
 fn quoted(evidence: &Evidence, name: &str) -> String {
+    name.split('.').map(|part| quoted_part(evidence, part)).collect::<Vec<_>>().join(".")
+}
+
+/// A name of one part, such as a column's, which may have dots in it.
+fn quoted_part(evidence: &Evidence, name: &str) -> String {
     let quote = if crate::load::is_mysql(evidence) { '`' } else { '"' };
-    let part = |part: &str| format!("{quote}{}{quote}", part.replace(quote, &format!("{quote}{quote}")));
-    name.split('.').map(part).collect::<Vec<_>>().join(".")
+    format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
 }
 
 #[cfg(test)]

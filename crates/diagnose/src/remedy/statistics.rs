@@ -1,7 +1,7 @@
 //! Statistics objects for columns that depend on each other.
 
 use super::indexes::advised_name;
-use super::{Change, Remedy, Rules, quoted};
+use super::{Change, Remedy, Rules, quoted, quoted_part};
 use crate::findings::misestimate::{self, Missed};
 use crate::{Effect, EffectBasis, Evidence};
 
@@ -38,7 +38,7 @@ fn remedy(evidence: &Evidence, table: &str, columns: &[String], missed: &Missed<
     let schema = table.split_once('.').map_or_else(String::new, |(schema, _)| format!("{schema}."));
     let name_sql = quoted(evidence, &format!("{schema}{name}"));
     let table_sql = quoted(evidence, table);
-    let list: Vec<String> = columns.iter().map(|column| quoted(evidence, column)).collect();
+    let list: Vec<String> = columns.iter().map(|column| quoted_part(evidence, column)).collect();
     let analyze = format!("ANALYZE {table_sql}");
     Remedy {
         finding: "misestimate",
@@ -105,6 +105,14 @@ mod tests {
             "{undo:?}"
         );
         assert_eq!((apply[1].as_str(), control.len()), ("ANALYZE \"public\".\"parts\"", 1));
+    }
+
+    #[test]
+    fn columns_with_dots_and_quotes_in_their_names_are_quoted_as_one() {
+        let all = found(|node| node.columns = vec!["a.b".into(), "c\"d".into()]);
+        let Change::Statements { apply, .. } = &all[0].change else { panic!() };
+        assert!(apply[0].contains("ON \"a.b\", \"c\"\"d\" FROM \"public\".\"parts\""), "{apply:?}");
+        assert!(apply[0].contains(" \"public\".\"kelvin_advice_parts_a_b_c\"\"d_"), "{apply:?}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Sshd {
                 .unwrap();
             assert!(made.success());
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port::spare();
         let at = |name: &str| place.path(name).display().to_string();
         let options = format!(
             "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\n\

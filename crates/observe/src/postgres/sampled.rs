@@ -18,8 +18,9 @@ use crate::server::statement_text::{first_word, masked};
 
 /// What one execution may take, in milliseconds: less than the connection's own patience.
 const PATIENCE_MS: u32 = 2000;
-/// After this time no further statement is executed.
-const ALL: Duration = Duration::from_secs(10);
+/// So long after the window's end no further statement is executed, and none is waited for: the whole must be there in the time that a
+/// watcher has for its last words.
+const ALL: Duration = Duration::from_secs(9);
 /// Statements whose text is kept.
 const MOST_TEXTS: usize = 1000;
 /// Nodes of a plan that are reported.
@@ -65,26 +66,29 @@ impl SampledTexts {
         }
     }
 
-    /// Executes these statements. `texts` has the normalised text of each, and whether it is of our own role.
+    /// Executes these statements; the window ended at `ended`. `texts` has the normalised text of each, and whether it is of our own
+    /// role.
     pub(super) fn execute(
         &mut self,
         link: &mut Link,
+        ended: Instant,
         top: &mut [StatementTotals],
         texts: &HashMap<i64, (String, bool)>,
     ) {
         if self.which.is_none() {
             return;
         }
-        let until = Instant::now() + ALL;
         for one in top {
             let Some((text, ours)) = texts.get(&one.query) else { continue };
             let executed = self.executable(one.query, text, *ours, link.about.version).and_then(|sql| {
-                if Instant::now() >= until {
+                let left = ALL.saturating_sub(ended.elapsed()).as_millis();
+                if left == 0 {
                     return Err(format!("the statements before it took {} s", ALL.as_secs()));
                 }
+                let patience = PATIENCE_MS.min(left as u32);
                 // The server's own text may repeat values without quotes: "Key (name)=(Smith) already exists".
                 link.with(|session, _| {
-                    Ok(analyze(session, &sql).unwrap_or_else(|error| {
+                    Ok(analyze(session, &sql, patience).unwrap_or_else(|error| {
                         SampledExecution::Refused(format!(
                             "the server ended it with the error {}",
                             error.code()
@@ -163,22 +167,22 @@ fn has_parameters(text: &str) -> bool {
     text.as_bytes().windows(2).any(|pair| pair[0] == b'$' && pair[1].is_ascii_digit())
 }
 
-/// Executes a statement and rolls back. It is prepared, since the server then refuses a text of several statements, of which only the first
+/// Executes a statement, for so many milliseconds at most, and rolls back. It is prepared, since the server then refuses a text of several statements, of which only the first
 /// would be explained.
-fn analyze(session: &mut dyn Session, sql: &str) -> Result<SampledExecution> {
+fn analyze(session: &mut dyn Session, sql: &str, patience: u32) -> Result<SampledExecution> {
     let writes = matches!(first_word(sql).as_str(), "insert" | "update" | "delete" | "merge");
     let access = if writes { "READ WRITE" } else { "READ ONLY" };
     session.run(&format!("BEGIN {MARK} {access}"))?;
-    let executed = in_transaction(session, sql);
+    let executed = in_transaction(session, sql, patience);
     // A session's advisory locks outlive the transaction, and the load would wait for them.
     session.run(&format!("ROLLBACK; SELECT {MARK} pg_advisory_unlock_all()"))?;
     executed
 }
 
-fn in_transaction(session: &mut dyn Session, sql: &str) -> Result<SampledExecution> {
+fn in_transaction(session: &mut dyn Session, sql: &str, patience: u32) -> Result<SampledExecution> {
     // The observers' own connections plan without JIT and workers: the load's does not.
     for setting in [
-        format!("statement_timeout = {PATIENCE_MS}"),
+        format!("statement_timeout = {patience}"),
         "jit = DEFAULT".into(),
         "max_parallel_workers_per_gather = DEFAULT".into(),
     ] {

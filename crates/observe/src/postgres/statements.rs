@@ -119,6 +119,7 @@ impl Statements {
         link: &mut Link,
     ) -> std::result::Result<Option<(Vec<StatementTotals>, f64)>, String> {
         let (Some(source), Some(opened)) = (&self.source, self.opened.take()) else { return Ok(None) };
+        let ended = Instant::now();
         let closed = link.with(|session, _| read(session, source))?;
         let grown = grown(&opened, &closed);
         let mut top: Vec<StatementTotals> =
@@ -141,7 +142,7 @@ impl Statements {
                 one.plan = Some(explained.plan);
             }
         }
-        self.sampled.execute(link, &mut top, &texts);
+        self.sampled.execute(link, ended, &mut top, &texts);
         Ok(Some((top, total_ms(&grown))))
     }
 }

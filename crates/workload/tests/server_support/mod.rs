@@ -6,7 +6,9 @@
     reason = "each test uses a part, and one is inside the crate"
 )]
 
-use std::net::TcpListener;
+#[path = "../../../database/tests/support/port.rs"]
+mod port;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -42,7 +44,7 @@ impl Server {
             .status()
             .unwrap();
         assert!(initdb.success());
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port::spare();
         let settings =
             ["fsync=off", "shared_buffers=256MB", "max_wal_size=4GB", "listen_addresses=127.0.0.1"];
         let mut command = as_postgres("postgres");

@@ -11,9 +11,8 @@ use crate::download::{self, Package};
 const VERSION: &str = "1.37.0";
 const SHA256: &str = "85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9";
 
-/// What it needs.
-const NEEDS: [&str; 5] =
-    ["jsonschema==4.26.0", "PyYAML==6.0.4", "importlib-resources", "packaging", "typing-extensions"];
+/// What it needs, with the SHA-256 of each wheel.
+const NEEDS: &str = include_str!("../kubernetes-requirements.txt");
 
 /// The tests look for it here: crates/kelvin/src/args/manifests.rs.
 fn directory(top: &Path) -> PathBuf {
@@ -43,7 +42,10 @@ pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
     let install = ["python3", "-m", "pip", "install", "-q", "--disable-pip-version-check"];
     // Compiling takes longer than what it saves.
     let into = ["--root-user-action=ignore", "--no-compile", "--only-binary=:all:", "--target", "."];
-    download::run(&half, &[&install[..], &into, &NEEDS].concat())?;
+    let file = "requirements.txt";
+    std::fs::write(half.join(file), NEEDS).with_context(|| format!("cannot write {file}"))?;
+    let pinned = ["--require-hashes", "--no-deps", "-r", file];
+    download::run(&half, &[&install[..], &into, &pinned].concat())?;
     std::fs::rename(&half, &place).with_context(|| format!("cannot make {}", place.display()))?;
     Ok(place)
 }

@@ -48,9 +48,12 @@ const KEPT: Duration = Duration::from_hours(24 * 7);
 /// Within this time a message that is sent again is known as the same.
 const DUPLICATES: Duration = Duration::from_mins(10);
 
-/// Stored messages that are asked for in one go, and how long the server waits for some.
-const BATCH: usize = 256;
+/// Stored messages that are asked for together, and how long the server waits for some.
+const BATCH: usize = 64;
 const BATCH_WAIT: Duration = Duration::from_millis(500);
+
+/// Between two looks whether there is room for more of them.
+const ROOM: Duration = Duration::from_millis(20);
 
 /// Where NATS is, and how this side proves itself.
 #[derive(Debug, Clone, Default)]
@@ -371,17 +374,18 @@ impl Bus {
     }
 
     /// Hands the stored messages of a stream to `take`, each with its sequence in the stream, from the first on and in their
-    /// order, each once, until it answers false.
-    /// Goes on where it was after any interruption.
+    /// order, each once, until it answers false. Messages stay on the server until `has_room` for that of the sequence given to it.
+    /// Continues where it was after any interruption.
     pub(crate) fn follow(
         &self,
         stream: String,
+        has_room: impl Fn(u64) -> bool + Send + Sync + 'static,
         mut take: impl FnMut(u64, Incoming) -> bool + Send + 'static,
     ) -> Task {
         let storage = self.storage.clone();
         self.spawn(async move {
             let mut next = 1;
-            while let Some(more) = read_on(&storage, &stream, &mut next, &mut take).await {
+            while let Some(more) = read_on(&storage, &stream, &mut next, &has_room, &mut take).await {
                 if !more {
                     // Not reached, or restarted: the next attempt makes a new consumer.
                     tokio::time::sleep(AGAIN).await;
@@ -396,6 +400,7 @@ async fn read_on(
     storage: &jetstream::Context,
     stream: &str,
     next: &mut u64,
+    has_room: &(impl Fn(u64) -> bool + Sync),
     take: &mut (impl FnMut(u64, Incoming) -> bool + Send),
 ) -> Option<bool> {
     let config = pull::Config {
@@ -407,6 +412,9 @@ async fn read_on(
     let Ok(consumer) = storage.create_consumer_on_stream(config, stream).await else { return Some(false) };
     let began = *next;
     loop {
+        while !has_room(*next) {
+            tokio::time::sleep(ROOM).await;
+        }
         let batch = consumer.fetch().max_messages(BATCH).expires(BATCH_WAIT).messages();
         let Ok(Ok(mut batch)) = tokio::time::timeout(STORAGE, batch).await else {
             return Some(*next > began);
@@ -420,6 +428,11 @@ async fn read_on(
             let Ok(sequence) = message.info().map(|info| info.stream_sequence) else { continue };
             if sequence < *next {
                 continue;
+            }
+            // A batch that was read too slowly is given up with messages in it: a new consumer has them. What a consumer does not
+            // have at its beginning is no longer on the server.
+            if sequence > *next && *next > began {
+                return Some(true);
             }
             *next = sequence + 1;
             let (message, _) = message.split();

@@ -2,12 +2,13 @@
 
 mod exchanges;
 mod files;
+mod inbox;
 mod point;
 mod rejoin;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kelvin_database::process_sessions::set_connection;
@@ -20,11 +21,12 @@ use crate::agent::ALONE;
 use crate::bus::{Bus, Incoming, Task};
 use crate::error::FleetError;
 use crate::message::{
-    AgentState, Answer, Arm, Assembler, Beat, Command, ControllerBeat, Output, Prepare, clean, decode, encode,
+    AgentState, Answer, Arm, Assembler, Beat, Command, ControllerBeat, Prepare, clean, decode, encode,
 };
 use crate::subject::{Name, Subjects};
 use exchanges::AgentClocks;
 pub use files::FleetFiles;
+use inbox::Inbox;
 use point::ArmedPoint;
 pub use rejoin::{FLEET_NOTE, run_in_note};
 
@@ -108,17 +110,6 @@ pub struct NatsFleet {
     follow: Mutex<Option<Task>>,
 }
 
-/// What agents have said, in their order.
-struct Inbox {
-    sender: mpsc::Sender<(usize, Result<Output>)>,
-    outputs: mpsc::Receiver<(usize, Result<Output>)>,
-    /// The number of each agent's next message.
-    next: Vec<u64>,
-    /// When the server of NATS was last out of reach, and since when it is.
-    back: Option<Instant>,
-    away: Option<Instant>,
-}
-
 /// What a message of an agent is by its number.
 #[derive(Debug, PartialEq, Eq)]
 enum Sequenced {
@@ -187,8 +178,7 @@ impl CalledAgents {
             .map_err(FleetError::Message)?;
         let beating = beat_for(&bus, subjects.controller(&run), &run);
         let knowing = know_connections(&bus, &subjects.beats(), &run)?;
-        let (sender, outputs) = mpsc::channel();
-        let next = vec![0; agents.len()];
+        let inbox = Mutex::new(Inbox::of_agents(agents.len()));
         Ok(NatsFleet {
             names: agents.iter().map(|agent| agent.name.clone()).collect(),
             bus,
@@ -198,7 +188,7 @@ impl CalledAgents {
             agents: Mutex::new(agents),
             heard,
             since: Instant::now(),
-            inbox: Mutex::new(Inbox { sender, outputs, next, back: None, away: None }),
+            inbox,
             prepared: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             _tasks: vec![beats, beating, knowing],
@@ -286,28 +276,30 @@ impl NatsFleet {
             }
         }
         *self.follow.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(self.follow(stream, Arc::default()));
+            Some(self.follow(stream, 0, Arc::default()));
         Ok(())
     }
 
-    /// Hands what the agents have said to the inbox; `reached` is the sequence of the last stored message that is there.
-    fn follow(&self, stream: String, reached: Arc<AtomicU64>) -> Task {
+    /// Hands what the agents have said to the inbox, up to the sequence `all_until` even beyond its room; `reached` is the sequence
+    /// of the last stored message that is there.
+    fn follow(&self, stream: String, all_until: u64, reached: Arc<AtomicU64>) -> Task {
         let numbers: HashMap<String, usize> = (0..)
             .zip(&self.names)
             .map(|(number, name)| (self.subjects.output(&self.run, name), number))
             .collect();
         let mut parts: Vec<Assembler> = self.names.iter().map(|_| Assembler::default()).collect();
-        let sender = self.inbox().sender.clone();
+        let entry = self.inbox().entry();
+        let room = entry.clone();
         let mut take = move |incoming: Incoming| {
             let Some(&number) = numbers.get(&incoming.subject) else { return true };
-            let output = match parts[number].take(&incoming.payload) {
-                Ok(Some(message)) => decode::<Output>(&message),
-                Ok(None) => return true,
-                Err(error) => Err(error),
-            };
-            sender.send((number, output)).is_ok()
+            match parts[number].take(&incoming.payload) {
+                Ok(Some(message)) => entry.put(number, Ok(message)),
+                Ok(None) => true,
+                Err(error) => entry.put(number, Err(error)),
+            }
         };
-        self.bus.follow(stream, move |sequence, incoming| {
+        let has_room = move |next: u64| next <= all_until || room.has_room();
+        self.bus.follow(stream, has_room, move |sequence, incoming| {
             let more = take(incoming);
             reached.store(sequence, Ordering::Release);
             more

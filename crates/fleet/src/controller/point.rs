@@ -24,6 +24,9 @@ const EXCHANGES: u32 = 8;
 /// The answer to the order to start takes no longer than this.
 const STARTED: Duration = Duration::from_secs(1);
 
+/// Once so many are decoded, no further message is in the same call: a histogram takes 270 kB.
+const AT_ONCE: usize = 16;
+
 /// What is known of an agent's part.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
@@ -78,13 +81,18 @@ impl<'a> ArmedPoint<'a> {
 
     /// Why the point cannot be armed: an agent refused, or is lost.
     pub(super) fn refusal(&mut self) -> Option<String> {
-        self.poll().into_iter().find_map(|(number, message)| match message {
-            GeneratorMessage::Failed(why) | GeneratorMessage::Lost(why) => {
-                Some(format!("agent {}: {why}", self.agents[number].name))
+        let messages = self.poll();
+        let refusal = |(number, message)| {
+            let agent: &FleetAgent = &self.agents[number];
+            match message {
+                GeneratorMessage::Failed(why) | GeneratorMessage::Lost(why) => {
+                    Some(format!("agent {}: {why}", agent.name))
+                }
+                GeneratorMessage::Ended(_) => Some(format!("agent {} ended too early", agent.name)),
+                GeneratorMessage::Event(_) | GeneratorMessage::Suspect(_) => None,
             }
-            GeneratorMessage::Ended(_) => Some(format!("agent {} ended too early", self.agents[number].name)),
-            GeneratorMessage::Event(_) | GeneratorMessage::Suspect(_) => None,
-        })
+        };
+        messages.into_iter().find_map(refusal)
     }
 
     fn all(&self, command: impl Fn(usize) -> Command) {
@@ -95,10 +103,12 @@ impl<'a> ArmedPoint<'a> {
         }
     }
 
-    /// What agents have said of this point.
+    /// What agents have said of this point, as far as it is decoded at once; none when there is no more.
     fn outputs(&mut self, messages: &mut Vec<(usize, GeneratorMessage)>) {
         let mut inbox = self.fleet.inbox();
-        while let Ok((number, output)) = inbox.outputs.try_recv() {
+        while messages.len() < AT_ONCE
+            && let Some((number, output)) = inbox.take()
+        {
             let failed = |why: String| (number, GeneratorMessage::Failed(why));
             let output = match output {
                 Ok(output) => output,

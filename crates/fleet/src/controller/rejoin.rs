@@ -2,7 +2,7 @@
 //! have said from the first message on.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kelvin_measure::Clock;
@@ -67,8 +67,7 @@ impl NatsFleet {
             synchronisation: None,
         });
         let agents: Vec<FleetAgent> = agents.collect();
-        let (sender, outputs) = mpsc::channel();
-        let next = vec![0; agents.len()];
+        let inbox = Mutex::new(Inbox::of_agents(agents.len()));
         let fleet = Self {
             bus,
             subjects,
@@ -78,14 +77,14 @@ impl NatsFleet {
             names,
             heard,
             since,
-            inbox: Mutex::new(Inbox { sender, outputs, next, back: None, away: None }),
+            inbox,
             prepared: AtomicBool::new(true),
             ended: AtomicBool::new(false),
             _tasks: vec![beats, beating],
             follow: Mutex::new(None),
         };
         let reached = Arc::new(AtomicU64::new(0));
-        let following = fleet.follow(stream, Arc::clone(&reached));
+        let following = fleet.follow(stream, last, Arc::clone(&reached));
         if let Err(error) = wait_to_reach(&reached, last) {
             // The load goes on: it can be resumed again.
             fleet.leave();

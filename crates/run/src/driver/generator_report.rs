@@ -17,8 +17,7 @@ use crate::heartbeat::Gap;
 /// How far, as a share of the window, CPU times may have been read from its edges to be those of the window.
 const MOST_APART: f64 = 0.05;
 
-/// No count, and no sum of nanoseconds, of one generator is larger: of ten thousand users, this is a day and a half. Sixteen hosts that all
-/// claim so much would still overflow a sum.
+/// No count, and no sum of nanoseconds, of one generator is larger: of ten thousand users, this is a day and a half.
 const LARGEST: u64 = 1 << 60;
 
 /// The sums of all users' counters.
@@ -207,9 +206,21 @@ impl GeneratorReport {
         Ok(())
     }
 
+    /// A sum with everything in this added to it; none where that is more than 64 bits hold.
+    pub(super) fn added_to(&self, sum: u64) -> Option<u64> {
+        self.numbers().try_fold(sum, u64::checked_add)
+    }
+
+    /// That of a generator of the same series and counters that has counted nothing.
+    pub(super) fn without_counts(self, times: LoadTimes) -> Self {
+        Self::of_lost(times, Totals::new(self.totals.roles), vec![0; self.counters.len()])
+    }
+
     /// Everything in it that is added up with what other hosts report.
     fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
-        let counts = |kind: &KindCounts| [kind.committed, kind.rolled_back, kind.failed, kind.retries];
+        let counts = |kind: &KindCounts| {
+            [kind.committed, kind.rolled_back, kind.failed, kind.retries, kind.latency.count()]
+        };
         let kinds = self.totals.all.iter().chain(&self.totals.measured).flat_map(counts);
         let cpu = self.cpu.iter().flat_map(|cpu| [cpu.time.unwrap_or(0), cpu.between]);
         let threads = self.cpu.iter().flat_map(|cpu| cpu.threads.iter().flatten());

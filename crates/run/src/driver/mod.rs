@@ -229,8 +229,8 @@ impl Point<'_> {
             }
         }
         self.follow(underway, order);
-        let ended = self.wait_for_users(underway);
-        driven.map(|()| ended)
+        let (ended, heard) = self.wait_for_users(underway, sink);
+        driven.and(heard).map(|()| ended)
     }
 
     /// When the load starts, is measured and ends, if it starts soon, but not within `notice`; or when the timeline says.
@@ -382,7 +382,7 @@ impl Point<'_> {
             }
             // One check more than necessary: what was claimed a moment ago has started by then.
             waited = underway.generators.iter().any(|generator| generator.is_followed(now));
-            underway.take_samples(now);
+            underway.take_samples();
             std::thread::sleep(FOLLOW_TICK);
         }
         let now = self.clock.now();
@@ -390,8 +390,12 @@ impl Point<'_> {
     }
 
     /// Waits for every user to end the transaction it is in. Whoever takes too long, or everybody once
-    /// somebody asked twice, is interrupted. Returns whether all have ended.
-    fn wait_for_users(&self, underway: &mut Underway<'_>) -> bool {
+    /// somebody asked twice, is interrupted. Returns whether all have ended, and whether the sink took what other hosts sent.
+    fn wait_for_users(
+        &self,
+        underway: &mut Underway<'_>,
+        sink: &mut dyn Sink,
+    ) -> (bool, Result<(), RunError>) {
         if let Some(server) = &underway.server {
             server.wake(underway.all_ended());
         }
@@ -403,7 +407,7 @@ impl Point<'_> {
             since = since.max(if underway.times.end == Nanos::MAX { 0 } else { underway.times.end });
         }
         let patience = patience.as_nanos() as u64;
-        let mut interrupted_at = None;
+        let (mut interrupted_at, mut heard) = (None, Ok(()));
         while !underway.all_ended() {
             let now = self.clock.now();
             if self.stop.requested() {
@@ -416,14 +420,18 @@ impl Point<'_> {
                     underway.cancel_all();
                 }
                 // Interrupted and still not back: the connection is beyond reach, its thread is left behind.
-                Some(at) if now > at + PATIENCE.as_nanos() as u64 => return false,
+                Some(at) if now > at + PATIENCE.as_nanos() as u64 => return (false, heard),
                 _ => {}
             }
             // A stopped run must not overflow a ring that nobody drains.
-            underway.take_samples(now);
+            underway.take_samples();
+            if let Some(remote) = &mut underway.remote {
+                // Not kept until the end: their histograms would fill the memory.
+                heard = heard.and(remote.emit(now, sink));
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
-        true
+        (true, heard)
     }
 
     /// Closes the books: the window, the counts on both sides, the invariants, the audit.

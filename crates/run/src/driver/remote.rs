@@ -38,6 +38,9 @@ const CLOSES_WITHIN: Nanos = 100_000_000;
 /// No second of a load is further from the opening of its window: a month.
 const MOST_SECONDS: u64 = 31 * 24 * 3600;
 
+/// What comes is asked for so often before the point looks at its own times again.
+const MOST_POLLS: usize = 256;
+
 /// A host says so many things of its I/O jobs at their end: its window, its checks, its results.
 const MOST_OF_JOBS: usize = 64;
 
@@ -214,18 +217,23 @@ impl<'a> RemoteLoad<'a> {
         self.hosts.iter().map(|host| host.counters.clone())
     }
 
-    /// Hands out what has come.
+    /// Hands out what has come: some, before it takes more.
     pub(crate) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
-        self.take(now);
-        for (source, event) in self.events.drain(..) {
-            sink.event_from(source, &event)?;
+        for _ in 0..MOST_POLLS {
+            let messages = self.generators.poll();
+            if messages.is_empty() {
+                break;
+            }
+            self.take(messages, now);
+            for (source, event) in self.events.drain(..) {
+                sink.event_from(source, &event)?;
+            }
         }
         Ok(())
     }
 
-    /// Takes what has come.
-    pub(super) fn take(&mut self, now: Nanos) {
-        for (index, message) in self.generators.poll() {
+    fn take(&mut self, messages: Vec<(usize, GeneratorMessage)>, now: Nanos) {
+        for (index, message) in messages {
             let Some(host) = self.hosts.get_mut(index) else { continue };
             let mut note = |text: String| {
                 let second = second_from(self.times.open, now);
@@ -277,12 +285,23 @@ impl<'a> RemoteLoad<'a> {
         self.emit(now, sink)?;
         let mut clocks = self.generators.clocks();
         clocks.resize(self.hosts.len(), None);
-        let (mut reports, mut ends) = (Vec::new(), Vec::new());
+        let (mut reports, mut ends, mut sum) = (Vec::new(), Vec::new(), 0);
         for (mut host, clock) in self.hosts.into_iter().zip(clocks) {
             let report = host.report.take().unwrap_or_else(|| {
                 host.lost.get_or_insert_with(|| "its report did not come".into());
                 GeneratorReport::of_lost(self.times, host.seconds, host.counters)
             });
+            // The only place from which counts of several hosts are added up.
+            let report = match report.added_to(sum) {
+                Some(with) => {
+                    sum = with;
+                    report
+                }
+                None => {
+                    host.lost = Some("its counts and those of the hosts before it cannot be added up".into());
+                    report.without_counts(self.times)
+                }
+            };
             reports.push(report.of_host(host.source, &host.name));
             let Host { name, machine, range, lost, difference, of_jobs, .. } = host;
             ends.push(HostEnd { name, machine, range, clock, lost, difference, of_jobs });

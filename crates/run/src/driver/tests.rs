@@ -10,6 +10,7 @@ use super::*;
 use crate::spec::Span;
 
 mod fleet;
+mod hosts;
 
 /// Keeps everything.
 #[derive(Default)]

@@ -90,12 +90,9 @@ impl Underway<'_> {
         self.remote.as_mut().map_or(Ok(()), |remote| remote.emit(now, sink))
     }
 
-    /// Takes what the users have recorded, and what other hosts have sent, and hands out nothing yet.
-    pub(super) fn take_samples(&mut self, now: Nanos) {
+    /// Takes what the users have recorded, and hands out nothing of it yet.
+    pub(super) fn take_samples(&mut self) {
         self.generators.iter_mut().for_each(Generator::take_samples);
-        if let Some(remote) = &mut self.remote {
-            remote.take(now);
-        }
     }
 
     /// The sums of all users' audit counters so far.

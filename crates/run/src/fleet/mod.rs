@@ -83,7 +83,7 @@ pub trait RemoteGenerators: Send {
     /// Orders all to end at once, whatever they are doing.
     fn abort(&mut self);
 
-    /// What has come since the last call. Does not wait.
+    /// The next few of what has come, since decoded each may be large; none when there is no more. Does not wait.
     fn poll(&mut self) -> Vec<(usize, GeneratorMessage)>;
 
     /// The clocks of all hosts; none of a host that cannot be asked. Asked for once, when all have ended.

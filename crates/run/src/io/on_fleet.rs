@@ -340,7 +340,8 @@ impl HostResults<'_> {
             server_headline: None,
             server_transactions: None,
             client_cpu: sum(|window| window.client_cpu),
-            client_run_delay: known().map(|window| window.client_run_delay).sum(),
+            client_run_delay: known()
+                .try_fold(0_u64, |sum, window| Some(sum.saturating_add(window.client_run_delay?))),
             schedule: schedule(windows),
         }
     }

@@ -8,9 +8,9 @@ use kelvin_measure::event::LoadPart;
 use super::counters::{self, Reading};
 use super::facts::StorageFacts;
 use super::targets;
-use crate::event::{IoEvent, IoWatcher, WorkerState};
-use crate::tick::Tick;
-use crate::{Direction, PerDirection};
+use kelvin_fio::event::{IoEvent, IoWatcher, WorkerState};
+use kelvin_fio::tick::Tick;
+use kelvin_fio::{Direction, PerDirection};
 use kelvin_host::SystemTree;
 
 /// Interval between two readings of the kernel's threads.
@@ -232,9 +232,9 @@ mod tests {
             to: to * 1_000_000,
             part: LoadPart::Measured,
             targets: Vec::new(),
-            syncs: crate::Moments::default(),
+            syncs: kelvin_fio::Moments::default(),
             sync_bins: None,
-            depth: crate::tick::DepthCounts::default(),
+            depth: kelvin_fio::tick::DepthCounts::default(),
             failures: Vec::new(),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::facts::{CpuRun, DeviceRun, OtherProcess};
 use super::limits;
-use crate::PerDirection;
+use kelvin_fio::PerDirection;
 use kelvin_host::SystemTree;
 
 /// Length of the sectors of `/proc/diskstats`, whatever the device's are.

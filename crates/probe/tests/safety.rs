@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use kelvin_storage::probe::safety::{check, check_with};
+use kelvin_probe::safety::{check, check_with};
 
 const SIZE: u64 = 16 << 20;
 

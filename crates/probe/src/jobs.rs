@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::content::{BLOCK, Counting};
-use super::facts::{Content, JobFacts};
-use crate::data::Filler;
-use crate::job::{BlockSizes, Distribution, EngineName, Job, Jobs, SyncOpen, VerifyMethod};
-use crate::{Direction, Io, PerDirection, Target};
+use super::facts::JobFacts;
+use kelvin_fio::job::{BlockSizes, Distribution, EngineName, Job, Jobs, SyncOpen};
+use kelvin_fio::{Direction, PerDirection, Target};
 use kelvin_host::SystemTree;
 
 /// The targets of each job's workers: the plan has them by worker, or by job where workers were combined.
@@ -80,7 +78,7 @@ pub(crate) fn probe_job(tree: &SystemTree, job: &Job, workers: &[&[Target]]) -> 
             || same_bytes > 1
             || job.pattern.random && draws_again,
         nodes: nodes(tree, job),
-        buffers: buffers(job),
+        buffers: None,
         percentiles: job.report.percentiles.clone(),
     }
 }
@@ -88,34 +86,6 @@ pub(crate) fn probe_job(tree: &SystemTree, job: &Job, workers: &[&[Target]]) -> 
 /// Whether a job goes past the page cache. A map of a file is the page cache.
 pub(crate) fn is_direct(job: &Job) -> bool {
     job.sync.direct && job.engine.name != EngineName::Mmap
-}
-
-/// Content of a job's writes, of blocks that are filled like its buffers. Unknown with verification: then the verifier
-/// fills them.
-fn buffers(job: &Job) -> Option<Content> {
-    const BLOCKS: usize = 64;
-    const MOST: usize = 1 << 20;
-    const PIECE: usize = BLOCK as usize;
-    let verified = job.verify.as_ref().is_some_and(|verify| verify.method != VerifyMethod::Null);
-    if !job.pattern.writes || verified || job.engine.name == EngineName::Null {
-        return None;
-    }
-    let length = job.blocks.sizes[Direction::Write].smallest().clamp(1, MOST as u32);
-    let mut filler = Filler::new(job, 1).ok()?;
-    let mut buffer = vec![0; length as usize];
-    let mut counting = Counting::default();
-    let writes = (MOST / length as usize).clamp(1, BLOCKS);
-    for number in 0..writes {
-        // A buffer that is filled once is not the only buffer.
-        filler.prepare(&mut buffer);
-        let io =
-            Io { direction: Direction::Write, target: 0, offset: number as u64 * u64::from(length), length };
-        filler.fill(&io, &mut buffer);
-        for piece in buffer.chunks(PIECE).take(BLOCKS.div_ceil(writes)) {
-            counting.add(piece, None);
-        }
-    }
-    counting.done()
 }
 
 /// The number of files of a worker, by its options.

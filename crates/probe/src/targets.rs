@@ -10,7 +10,7 @@ use super::facts::{Alignment, Cached, Coverage, Filesystem, ProbedTargetKind, Ta
 use kelvin_host::Mount;
 
 use super::{cache, content, device, extents};
-use crate::TargetKind;
+use kelvin_fio::TargetKind;
 use kelvin_host::SystemTree;
 
 /// More dirty bytes than this are not written just to inspect a file: that takes as long as a run.

@@ -7,8 +7,8 @@ use super::counters::Reading;
 use super::facts::{JobRun, ProbedTargetKind, RunFacts, StorageFacts, TargetAfter, TimeSummary};
 use super::watch::RunCounts;
 use super::{cache, targets};
-use crate::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
-use crate::{BinSums, Direction, Moments, PerDirection};
+use kelvin_fio::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
+use kelvin_fio::{BinSums, Direction, Moments, PerDirection};
 use kelvin_host::SystemTree;
 
 /// A percentile is reported if at least this many lie beyond it.

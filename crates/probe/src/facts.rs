@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::watch::RunCounts;
-use crate::PerDirection;
+use kelvin_fio::PerDirection;
 
 /// All facts. Bytes and nanoseconds unless another unit is given; shares are of 1.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

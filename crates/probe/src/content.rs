@@ -15,12 +15,12 @@ use kelvin_stats::rank::median;
 
 use super::facts::Content;
 
-/// Length of a sampled block, where the target does not need a longer one.
-pub(crate) const BLOCK: u32 = 4096;
+/// Length of a sampled block in bytes, where the target does not need a longer one.
+pub const BLOCK: u32 = 4096;
 
 /// Counts what blocks hold.
 #[derive(Debug, Default)]
-pub(crate) struct Counting {
+pub struct Counting {
     content: Content,
     hasher: RandomState,
     seen: HashSet<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct Counting {
 
 impl Counting {
     /// Takes a block, and in how many nanoseconds it was read.
-    pub(crate) fn add(&mut self, block: &[u8], nanos: Option<f64>) {
+    pub fn add(&mut self, block: &[u8], nanos: Option<f64>) {
         self.content.blocks += 1;
         self.content.block = block.len() as u32;
         if is_zero(block) {
@@ -47,7 +47,7 @@ impl Counting {
     }
 
     /// What was found; none when there was no block.
-    pub(crate) fn done(mut self) -> Option<Content> {
+    pub fn done(mut self) -> Option<Content> {
         self.content.distinct = self.seen.len() as u32;
         self.content.compressed = if self.given == 0 { 1.0 } else { self.left as f64 / self.given as f64 };
         self.content.zero_time = median(&self.zero_times);
@@ -57,6 +57,7 @@ impl Counting {
 }
 
 /// Whether there is nothing but zeros.
+#[inline]
 pub fn is_zero(block: &[u8]) -> bool {
     let (chunks, rest) = block.as_chunks::<16>();
     chunks.iter().all(|chunk| u128::from_ne_bytes(*chunk) == 0) && rest.iter().all(|byte| *byte == 0)

@@ -8,7 +8,7 @@ mod after_run;
 mod cache;
 mod content;
 mod counters;
-pub(crate) mod device;
+mod device;
 pub mod extents;
 mod facts;
 pub mod filesystem_map;
@@ -24,13 +24,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub use after_run::BEYOND;
-pub use content::{BlockReader, is_zero};
+pub use content::{BLOCK, BlockReader, Counting, is_zero};
 pub use facts::*;
 pub use watch::{RunCounts, Watching};
 
 use self::counters::Reading;
-use crate::job::{EngineName, Jobs};
-use crate::{Direction, Target, TargetKind};
+use kelvin_fio::job::{EngineName, Job, Jobs};
+use kelvin_fio::{Direction, Target, TargetKind};
 use kelvin_host::SystemTree;
 
 /// The number of inspected targets; of more, a spread sample.
@@ -40,8 +40,12 @@ const LONGEST: Duration = Duration::from_millis(900);
 
 /// Looks at what the jobs are about to read and write: for each worker the name of its job and its targets, in the order
 /// of the jobs; or for each job, all its targets. Reads at most a few megabytes of the targets, writes nothing but pages
-/// that are dirty already, and takes less than a second.
-pub fn facts_before_run(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> StorageFacts {
+/// that are dirty already, and takes less than a second. `written` tells what a job will write, where that is known.
+pub fn facts_before_run(
+    plan: &[(String, Vec<Target>)],
+    jobs: &Jobs,
+    written: &dyn Fn(&Job) -> Option<Content>,
+) -> StorageFacts {
     let tree = SystemTree::default();
     let until = Instant::now() + LONGEST;
     let mut facts = StorageFacts::default();
@@ -66,6 +70,7 @@ pub fn facts_before_run(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> StorageF
     facts.targets = vec![TargetFacts::default(); places.len()];
     for (job, workers) in jobs.jobs.iter().zip(&planned) {
         let mut of = jobs::probe_job(&tree, job, workers);
+        of.buffers = written(job);
         for target in workers.iter().flat_map(|targets| targets.iter()) {
             let Some((place, known)) = places
                 .get(target.path.as_path())

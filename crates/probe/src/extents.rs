@@ -28,7 +28,7 @@ const NOT_ALIGNED: u32 = 0x100;
 const INLINE: u32 = 0x200;
 const TAIL: u32 = 0x400;
 /// Reserved, never written.
-pub(crate) const UNWRITTEN: u32 = 0x800;
+const UNWRITTEN: u32 = 0x800;
 const SHARED: u32 = 0x2000;
 
 /// `struct fiemap_extent`.
@@ -94,7 +94,7 @@ pub struct FilePart {
     pub logical: Range<u64>,
     /// Where it begins on the filesystem's device, in bytes: see [`FilePart::has_place`].
     pub physical: u64,
-    pub(crate) flags: u32,
+    flags: u32,
 }
 
 impl FilePart {

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use self::in_use::DeviceUse;
-use crate::{Error, Result};
+use kelvin_fio::{Error, Result};
 use kelvin_host::SystemTree;
 
 /// The option by which the user confirms that a target may be lost.

@@ -10,9 +10,13 @@ pub mod layout;
 pub mod log;
 pub mod message;
 pub mod probe;
+pub mod seconds;
+mod series_layout;
 pub mod stream;
 pub mod vioperf;
 pub mod worker;
+
+pub use series_layout::SeriesLayout;
 
 pub use kelvin_fio::{
     BINS, BinSums, Bins, Direction, Error, Io, Moments, NextIo, PerDirection, Result, SyncCall, Target,

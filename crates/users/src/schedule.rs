@@ -12,7 +12,7 @@ const SECOND: i64 = 1_000_000_000;
 
 /// Counts what arrives, second by second, from the same schedule that the users have.
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub struct Schedule {
     point: u32,
     rate: f64,
     open: Nanos,
@@ -32,7 +32,8 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn new(
+    /// Of a point with this number and rate per second, whose users begin and whose window opens at these times.
+    pub fn new(
         point: u32,
         rate: f64,
         (begin, open): (Nanos, Nanos),
@@ -58,7 +59,7 @@ impl Schedule {
     }
 
     /// The seconds that ended before `now`, of which the last ends with the window at `close`.
-    pub(super) fn complete(&mut self, now: Nanos, close: Nanos) -> Vec<Event> {
+    pub fn complete(&mut self, now: Nanos, close: Nanos) -> Vec<Event> {
         let mut events = Vec::new();
         let tally = if now < close { self.queue.tally(now) } else { self.queue.window(now) };
         for refused in self.queue.take_refused() {
@@ -80,7 +81,7 @@ impl Schedule {
 
     /// What became of the arrivals of the window. `unended` were taken by users for whom the run was over before
     /// they came to an end.
-    pub(super) fn window(&self, close: Nanos, unended: u64) -> event::ArrivalSchedule {
+    pub fn window(&self, close: Nanos, unended: u64) -> event::ArrivalSchedule {
         let books = self.queue.window(close);
         event::ArrivalSchedule {
             rate: self.mean_rate(close),

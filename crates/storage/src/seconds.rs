@@ -10,12 +10,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::tick::{TICK, Tally, Tick};
+use crate::{Direction, Moments, middle};
 use kelvin_measure::event::{ErrorCount, Event, KindCounts, LoadPart, Phase, Second};
 use kelvin_measure::{Histogram, Nanos, SECOND, Totals};
-use kelvin_storage::tick::{TICK, Tally, Tick};
-use kelvin_storage::{Direction, Moments, middle};
 
-use super::series_layout::SeriesLayout;
+use crate::series_layout::SeriesLayout;
 
 /// How long ticks wait for those of other workers: a tick arrives at most this long after the time it covers.
 const PATIENCE: Nanos = 2 * TICK;
@@ -39,32 +39,32 @@ struct PointProgress {
 
 /// Sums of a point over its window, to be held against the result.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sums {
+pub struct Sums {
     /// When it opened and when it closed.
-    pub(crate) window: Option<(Nanos, Nanos)>,
+    pub window: Option<(Nanos, Nanos)>,
     /// When the ramp-up began.
-    pub(crate) ramp: Option<Nanos>,
+    pub ramp: Option<Nanos>,
     /// By series.
-    pub(crate) kinds: Vec<KindCounts>,
+    pub kinds: Vec<KindCounts>,
     /// The same, with the ramp-up before the window.
-    pub(crate) all: Vec<KindCounts>,
+    pub all: Vec<KindCounts>,
     /// Bytes by series of transactions.
-    pub(crate) bytes: Vec<u64>,
+    pub bytes: Vec<u64>,
     /// Submission to completion of everything, in nanoseconds.
-    pub(crate) in_system: u128,
+    pub in_system: u128,
     /// I/Os of which `in_system` knows the time.
-    pub(crate) timed: u64,
+    pub timed: u64,
     /// The longest of them.
-    pub(crate) longest: Nanos,
+    pub longest: Nanos,
     /// Sum over I/Os of the number under way when each was issued.
-    pub(crate) depth: u64,
+    pub depth: u64,
     /// I/Os whose time was asked for and is in no histogram, or the reverse.
-    pub(crate) astray: u64,
+    pub astray: u64,
 }
 
 /// Seconds of all points.
 #[derive(Debug)]
-pub(crate) struct Seconds {
+pub struct Seconds {
     layout: SeriesLayout,
     /// The point of each worker.
     points: Vec<u32>,
@@ -75,22 +75,23 @@ pub(crate) struct Seconds {
 }
 
 impl Seconds {
-    pub(crate) fn new(layout: SeriesLayout, points: Vec<u32>) -> Self {
+    /// Of workers in these series, each in the point that `points` has for it.
+    pub fn new(layout: SeriesLayout, points: Vec<u32>) -> Self {
         Self { layout, points, courses: BTreeMap::new(), sums: BTreeMap::new(), grid: None }
     }
 
     /// Makes windows open a whole number of seconds from this moment, at or before their first I/O.
-    pub(crate) fn align(&mut self, grid: Option<Nanos>) {
+    pub fn align(&mut self, grid: Option<Nanos>) {
         self.grid = grid;
     }
 
     /// The sums of a point so far.
-    pub(crate) fn sums(&self, point: u32) -> Sums {
+    pub fn sums(&self, point: u32) -> Sums {
         self.sums.get(&point).cloned().unwrap_or_else(|| empty(&self.layout))
     }
 
     /// The sums of each point whose window opened.
-    pub(crate) fn totals(&self) -> Vec<(u32, Totals)> {
+    pub fn totals(&self) -> Vec<(u32, Totals)> {
         let opened = self.sums.iter().filter_map(|(point, sums)| Some((*point, sums, sums.window?.1)));
         let each = opened.map(|(point, sums, last_end)| {
             let totals = Totals {
@@ -111,7 +112,7 @@ impl Seconds {
     }
 
     /// Takes a tick; the events that became known by it.
-    pub(crate) fn tick(&mut self, tick: &Tick) -> Vec<Event> {
+    pub fn tick(&mut self, tick: &Tick) -> Vec<Event> {
         let Some(&point) = self.points.get(tick.worker as usize) else { return Vec::new() };
         let mut events = Vec::new();
         let course = self.courses.entry(point).or_default();
@@ -141,7 +142,7 @@ impl Seconds {
     }
 
     /// Everything that is left, when no more ticks of a point come.
-    pub(crate) fn end(&mut self, point: u32) -> Vec<Event> {
+    pub fn end(&mut self, point: u32) -> Vec<Event> {
         let mut events = self.open(point);
         // Observers learn the length of the last second before it comes.
         if let Some((_, close)) = self.sums(point).window {

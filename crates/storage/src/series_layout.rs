@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::job::{Job, Jobs};
+use crate::{Direction, PerDirection, Target, TargetKind};
 use kelvin_measure::event::{Series, SeriesRole};
-use kelvin_storage::job::{Job, Jobs};
-use kelvin_storage::{Direction, PerDirection, Target, TargetKind};
 
 /// Devices above which series are by direction only.
 const MOST_PLACES: usize = 32;
@@ -22,11 +22,11 @@ fn location(target: &Target) -> String {
 
 /// The series of a run, and to which each target of each worker belongs.
 #[derive(Debug)]
-pub(crate) struct SeriesLayout {
+pub struct SeriesLayout {
     /// The series, transactions first.
-    pub(crate) series: Vec<Series>,
+    pub series: Vec<Series>,
     /// The number of transaction kinds.
-    pub(crate) kinds: usize,
+    pub kinds: usize,
     /// By worker and target: the transactions' series of each direction.
     of: Vec<Vec<PerDirection<Option<u16>>>>,
     /// By transactions' series: the series of its response times.
@@ -36,7 +36,7 @@ pub(crate) struct SeriesLayout {
 impl SeriesLayout {
     /// Of workers, each with its job and its targets. On a fleet, whose hosts run these jobs, the devices are in one series for
     /// each direction, and each host has the directions of all.
-    pub(crate) fn new(workers: &[(&Job, &[Target])], of_fleet: Option<&Jobs>) -> Self {
+    pub fn new(workers: &[(&Job, &[Target])], of_fleet: Option<&Jobs>) -> Self {
         let places: BTreeSet<String> =
             workers.iter().flat_map(|(_, targets)| targets.iter().map(location)).collect();
         let apart = of_fleet.is_none() && (2..=MOST_PLACES).contains(&places.len());
@@ -87,22 +87,22 @@ impl SeriesLayout {
     }
 
     /// Those of jobs on any host: a job's directions, whatever its targets are.
-    pub(crate) fn of_jobs(jobs: &Jobs) -> Self {
+    pub fn of_jobs(jobs: &Jobs) -> Self {
         Self::new(&[], Some(jobs))
     }
 
     /// Names of the counters: bytes by series.
-    pub(crate) fn counters(&self) -> Vec<String> {
+    pub fn counters(&self) -> Vec<String> {
         self.series.iter().take(self.kinds).map(|series| format!("bytes, {}", series.name)).collect()
     }
 
     /// The series of the transactions of a worker on a target.
-    pub(crate) fn kind(&self, worker: u32, target: usize, direction: Direction) -> Option<u16> {
+    pub fn kind(&self, worker: u32, target: usize, direction: Direction) -> Option<u16> {
         self.of.get(worker as usize)?.get(target)?[direction]
     }
 
     /// The series of the response times of a series of transactions.
-    pub(crate) fn response(&self, kind: u16) -> Option<u16> {
+    pub fn response(&self, kind: u16) -> Option<u16> {
         *self.response.get(usize::from(kind))?
     }
 }

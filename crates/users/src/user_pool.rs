@@ -8,8 +8,7 @@ use kelvin_fiber::{EventLoop, Task, Waker};
 use kelvin_measure::schedule_promptly;
 use kelvin_workload::Stop;
 
-use super::user::{Shared, User};
-use crate::run::RunError;
+use crate::user::{Shared, User};
 
 /// Stack size; only pages that are touched take memory.
 const THREAD_STACK: usize = 512 << 10;
@@ -22,7 +21,7 @@ const FEWEST_LOOPS: u32 = 2;
 
 /// The threads or event loops that run the users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResolvedThreading {
+pub enum ResolvedThreading {
     /// A thread each.
     Threads,
     /// This many event loops.
@@ -31,7 +30,7 @@ pub(super) enum ResolvedThreading {
 
 impl ResolvedThreading {
     /// "8 virtual users, a thread each".
-    pub(super) fn describe(self, users: u32) -> String {
+    pub fn describe(self, users: u32) -> String {
         match (self, users) {
             (_, 1) => "1 virtual user".into(),
             (Self::Threads, _) => format!("{users} virtual users, one thread each"),
@@ -41,34 +40,33 @@ impl ResolvedThreading {
     }
 
     /// The useful number of loops, at most the number of CPUs.
-    pub(super) fn loops_for(users: u32) -> Self {
+    pub fn loops_for(users: u32) -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         Self::Loops(users.div_ceil(USERS_PER_LOOP).max(FEWEST_LOOPS).min(users).clamp(1, cpus))
     }
 }
 
 /// The users' threads.
-pub(super) enum UserPool {
+pub enum UserPool {
+    /// A thread for each user.
     Threads(Vec<JoinHandle<()>>),
+    /// The threads of the event loops.
     Loops(Vec<(JoinHandle<io::Result<()>>, Waker)>),
 }
 
 impl UserPool {
     /// Starts them all; they wait for the clock by themselves.
-    pub(super) fn start(
+    pub fn start(
         users: Vec<User>,
         ground: ResolvedThreading,
         shared: &Arc<Shared>,
         stop: &Stop,
-    ) -> Result<Self, RunError> {
+    ) -> io::Result<Self> {
         let started = match ground {
             ResolvedThreading::Threads => Self::threads(users, shared),
             ResolvedThreading::Loops(count) => Self::loops(users, count, shared),
         };
-        started.map_err(|error| {
-            stop.request();
-            RunError::Start(format!("cannot start a thread for the virtual users: {error}"))
-        })
+        started.inspect_err(|_| stop.request())
     }
 
     fn threads(users: Vec<User>, shared: &Arc<Shared>) -> io::Result<Self> {
@@ -108,7 +106,7 @@ impl UserPool {
     }
 
     /// Wakes sleeping users to check whether the window has closed.
-    pub(super) fn wake(&self) {
+    pub fn wake(&self) {
         match self {
             Self::Threads(threads) => threads.iter().for_each(|thread| thread.thread().unpark()),
             Self::Loops(loops) => loops.iter().for_each(|(_, waker)| waker.wake_all()),
@@ -116,7 +114,7 @@ impl UserPool {
     }
 
     /// Waits for the threads, whose users have all ended; returns the error of a loop that ended with one.
-    pub(super) fn join(self) -> Option<String> {
+    pub fn join(self) -> Option<String> {
         match self {
             Self::Threads(threads) => {
                 // A panic has a separate mark, which the invariants check.

@@ -10,11 +10,11 @@ use kelvin_database::{Cancel, Engine, ErrorClass, Session, TransactionControl};
 use kelvin_measure::event::KindCounts;
 use kelvin_measure::{Clock, Counters, Nanos, Random, Recorder, Sample, TransactionOutcome};
 use kelvin_observe::ThreadTimes;
+use kelvin_spec::ThinkTime;
 use kelvin_workload::{Stop, UserRange, VirtualUser};
 
-use super::tally::UserReport;
 use crate::arrivals::{Claim, Queue};
-use crate::spec::ThinkTime;
+use crate::report::UserReport;
 
 /// A user whose transactions fail this often in a row, with its connection intact, gives up: the table is
 /// gone, the disk is full, and more errors of the same kind add nothing.
@@ -27,66 +27,95 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A user who has no connection for this long gives up; a server that restarts is back long before.
 const LONGEST_OUTAGE: Duration = Duration::from_mins(5);
 
+/// A new connection with the run's time-out.
+pub fn connect(engine: &dyn Engine, timeout: Duration) -> kelvin_database::Result<Box<dyn Session>> {
+    let mut session = engine.connect()?;
+    session.set_timeout(Some(timeout))?;
+    Ok(session)
+}
+
+/// Those series out of `kinds` that count for the headline, which `headline` says of each.
+pub fn headline_of<'a>(headline: &[bool], kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
+    kinds.iter().zip(headline).filter(|(_, counts)| **counts).map(|(kind, _)| kind)
+}
+
+/// Waits until `deadline`, which may move, has come, or there is nothing to wait for any more (`over`).
+pub fn wait_until(clock: &Clock, deadline: impl Fn() -> Nanos, over: impl Fn() -> bool) {
+    loop {
+        let now = clock.now();
+        let until = deadline();
+        if now >= until || over() {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_nanos((until - now).min(100_000_000)));
+    }
+}
+
 /// What all users share.
-pub(super) struct Shared {
-    pub(super) engine: Arc<dyn Engine>,
-    pub(super) clock: Clock,
+pub struct Shared {
+    /// The database.
+    pub engine: Arc<dyn Engine>,
+    /// The run's clock.
+    pub clock: Clock,
     /// When the users start.
-    pub(super) begin: Nanos,
+    pub begin: Nanos,
     /// When the first user began; `u64::MAX` before that.
-    pub(super) began: AtomicU64,
+    pub began: AtomicU64,
     /// When the window opens.
-    pub(super) open: Nanos,
+    pub open: Nanos,
     /// When the window closes; moved forward when the run is stopped early. `u64::MAX` when it ends by count.
-    pub(super) close: AtomicU64,
+    pub close: AtomicU64,
     /// When users begin nothing more: with the window, or in an open loop later, so that what waits for a user then is
     /// followed to its end.
-    pub(super) end: AtomicU64,
+    pub end: AtomicU64,
     /// Transactions of each user, when the run ends by count.
-    pub(super) transactions: Option<u64>,
+    pub transactions: Option<u64>,
     /// Users at work, of all generators: those with a higher number rest.
-    pub(super) at_work: AtomicU32,
+    pub at_work: AtomicU32,
     /// Whether a timeline may change rate or users.
-    pub(super) changes: bool,
+    pub changes: bool,
     /// Whom this generator drives.
-    pub(super) range: UserRange,
+    pub range: UserRange,
     /// The arrivals of an open loop.
-    pub(super) queue: Option<Arc<Queue>>,
+    pub queue: Option<Arc<Queue>>,
     /// Waiting between transactions, on top of the workload's own.
-    pub(super) think_time: Option<ThinkTime>,
+    pub think_time: Option<ThinkTime>,
     /// Which of the workload's kinds the headline counts.
-    pub(super) headline: Vec<bool>,
-    pub(super) retries: u16,
-    pub(super) timeout: Duration,
-    pub(super) stop: Stop,
+    pub headline: Vec<bool>,
+    /// How often a transaction is repeated.
+    pub retries: u16,
+    /// Time limit of a statement.
+    pub timeout: Duration,
+    /// Asks for an early end.
+    pub stop: Stop,
     /// Users who have ended.
-    pub(super) ended: AtomicU32,
+    pub ended: AtomicU32,
     /// Users who ended because nothing worked any more.
-    pub(super) gave_up: AtomicU32,
+    pub gave_up: AtomicU32,
     /// Samples that ended users handed over.
-    pub(super) pushed: AtomicU64,
+    pub pushed: AtomicU64,
     /// How often users had to wait because the collector did not keep up.
-    pub(super) ring_full: AtomicU64,
+    pub ring_full: AtomicU64,
     /// How often users waited because the database was busy, where the engine counts that.
-    pub(super) busy_waits: AtomicU64,
+    pub busy_waits: AtomicU64,
     /// The last times of users' threads that have ended.
-    pub(super) ended_threads: Mutex<Vec<ThreadTimes>>,
+    pub ended_threads: Mutex<Vec<ThreadTimes>>,
     /// The threads of the event loops, by the kernel's numbers.
-    pub(super) loops: Mutex<Vec<i32>>,
+    pub loops: Mutex<Vec<i32>>,
     /// Whether a user's thread panicked: a defect of ours, which no figure survives.
-    pub(super) panicked: AtomicBool,
+    pub panicked: AtomicBool,
     /// A handle for each user's connection, to interrupt what it runs.
-    pub(super) cancels: Vec<Mutex<Option<Box<dyn Cancel>>>>,
+    pub cancels: Vec<Mutex<Option<Box<dyn Cancel>>>>,
 }
 
 impl Shared {
     /// Those series out of `kinds` that count for the headline.
-    pub(super) fn headline_of<'a>(&'a self, kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
-        super::headline_of(&self.headline, kinds)
+    pub fn headline_of<'a>(&'a self, kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
+        headline_of(&self.headline, kinds)
     }
 
     /// Keeps what the calling thread, which ends now, had of the CPUs.
-    pub(super) fn keep_times(&self) {
+    pub fn keep_times(&self) {
         self.ended_threads
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -94,35 +123,35 @@ impl Shared {
     }
 
     /// Makes a thread known as an event loop's.
-    pub(super) fn add_loop(&self, thread: i32) {
+    pub fn add_loop(&self, thread: i32) {
         self.loops.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
     /// Ends window and load at `close`.
-    pub(super) fn close(&self, close: Nanos) {
+    pub fn close(&self, close: Nanos) {
         self.close.store(close, Ordering::Release);
         self.end.fetch_min(close, Ordering::AcqRel);
     }
 
     /// Ends the window at `close` and the load at `end`, both of which may lie ahead.
-    pub(super) fn end_at(&self, close: Nanos, end: Nanos) {
+    pub fn end_at(&self, close: Nanos, end: Nanos) {
         self.close.store(close, Ordering::Release);
         self.end.fetch_min(end, Ordering::AcqRel);
     }
 
     /// Whether no user is at work any more.
-    pub(super) fn all_ended(&self) -> bool {
+    pub fn all_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire) == self.range.count()
     }
 
     /// Waits until `deadline`, which may move, has come, or all users have ended.
-    pub(super) fn wait_until(&self, deadline: impl Fn() -> Nanos) {
-        super::wait_until(&self.clock, deadline, || self.all_ended() || self.stop.is_immediate());
+    pub fn wait_until(&self, deadline: impl Fn() -> Nanos) {
+        wait_until(&self.clock, deadline, || self.all_ended() || self.stop.is_immediate());
     }
 
     /// Interrupts whatever the users' connections are running, from threads of their own: a server beyond
     /// reach keeps each request waiting.
-    pub(super) fn cancel_all(self: &Arc<Self>) {
+    pub fn cancel_all(self: &Arc<Self>) {
         const AT_ONCE: usize = 16;
         for offset in 0..AT_ONCE.min(self.cancels.len()) {
             let shared = Arc::clone(self);
@@ -149,7 +178,7 @@ impl Shared {
 /// What a user writes down about its time, as indexes of a [`Counters`]. All in nanoseconds but `Unknown`,
 /// `Unended` and `CutOff`.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum UserCounter {
+pub enum UserCounter {
     /// Time in the window spent keying, thinking, reconnecting, or on transactions that failed.
     Idle,
     /// Of the transactions that ended in the window: the time before it opened.
@@ -168,7 +197,8 @@ pub(super) enum UserCounter {
 }
 
 impl UserCounter {
-    pub(super) const LENGTH: usize = 7;
+    /// The number of counters.
+    pub const LENGTH: usize = 7;
 }
 
 /// How a transaction started.
@@ -189,23 +219,31 @@ impl Start {
 }
 
 /// One user, ready to run.
-pub(super) struct User {
+pub struct User {
     /// Its number among the users of all generators.
-    pub(super) number: u32,
-    pub(super) shared: Arc<Shared>,
-    pub(super) work: Box<dyn VirtualUser>,
-    pub(super) session: Box<dyn Session>,
-    pub(super) recorder: Recorder,
-    pub(super) counters: Counters,
-    pub(super) book: Counters,
-    pub(super) reports: Sender<UserReport>,
+    pub number: u32,
+    /// What it shares with the others.
+    pub shared: Arc<Shared>,
+    /// Decides and executes its transactions.
+    pub work: Box<dyn VirtualUser>,
+    /// Its connection.
+    pub session: Box<dyn Session>,
+    /// Takes its samples.
+    pub recorder: Recorder,
+    /// The workload's counters.
+    pub counters: Counters,
+    /// Its [`UserCounter`]s.
+    pub book: Counters,
+    /// Takes errors and notes.
+    pub reports: Sender<UserReport>,
     /// Draws the think times.
-    pub(super) random: Random,
-    pub(super) ending: Ending,
+    pub random: Random,
+    /// Says when it has ended.
+    pub ending: Ending,
 }
 
 /// Says that a user has ended even when it panicked or never ran: the driver must not wait for ever.
-pub(super) struct Ending(pub(super) Arc<Shared>);
+pub struct Ending(pub Arc<Shared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -219,7 +257,7 @@ impl Drop for Ending {
 impl User {
     /// Runs until the load ends, the count is reached, or somebody asks to stop.
     /// `ending` is called before anybody hears of its end.
-    pub(super) fn run(mut self, ending: impl FnOnce()) {
+    pub fn run(mut self, ending: impl FnOnce()) {
         self.register_cancel();
         let shared = Arc::clone(&self.shared);
         let mut now = shared.clock.now();
@@ -441,11 +479,10 @@ impl User {
         while !self.done(now, 0) && now - lost_at < LONGEST_OUTAGE.as_nanos() as u64 {
             now = self.pause(now, pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
-            let connected =
-                super::connect(&*self.shared.engine, self.shared.timeout).and_then(|mut session| {
-                    self.work.prepare(&mut *session)?;
-                    Ok(session)
-                });
+            let connected = connect(&*self.shared.engine, self.shared.timeout).and_then(|mut session| {
+                self.work.prepare(&mut *session)?;
+                Ok(session)
+            });
             let tried = self.shared.clock.now();
             self.book.add(UserCounter::Idle as usize, self.shared.within_window(now, tried));
             now = tried;

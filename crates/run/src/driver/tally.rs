@@ -116,7 +116,7 @@ impl Tally {
 mod tests {
     use std::sync::mpsc;
 
-    use kelvin_database::ErrorClass;
+    use kelvin_database::{Error, ErrorClass};
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 #![no_main]
 
-use kelvin_storage::Error;
+use kelvin_fio::Error;
 use kelvin_storage::log::inflate;
-use kelvin_storage::output::read::parse_json;
+use kelvin_fio::output::read::parse_json;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

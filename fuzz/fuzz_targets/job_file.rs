@@ -2,15 +2,15 @@
 
 #![no_main]
 
-use kelvin_storage::error::Place;
-use kelvin_storage::job::Jobs;
-use kelvin_storage::jobfile::{parse_text, parse_words, shown_words};
+use kelvin_fio::error::Location;
+use kelvin_fio::job::Jobs;
+use kelvin_fio::jobfile::{parse_arguments, parse_text, shown_words};
 use libfuzzer_sys::fuzz_target;
 
 /// Without what differs between a file and a command line.
 fn unplaced(mut jobs: Jobs) -> Jobs {
     for job in &mut jobs.jobs {
-        job.place = Place::default();
+        job.place = Location::default();
     }
     jobs.notes.clear();
     jobs
@@ -22,8 +22,8 @@ fuzz_target!(|text: &str| {
         return;
     }
     let words: Vec<String> = text.lines().map(|line| format!("--{line}")).collect();
-    let _ = parse_words(&words);
+    let _ = parse_arguments(&words);
     let Ok(jobs) = parse_text(text, None, &[]) else { return };
-    let again = parse_words(&shown_words(&jobs)).expect("what is shown is read again");
+    let again = parse_arguments(&shown_words(&jobs)).expect("what is shown is read again");
     assert_eq!(unplaced(again.jobs), unplaced(jobs));
 });

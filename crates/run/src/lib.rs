@@ -1,7 +1,6 @@
 //! One run: what to run ([`spec`]), the virtual users and the measured window ([`driver`]), I/O jobs ([`io`]), and the run
 //! as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
 
-pub mod arrivals;
 pub mod control;
 pub mod driver;
 pub mod environment;
@@ -16,6 +15,7 @@ mod trial;
 
 pub use environment::Environment;
 pub use kelvin_spec::{self as spec, Spec, SpecError, find_max, nearest};
+pub use kelvin_users::arrivals;
 pub use run::{Run, RunError, RunOutcome};
 pub use series::series;
 pub use sweep::fit_law;

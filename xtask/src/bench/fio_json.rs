@@ -1,4 +1,4 @@
-//! Whether the JSON of fio and of Kelvin agrees for the jobs of `crates/storage/tests/jobs`, by the comparison of the
+//! Whether the JSON of fio and of Kelvin agrees for the jobs of `crates/fio/tests/jobs`, by the comparison of the
 //! test `io` of kelvin-bench, which has a dozen further jobs.
 
 use std::process::Command;

@@ -31,7 +31,7 @@ Usage: cargo xtask bench NAME [ROW…] [--rounds N] [--seconds N]
 Benchmarks:
   cache   miss ratios of a recording of 100 million requests from samples of 1 %: time and peak memory
   driver  Kelvin compared with pgbench and sysbench, on PostgreSQL and MariaDB, and its results with the true values
-  fio-json  100 jobs of crates/storage/tests/jobs in fio and in Kelvin: compares keys, types, units,
+  fio-json  100 jobs of crates/fio/tests/jobs in fio and in Kelvin: compares keys, types, units,
           determined values and plausible times in their JSON; FILE… for only some of the jobs
   fio-totals  whether random jobs do as many I/Os and bytes as in the installed fio: --cases N (500) for each
           of --seeds N (4), beginning with --seed N (1)

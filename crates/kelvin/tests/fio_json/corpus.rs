@@ -1,4 +1,4 @@
-//! The jobs of `crates/storage/tests/jobs`, made small, in both tools.
+//! The jobs of `crates/fio/tests/jobs`, made small, in both tools.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ const LONGEST: &str = "60";
 fn a_hundred_jobs_have_the_json_of_fio() {
     let only = std::env::var("KELVIN_FIO_JSON").unwrap_or_default();
     let only: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../storage/tests/jobs");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fio/tests/jobs");
     let mut files: Vec<_> = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "fio"));
     files.sort();

@@ -10,9 +10,9 @@ use super::generator_report::GeneratorReport;
 use super::remote::RemoteBooks;
 use super::saturation::GeneratorLoad;
 use super::server_counters::ServerReadings;
-use super::user::UserCounter;
 use crate::heartbeat::check_generator_ran;
 use crate::run::RunError;
+use kelvin_users::UserCounter;
 
 /// Everything that the last figures are made of.
 pub(super) struct PointAccounting<'a> {
@@ -126,7 +126,7 @@ impl PointAccounting<'_> {
 
     /// Committed headline transactions out of these series.
     fn headline(&self, kinds: &[KindCounts]) -> u64 {
-        super::headline_of(self.headline, kinds).map(|kind| kind.committed).sum()
+        kelvin_users::headline_of(self.headline, kinds).map(|kind| kind.committed).sum()
     }
 
     /// What each host of a fleet did, with its source.

@@ -9,8 +9,8 @@ use kelvin_measure::Nanos;
 use kelvin_observe::ThreadTimes;
 use serde::{Deserialize, Serialize};
 
-use super::user::Shared;
 use crate::run::RunError;
+use kelvin_users::Shared;
 
 /// What stood at one edge.
 #[derive(Debug)]

@@ -12,17 +12,15 @@ use kelvin_measure::{
     Collector, Counters, Event, LogFormat, Logged, Nanos, Random, Recorder, Sink, SourceId, TransactionLog,
     recorder, second_from,
 };
+use kelvin_users::arrivals::{Arrivals, Process, Queue};
+use kelvin_users::{Ending, ResolvedThreading, Schedule, Shared, User, UserCounter, UserPool, UserReport};
 use kelvin_workload::{UserRange, VirtualUser, Workload};
 use serde::{Deserialize, Serialize};
 
 use super::client_cpu::ClientCpuReader;
 use super::generator_report::{GeneratorReport, ended_at, shifted, sums};
-use super::schedule::Schedule;
-use super::tally::{Tally, UserReport};
-use super::user::{Ending, Shared, User, UserCounter};
-use super::user_pool::{ResolvedThreading, UserPool};
+use super::tally::Tally;
 use super::{MOST_THREADS, Point, THINKING, open_files};
-use crate::arrivals::{Arrivals, Process, Queue};
 use crate::control::Change;
 use crate::heartbeat::Heartbeat;
 use crate::run::RunError;
@@ -91,7 +89,7 @@ impl<'a> ArmedGenerator<'a> {
             }
             let of =
                 |error: Error| error.context(&format!("user {number} of {} cannot connect", range.total()));
-            let mut session = super::connect(&**engine, point.load.timeout.duration()).map_err(of)?;
+            let mut session = kelvin_users::connect(&**engine, point.load.timeout.duration()).map_err(of)?;
             user.prepare(&mut *session).map_err(of)?;
             connected.push(ConnectedUser { user, session });
             if point.clock.now() - reported > 500_000_000 {
@@ -184,7 +182,9 @@ impl<'a> ArmedGenerator<'a> {
         let text = format!("{}{}", point.label(), threading.describe(count));
         let note = Event::Note { point: point.index, second: second_from(open, begin), text };
         sink.event_from(source, &note)?;
-        let users = UserPool::start(users, threading, &shared, point.stop)?;
+        let users = UserPool::start(users, threading, &shared, point.stop).map_err(|error| {
+            RunError::Start(format!("cannot start a thread for the virtual users: {error}"))
+        })?;
         let tally = Tally::new(point.index, open);
         let point = point.index;
         Ok(Generator {

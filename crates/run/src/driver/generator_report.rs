@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::client_cpu::ClientCpu;
 use super::generator::LoadTimes;
 use super::saturation::GeneratorLoad;
-use super::user::UserCounter;
 use crate::heartbeat::Gap;
+use kelvin_users::UserCounter;
 
 /// How far, as a share of the window, CPU times may have been read from its edges to be those of the window.
 const MOST_APART: f64 = 0.05;

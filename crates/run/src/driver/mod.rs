@@ -15,19 +15,16 @@ mod open_files;
 mod remote;
 mod resumed;
 mod saturation;
-mod schedule;
 mod server_counters;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod underway;
-mod user;
-mod user_pool;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kelvin_database::{Engine, Session};
+use kelvin_database::Engine;
 use kelvin_measure::event::{AuditLine, KindCounts, Phase, Window};
 use kelvin_measure::invariant::Invariant;
 use kelvin_measure::{Clock, Event, Nanos, Sink, Source, SourceId, Totals, second_from};
@@ -136,30 +133,6 @@ pub(crate) fn sum_columns(lists: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
     let add =
         |sum: Vec<u64>, list: Vec<u64>| sum.iter().zip(list).map(|(a, b)| a.saturating_add(b)).collect();
     lists.reduce(add).unwrap_or_default()
-}
-
-/// A new connection with the run's time-out.
-fn connect(engine: &dyn Engine, timeout: Duration) -> kelvin_database::Result<Box<dyn Session>> {
-    let mut session = engine.connect()?;
-    session.set_timeout(Some(timeout))?;
-    Ok(session)
-}
-
-/// Those series out of `kinds` that count for the headline, which `headline` says of each.
-fn headline_of<'a>(headline: &[bool], kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
-    kinds.iter().zip(headline).filter(|(_, counts)| **counts).map(|(kind, _)| kind)
-}
-
-/// Waits until `deadline`, which may move, has come, or there is nothing to wait for any more (`over`).
-fn wait_until(clock: &Clock, deadline: impl Fn() -> Nanos, over: impl Fn() -> bool) {
-    loop {
-        let now = clock.now();
-        let until = deadline();
-        if now >= until || over() {
-            return;
-        }
-        std::thread::park_timeout(Duration::from_nanos((until - now).min(100_000_000)));
-    }
 }
 
 /// How long, at most, an open loop goes on behind its window so that what waited for a user then can begin: a tenth of the

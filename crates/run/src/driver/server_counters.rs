@@ -10,8 +10,8 @@ use kelvin_database::{Engine, Session};
 use kelvin_measure::{Clock, Nanos};
 use kelvin_workload::{Stop, Workload};
 
-use super::wait_until;
 use crate::run::RunError;
+use kelvin_users::wait_until;
 
 /// The readings at one edge.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Monitor {
         workload: &Arc<dyn Workload>,
         timeout: Duration,
     ) -> kelvin_database::Result<Self> {
-        let session = super::connect(&**engine, timeout)?;
+        let session = kelvin_users::connect(&**engine, timeout)?;
         Ok(Self { engine: Arc::clone(engine), workload: Arc::clone(workload), timeout, session })
     }
 
@@ -54,13 +54,13 @@ impl Monitor {
         if let Ok(count) = self.headline() {
             return Ok(count);
         }
-        self.session = super::connect(&*self.engine, self.timeout)?;
+        self.session = kelvin_users::connect(&*self.engine, self.timeout)?;
         self.headline()
     }
 
     fn read(&mut self, clock: &Clock, at: Nanos) -> Edge {
         if self.session.is_broken()
-            && let Ok(session) = super::connect(&*self.engine, self.timeout)
+            && let Ok(session) = kelvin_users::connect(&*self.engine, self.timeout)
         {
             self.session = session;
         }

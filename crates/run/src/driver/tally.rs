@@ -4,32 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
-use kelvin_database::Error;
 use kelvin_measure::event::ErrorCount;
 use kelvin_measure::{Event, Nanos, second_from};
-
-/// What a user reports to the driver besides its samples. Rare by nature, so it may allocate.
-#[derive(Debug)]
-pub(super) enum UserReport {
-    /// Something failed.
-    Failure {
-        /// When.
-        at: Nanos,
-        /// The transaction type; none when a new connection failed.
-        kind: Option<u16>,
-        /// Whether the transaction is tried again.
-        retried: bool,
-        /// What.
-        error: Error,
-    },
-    /// Something that the timeline should show.
-    Note {
-        /// When.
-        at: Nanos,
-        /// As text.
-        text: String,
-    },
-}
+use kelvin_users::UserReport;
 
 type Key = (i64, Option<u16>, String, String, bool);
 
@@ -139,7 +116,7 @@ impl Tally {
 mod tests {
     use std::sync::mpsc;
 
-    use kelvin_database::ErrorClass;
+    use kelvin_database::{Error, ErrorClass};
 
     use super::*;
 

@@ -14,8 +14,8 @@ use kelvin_storage::job::Job;
 use kelvin_storage::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
 
 use super::describe;
-use super::seconds::{Seconds, Sums};
 use crate::heartbeat::{Gap, check_generator_ran};
+use kelvin_storage::seconds::{Seconds, Sums};
 
 /// What is known at the end of a run.
 pub(super) struct IoAccounting<'a> {

@@ -9,8 +9,6 @@ mod assigned;
 mod describe;
 mod on_fleet;
 mod run;
-mod seconds;
-mod series_layout;
 
 pub use assigned::generate;
 pub use kelvin_spec::jobfile_text;

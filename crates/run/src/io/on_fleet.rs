@@ -15,12 +15,12 @@ use kelvin_workload::UserRange;
 use serde_json::{Value, json};
 
 use super::describe;
-use super::series_layout::SeriesLayout;
 use crate::control::LoadControl;
 use crate::driver::{GeneratorReport, LoadTimes, RemoteBooks, RemoteLoad, sum_columns};
 use crate::fleet::{self, Fleet, FleetPoint, GeneratorAssignment};
 use crate::run::RunError;
 use crate::spec::{Spec, Work};
+use kelvin_storage::SeriesLayout;
 
 /// How often what the hosts have sent is handed out.
 const TICK: Duration = Duration::from_millis(50);

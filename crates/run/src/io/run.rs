@@ -20,13 +20,13 @@ use kelvin_storage::{Direction, Target, TargetKind};
 
 use super::accounting::{IoAccounting, depth, error_of, failed, lines};
 use super::describe;
-use super::seconds::Seconds;
-use super::series_layout::SeriesLayout;
 use crate::control::{Change, LoadControl};
 use crate::heartbeat::Heartbeat;
 use crate::observation::{Watched, Watchers};
 use crate::run::RunError;
 use crate::spec::Spec;
+use kelvin_storage::SeriesLayout;
+use kelvin_storage::seconds::Seconds;
 
 /// A timeline's order to begin is followed so soon.
 const HEAD_START: Duration = Duration::from_millis(20);

@@ -62,7 +62,7 @@ fn mapped(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     let mut written = Vec::new();
     // What is still on its way to the medium has no extent yet.
     extents::walk(file, range, true, &mut |part| {
-        if part.flags & extents::UNWRITTEN == 0 {
+        if !part.is_unwritten() {
             written.push(part.logical);
         }
         true

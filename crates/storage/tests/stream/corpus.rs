@@ -20,7 +20,7 @@ const COUNT: usize = 2000;
 const UNLIKELY: f64 = 1e-6;
 
 fn corpus() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jobs");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fio/tests/jobs");
     let files = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|name| name == "fio")).collect();
     files.sort();

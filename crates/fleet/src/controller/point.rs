@@ -254,7 +254,10 @@ impl RemoteGenerators for ArmedPoint<'_> {
     fn poll(&mut self) -> Vec<(usize, GeneratorMessage)> {
         let mut messages = Vec::new();
         self.outputs(&mut messages);
-        self.silences(&mut messages);
+        // Nobody is silent whose last words wait to be read.
+        if messages.is_empty() {
+            self.silences(&mut messages);
+        }
         messages
     }
 

@@ -421,6 +421,7 @@ impl<W: Write> Capture<W> {
             cpu: now(ClockId::ThreadCPUTime).saturating_sub(self.cpu_before),
             files_cpu: files.cpu,
             files_partial: files.is_partial,
+            unwritten_left_out: files.unwritten_left_out,
             full: self.writer.written() >= self.most_bytes,
             devices: self.checks,
             complete: true,

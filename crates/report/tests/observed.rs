@@ -241,7 +241,7 @@ fn the_page_draws_what_the_storage_got_by_stream() {
     let names: Vec<&str> =
         bytes["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     // By bytes: the data began late. The eighth is the rest.
-    let first = ["PostgreSQL WAL", "PostgreSQL temporary files", "PostgreSQL other files", "PostgreSQL data"];
+    let first = ["PostgreSQL WAL", "PostgreSQL temporary", "PostgreSQL other", "PostgreSQL data"];
     assert_eq!(names[..4], first, "{names:?}");
     assert_eq!((names.len(), names[7], &bytes["colours"][7]), (8, "others", &serde_json::json!(8)));
     let at = |chart: &serde_json::Value, column: usize, second: i64| {

@@ -15,7 +15,7 @@ const STEP: Nanos = 100_000;
 const IN_FLIGHT: usize = 16;
 const MIB: u64 = 1 << 20;
 /// Tables of 64 MiB, each in four extents with others' between, behind 1 GiB of WAL segments.
-const TABLES: u64 = 500;
+const TABLES: u64 = 5000;
 const TABLE: u64 = 64 * MIB;
 const WAL: u64 = 1 << 30;
 /// A sector behind all files.
@@ -80,15 +80,14 @@ fn events(requests: usize, seed: u64) -> Vec<RequestEvent> {
 
 /// Matches events as a recording does; the streams are read once a second, as a run reads them.
 fn feed(events: &[RequestEvent], matcher: &mut Matcher, mut live: Option<&mut LiveStreams>) -> u64 {
-    let (mut ended, mut due) = (0, 0);
+    let mut ended = 0;
     for event in events {
         match_event(*event, matcher, live.as_deref_mut(), &mut |_| ended += 1);
         if let Some(live) = &mut live
-            && event.at >= due
+            && event.at.is_multiple_of(1_000_000_000)
         {
             live.settled(event.at);
-            let totals = live.totals(0);
-            due = totals.until + 1_000_000_000;
+            std::hint::black_box(live.totals(0));
         }
     }
     ended
@@ -119,8 +118,12 @@ mod machine {
 
     use super::*;
 
-    const ROUNDS: u64 = 21;
-    const REQUESTS: usize = 200_000;
+    const ROUNDS: u64 = 11;
+    const REQUESTS: usize = 20_000;
+    /// Events of 20 ms: what a run's recorder reads at a time.
+    const BATCH: usize = 400;
+    /// Bytes that a database touches meanwhile, so that the recorder finds nothing of its own in the caches.
+    const OTHERS: usize = 32 << 20;
 
     fn cpu() -> f64 {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -132,33 +135,46 @@ mod machine {
         values[values.len() / 2]
     }
 
+    /// Microseconds of CPU a request, in batches between which the caches are displaced.
+    fn cost(events: &[RequestEvent], is_live: bool, others: &mut [u8]) -> f64 {
+        let (mut matcher, mut live) = (Matcher::default(), LiveStreams::new(&devices()));
+        live.files(&files());
+        let (mut took, mut ended) = (0.0, 0);
+        for batch in events.chunks(BATCH) {
+            others.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
+            std::hint::black_box(&others);
+            let began = cpu();
+            ended += feed(batch, &mut matcher, is_live.then_some(&mut live));
+            took += cpu() - began;
+        }
+        took / ended as f64
+    }
+
     #[test]
     #[ignore = "judges the machine: cargo xtask bench trace-live"]
     #[allow(clippy::print_stdout, reason = "what was measured is read by who runs it")]
     fn the_streams_take_less_than_three_microseconds_a_request() {
-        let (mut alone, mut both) = (Vec::new(), Vec::new());
-        for round in 0..ROUNDS {
-            let events = events(REQUESTS, round);
-            let mut measure = |is_live: bool| {
-                let (mut matcher, mut live) = (Matcher::default(), LiveStreams::new(&devices()));
-                live.files(&files());
-                let began = cpu();
-                let ended = feed(&events, &mut matcher, is_live.then_some(&mut live));
-                let took = (cpu() - began) / ended as f64;
-                if is_live { both.push(took) } else { alone.push(took) }
-            };
-            // Which is first alternates, so that a machine that changes favours neither.
-            measure(round % 2 == 0);
-            measure(round % 2 == 1);
+        let mut most = 0.0_f64;
+        for (caches, bytes) in [("warm", 0), ("displaced", OTHERS)] {
+            let mut others = vec![0; bytes];
+            let (mut alone, mut both) = (Vec::new(), Vec::new());
+            for round in 0..ROUNDS {
+                let events = events(REQUESTS, round);
+                // Which is first alternates, so that a machine that changes favours neither.
+                for is_live in [round % 2 == 0, round % 2 == 1] {
+                    let took = cost(&events, is_live, &mut others);
+                    if is_live { both.push(took) } else { alone.push(took) }
+                }
+            }
+            let added = median(both.iter().zip(&alone).map(|(both, alone)| both - alone).collect());
+            let (alone, both) = (median(alone), median(both));
+            println!(
+                "caches {caches}: CPU time a request, medians of {ROUNDS} rounds of {REQUESTS}: matching {alone:.3} µs, with \
+                 the streams {both:.3} µs (×{:.2}), the streams {added:.3} µs, which is {added:.2} % of a core at 10,000 a second",
+                both / alone
+            );
+            most = most.max(added);
         }
-        let added = both.iter().zip(&alone).map(|(both, alone)| both - alone).collect();
-        let (alone, both, added) = (median(alone), median(both), median(added));
-        println!(
-            "CPU time per request, medians of {ROUNDS} rounds of {REQUESTS} requests: matching {alone:.3} µs, with the streams \
-             {both:.3} µs (×{:.2}), the streams {added:.3} µs: {:.2} % of a core at 10,000 requests a second",
-            both / alone,
-            added
-        );
-        assert!(added < 3.0, "the streams take {added:.3} µs a request");
+        assert!(most < 3.0, "the streams take {most:.3} µs a request");
     }
 }

@@ -6,7 +6,7 @@
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use kelvin_storage::stream::replay::{Action, IologWriter, Name, Trace};
+use kelvin_storage::stream::replay::{Action, IologWriter, Trace, TraceFile};
 use kelvin_storage::{Io, SyncCall};
 use libfuzzer_sys::fuzz_target;
 
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
         };
         // blktrace's traces have devices, which no iolog names.
-        let path = |name: &Name| if let Name::Path(path) = name { Some(path.clone()) } else { None };
+        let path = |name: &TraceFile| if let TraceFile::Path(path) = name { Some(path.clone()) } else { None };
         let names: Option<Vec<PathBuf>> = trace.names.iter().map(path).collect();
         let Some(names) = names else { continue };
         let mut writer = IologWriter::new(Vec::new(), names).expect("names of a trace have no blanks");

@@ -10,7 +10,7 @@ use kelvin_trace::{attribution, blender, import, stream};
 use libfuzzer_sys::fuzz_target;
 
 /// The kinds of parts that there are, and one that there is not.
-const KINDS: &[u8] = b"HBFXNGE?";
+const KINDS: &[u8] = b"HBFXNGUEZ?";
 
 fn part(kind: u8, content: &[u8], all: &mut Vec<u8>) {
     let mut head = vec![kind];
@@ -22,7 +22,7 @@ fn part(kind: u8, content: &[u8], all: &mut Vec<u8>) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut all = b"KELVTRC\x03".to_vec();
+    let mut all = b"KELVTRC\x04".to_vec();
     let header = br#"{"host":"h","kernel":"k","began":5,"began_at":1,"command":null,"devices":[{"name":"vda","number":[254,0],"bytes":1073741824}]}"#;
     part(b'H', header, &mut all);
     // Of each part a byte for its kind, and two for its length.

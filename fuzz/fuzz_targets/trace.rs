@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 /// Beginnings by which the formats are recognised.
 const HEADS: [&[u8]; 8] = [
     b"",
-    b"KELVTRC\x03",
+    b"KELVTRC\x04",
     b"\x07\x74\x61\x65",
     b"fio version 3 iolog\n0 /a add\n",
     b"version,time,op,size,lbn\n",

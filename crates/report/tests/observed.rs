@@ -226,6 +226,39 @@ fn the_page_has_one_axis_of_time_and_escapes_what_the_server_says() {
 }
 
 #[test]
+fn the_page_draws_what_the_storage_got_by_stream() {
+    let report = common::traced(&tempfile::tempdir().unwrap().path().join("k.db"), GOOD);
+    let page = html::render(&report).unwrap();
+    assert!(page.contains("<figcaption>Storage by stream, requests"), "no caption");
+    let json = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(json).unwrap();
+    let point = &data["points"][0];
+    let chart = |of: &str| {
+        let charts = point["seen"]["charts"].as_array().unwrap();
+        charts.iter().find(|chart| chart["title"] == format!("Storage by stream, {of}")).unwrap()
+    };
+    let bytes = chart("throughput");
+    let names: Vec<&str> =
+        bytes["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    // By bytes: the data began late. The eighth is the rest.
+    let first = ["PostgreSQL WAL", "PostgreSQL temporary", "PostgreSQL other", "PostgreSQL data"];
+    assert_eq!(names[..4], first, "{names:?}");
+    assert_eq!((names.len(), names[7], &bytes["colours"][7]), (8, "others", &serde_json::json!(8)));
+    let at = |chart: &serde_json::Value, column: usize, second: i64| {
+        let seconds = point["t"].as_array().unwrap();
+        let place = seconds.iter().position(|one| one.as_i64() == Some(second)).unwrap();
+        chart["columns"][column][place].clone()
+    };
+    assert_eq!((at(bytes, 0, 5), at(bytes, 3, 5), at(bytes, 3, 15)), (8.0.into(), 0.0.into(), 4.0.into()));
+    assert_eq!(at(bytes, 7, 5), 1.0, "8 MB/s by the eighth");
+    assert_eq!(at(chart("requests"), 0, 5), 976.6);
+    let sequential = chart("sequential share of the bytes");
+    assert_eq!((at(sequential, 0, 5), at(sequential, 0, 14)), (50.0.into(), serde_json::Value::Null));
+    assert_eq!(sequential["names"].as_array().unwrap().len(), 7, "shares do not add up");
+    assert!(at(chart("depth: requests in flight at an arrival"), 3, 5).is_null(), "it had no request yet");
+}
+
+#[test]
 fn ten_minutes_make_a_page_of_a_quarter_megabyte() {
     let report = seen(Shape { seconds: 600, ramp_up: 60, new_orders: 20, ..GOOD });
     let size = html::render(&report).unwrap().len();

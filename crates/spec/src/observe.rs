@@ -4,7 +4,7 @@ use kelvin_observe::engine::ExplainSample;
 use kelvin_observe::scrape::ScrapeWatcher;
 use serde::{Deserialize, Serialize};
 
-use crate::Span;
+use crate::{Span, is_true};
 
 /// What is watched beside the load, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct Observe {
     /// Record the block requests of this host during the run, which needs root.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trace: bool,
+    /// Sample after such a run how many of the blocks that were read are zeros: it ends some seconds later.
+    #[serde(skip_serializing_if = "is_true")]
+    pub trace_zeros: bool,
     /// Execute the statements with the most time once more after the window, for the rows of their plans (PostgreSQL).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<ExplainSample>,
@@ -41,6 +44,7 @@ impl Default for Observe {
             statements: 10,
             deep: false,
             trace: false,
+            trace_zeros: true,
             explain: None,
             scrape: Vec::new(),
         }
@@ -62,6 +66,9 @@ impl Observe {
         }
         if self.explain.is_some() && !self.enabled {
             return Err("statements are explained for the observation: it cannot be turned off".into());
+        }
+        if !self.trace_zeros && !self.trace {
+            return Err("without a trace there is no sample of zeros to leave out: add --trace".into());
         }
         if self.statements > 100 {
             return Err("at most 100 statements can be listed".into());
@@ -93,6 +100,17 @@ mod tests {
     fn refused(scrape: &[&str]) -> Option<String> {
         let scrape = scrape.iter().map(|&url| url.to_owned()).collect();
         Observe { scrape, ..Observe::default() }.validate().err()
+    }
+
+    #[test]
+    fn the_sample_of_zeros_is_left_out_of_a_trace_only() {
+        let read = |text: &str| toml::from_str::<Observe>(text).unwrap();
+        let without = read("trace = true\ntrace-zeros = false");
+        assert_eq!((without.trace_zeros, without.validate()), (false, Ok(())));
+        assert!(toml::to_string(&without).unwrap().contains("trace-zeros = false"));
+        assert!(!toml::to_string(&read("trace = true")).unwrap().contains("trace-zeros"));
+        let error = read("trace-zeros = false").validate().unwrap_err();
+        assert!(error.contains("add --trace"), "{error}");
     }
 
     #[test]

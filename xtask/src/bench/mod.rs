@@ -1,11 +1,11 @@
 //! `cargo xtask bench NAME`: the figures that the project publishes. Never a test.
 
-mod cache;
 mod driver;
 mod fio_json;
 mod fio_totals;
 mod interrupt;
 mod io;
+mod judged;
 mod lab;
 mod load;
 mod mariadb;
@@ -44,6 +44,7 @@ Benchmarks:
   reset   resetting 10 warehouses on PostgreSQL with each method
   tproc-h building TPROC-H's data (--scale N, 1) compared with COPY from files in memory, and the client's memory;
           --rounds N (3)
+  trace-live  CPU time per request of the streams that a run with --trace shows while it lasts, beside matching alone
   users   virtual users on threads compared with event loops
 
 Options:
@@ -55,7 +56,7 @@ Options:
 /// Runs the benchmark that the words name.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
-        ["cache"] => cache::cache(),
+        ["cache"] => judged::judged("sampler", "100 million requests at 1 % take more than 60 s or 500 MB"),
         ["driver", rest @ ..] => driver::driver(&Options::parse(rest, 5, 5)?),
         ["fio-totals", rest @ ..] => fio_totals::fio_totals(rest),
         ["io", rest @ ..] => io::io(&Options::parse(rest, 5, 3)?),
@@ -65,6 +66,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         ["users", rest @ ..] => users::users(&Options::parse(rest, 5, 3)?),
         ["lab", rest @ ..] => lab::lab(&Options::parse(rest, 20, 1)?),
         ["load", rest @ ..] => load::load(rest),
+        ["trace-live"] => {
+            judged::judged("live_cost", "the live streams of a recording take 3 µs a request or more")
+        }
         ["tproc-h", rest @ ..] => tproc_h::tproc_h(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

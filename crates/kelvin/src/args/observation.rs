@@ -32,6 +32,10 @@ pub(crate) struct ObservationArgs {
     #[arg(long, help_heading = "Observation")]
     trace: bool,
 
+    /// Do not sample after a run with --trace how many of the blocks that were read are zeros, which takes some seconds
+    #[arg(long, help_heading = "Observation")]
+    no_trace_zeros: bool,
+
     /// After the window, execute the statements with the most time once more with EXPLAIN (ANALYZE), each in a transaction that
     /// is rolled back, and compare the rows of their plans with what the planner expected (PostgreSQL); "writes" includes
     /// statements that change data
@@ -83,6 +87,7 @@ impl ObservationArgs {
             observe.enabled = true;
         }
         observe.trace |= self.trace;
+        observe.trace_zeros &= !self.no_trace_zeros;
         if let Some(which) = self.explain_sample {
             observe.explain = Some(which.into());
             observe.enabled = true;

@@ -54,6 +54,8 @@ pub(crate) struct RunTrace {
     path: PathBuf,
     end: Arc<AtomicBool>,
     thread: JoinHandle<Result<(), String>>,
+    /// Whether it ends with a sample of what the reads found.
+    has_zeros: bool,
     /// What the storage gets by stream, until somebody watches it, and the interval.
     live: Option<(Receiver<LiveTotals>, Duration)>,
 }
@@ -87,8 +89,12 @@ impl RunTrace {
         store: &Store,
         engine: Option<&Arc<dyn Engine>>,
     ) -> Result<Option<Self>, StoreBenchError> {
+        if !spec.observe.trace {
+            return Ok(None);
+        }
         let interval = spec.observe.interval.duration();
-        spec.observe.trace.then(|| Self::begin(store, engine.cloned(), interval)).transpose()
+        let begun = Self::begin(store, engine.cloned(), interval)?;
+        Ok(Some(Self { has_zeros: spec.observe.trace_zeros, ..begun }))
     }
 
     /// What watches the streams, once.
@@ -151,7 +157,7 @@ impl RunTrace {
         let spawned = std::thread::Builder::new().name("kelvin-trace".into()).spawn(record);
         let thread = spawned.map_err(|error| refused(error.to_string()))?;
         match start.recv() {
-            Ok(Ok(())) => Ok(Self { path, end, thread, live: Some((live, interval)) }),
+            Ok(Ok(())) => Ok(Self { path, end, thread, has_zeros: true, live: Some((live, interval)) }),
             Ok(Err(problem)) => {
                 let _ = std::fs::remove_file(&path);
                 Err(refused(problem))
@@ -162,12 +168,12 @@ impl RunTrace {
 
     /// Ends the recording, gives it the run's name, and sums up what was issued in the window.
     fn finish(self, to: &Path, (begin, end): (Nanos, Nanos)) -> Result<TraceSummary, String> {
-        let Self { path, end: flag, thread, live: _ } = self;
+        let Self { path, end: flag, thread, has_zeros, live: _ } = self;
         flag.store(true, Ordering::Release);
         thread.join().map_err(|_| "the recorder panicked".to_owned())??;
         std::fs::rename(&path, to).map_err(|error| format!("{}: {error}", to.display()))?;
         // The figures of the run do not depend on it.
-        let sampled = add_sample(to, SampleOptions::default());
+        let sampled = if has_zeros { add_sample(to, SampleOptions::default()) } else { Ok(None) };
         let mut trace = import::open(to, MOST).map_err(|error| error.to_string())?;
         if let Err(error) = sampled {
             trace.notes.push(format!("what the reads found could not be sampled: {error}"));

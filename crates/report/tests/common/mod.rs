@@ -84,18 +84,26 @@ impl Noise {
 }
 
 pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> RunReport {
-    stored_with(path, shape, label, false, false)
+    stored_with(path, shape, label, None, false)
 }
 
 /// The same from two sources: of each second one has every other type, the other the rest.
 pub fn of_two_sources(path: &Path, shape: Shape) -> RunReport {
-    stored_with(path, shape, None, false, true)
+    stored_with(path, shape, None, None, true)
 }
 
 /// The same with what observers saw beside it.
 pub fn observed(path: &Path, shape: Shape, label: Option<&str>) -> RunReport {
-    stored_with(path, shape, label, true, false)
+    stored_with(path, shape, label, Some(observed::observations), false)
 }
+
+/// The same with the requests that the storage got, by stream.
+pub fn traced(path: &Path, shape: Shape) -> RunReport {
+    stored_with(path, shape, None, Some(observed::with_streams), false)
+}
+
+/// What is seen from the start of the clock, of a window that opens and ends at these seconds.
+type Observations = fn(&mut Noise, u64, u64) -> Vec<Event>;
 
 /// The event of one source, or parted between two.
 fn parted(event: Event, apart: bool) -> Vec<(SourceId, Event)> {
@@ -141,7 +149,13 @@ fn host_load(point: u32, (number, hosts): (u16, u16), users: u32, shape: Shape) 
     }
 }
 
-fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool, apart: bool) -> RunReport {
+fn stored_with(
+    path: &Path,
+    shape: Shape,
+    label: Option<&str>,
+    observed: Option<Observations>,
+    apart: bool,
+) -> RunReport {
     let store = Store::open(path).unwrap();
     let kinds = ["New-Order", "Payment", "Order-Status", "Delivery", "Stock-Level"];
     let mut writer = store
@@ -193,9 +207,9 @@ fn stored_with(path: &Path, shape: Shape, label: Option<&str>, observed: bool, a
             writer.event_from(SourceId(number), &Event::HostLoad(Box::new(load))).unwrap();
         }
     }
-    if observed {
+    if let Some(observations) = observed {
         let mut noise = Noise(shape.seed);
-        for event in observed::observations(&mut noise, 1 + shape.ramp_up as u64, clock) {
+        for event in observations(&mut noise, 1 + shape.ramp_up as u64, clock) {
             writer.event(&event).unwrap();
         }
     }

@@ -122,6 +122,34 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
     found.into_iter().map(Event::Observed).collect()
 }
 
+/// The same with what the recorder of the storage's requests says of eight streams.
+pub fn with_streams(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
+    let mut found = observations(noise, open, end);
+    let classes = ["wal", "data", "temporary", "other"].map(|class| format!("postgres-{class}"));
+    let others = ["vda", "other", "sqlite-wal", "filesystem-journal"].map(str::to_owned);
+    for (place, name) in classes.into_iter().chain(others).enumerate() {
+        let figures = [("requests", "1/s"), ("bytes", "B/s"), ("sequential", "ratio"), ("depth", "1")];
+        let metric = |(figure, unit): (&str, &str)| Metric {
+            name: format!("host.trace.{name}.{figure}"),
+            unit: unit.into(),
+            help: String::new(),
+        };
+        let (metrics, first) = (figures.map(metric).to_vec(), 1000 + 4 * place as u32);
+        let observer = Observer { source: "trace".into(), first, metrics, ..Observer::default() };
+        found.push(Event::Observed(Observation::Observer(observer)));
+        // The second stream has its first request in the tenth second of the window, and no bytes in its fifteenth.
+        let from = if place == 1 { open + 10 } else { 0 };
+        for second in from..=end {
+            let sequential = if second == open + 15 { f32::NAN } else { 0.5 };
+            let bytes = 8e6 / (place + 1) as f32;
+            let values = vec![bytes / 8192.0, bytes, sequential, place as f32];
+            let reading = Reading { at: second * SECOND, first, values };
+            found.push(Event::Observed(Observation::Reading(reading)));
+        }
+    }
+    found
+}
+
 /// What is observed, and what is not.
 fn declarations() -> Vec<Observation> {
     let metric = |(name, unit): (String, &str)| Metric { name, unit: unit.into(), help: "what it is".into() };

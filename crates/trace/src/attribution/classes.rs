@@ -43,6 +43,12 @@ pub enum FileClass {
     Other,
 }
 
+/// As people read the name of a live stream ([`crate::capture::StreamTotals::name`]): a class's, or the device whose requests
+/// are for no known file.
+pub fn stream_label(id: &str) -> String {
+    FileClass::with_id(id).map_or_else(|| format!("{id}, file unknown"), |class| class.name().to_owned())
+}
+
 impl FileClass {
     /// As tables show it.
     pub fn name(self) -> &'static str {

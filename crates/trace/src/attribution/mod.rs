@@ -14,7 +14,7 @@ mod watcher;
 use kelvin_measure::Nanos;
 use serde::{Deserialize, Serialize};
 
-pub use classes::{DatabaseRoot, FileClass, RootKind, classify, relation_object};
+pub use classes::{DatabaseRoot, FileClass, RootKind, classify, relation_object, stream_label};
 pub(crate) use lookup::CurrentFiles;
 pub use lookup::attribute;
 pub use servers::catalogue_names;

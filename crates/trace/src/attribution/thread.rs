@@ -26,7 +26,7 @@ fn nanos(clock: ClockId) -> Nanos {
 pub struct FileThread {
     end: Sender<()>,
     found: Receiver<FileChanges>,
-    thread: JoinHandle<(bool, Nanos, Vec<DiskRange>)>,
+    thread: JoinHandle<(bool, Nanos, (Vec<DiskRange>, u64))>,
 }
 
 /// What the thread says at its end.
@@ -38,6 +38,8 @@ pub struct LastLook {
     pub is_partial: bool,
     /// Where files had room that was never written, in the order of the places.
     pub unwritten: Vec<DiskRange>,
+    /// Ranges of such room that were too many.
+    pub unwritten_left_out: u64,
     /// CPU time of all looks.
     pub cpu: Nanos,
 }
@@ -80,7 +82,8 @@ impl FileThread {
     pub fn finish(self) -> LastLook {
         drop(self.end);
         let changes = self.found.iter().collect();
-        let (is_partial, cpu, unwritten) = self.thread.join().unwrap_or((true, 0, Vec::new()));
-        LastLook { changes, is_partial, unwritten, cpu }
+        let (is_partial, cpu, (unwritten, unwritten_left_out)) =
+            self.thread.join().unwrap_or((true, 0, (Vec::new(), 0)));
+        LastLook { changes, is_partial, unwritten, unwritten_left_out, cpu }
     }
 }

@@ -56,7 +56,7 @@ type Part = (u64, u64, u64, u32);
 /// A range of a disk: major and minor, first byte, length.
 pub type DiskRange = ((u32, u32), u64, u64);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Followed {
     path: PathBuf,
     file: u32,
@@ -149,18 +149,19 @@ impl FileWatcher {
         std::mem::take(&mut self.changes)
     }
 
-    /// Where files had room that was never written when they were last asked, at most so many ranges, in the order of
-    /// their places. A file is asked again when its length or its blocks change, which a write into such room does not do:
-    /// who uses this has to leave out what was written since.
-    pub fn unwritten(&self, most: usize) -> Vec<DiskRange> {
+    /// Where files had room that was never written when they were last asked, at most so many ranges, those of the first
+    /// places, in their order; and how many others there are. A file is asked again when its length or its blocks change,
+    /// which a write into such room does not do: who uses this has to leave out what was written since.
+    pub fn unwritten(&self, most: usize) -> (Vec<DiskRange>, u64) {
         let mut found: Vec<DiskRange> = Vec::new();
         for (inode, followed) in &self.followed {
             let Some(home) = self.homes.get(&inode.0).copied().flatten() else { continue };
             found.extend(followed.unwritten.iter().map(|(begin, length)| (home.disk, *begin, *length)));
         }
         found.sort_unstable();
+        let left_out = found.len().saturating_sub(most) as u64;
         found.truncate(most);
-        found
+        (found, left_out)
     }
 
     fn root(&mut self, root: &DatabaseRoot) {
@@ -284,19 +285,8 @@ impl FileWatcher {
             let doublewrite = self.doublewrite(path, &class);
             let (class, object) = class;
             let file = self.add(TracedFile { path: name, class, object, ..TracedFile::default() });
-            let parts = Vec::new();
             let path = path.to_owned();
-            let new = Followed {
-                path,
-                file,
-                doublewrite,
-                behind: None,
-                length: 0,
-                blocks: 0,
-                parts,
-                unwritten: Vec::new(),
-                is_pending: true,
-            };
+            let new = Followed { path, file, doublewrite, is_pending: true, ..Followed::default() };
             self.followed.insert(inode, new);
         }
         let Some(followed) = self.followed.get_mut(&inode) else { return };
@@ -525,6 +515,19 @@ mod tests {
         assert_eq!(clipped(&(100 * MIB, 2 * MIB, 0, 1), 9), Some((101 * MIB, MIB, MIB, 9)));
         assert_eq!(clipped(&(0, MIB, 2 * MIB, 1), 9), Some((0, MIB, 2 * MIB, 9)));
         assert_eq!(clipped(&(0, MIB, 3 * MIB, 1), 9), None);
+    }
+
+    #[test]
+    fn ranges_beyond_the_limit_are_counted() {
+        let mut watcher = FileWatcher::new(Vec::new());
+        watcher.homes.insert(1, Some(Home { disk: (254, 0), begin: 0 }));
+        for (file, unwritten) in [vec![(900, 8), (100, 8)], vec![(500, 8)]].into_iter().enumerate() {
+            let followed = Followed { unwritten, ..Followed::default() };
+            watcher.followed.insert((1, file as u64, None), followed);
+        }
+        let range = |begin| ((254, 0), begin, 8);
+        assert_eq!(watcher.unwritten(2), (vec![range(100), range(500)], 1));
+        assert_eq!(watcher.unwritten(3), (vec![range(100), range(500), range(900)], 0));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use kelvin_measure::Nanos;
 
-use super::matcher::{EventKind, Matched, RequestEvent, SECTOR};
+use super::matcher::{EventKind, Matched, Matcher, RequestEvent, SECTOR};
 use crate::attribution::{CurrentFiles, FileChanges, FileClass};
 use crate::file::HeaderDevice;
 use crate::stream::runs::Tracker;
@@ -76,6 +76,24 @@ pub(super) struct LiveStreams {
     /// Requests in flight are those that were issued since: the completions of earlier ones may have been lost.
     counted_from: Nanos,
     until: Nanos,
+}
+
+/// Matches an event, which the streams take if there are any; `each` gets the requests that it ends.
+pub(super) fn match_event(
+    event: RequestEvent,
+    matcher: &mut Matcher,
+    mut live: Option<&mut LiveStreams>,
+    each: &mut dyn FnMut(&Matched),
+) {
+    if let Some(live) = &mut live {
+        live.event(&event, matcher.is_issued_again(&event));
+    }
+    matcher.event(event, &mut |matched| {
+        if let Some(live) = &mut live {
+            live.ended(&matched);
+        }
+        each(&matched);
+    });
 }
 
 impl LiveStreams {
@@ -209,8 +227,6 @@ mod tests {
     use super::*;
     use crate::Flags;
     use crate::attribution::{Change, TracedFile};
-    use crate::capture::matcher::Matcher;
-
     const VDA: (u32, u32) = (254, 0);
     const LOOP: (u32, u32) = (7, 0);
 
@@ -227,8 +243,7 @@ mod tests {
     /// As [`super::super::Capture`] does with what the kernel has.
     fn feed(live: &mut LiveStreams, matcher: &mut Matcher, events: &[RequestEvent]) {
         for event in events {
-            live.event(event, matcher.is_issued_again(event));
-            matcher.event(*event, &mut |matched| live.ended(&matched));
+            match_event(*event, matcher, Some(live), &mut |_| {});
             live.settled(event.at);
         }
     }

@@ -9,6 +9,8 @@ mod format;
 pub(crate) mod groups;
 mod instance;
 mod live;
+#[cfg(test)]
+mod live_cost;
 pub(crate) mod matcher;
 mod page;
 
@@ -325,15 +327,9 @@ impl<W: Write> Capture<W> {
             if let EventKind::Issue { pid, command } = event.kind {
                 self.groups.see(pid, command);
             }
-            let (writer, live) = (&mut self.writer, &mut self.live);
-            if let Some(live) = live {
-                live.event(&event, self.matcher.is_issued_again(&event));
-            }
-            self.matcher.event(event, &mut |matched| {
-                if let Some(live) = live {
-                    live.ended(&matched);
-                }
-                if let Err(error) = writer.request(&matched) {
+            let writer = &mut self.writer;
+            live::match_event(event, &mut self.matcher, self.live.as_mut(), &mut |matched| {
+                if let Err(error) = writer.request(matched) {
                     failed.get_or_insert(error);
                 }
             });
@@ -421,6 +417,7 @@ impl<W: Write> Capture<W> {
             cpu: now(ClockId::ThreadCPUTime).saturating_sub(self.cpu_before),
             files_cpu: files.cpu,
             files_partial: files.is_partial,
+            unwritten_left_out: files.unwritten_left_out,
             full: self.writer.written() >= self.most_bytes,
             devices: self.checks,
             complete: true,

@@ -118,6 +118,9 @@ pub struct Recording {
     /// Whether there were too many files to follow all of them.
     #[serde(default)]
     pub files_partial: bool,
+    /// Ranges of never-written room that are not in the file because there were too many.
+    #[serde(default)]
+    pub unwritten_left_out: u64,
     /// Whether recording ended because the file was full.
     pub full: bool,
     /// The devices that had requests, with their own counters.

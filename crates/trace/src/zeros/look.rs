@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kelvin_host::SystemTree;
 use kelvin_host::disk::{device_name, device_number};
-use kelvin_measure::text::{count, few};
+use kelvin_measure::text::{count, few, whole};
 use kelvin_storage::probe::extents::walk;
 use kelvin_storage::probe::{BlockReader, is_zero};
 
@@ -78,6 +78,16 @@ pub fn add_sample(recording: &Path, options: SampleOptions) -> Result<Option<Rea
     if trace.recording.as_ref().is_some_and(|recording| recording.full || recording.lost > 0) {
         let blocks = "blocks written where the recording was full or lost events are counted as if they were not written";
         sample.problems.push(blocks.into());
+    }
+    let left_out = trace.recording.as_ref().map_or(0, |recording| recording.unwritten_left_out);
+    if left_out > 0 {
+        let kept = trace.unwritten.len() as u64;
+        sample.problems.push(format!(
+            "of room that was never written the recording has only the first {} of {} ranges: bytes read from the others \
+             are counted as written, so the share of never-written room is at least the given one",
+            whole(kept),
+            whole(kept + left_out)
+        ));
     }
     sample.took = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let doing = format!("adding a sample to {}", recording.display());
@@ -232,4 +242,39 @@ fn open_device(path: &Path, number: &str) -> io::Result<BlockReader> {
         return Err(io::Error::other("it cannot be read past the page cache"));
     }
     Ok(reader)
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_measure::text::percent;
+
+    use super::*;
+    use crate::capture::matcher::{EventKind, Matched, RequestEvent};
+    use crate::file::{FileWriter, Header, Recording};
+    use crate::stream::profiles;
+    use crate::{Flags, Operation, import};
+
+    #[test]
+    fn ranges_that_were_left_out_are_reported() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut writer = FileWriter::new(file.reopen().unwrap(), &Header::default()).unwrap();
+        let kind = EventKind::Issue { pid: 1, command: [0; 16] };
+        // No host has a device of this number.
+        let (device, operation, flags) = ((0, 0), Operation::Read, Flags::default());
+        let issue = RequestEvent { at: 5, device, sector: 0, sectors: 16, operation, flags, kind };
+        writer.request(&Matched { issue, pid: 1, command: [0; 16], response: None }).unwrap();
+        writer.unwritten(&[(device, 0, 4096)]).unwrap();
+        let end = Recording { complete: true, unwritten_left_out: 4321, ..Recording::default() };
+        writer.finish(&end).unwrap();
+        let sample = add_sample(file.path(), SampleOptions::default()).unwrap().unwrap();
+        let expected = "only the first 1 of 4,322 ranges: bytes read from the others are counted as written";
+        assert!(sample.problems.iter().any(|problem| problem.contains(expected)), "{:?}", sample.problems);
+        let trace = import::open(file.path(), import::MOST).unwrap();
+        assert!(trace.notes.iter().any(|note| note.contains(expected)), "{:?}", trace.notes);
+        let all = profiles(&trace).remove(0).zeros.unwrap();
+        // The first of the two blocks is in the range that is known.
+        let never = all.never_written.unwrap();
+        assert!((0.45..0.55).contains(&never.share), "{all:?}");
+        assert!(all.describe().contains(&format!("at least {} in room", percent(never.share))), "{all:?}");
+    }
 }

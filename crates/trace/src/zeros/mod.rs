@@ -94,6 +94,9 @@ pub struct ZeroShare {
     /// The share of the read bytes in room that was never written by what the filesystem says: reserved and unwritten, or,
     /// behind a loop device, a hole of its image. Without those that changed.
     pub never_written: Option<Estimate>,
+    /// Whether not all ranges of such room are known: the share is that of the known ones, so that of all is at least as
+    /// large.
+    pub never_written_is_partial: bool,
 }
 
 impl ZeroShare {
@@ -110,8 +113,9 @@ impl ZeroShare {
             None => parts.push("whether the blocks read are zeros is not known".to_owned()),
         }
         if let Some(Estimate { share, low, high }) = self.never_written {
+            let least = if self.never_written_is_partial { "at least " } else { "" };
             parts.push(format!(
-                "{} in room that was never written ({} to {})",
+                "{least}{} in room that was never written ({} to {})",
                 percent(share),
                 percent(low),
                 percent(high)
@@ -139,6 +143,8 @@ type Drawing = (Nanos, (u32, u32), u64);
 pub struct SampleIndex {
     /// The request's place in the trace, what its block holds, whether that was never written.
     found: Vec<(usize, Found, bool)>,
+    /// Whether not all ranges of never-written room are known.
+    is_partial: bool,
 }
 
 impl SampleIndex {
@@ -164,13 +170,15 @@ impl SampleIndex {
                 found.push((place, drawn.3, drawn.4));
             }
         }
-        Some(Self { found })
+        let recording = trace.recording.as_ref();
+        let is_partial = recording.is_some_and(|one| one.unwritten_left_out > 0 || one.files_partial);
+        Some(Self { found, is_partial })
     }
 
     /// What it says of the requests that belong to a stream; none if there is no sampled byte of it.
     pub fn share(&self, trace: &Trace, of: &dyn Fn(&Request) -> bool) -> Option<ZeroShare> {
         let (mut zeros, mut never) = (0, 0);
-        let mut share = ZeroShare::default();
+        let mut share = ZeroShare { never_written_is_partial: self.is_partial, ..ZeroShare::default() };
         for (place, found, is_never) in &self.found {
             if !trace.requests.get(*place).is_some_and(of) {
                 continue;

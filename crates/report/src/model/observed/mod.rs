@@ -3,6 +3,7 @@
 mod host;
 mod sessions;
 mod statements;
+mod streams;
 mod timeline;
 
 use std::collections::BTreeMap;

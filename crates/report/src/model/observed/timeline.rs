@@ -107,6 +107,7 @@ pub(crate) fn timeline(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     charts.extend(processors(evidence, grid));
     charts.extend(sessions(evidence, grid));
     charts.extend(devices(evidence, grid));
+    charts.extend(super::streams::streams(evidence, grid));
     charts.extend(log(evidence, grid));
     charts
 }

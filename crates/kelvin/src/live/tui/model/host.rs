@@ -7,7 +7,7 @@ use kelvin_measure::observation::{DatabaseDirectory, Observer, Reading, Unavaila
 use kelvin_observe::metric::{
     STREAM_BYTES, STREAM_DEPTH, STREAM_REQUESTS, STREAM_SEQUENTIAL, STREAMS, TRACE_LOST,
 };
-use kelvin_trace::attribution::FileClass;
+use kelvin_trace::attribution::stream_label;
 
 use super::timeline::MODES;
 
@@ -151,8 +151,7 @@ impl Host {
         let figures = [STREAM_REQUESTS, STREAM_BYTES, STREAM_SEQUENTIAL, STREAM_DEPTH];
         let row = |(prefix, _): &&(String, f64)| {
             let id = prefix.strip_prefix(STREAMS).unwrap_or(prefix);
-            let name = FileClass::with_id(id)
-                .map_or_else(|| format!("{id}, file unknown"), |class| class.name().to_owned());
+            let name = stream_label(id);
             let value = |figure| self.value(&format!("{prefix}.{figure}")).unwrap_or(f64::NAN);
             StorageStream { name, values: figures.map(value) }
         };

@@ -81,10 +81,11 @@ fn appended(node: &Node) -> Vec<String> {
     if !matches!(node.kind.as_str(), "Append" | "Merge Append") {
         return node.below.iter().flat_map(appended).collect();
     }
-    fn tables(node: &Node) -> Vec<String> {
-        node.relation.iter().cloned().chain(node.below.iter().flat_map(tables)).collect()
-    }
     tables(node)
+}
+
+fn tables(node: &Node) -> Vec<String> {
+    node.relation.iter().cloned().chain(node.below.iter().flat_map(tables)).collect()
 }
 
 /// Whether one of these tables is a partition.

@@ -7,6 +7,7 @@ mod postgres_support;
 use kelvin_database::Rows;
 use kelvin_measure::event::Phase;
 use kelvin_measure::observation::{Observation, StatementTotals};
+use kelvin_observe::comparable;
 use kelvin_observe::engine::WatchPlan;
 use postgres_support::server::Server;
 use postgres_support::{Watching, readings};
@@ -80,6 +81,18 @@ fn a_generic_plan_for_skewed_values_is_seen_with_the_cost_of_the_other_and_takes
     let planning = custom.planning.unwrap();
     assert_eq!((planning.plans, &custom.custom_plan), (CALLS, &None));
     assert!(planning.ms > 0.0 && custom.total_ms + planning.ms < generic.total_ms, "{generic:?} {custom:?}");
+
+    // The session itself knows it without the extension, since 14.
+    let version =
+        session.query("SELECT current_setting('server_version_num')::int8").unwrap().int(0, 0).unwrap();
+    let plans = session.prepared_plans().unwrap();
+    if version >= 140_000 {
+        let [of_jobs] = plans.as_slice() else { panic!("{plans:?}") };
+        assert_eq!((of_jobs.generic, of_jobs.custom), (CALLS - PLANS + 1, CALLS + PLANS - 1));
+        assert_eq!(comparable(&of_jobs.text), comparable(&generic.text));
+    } else {
+        assert!(plans.is_empty(), "{plans:?}");
+    }
 }
 
 /// Its cost is that of all partitions, and it reads one.

@@ -32,5 +32,7 @@ pub use engine::{Capabilities, Engine, EngineKind, Fingerprint, ServerCounters, 
 pub use error::{Code, Error, ErrorClass, Result};
 pub use home::Home;
 pub use rows::{Cell, Rows};
-pub use session::{BulkLoad, BulkTable, Cancel, ColumnType, Session, Statement, TransactionControl};
+pub use session::{
+    BulkLoad, BulkTable, Cancel, ColumnType, PreparedPlans, Session, Statement, TransactionControl,
+};
 pub use value::{Decimal, Timestamp, Value};

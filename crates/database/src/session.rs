@@ -8,6 +8,17 @@ use crate::{EngineKind, Error, Result, Rows, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement(pub u32);
 
+/// How the executions of a prepared statement were planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreparedPlans {
+    /// The statement as it was sent.
+    pub text: String,
+    /// Executions with the plan without values.
+    pub generic: u64,
+    /// Executions with a plan for their values.
+    pub custom: u64,
+}
+
 /// The beginning or end of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionControl {
@@ -130,6 +141,12 @@ pub trait Session: Send {
 
     /// A handle with which another thread can interrupt the statement this session is running.
     fn cancel(&self) -> Box<dyn Cancel>;
+
+    /// How the prepared statements with parameters were planned, those with the most executions first, 100 at most; none where the
+    /// server does not report it, or keeps no statement. One round trip; not for the measured path.
+    fn prepared_plans(&mut self) -> Result<Vec<PreparedPlans>> {
+        Ok(Vec::new())
+    }
 
     /// How often the engine had to wait because the database was busy (SQLite's busy handler); 0 elsewhere.
     fn busy_waits(&self) -> u64 {

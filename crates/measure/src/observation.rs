@@ -355,6 +355,17 @@ pub struct Planning {
     pub ms: f64,
 }
 
+/// How the executions of a prepared statement were planned in some sessions of a load, ramp-up included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedStatement {
+    /// Its text with a question mark for each value and parameter.
+    pub text: String,
+    /// Executions with the plan without values.
+    pub generic: u64,
+    /// Executions with a plan for their values.
+    pub custom: u64,
+}
+
 /// A plan that a prepared statement would have for certain values of its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CustomPlan {
@@ -481,6 +492,13 @@ pub enum Observation {
         /// Time in execution of all statements of this database, in milliseconds.
         total_ms: f64,
     },
+    /// How prepared statements were planned, by some of the load's own sessions when they ended.
+    PreparedStatements {
+        /// Which point of the run.
+        point: u32,
+        /// Sums over the sessions.
+        statements: Vec<PreparedStatement>,
+    },
     /// Texts of statements whose totals come later, for who watches meanwhile.
     StatementTexts {
         /// Identifier and text, the constants left out.
@@ -523,6 +541,7 @@ impl Observation {
             Self::Blocking { .. } => "blocking",
             Self::Occurrence(_) => "occurrence",
             Self::Statements { .. } => "statements",
+            Self::PreparedStatements { .. } => "prepared-statements",
             Self::StatementTexts { .. } => "statement-texts",
             Self::OtherProcesses { .. } => "other-processes",
             Self::Relations { .. } => "relations",

@@ -20,4 +20,5 @@ pub mod watch;
 
 pub use process::cpu_time;
 pub use server::ServerPlacement;
+pub use server::statement_text::comparable;
 pub use threads::{ThreadTimes, thread_id, thread_times, threads};

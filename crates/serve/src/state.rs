@@ -195,6 +195,7 @@ impl State {
             Observation::Statements { .. }
             | Observation::Relations { .. }
             | Observation::Settings { .. }
+            | Observation::PreparedStatements { .. }
             | Observation::StatementTexts { .. }
             | Observation::Blocking { .. }
             | Observation::OtherProcesses { .. }

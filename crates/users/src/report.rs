@@ -1,6 +1,6 @@
 //! What users report besides their samples.
 
-use kelvin_database::Error;
+use kelvin_database::{Error, PreparedPlans};
 use kelvin_measure::Nanos;
 
 /// What a user reports to the driver besides its samples. Rare by nature, so it may allocate.
@@ -17,6 +17,8 @@ pub enum UserReport {
         /// What.
         error: Error,
     },
+    /// How the user's prepared statements were planned, when it ended.
+    Plans(Vec<PreparedPlans>),
     /// Something that the timeline should show.
     Note {
         /// When.

@@ -27,6 +27,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A user who has no connection for this long gives up; a server that restarts is back long before.
 const LONGEST_OUTAGE: Duration = Duration::from_mins(5);
 
+/// So many users ask at their end how their prepared statements were planned: all of them execute the same ones.
+const USERS_WITH_PLANS: u32 = 4;
+
 /// A new connection with the run's time-out.
 pub fn connect(engine: &dyn Engine, timeout: Duration) -> kelvin_database::Result<Box<dyn Session>> {
     let mut session = engine.connect()?;
@@ -347,8 +350,22 @@ impl User {
         shared.pushed.fetch_add(self.recorder.pushed(), Ordering::AcqRel);
         shared.ring_full.fetch_add(self.recorder.full(), Ordering::AcqRel);
         shared.busy_waits.fetch_add(self.session.busy_waits(), Ordering::AcqRel);
+        self.report_plans();
         ending();
         drop(self.ending);
+    }
+
+    /// Reports how the prepared statements were planned. Not in a window that lasts as long as other users are at work, and not where somebody
+    /// waits for the end.
+    fn report_plans(&mut self) {
+        let is_asked = self.number - self.shared.range.first() < USERS_WITH_PLANS;
+        let is_over = self.shared.transactions.is_none() && !self.shared.stop.is_immediate();
+        if is_asked && is_over && !self.session.is_broken() && !self.session.in_transaction() {
+            // The run has its results without them.
+            if let Ok(plans) = self.session.prepared_plans() {
+                let _ = self.reports.send(UserReport::Plans(plans));
+            }
+        }
     }
 
     fn think(&mut self) -> Duration {

@@ -7,12 +7,12 @@ use super::cancel::{Key, PostgresCancel};
 use super::copy_in::CopyIn;
 use super::inbox::Inbox;
 use super::prepare::Prepared;
-use super::{Config, backend, error};
+use super::{Config, MARK, backend, error};
 use crate::client::{SpareRows, must_be_flushed, must_be_whole};
 use crate::stream::Stream;
 use crate::{
-    BulkLoad, BulkTable, Cancel, EngineKind, Error, Result, Rows, Session, Statement, TransactionControl,
-    Value,
+    BulkLoad, BulkTable, Cancel, EngineKind, Error, PreparedPlans, Result, Rows, Session, Statement,
+    TransactionControl, Value,
 };
 
 pub(crate) const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
@@ -255,6 +255,23 @@ impl Session for PostgresSession {
 
     fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         self.stream.set_timeout(timeout)
+    }
+
+    fn prepared_plans(&mut self) -> Result<Vec<PreparedPlans>> {
+        if !self.prepared_statements() {
+            return Ok(Vec::new());
+        }
+        // The columns are there since 14; as JSON they are NULL before.
+        let rows = self.query(&format!(
+            "SELECT {MARK} statement, generic, custom FROM (SELECT statement, (to_jsonb(p) ->> 'generic_plans')::int8 AS generic, \
+             (to_jsonb(p) ->> 'custom_plans')::int8 AS custom FROM pg_prepared_statements p WHERE cardinality(parameter_types) > 0) AS counted \
+             WHERE generic + custom > 0 ORDER BY generic + custom DESC LIMIT 100"
+        ))?;
+        let one = |row| {
+            let count = |column| Ok::<_, Error>(rows.int(row, column)?.max(0).unsigned_abs());
+            Ok(PreparedPlans { text: rows.text(row, 0)?.to_owned(), generic: count(1)?, custom: count(2)? })
+        };
+        (0..rows.len()).map(one).collect()
     }
 
     fn cancel(&self) -> Box<dyn Cancel> {

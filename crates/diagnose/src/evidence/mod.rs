@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use kelvin_measure::event::{Event, Scalability};
 use kelvin_measure::observation::{
-    Blocker, CaptureTime, DatabaseDirectory, Observation, Occurrence, OtherProcess, Relation,
-    StatementTotals, UnavailableMetrics,
+    Blocker, CaptureTime, DatabaseDirectory, Observation, Occurrence, OtherProcess, PreparedStatement,
+    Relation, StatementTotals, UnavailableMetrics,
 };
 use kelvin_measure::query::QueryExecution;
 use kelvin_measure::query_analysis::QueryAnalysis;
@@ -34,6 +34,7 @@ pub struct Evidence {
     sessions: Sessions,
     occurrences: BTreeMap<u32, Occurrence>,
     statements: BTreeMap<u32, (Vec<StatementTotals>, f64)>,
+    prepared: BTreeMap<u32, Vec<PreparedStatement>>,
     other_processes: BTreeMap<u32, Vec<OtherProcess>>,
     before: Option<(Vec<Relation>, u64)>,
     after: Option<(Vec<Relation>, u64)>,
@@ -154,6 +155,9 @@ impl Evidence {
             }
             Observation::Statements { point, statements, total_ms } => {
                 self.statements.insert(*point, (statements.clone(), *total_ms));
+            }
+            Observation::PreparedStatements { point, statements } => {
+                self.prepared.insert(*point, statements.clone());
             }
             Observation::OtherProcesses { point, processes } => {
                 self.other_processes.insert(*point, processes.clone());
@@ -363,6 +367,12 @@ impl Evidence {
     /// The top statements of a point, the longest first, and the time of all in milliseconds.
     pub fn statements(&self, point: u32) -> Option<(&[StatementTotals], f64)> {
         self.statements.get(&point).map(|(statements, total)| (statements.as_slice(), *total))
+    }
+
+    /// How some of the load's sessions planned a statement that they had prepared; none of one that they had not.
+    pub fn prepared(&self, point: u32, statement: &StatementTotals) -> Option<&PreparedStatement> {
+        let text = kelvin_observe::comparable(&statement.text);
+        self.prepared.get(&point)?.iter().find(|one| one.text == text)
     }
 
     /// The programs on this host, besides load generator and server, that used the most in a point's window.

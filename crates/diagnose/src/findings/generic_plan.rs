@@ -57,18 +57,35 @@ pub(crate) fn wanted(evidence: &Evidence, point: u32) -> Option<PlanKind> {
     }
 }
 
+/// Whether a statement was executed with a generic plan more often than not: by the plans that the server counted, otherwise by what the load's
+/// sessions reported.
+fn is_generic(evidence: &Evidence, point: u32, one: &StatementTotals) -> bool {
+    one.is_planned_each_time().map_or_else(
+        || evidence.prepared(point, one).is_some_and(|plans| plans.generic > plans.custom),
+        |each_time| !each_time,
+    )
+}
+
 /// Statements whose generic plan costs at least twice as much as the plan for known values.
-fn dear(statements: &[StatementTotals]) -> Vec<(&StatementTotals, &CustomPlan)> {
+fn dear(evidence: &Evidence, point: u32) -> Vec<(&StatementTotals, &CustomPlan)> {
     let of = |one: &'_ CustomPlan| one.cost <= CHEAPER * one.generic_cost;
+    let statements = evidence.statements(point).map_or(&[][..], |(statements, _)| statements);
     statements
         .iter()
         .filter_map(|one| Some((one, one.custom_plan.as_ref().filter(|plan| of(plan))?)))
+        .filter(|(one, _)| is_generic(evidence, point, one))
         .collect()
 }
 
+/// Whether a statement that was planned for each execution was a prepared one: the setting changes nothing of others.
+pub(crate) fn plans_prepared(evidence: &Evidence, point: u32) -> bool {
+    let statements = evidence.statements(point).map_or(&[][..], |(statements, _)| statements);
+    planned(statements).iter().any(|(one, _)| evidence.prepared(point, one).is_some())
+}
+
 fn generic_share(evidence: &Evidence, point: u32) -> Option<f64> {
-    let (statements, total) = evidence.statements(point)?;
-    let own: f64 = dear(statements).iter().map(|(one, _)| one.total_ms).sum();
+    let (_, total) = evidence.statements(point)?;
+    let own: f64 = dear(evidence, point).iter().map(|(one, _)| one.total_ms).sum();
     (total > 0.0).then_some(own / total)
 }
 
@@ -95,21 +112,29 @@ fn mode(evidence: &Evidence) -> Option<EvidenceLine> {
 }
 
 fn dear_generic(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let (statements, _) = evidence.statements(point)?;
     let share = generic_share(evidence, point)?;
-    let dear = dear(statements);
+    let dear = dear(evidence, point);
     let mut facts = vec![EvidenceLine::new("statements' time in these statements", text::percent(share))];
     facts.extend(dear.iter().take(3).map(|(one, plan)| {
-        let plans = one.planning.map_or(0, |planning| planning.plans);
+        let plans = match (one.planning, evidence.prepared(point, one)) {
+            (None, Some(plans)) => format!(
+                "{} executions with the generic plan and {} with custom plans in the sessions that were asked",
+                text::rounded(plans.generic as f64),
+                text::rounded(plans.custom as f64)
+            ),
+            (planning, _) => format!(
+                "{} plans in {} calls",
+                text::rounded(planning.map_or(0, |planning| planning.plans) as f64),
+                text::rounded(one.calls as f64)
+            ),
+        };
         EvidenceLine::new(
             format!("generic plan: {}", text::statement(&one.text)),
             format!(
-                "planner's cost {}, for {} {}; {} plans in {} calls",
+                "planner's cost {}, for {} {}; {plans}",
                 text::number(plan.generic_cost),
                 plan.values,
-                text::number(plan.cost),
-                text::rounded(plans as f64),
-                text::rounded(one.calls as f64)
+                text::number(plan.cost)
             ),
         )
     }));
@@ -122,7 +147,7 @@ fn dear_generic(evidence: &Evidence, point: u32) -> Option<Finding> {
             "Prepared statements had a generic plan that costs up to {} × as much as one for known values",
             text::number(times)
         ),
-        threshold: "a statement with fewer plans than half of its calls whose plan for known values (the most common or a rare one of \
+        threshold: "a statement that was executed with its generic plan more often than not, whose plan for known values (the most common or a rare one of \
             each column) is another one and costs half of the generic plan or less, by the planner; amber from 5 % of the \
             statements' time"
             .into(),
@@ -208,6 +233,27 @@ mod tests {
     }
 
     #[test]
+    fn where_plans_are_not_counted_the_sessions_say_which_the_statement_had() {
+        let found = |prepared: Option<(u64, u64)>| {
+            let mut one = statement(1, 400.0, 1000, "a", &[]);
+            one.text = "SELECT v FROM jobs WHERE state = $1".into();
+            let values = "a rare value of jobs.state".to_owned();
+            one.custom_plan = Some(CustomPlan { hash: "b".into(), cost: 10.0, generic_cost: 100.0, values });
+            let sent = one.text.clone();
+            let staged = Staged::new().statements(vec![one, statement(2, 600.0, 10, "c", &[])]);
+            let staged = match prepared {
+                Some((generic, custom)) => staged.prepared(&sent, generic, custom),
+                None => staged,
+            };
+            find(&staged.done()).pop()
+        };
+        let dear = found(Some((995, 5))).unwrap();
+        assert_eq!((dear.severity, dear.effect.high()), (Severity::Amber, Some(0.4)));
+        assert!(dear.evidence[1].found.contains("995 executions with the generic plan and 5"), "{dear:?}");
+        assert!(found(Some((1, 999))).is_none() && found(None).is_none());
+    }
+
+    #[test]
     fn planning_for_each_execution_is_amber_with_its_share() {
         let long = found(1000, 1000.0, None).unwrap();
         assert_eq!((long.severity, long.effect.high()), (Severity::Amber, Some(0.5)));
@@ -224,6 +270,7 @@ mod tests {
     fn of_both_the_larger_decides_and_uncounted_plans_are_nothing() {
         let wanted = |planning_ms| {
             let mut generic = statement(1, 400.0, 1000, "a", &[]);
+            generic.planning = Some(Planning::default());
             let values = String::from("a rare value of jobs.state");
             generic.custom_plan =
                 Some(CustomPlan { hash: "b".into(), cost: 1.0, generic_cost: 100.0, values });

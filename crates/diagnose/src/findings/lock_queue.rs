@@ -118,7 +118,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     facts.extend(statement.and_then(|query| {
         let (statements, _) = evidence.statements(point.point)?;
         let one = statements.iter().find(|one| one.query == query)?;
-        Some(EvidenceLine::new("most of them in", text::statement(&one.text)))
+        Some(EvidenceLine::new("statement with the most waiting sessions", text::statement(&one.text)))
     }));
     let (what, next) = remedy(event);
     let what = what.map_or_else(|| format!("the lock {event}"), str::to_owned);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use kelvin_measure::event::{Event, KindCounts, LoadPart, Phase, Second, Series, Window};
 use kelvin_measure::observation::{
-    Blocker, CaptureTime, DatabaseDirectory, Metric, Observation, Observer, Occurrence, QueryPlan, Reading,
-    Relation, Scan, StatementTotals, UnavailableMetrics, WaitGroup, WaitKind, WaitSamples,
+    Blocker, CaptureTime, DatabaseDirectory, Metric, Observation, Observer, Occurrence, PreparedStatement,
+    QueryPlan, Reading, Relation, Scan, StatementTotals, UnavailableMetrics, WaitGroup, WaitKind,
+    WaitSamples,
 };
 use kelvin_measure::query::QueryExecution;
 use kelvin_measure::query_analysis::QueryAnalysis;
@@ -187,6 +188,12 @@ impl Staged {
     pub(crate) fn statements(self, statements: Vec<StatementTotals>) -> Self {
         let total_ms = statements.iter().map(|s| s.total_ms).sum();
         self.seen(Observation::Statements { point: 0, statements, total_ms })
+    }
+
+    /// How sessions of the load planned a statement.
+    pub(crate) fn prepared(self, text: &str, generic: u64, custom: u64) -> Self {
+        let one = PreparedStatement { text: kelvin_observe::comparable(text), generic, custom };
+        self.seen(Observation::PreparedStatements { point: 0, statements: vec![one] })
     }
 
     /// Executions of TPROC-H's queries.

@@ -5,7 +5,8 @@ use kelvin_measure::text;
 use kelvin_observe::metric;
 
 use super::{Change, Remedy, Rules, finding};
-use crate::findings::{buffers_too_small, generic_plan, wal_forced_checkpoint};
+use crate::findings::generic_plan::{self, PlanKind};
+use crate::findings::{buffers_too_small, wal_forced_checkpoint};
 use crate::{Effect, EffectBasis, Evidence, Finding, is_client};
 
 const DURABILITY: Rules =
@@ -67,7 +68,12 @@ fn jit(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
 
 fn plans(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     let from = finding(found, "generic-plan")?;
-    let kind = generic_plan::wanted(evidence, from.point?)?;
+    let point = from.point?;
+    let kind = generic_plan::wanted(evidence, point)?;
+    // A generic plan shows that its statement is a prepared one.
+    if kind == PlanKind::Generic && !generic_plan::plans_prepared(evidence, point) {
+        return None;
+    }
     Some(remedy(from, switched(evidence, "plan_cache_mode", kind.mode())?))
 }
 

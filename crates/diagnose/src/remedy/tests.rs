@@ -183,19 +183,19 @@ fn settings_of_findings_are_in_their_unit_and_only_raised() {
 #[test]
 fn a_dear_generic_plan_and_long_planning_ask_for_opposite_modes() {
     use kelvin_measure::observation::{CustomPlan, Planning};
-    let asked = |mode: &str, custom: bool| {
+    let asked = |mode: &str, custom: bool, prepared: bool| {
         let mut one = statement(1, 500.0, 1000, "a", &[]);
         let plan =
             CustomPlan { hash: "b".into(), cost: 1.0, generic_cost: 9.0, values: "a rare value".into() };
         one.custom_plan = custom.then_some(plan);
         one.planning = Some(if custom { Planning::default() } else { Planning { plans: 1000, ms: 500.0 } });
+        let text = one.text.clone();
         let staged = Staged::new().setting("plan_cache_mode", mode).statements(vec![one]);
+        let staged = if prepared { staged.prepared(&text, 0, 1000) } else { staged };
         titles(&staged.done())
     };
-    assert_eq!(asked("auto", true), ["plan_cache_mode = force_custom_plan (now auto)"]);
-    assert_eq!(asked("auto", false), ["plan_cache_mode = force_generic_plan (now auto)"]);
-    assert!(
-        asked("force_generic_plan", false).is_empty(),
-        "it is that already: the statements are not prepared"
-    );
+    assert_eq!(asked("auto", true, false), ["plan_cache_mode = force_custom_plan (now auto)"]);
+    assert_eq!(asked("auto", false, true), ["plan_cache_mode = force_generic_plan (now auto)"]);
+    assert!(asked("auto", false, false).is_empty(), "nothing says that they are prepared");
+    assert!(asked("force_generic_plan", false, true).is_empty(), "it is that already");
 }

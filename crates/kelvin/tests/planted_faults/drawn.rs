@@ -38,7 +38,7 @@ impl Draw {
 
 type Planted = (&'static str, fn(&mut Draw) -> Fault);
 
-const FAULTS: [Planted; 20] = [
+const FAULTS: [Planted; 23] = [
     ("forced-checkpoints", |draw| plants::forced_checkpoints(draw.number("max_wal_size #MB", 48, 80))),
     ("autovacuum", |draw| plants::autovacuum_in_window(draw.number("threshold # rows", 20, 200))),
     ("fsync-off", |_| plants::fsync_off()),
@@ -61,6 +61,15 @@ const FAULTS: [Planted; 20] = [
     ("packed-pages", |draw| plants::packed_pages(draw.number("# indexes", 4, 8))),
     ("jit", |draw| plants::compiled(draw.number("# rows", 20, 500))),
     ("throttled-server", |draw| plants::throttled_server(draw.number("0.# CPUs", 20, 50))),
+    // The findings of these are amber at most.
+    ("generic-plan", |draw| {
+        plants::generic_plan(draw.number("# states", 2, 4), draw.number("a row in #", 500, 2000))
+    }),
+    ("lock-queue", |draw| {
+        let users = draw.number("# users", 6, 12);
+        plants::lock_queue(users, draw.number("# keys", 1, 2), draw.number("# ms", 2, 20))
+    }),
+    ("dropped-dependency", |draw| plants::dropped_dependency(draw.number("# values", 50, 200))),
 ];
 
 /// What the caller asks for; `cargo xtask faults` sets it.
@@ -145,15 +154,18 @@ fn run(outcome: Outcome, planted: &Fault, strength: bool) -> Outcome {
         let busy = is_disturbed(&found, planted.red());
         attempts += 1;
         disturbed += u64::from(busy);
-        if !busy || attempts == 3 || planted.red().is_empty() {
+        if !busy || attempts == 3 || planted.is_healthy() {
             break found;
         }
         println!("{}: repeated, the machine was busy: {:?}", outcome.label(), found.red());
     };
     let owned = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let own = found.findings.iter().find(|finding| planted.red().contains(&finding.id));
+    let amber = planted.expected_amber();
+    let is_own = |id: &str| planted.red().contains(&id) || amber == Some(id);
+    let own = found.findings.iter().find(|finding| is_own(finding.id));
     let mut outcome = Outcome {
         expected: owned(planted.red().to_vec()),
+        expected_amber: amber.map(str::to_owned),
         red: owned(found.red()),
         amber: owned(found.amber()),
         attempts,

@@ -14,6 +14,8 @@ use super::{Bench, Found};
 pub(crate) struct Fault {
     /// The finding that must be red, or none of a healthy run.
     red: Vec<&'static str>,
+    /// The finding that must be amber, of a fault whose finding is never red: no other is red then.
+    amber: Option<&'static str>,
     bench: Bench,
     run: Run,
     /// The same load without it, once its runs are done; none where that would need other data.
@@ -28,12 +30,16 @@ const NO_AUTOVACUUM: (&str, &str) = ("autovacuum", "off");
 
 impl Fault {
     fn new(red: &'static str, bench: Bench, run: impl Fn(&Bench) -> Found + 'static) -> Self {
-        Self { red: vec![red], bench, run: Box::new(run), control: None }
+        Self { red: vec![red], ..Self::none(bench, run) }
+    }
+
+    fn amber(amber: &'static str, bench: Bench, run: impl Fn(&Bench) -> Found + 'static) -> Self {
+        Self { amber: Some(amber), ..Self::none(bench, run) }
     }
 
     /// No fault: nothing may be red.
     fn none(bench: Bench, run: impl Fn(&Bench) -> Found + 'static) -> Self {
-        Self { red: Vec::new(), bench, run: Box::new(run), control: None }
+        Self { red: Vec::new(), amber: None, bench, run: Box::new(run), control: None }
     }
 
     /// With the load without the fault.
@@ -79,6 +85,16 @@ impl Fault {
     /// What must be red.
     pub(crate) fn red(&self) -> &[&'static str] {
         &self.red
+    }
+
+    /// What must be amber.
+    pub(crate) fn expected_amber(&self) -> Option<&'static str> {
+        self.amber
+    }
+
+    /// Whether nothing is planted.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.red.is_empty() && self.amber.is_none()
     }
 }
 
@@ -385,6 +401,61 @@ pub(crate) fn compiled(rows: i64) -> Fault {
     Fault::new("jit-cost", bench, move |bench| bench.run(bench.script(&text, &[]))).against(move |bench| {
         bench.sql("alter system set jit = off; select pg_reload_conf()");
         bench.run(bench.script(&more, &[]))
+    })
+}
+
+/// Prepared statements that keep their generic plan, which suits so many common states and none of the rare one (a row in so many) that the
+/// load asks for. Plans are not counted: the load's sessions report which they had.
+pub(crate) fn generic_plan(states: i64, rare: i64) -> Fault {
+    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM, ("plan_cache_mode", "force_generic_plan")]).counted();
+    bench.sql(&format!(
+        "create table jobs (id int primary key, state int not null, pad text); insert into jobs \
+         select id, case when id % {rare} = 0 then 0 else 1 + (hashint4(id) & 1048575) % {states} end, repeat('x', 100) \
+         from generate_series(1, 100000) as id; create index jobs_state on jobs (state); \
+         create table details (id int primary key, cost int); \
+         insert into details select id, id from generate_series(1, 100000) as id; \
+         vacuum analyze jobs; vacuum analyze details; checkpoint"
+    ));
+    let text = "\\set state 0\nselect sum(cost) from jobs join details using (id) where state = :state;\n";
+    let run = move |bench: &Bench| bench.run(bench.script(text, &["-M", "prepared"]));
+    Fault::amber("generic-plan", bench, run).against(move |bench| {
+        bench.sql("alter system set plan_cache_mode = 'force_custom_plan'; select pg_reload_conf()");
+        run(bench)
+    })
+}
+
+/// Users that hold one of so many advisory locks for so long in each transaction.
+pub(crate) fn lock_queue(users: i64, keys: i64, ms: i64) -> Fault {
+    let bench = Bench::with(&[COUNTED]).counted();
+    let users = users.to_string();
+    let load = move |keys: i64| {
+        format!(
+            "\\set key random(1, {keys})\nbegin;\nselect pg_advisory_xact_lock(:key);\nselect pg_sleep({ms} / 1000.0);\ncommit;\n"
+        )
+    };
+    let few = users.clone();
+    Fault::amber("lock-queue", bench, move |bench| bench.run(bench.script(&load(keys), &["--users", &users])))
+        .against(move |bench| bench.run(bench.script(&load(1_000_000), &["--users", &few])))
+}
+
+/// Columns of which one follows from the other, with so many different values, whose statistics object was dropped.
+pub(crate) fn dropped_dependency(values: i64) -> Fault {
+    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM, ("max_parallel_workers_per_gather", "0")]).counted();
+    bench.sql(&format!(
+        "create table parts as select id % {values} as a, id % {values} as b, id % 20000 as other from generate_series(1, 200000) as id; \
+         create table others as select id, id as value from generate_series(0, 19999) as id; \
+         alter table others add primary key (id); create statistics parts_a_b (dependencies) on a, b from parts; \
+         vacuum analyze parts; vacuum analyze others; drop statistics parts_a_b; checkpoint"
+    ));
+    let text = format!(
+        "\\set a random(0, {})\nselect sum(value) from parts, others where a = :a and b = :a and id = other;\n",
+        values - 1
+    );
+    let run = move |bench: &Bench| bench.run(bench.script(&text, &["--explain-sample"]));
+    let again = run.clone();
+    Fault::amber("misestimate", bench, run).against(move |bench| {
+        bench.sql("create statistics parts_a_b (dependencies) on a, b from parts; analyze parts");
+        again(bench)
     })
 }
 

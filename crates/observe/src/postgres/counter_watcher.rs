@@ -26,7 +26,7 @@ impl PostgresCounters {
             counters: Counters::of(version),
             ask: Once::default(),
             settings: Settings::default(),
-            statements: Statements::new(plan.statements, plan.create_extension, plan.explain),
+            statements: Statements::new(plan),
         }
     }
 

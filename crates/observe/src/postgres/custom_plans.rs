@@ -1,12 +1,13 @@
 //! What a prepared statement with a generic plan would cost with a plan for its values, by the planner.
 //!
 //! The values of the load are not known. Those that the planner's statistics have are: the most common one of each column that is
-//! compared with a parameter, and a rare one. A statement with a parameter of another kind is left out.
+//! compared with a parameter, and a rare one. A statement with a parameter of another kind is left out, and one that reads
+//! partitions: which of them a generic plan reads is decided when it is executed, and its cost is that of all.
 
 use std::collections::BTreeMap;
 
 use kelvin_database::postgres::MARK;
-use kelvin_database::postgres::explain::{Plan, equal_parameters};
+use kelvin_database::postgres::explain::{Node, Plan, equal_parameters};
 use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::CustomPlan;
 use serde_json::Value;
@@ -28,10 +29,11 @@ pub(super) fn cheapest(
     generic: &Explained,
 ) -> Result<Option<CustomPlan>> {
     let Ok(json) = serde_json::from_str::<Value>(&generic.json) else { return Ok(None) };
-    let Some(generic_cost) = Plan::of(&json[0]).and_then(|plan| plan.cost) else { return Ok(None) };
+    let Some(plan) = Plan::of(&json[0]) else { return Ok(None) };
+    let Some(generic_cost) = plan.cost else { return Ok(None) };
     let mut columns = BTreeMap::new();
     find_columns(&json[0]["Plan"], &mut columns);
-    if columns.is_empty() {
+    if columns.is_empty() || reads_partitions(session, &appended(&plan.root))? {
         return Ok(None);
     }
     let mut known = Vec::new();
@@ -59,7 +61,7 @@ fn compare(
         return Ok(Vec::new());
     }
     let mut plans = Vec::new();
-    for (at, frequency) in ["most common", "rare"].into_iter().enumerate() {
+    for (at, frequency) in ["the most common value", "a rare value"].into_iter().enumerate() {
         let values: Vec<&str> = known.iter().map(|values| values[at].as_str()).collect();
         let sql =
             format!("EXPLAIN {MARK} (VERBOSE, FORMAT JSON) EXECUTE kelvin_custom({})", values.join(", "));
@@ -68,15 +70,45 @@ fn compare(
         let Some(cost) = plan.cost else { continue };
         let named: Vec<String> =
             columns.values().map(|one| format!("{}.{}", one.table, one.column)).collect();
-        let values = format!("a {frequency} value of {}", named.join(" and "));
+        let values = format!("{frequency} of {}", named.join(" and "));
         plans.push(CustomPlan { hash: plan_hash(&plan), cost, generic_cost: cost, values });
     }
     Ok(plans)
 }
 
+/// The tables whose rows are appended to each other: partitions, or those of a UNION ALL.
+fn appended(node: &Node) -> Vec<String> {
+    if !matches!(node.kind.as_str(), "Append" | "Merge Append") {
+        return node.below.iter().flat_map(appended).collect();
+    }
+    tables(node)
+}
+
+fn tables(node: &Node) -> Vec<String> {
+    node.relation.iter().cloned().chain(node.below.iter().flat_map(tables)).collect()
+}
+
+/// Whether one of these tables is a partition.
+fn reads_partitions(session: &mut dyn Session, tables: &[String]) -> Result<bool> {
+    if tables.is_empty() {
+        return Ok(false);
+    }
+    let names: Vec<String> = tables.iter().map(|name| quoted(name)).collect();
+    let rows = session.query(&format!(
+        "SELECT {MARK} EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE c.relispartition AND n.nspname || '.' || c.relname IN ({}))",
+        names.join(", ")
+    ))?;
+    Ok(rows.int(0, 0)? == 1)
+}
+
+/// A string as SQL has it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
 /// The most common value of a column and one that is rare, as SQL has them; none without statistics.
 fn common_and_rare(session: &mut dyn Session, one: &ComparedColumn) -> Result<Option<[String; 2]>> {
-    let quoted = |name: &str| format!("'{}'", name.replace('\'', "''"));
     let rows = session.query(&format!(
         "SELECT {MARK} quote_literal(coalesce(common[1], others[cardinality(others) / 2 + 1])), \
          quote_literal(coalesce(others[cardinality(others) / 2 + 1], common[cardinality(common)])) \
@@ -125,5 +157,19 @@ mod tests {
         let short: Vec<_> =
             found.iter().map(|(at, one)| (*at, one.table.as_str(), one.column.as_str())).collect();
         assert_eq!(short, [(1, "a", "kind"), (2, "b", "x")]);
+    }
+
+    #[test]
+    fn tables_are_appended_below_an_append_only() {
+        let scan =
+            |name: &str| serde_json::json!({ "Node Type": "Seq Scan", "Schema": "s", "Relation Name": name });
+        let join = |kind: &str| {
+            let both = serde_json::json!({ "Node Type": kind, "Plans": [
+                { "Node Type": "Sort", "Plans": [scan("a")] }, scan("b") ] });
+            serde_json::json!({ "Plan": { "Node Type": "Hash Join", "Plans": [scan("c"), both] } })
+        };
+        let of = |kind| appended(&Plan::of(&join(kind)).unwrap().root);
+        assert_eq!((of("Append"), of("Merge Append")), (vec!["s.a".into(), "s.b".into()], of("Append")));
+        assert!(of("Nested Loop").is_empty());
     }
 }

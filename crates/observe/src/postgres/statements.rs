@@ -11,7 +11,7 @@ use super::link::Link;
 use super::sampled::SampledTexts;
 use super::{custom_plans, plans};
 use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
-use crate::engine::ExplainSample;
+use crate::engine::WatchPlan;
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 use crate::server::statement_text::{is_query, masked};
 
@@ -37,6 +37,8 @@ pub(super) struct StatementsView {
 pub(super) struct Statements {
     most: usize,
     create_extension: bool,
+    /// Whether the load is ours, whose sessions report how their statements were planned.
+    ours: bool,
     source: Option<StatementsView>,
     opened: Option<StatementReading>,
     /// When the load began.
@@ -45,14 +47,15 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn new(most: usize, create_extension: bool, explain: Option<ExplainSample>) -> Self {
+    pub(super) fn new(plan: &WatchPlan) -> Self {
         Self {
-            most,
-            create_extension,
+            most: plan.statements,
+            create_extension: plan.create_extension,
+            ours: plan.apart,
             source: None,
             opened: None,
             before: StatementReading::new(),
-            sampled: SampledTexts::new(explain),
+            sampled: SampledTexts::new(plan.explain),
         }
     }
 
@@ -135,7 +138,7 @@ impl Statements {
                 // A plan that cannot be had is none; the totals are good without.
                 let plan = link.with(|session, server| plans::plan(session, server.version, text));
                 let Some(explained) = plan.ok().flatten() else { continue };
-                if one.is_planned_each_time() == Some(false) {
+                if !one.is_planned_each_time().unwrap_or(!self.ours) {
                     let custom = link.with(|session, _| custom_plans::cheapest(session, text, &explained));
                     one.custom_plan = custom.ok().flatten();
                 }

@@ -8,6 +8,8 @@ use std::str::Chars;
 
 use sha2::{Digest, Sha256};
 
+use super::figures::LONGEST_TEXT;
+
 /// A statement's text with a question mark for each of its values, at most about `longest` bytes.
 ///
 /// Engines and their settings differ in what ends a string (backslashes), begins a comment (`#`, `--x`, nested ones) or quotes a
@@ -64,6 +66,22 @@ pub(crate) fn masked(sql: &str, longest: usize) -> String {
             matches!(c, '_' | '`' | '$') || c.is_alphanumeric() && (within_name || !c.is_ascii_digit());
     }
     text
+}
+
+/// What the text of a statement as a client sent it has in common with the text that its server normalised, where parameters stand for
+/// its values: a question mark for each of them.
+pub fn comparable(sql: &str) -> String {
+    let mut text = String::with_capacity(sql.len());
+    let mut rest = sql.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c == '$' && rest.peek().is_some_and(char::is_ascii_digit) {
+            while rest.next_if(char::is_ascii_digit).is_some() {}
+            text.push('0');
+        } else {
+            text.push(c);
+        }
+    }
+    masked(text.trim().trim_end_matches(';'), LONGEST_TEXT)
 }
 
 /// Of several values in a row the first stands for all, so that lists of any length are one statement.
@@ -206,6 +224,19 @@ mod tests {
             assert_eq!(masked(sql, 1000), expected, "{sql}");
         }
         assert_eq!(masked("select a from b", 6), "select…");
+    }
+
+    #[test]
+    fn a_statement_and_its_normalised_text_are_comparable() {
+        for (sent, normalised) in [
+            ("select v from t where a = $1 and b = 'x'", "select v from t where a = $1 and b = $2"),
+            ("update t set v = v + 1 where id = $1;", "update t set v = v + $2 where id = $1"),
+            ("select 1 from t where id in ($1, $2, $3)", "select $4 from t where id in ($1, $2, $3)"),
+        ] {
+            assert_eq!(comparable(sent), comparable(normalised));
+            assert_eq!(comparable(&comparable(sent)), comparable(sent));
+        }
+        assert_ne!(comparable("select a from t where b = $1"), comparable("select a from t where c = $1"));
     }
 
     #[test]

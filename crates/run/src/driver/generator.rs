@@ -428,7 +428,7 @@ impl Generator {
                 sink.event_from(source, &event)?;
             }
         }
-        for event in tally.complete(i64::MAX) {
+        for event in tally.complete(i64::MAX).into_iter().chain(tally.prepared_statements()) {
             sink.event_from(source, &event)?;
         }
         let user_sums = sums(&self.books);

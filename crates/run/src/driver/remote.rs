@@ -292,15 +292,12 @@ impl<'a> RemoteLoad<'a> {
                 GeneratorReport::of_lost(self.times, host.seconds, host.counters)
             });
             // The only place from which counts of several hosts are added up.
-            let report = match report.added_to(sum) {
-                Some(with) => {
-                    sum = with;
-                    report
-                }
-                None => {
-                    host.lost = Some("its counts and those of the hosts before it cannot be added up".into());
-                    report.without_counts(self.times)
-                }
+            let report = if let Some(with) = report.added_to(sum) {
+                sum = with;
+                report
+            } else {
+                host.lost = Some("its counts and those of the hosts before it cannot be added up".into());
+                report.without_counts(self.times)
             };
             reports.push(report.of_host(host.source, &host.name));
             let Host { name, machine, range, lost, difference, of_jobs, .. } = host;

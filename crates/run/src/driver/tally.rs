@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
 use kelvin_measure::event::ErrorCount;
+use kelvin_measure::observation::{Observation, PreparedStatement};
 use kelvin_measure::{Event, Nanos, second_from};
 use kelvin_users::UserReport;
 
@@ -21,6 +22,8 @@ pub(super) struct Tally {
     open: Nanos,
     pending: BTreeMap<Key, (u64, String)>,
     notes: Vec<Event>,
+    /// Executions with the generic plan and with custom ones, by statement.
+    plans: BTreeMap<String, (u64, u64)>,
     noted: u64,
     all: u64,
     failed: u64,
@@ -34,6 +37,7 @@ impl Tally {
             open,
             pending: BTreeMap::new(),
             notes: Vec::new(),
+            plans: BTreeMap::new(),
             noted: 0,
             all: 0,
             failed: 0,
@@ -53,6 +57,12 @@ impl Tally {
                     let entry = self.pending.entry(key).or_insert_with(|| (0, error.message().to_owned()));
                     entry.0 += 1;
                     self.last = Some(error.to_string());
+                }
+                UserReport::Plans(statements) => {
+                    for one in statements {
+                        let sums = self.plans.entry(kelvin_observe::comparable(&one.text)).or_default();
+                        *sums = (sums.0 + one.generic, sums.1 + one.custom);
+                    }
                 }
                 UserReport::Note { at, text } => {
                     self.noted += 1;
@@ -86,6 +96,14 @@ impl Tally {
         events
     }
 
+    /// How prepared statements were planned; none where no user reported it.
+    pub(super) fn prepared_statements(&mut self) -> Option<Event> {
+        let of = |(text, (generic, custom))| PreparedStatement { text, generic, custom };
+        let statements: Vec<_> = std::mem::take(&mut self.plans).into_iter().map(of).collect();
+        let is_known = !statements.is_empty();
+        is_known.then_some(Event::Observed(Observation::PreparedStatements { point: self.point, statements }))
+    }
+
     /// Says how many notes were left out, if any were.
     pub(super) fn notes_left_out(&self) -> Option<String> {
         let more = self.noted.saturating_sub(MOST_NOTES);
@@ -116,7 +134,7 @@ impl Tally {
 mod tests {
     use std::sync::mpsc;
 
-    use kelvin_database::{Error, ErrorClass};
+    use kelvin_database::{Error, ErrorClass, PreparedPlans};
 
     use super::*;
 
@@ -134,5 +152,23 @@ mod tests {
         assert_eq!((count.second, count.count, count.retried, count.code.as_str()), (0, 2, true, "40P01"));
         assert_eq!(tally.complete(i64::MAX).len(), 1);
         assert_eq!((tally.errors(), tally.final_errors()), (3, 1));
+    }
+
+    #[test]
+    fn plans_of_a_statement_are_summed_over_sessions() {
+        let (reporter, reports) = mpsc::channel();
+        let mut tally = Tally::new(3, 0);
+        assert!(tally.prepared_statements().is_none());
+        for generic in [7, 8] {
+            let text = "select v from t where id = $1".into();
+            reporter.send(UserReport::Plans(vec![PreparedPlans { text, generic, custom: 5 }])).unwrap();
+        }
+        tally.take(&reports);
+        let text = "select v from t where id = ?".into();
+        let seen = tally.prepared_statements();
+        let Some(Event::Observed(Observation::PreparedStatements { point: 3, statements })) = seen else {
+            panic!("{seen:?}")
+        };
+        assert_eq!(statements, [PreparedStatement { text, generic: 15, custom: 10 }]);
     }
 }

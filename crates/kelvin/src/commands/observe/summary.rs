@@ -77,6 +77,7 @@ impl Summary {
             }
             Observation::Lost(absent) => self.absent.push(absent.clone()),
             Observation::Statements { .. }
+            | Observation::PreparedStatements { .. }
             | Observation::StatementTexts { .. }
             | Observation::Blocking { .. }
             | Observation::OtherProcesses { .. }

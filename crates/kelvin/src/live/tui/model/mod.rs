@@ -278,6 +278,7 @@ impl Model {
                 self.say(&format!("no longer observed: {}: {}", absent.what, absent.why));
             }
             Observation::Relations { .. }
+            | Observation::PreparedStatements { .. }
             | Observation::Settings { .. }
             | Observation::OtherProcesses { .. }
             | Observation::Blocking { .. } => {}

@@ -104,9 +104,9 @@ fn a_generic_plan_that_leaves_partitions_out_when_it_is_executed_is_not_compared
         |_| {},
     );
     let mut session = server.session();
-    let partitions: String = (0..4)
+    let partitions = [0, 1, 2, 3]
         .map(|one| format!("CREATE TABLE parts_{one} PARTITION OF parts FOR VALUES IN ({one}); "))
-        .collect();
+        .concat();
     session
         .run(&format!(
             "CREATE TABLE parts (key int NOT NULL, v int) PARTITION BY LIST (key); {partitions} \

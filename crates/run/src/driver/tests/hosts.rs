@@ -92,7 +92,9 @@ fn seconds_of_many_hosts_that_waited_reach_the_sink_a_few_at_a_time() {
     assert_eq!(sink.most, AT_ONCE);
     let (reports, _) = remote.finish(0, &mut sink).unwrap();
     let mut totals = Totals::new(vec![SeriesRole::Transaction]);
-    reports.iter().for_each(|report| totals.merge(&report.totals));
+    for report in &reports {
+        totals.merge(&report.totals);
+    }
     let sum = (totals.all[0].committed, totals.all[0].latency.count());
     assert_eq!(sum, ((HOSTS * SECONDS) as u64, (HOSTS * SECONDS) as u64));
 }

@@ -1,6 +1,8 @@
 //! Encryption, trust and authentication, with a scripted server.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+#[path = "support/port.rs"]
+mod port;
 mod sqlserver_support;
 
 use std::path::Path;
@@ -210,7 +212,7 @@ fn another_server_of_the_protocol_is_logged_in_to() {
     for (mode, encrypt) in
         [("none", Encrypt::Optional), ("optional", Encrypt::Mandatory), ("strict", Encrypt::Strict)]
     {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port::spare();
         let mut server = Command::new(&program)
             .args([
                 "--port",

@@ -35,6 +35,7 @@ pub use findings::{
     known_findings,
 };
 pub use judge::{RunJudgements, judge};
+use kelvin_measure::observation::UnavailableMetrics;
 pub use kelvin_observe::metric;
 pub use key::{
     Better, IO_FIGURES, KEY_FIGURES, KeyFigure, QUERY_FIGURES, TENANT_THROUGHPUT, TenantFigures, key_figures,
@@ -50,6 +51,6 @@ pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Shar
 pub use wait_change::{WaitChange, WaitLimit, wait_changes};
 
 /// Statements that were to be executed for their plans and were not, each with the reason.
-pub fn not_explained(evidence: &Evidence) -> Vec<String> {
+pub fn not_explained(evidence: &Evidence) -> Vec<UnavailableMetrics> {
     findings::misestimate::not_explained(evidence)
 }

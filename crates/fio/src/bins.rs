@@ -22,6 +22,7 @@ pub fn bin(nanos: u64) -> usize {
 }
 
 /// The time in nanoseconds that stands for a bin: its middle, as fio prints it.
+#[inline]
 pub fn middle(bin: usize) -> u64 {
     if bin < 2 * A_GROUP {
         return bin as u64;

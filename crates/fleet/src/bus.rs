@@ -410,7 +410,7 @@ async fn read_on(
         ..pull::Config::default()
     };
     let Ok(consumer) = storage.create_consumer_on_stream(config, stream).await else { return Some(false) };
-    let began = *next;
+    let (began, mut delivered) = (*next, 0);
     loop {
         while !has_room(*next) {
             tokio::time::sleep(ROOM).await;
@@ -425,14 +425,15 @@ async fn read_on(
             };
             let Some(message) = message else { break };
             let Ok(message) = message else { return Some(*next > began) };
-            let Ok(sequence) = message.info().map(|info| info.stream_sequence) else { continue };
+            let info = message.info().map(|info| (info.stream_sequence, info.consumer_sequence));
+            let Ok((sequence, delivery)) = info else { continue };
+            // A batch that was read too slowly is given up with messages in it: a new consumer has them.
+            if delivery != delivered + 1 {
+                return Some(true);
+            }
+            delivered = delivery;
             if sequence < *next {
                 continue;
-            }
-            // A batch that was read too slowly is given up with messages in it: a new consumer has them. What a consumer does not
-            // have at its beginning is no longer on the server.
-            if sequence > *next && *next > began {
-                return Some(true);
             }
             *next = sequence + 1;
             let (message, _) = message.split();

@@ -178,6 +178,7 @@ impl Run<'_> {
             rate,
             load,
             accept_noise: self.spec.accept_noise,
+            observed: self.spec.observe.enabled,
             clock: &self.clock,
             stop: &self.stop,
             control: None,

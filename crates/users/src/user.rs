@@ -89,6 +89,8 @@ pub struct Shared {
     pub retries: u16,
     /// Time limit of a statement.
     pub timeout: Duration,
+    /// Whether users report at their end how their prepared statements were planned.
+    pub reports_plans: bool,
     /// Asks for an early end.
     pub stop: Stop,
     /// Users who have ended.
@@ -358,8 +360,11 @@ impl User {
     /// Reports how the prepared statements were planned. Not in a window that lasts as long as other users are at work, and not where somebody
     /// waits for the end.
     fn report_plans(&mut self) {
-        let is_asked = self.number - self.shared.range.first() < USERS_WITH_PLANS;
-        let is_over = self.shared.transactions.is_none() && !self.shared.stop.is_immediate();
+        let shared = &self.shared;
+        let is_asked = shared.reports_plans && self.number - shared.range.first() < USERS_WITH_PLANS;
+        // A user who gives up ends within the window.
+        let has_closed = shared.clock.now() >= shared.close.load(Ordering::Acquire);
+        let is_over = has_closed && shared.transactions.is_none() && !shared.stop.is_immediate();
         if is_asked && is_over && !self.session.is_broken() && !self.session.in_transaction() {
             // The run has its results without them.
             if let Ok(plans) = self.session.prepared_plans() {

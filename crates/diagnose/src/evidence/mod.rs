@@ -371,7 +371,7 @@ impl Evidence {
 
     /// How some of the load's sessions planned a statement that they had prepared; none of one that they had not.
     pub fn prepared(&self, point: u32, statement: &StatementTotals) -> Option<&PreparedStatement> {
-        let text = kelvin_observe::comparable(&statement.text);
+        let text = kelvin_observe::comparable(&statement.text)?;
         self.prepared.get(&point)?.iter().find(|one| one.text == text)
     }
 

@@ -77,10 +77,11 @@ fn dear(evidence: &Evidence, point: u32) -> Vec<(&StatementTotals, &CustomPlan)>
         .collect()
 }
 
-/// Whether a statement that was planned for each execution was a prepared one: the setting changes nothing of others.
-pub(crate) fn plans_prepared(evidence: &Evidence, point: u32) -> bool {
-    let statements = evidence.statements(point).map_or(&[][..], |(statements, _)| statements);
-    planned(statements).iter().any(|(one, _)| evidence.prepared(point, one).is_some())
+/// Planning of prepared statements that were planned for each execution, of the time of planning and execution, where it is worth a change:
+/// the setting changes nothing of statements that are not prepared.
+pub(crate) fn prepared_planning_share(evidence: &Evidence, point: u32) -> Option<f64> {
+    share_of_planning(evidence, point, |one| evidence.prepared(point, one).is_some())
+        .filter(|share| *share >= AMBER)
 }
 
 fn generic_share(evidence: &Evidence, point: u32) -> Option<f64> {
@@ -101,9 +102,17 @@ fn planned(statements: &[StatementTotals]) -> Vec<(&StatementTotals, f64)> {
 
 /// Of the time of planning and execution.
 fn planning_share(evidence: &Evidence, point: u32) -> Option<f64> {
+    share_of_planning(evidence, point, |_| true)
+}
+
+fn share_of_planning(
+    evidence: &Evidence,
+    point: u32,
+    counts: impl Fn(&StatementTotals) -> bool,
+) -> Option<f64> {
     let (statements, total) = evidence.statements(point)?;
     let all: f64 = statements.iter().filter_map(|one| one.planning).map(|planning| planning.ms).sum();
-    let each: f64 = planned(statements).iter().map(|(_, ms)| ms).sum();
+    let each: f64 = planned(statements).iter().filter(|(one, _)| counts(one)).map(|(_, ms)| ms).sum();
     (total + all > 0.0).then(|| each / (total + all))
 }
 
@@ -182,9 +191,12 @@ fn long_planning(evidence: &Evidence, point: u32) -> Option<Finding> {
         threshold: "statements that are planned for half of their executions or more; amber when that takes 5 % of the time of \
             planning and execution"
             .into(),
-        next: "Prepare these statements if they are not prepared; if they are, set plan_cache_mode = force_generic_plan, unless \
-            their plans differ by value. `kelvin advise --prove` measures what that gains."
-            .into(),
+        next: format!(
+            "Prepare these statements if they are not prepared; if they are, set plan_cache_mode = force_generic_plan, unless \
+             their plans differ by value.{}",
+            prepared_planning_share(evidence, point)
+                .map_or("", |_| " `kelvin advise --prove` measures what that gains.")
+        ),
         ..amber(point, share)
     })
 }

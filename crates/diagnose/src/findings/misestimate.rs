@@ -1,6 +1,6 @@
 //! Did the planner expect other numbers of rows than there were?
 
-use kelvin_measure::observation::{Occurrence, StatementTotals};
+use kelvin_measure::observation::{Occurrence, StatementTotals, UnavailableMetrics};
 use kelvin_measure::query_analysis::Misestimate;
 use kelvin_measure::sampled_execution::{MisestimatedNode, SampledExecution};
 use kelvin_measure::text;
@@ -95,15 +95,16 @@ pub(crate) fn missed(evidence: &Evidence) -> Vec<Missed<'_>> {
     found
 }
 
-/// Statements that were to be executed and were not, with the reason: "select …: its values are not known".
-pub(crate) fn not_explained(evidence: &Evidence) -> Vec<String> {
+/// Statements that were to be executed for their plans and were not, with the reason.
+pub(crate) fn not_explained(evidence: &Evidence) -> Vec<UnavailableMetrics> {
     let mut all = Vec::new();
     for point in evidence.points() {
         for one in evidence.statements(point.point).map_or(&[][..], |(statements, _)| statements) {
             if let Some(SampledExecution::Refused(why)) = &one.sample {
-                let line = format!("{}: {why}", text::statement(&one.text));
-                if !all.contains(&line) {
-                    all.push(line);
+                let what = format!("rows of the plan of {}", text::statement(&one.text));
+                let missing = UnavailableMetrics { what, why: why.clone() };
+                if !all.contains(&missing) {
+                    all.push(missing);
                 }
             }
         }
@@ -123,16 +124,13 @@ fn of_samples(evidence: &Evidence) -> Option<Finding> {
             format!("{}; {pages} pages read, {of_time} of the statements' time", one.reason()),
         )
     };
-    let mut facts: Vec<EvidenceLine> = all.iter().take(5).map(line).collect();
-    let refused = not_explained(evidence);
-    facts.extend(refused.iter().map(|one| EvidenceLine::new("not explained", one.clone())));
     Some(Finding {
         threshold: SAMPLED.into(),
         next: NEXT.into(),
         ..query_plans::amber(
             ABOUT.id,
             format!("A statement was planned with wrong numbers of rows: {}", first.node.node),
-            facts,
+            all.iter().take(5).map(line).collect(),
             Effect::up_to(first.share, EffectBasis::StatementTime),
         )
     })
@@ -169,7 +167,7 @@ mod tests {
     use kelvin_measure::query_analysis::QueryAnalysis;
 
     use super::super::query_plans::tests::{analysis, execution};
-    use super::super::staged::Staged;
+    use super::super::staged::{Staged, statement};
     use super::*;
     use crate::Severity;
 
@@ -185,6 +183,17 @@ mod tests {
         assert!(found[0].title.ends_with("rows: Seq Scan on parts"), "{}", found[0].title);
         assert!(found[0].evidence[0].what.contains("select * from parts"), "{:?}", found[0].evidence);
         assert!(logged(900.0).is_empty());
+    }
+
+    #[test]
+    fn a_statement_that_was_not_executed_is_known_with_the_reason_whatever_is_found() {
+        let refused = || Some(SampledExecution::Refused("not a query".into()));
+        let one = || StatementTotals { sample: refused(), ..statement(1, 75.0, 1, "a", &[]) };
+        let evidence = Staged::new().statements(vec![one(), one(), statement(2, 25.0, 1, "b", &[])]).done();
+        assert!(find(&evidence).is_empty());
+        let missing = not_explained(&evidence);
+        assert_eq!(missing.len(), 1);
+        assert!(missing[0].what.ends_with(" select 1") && missing[0].why == "not a query", "{missing:?}");
     }
 
     #[test]

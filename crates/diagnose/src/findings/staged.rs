@@ -192,7 +192,8 @@ impl Staged {
 
     /// How sessions of the load planned a statement.
     pub(crate) fn prepared(self, text: &str, generic: u64, custom: u64) -> Self {
-        let one = PreparedStatement { text: kelvin_observe::comparable(text), generic, custom };
+        let text = kelvin_observe::comparable(text).unwrap();
+        let one = PreparedStatement { text, generic, custom };
         self.seen(Observation::PreparedStatements { point: 0, statements: vec![one] })
     }
 

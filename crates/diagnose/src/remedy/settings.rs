@@ -70,11 +70,15 @@ fn plans(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     let from = finding(found, "generic-plan")?;
     let point = from.point?;
     let kind = generic_plan::wanted(evidence, point)?;
-    // A generic plan shows that its statement is a prepared one.
-    if kind == PlanKind::Generic && !generic_plan::plans_prepared(evidence, point) {
-        return None;
-    }
-    Some(remedy(from, switched(evidence, "plan_cache_mode", kind.mode())?))
+    let effect = match kind {
+        // A generic plan shows that its statement is a prepared one.
+        PlanKind::Custom => from.effect.clone(),
+        PlanKind::Generic => {
+            let share = generic_plan::prepared_planning_share(evidence, point)?;
+            Effect::up_to(share, EffectBasis::StatementTime)
+        }
+    };
+    Some(Remedy { effect, ..remedy(from, switched(evidence, "plan_cache_mode", kind.mode())?) })
 }
 
 /// Sixteen times the memory: most sorts that spill are a few times too large. At most a sixteenth of the host's memory for all users

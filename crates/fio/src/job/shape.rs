@@ -232,6 +232,7 @@ pub struct Rate {
 
 impl Rate {
     /// Whether there is a limit at all.
+    #[inline]
     pub fn limits(&self) -> bool {
         self.bytes.0.iter().chain(&self.iops.0).any(Option::is_some)
     }

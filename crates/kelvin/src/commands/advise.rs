@@ -85,7 +85,8 @@ impl Advice {
         settings: &[(String, String)],
         proofs: &[(i64, AdviceOrigin, Proof)],
     ) -> Self {
-        let not_explained = seen.map_or_else(Vec::new, not_explained);
+        let not_explained = seen.map_or_else(Vec::new, not_explained).into_iter();
+        let not_explained = not_explained.map(|one| format!("{}: {}", one.what, one.why)).collect();
         let before = all.len();
         if args.within_rules {
             all.retain(Remedy::is_allowed);

@@ -33,7 +33,9 @@ pub(super) fn cheapest(
     let Some(generic_cost) = plan.cost else { return Ok(None) };
     let mut columns = BTreeMap::new();
     find_columns(&json[0]["Plan"], &mut columns);
-    if columns.is_empty() || reads_partitions(session, &appended(&plan.root))? {
+    // Before 16 partitions are left out of this plan as well, since it is made for NULLs.
+    let leaves_out = plan.nodes().iter().any(|node| node.partitions_removed > 0);
+    if columns.is_empty() || leaves_out || reads_partitions(session, &appended(&plan.root))? {
         return Ok(None);
     }
     let mut known = Vec::new();

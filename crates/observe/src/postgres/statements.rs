@@ -130,7 +130,8 @@ impl Statements {
         let ids: Vec<i64> = top.iter().map(|one| one.query).collect();
         let texts = link.with(|session, _| texts(session, source, &ids))?;
         let until = Instant::now() + PATIENCE;
-        for one in &mut top {
+        let mut compared = Vec::new();
+        for (at, one) in top.iter_mut().enumerate() {
             let Some((text, ours)) = texts.get(&one.query) else { continue };
             one.text = text.chars().take(LONGEST_TEXT).collect();
             // Planning runs functions that are said to be immutable, as us: not those of other roles.
@@ -138,12 +139,19 @@ impl Statements {
                 // A plan that cannot be had is none; the totals are good without.
                 let plan = link.with(|session, server| plans::plan(session, server.version, text));
                 let Some(explained) = plan.ok().flatten() else { continue };
+                one.plan = Some(explained.plan.clone());
                 if !one.is_planned_each_time().unwrap_or(!self.ours) {
-                    let custom = link.with(|session, _| custom_plans::cheapest(session, text, &explained));
-                    one.custom_plan = custom.ok().flatten();
+                    compared.push((at, text, explained));
                 }
-                one.plan = Some(explained.plan);
             }
+        }
+        // Behind the plans of all, which other findings need.
+        for (at, text, explained) in compared {
+            if Instant::now() >= until {
+                break;
+            }
+            let custom = link.with(|session, _| custom_plans::cheapest(session, text, &explained));
+            top[at].custom_plan = custom.ok().flatten();
         }
         self.sampled.execute(link, ended, &mut top, &texts);
         Ok(Some((top, total_ms(&grown))))

@@ -68,20 +68,36 @@ pub(crate) fn masked(sql: &str, longest: usize) -> String {
     text
 }
 
-/// What the text of a statement as a client sent it has in common with the text that its server normalised, where parameters stand for
-/// its values: a question mark for each of them.
-pub fn comparable(sql: &str) -> String {
+/// What the text of a statement as a client sent it to PostgreSQL has in common with the text that its server normalised, where parameters
+/// stand for its values and for lists of them: a question mark for each. None where it is not clear what is a value, or it is too long:
+/// several statements would look alike.
+pub fn comparable(sql: &str) -> Option<String> {
     let mut text = String::with_capacity(sql.len());
     let mut rest = sql.chars().peekable();
     while let Some(c) = rest.next() {
-        if c == '$' && rest.peek().is_some_and(char::is_ascii_digit) {
-            while rest.next_if(char::is_ascii_digit).is_some() {}
-            text.push('0');
-        } else {
-            text.push(c);
+        let next_is_digit = rest.peek().is_some_and(char::is_ascii_digit);
+        match c {
+            '$' if next_is_digit => {
+                while rest.next_if(char::is_ascii_digit).is_some() {}
+                text.push('0');
+            }
+            // The server takes the sign for a part of the value.
+            '-' if next_is_digit && text.trim_end().ends_with(['(', ',', '=', '<', '>', '+', '*', '/']) => {}
+            // Names are what they are without their quotes.
+            '"' => {}
+            _ if c.is_alphabetic() || c == '_' => {
+                let mut word = c.to_string();
+                while let Some(c) = rest.next_if(|next| next.is_alphanumeric() || matches!(next, '_' | '$')) {
+                    word.push(c);
+                }
+                let is_value = ["true", "false", "null"].iter().any(|value| word.eq_ignore_ascii_case(value));
+                text.push_str(if is_value { "0" } else { &word });
+            }
+            _ => text.push(c),
         }
     }
-    masked(text.trim().trim_end_matches(';'), LONGEST_TEXT)
+    let text = masked(text.trim().trim_end_matches(';'), LONGEST_TEXT);
+    (!text.ends_with('…')).then(|| text.replace("?, …", "?").replace(" )", ")"))
 }
 
 /// Of several values in a row the first stands for all, so that lists of any length are one statement.
@@ -232,11 +248,27 @@ mod tests {
             ("select v from t where a = $1 and b = 'x'", "select v from t where a = $1 and b = $2"),
             ("update t set v = v + 1 where id = $1;", "update t set v = v + $2 where id = $1"),
             ("select 1 from t where id in ($1, $2, $3)", "select $4 from t where id in ($1, $2, $3)"),
+            (
+                "select a from t where b in (1, -2) and c = $1",
+                "select a from t where b in ($2 /*, ... */) and c = $1",
+            ),
+            ("select a from t where b = -1 and c = true", "select a from t where b = $1 and c = $2"),
+            ("select \"a\" from \"t\" where b = 1", "select \"a\" from \"t\" where b = $1"),
         ] {
-            assert_eq!(comparable(sent), comparable(normalised));
-            assert_eq!(comparable(&comparable(sent)), comparable(sent));
+            let text = comparable(sent).unwrap();
+            assert_eq!(Some(&text), comparable(normalised).as_ref());
+            assert_eq!(Some(&text), comparable(&text).as_ref());
         }
-        assert_ne!(comparable("select a from t where b = $1"), comparable("select a from t where c = $1"));
+        for (one, other) in [
+            ("select a from t where b = $1", "select a from t where c = $1"),
+            ("select \"a\" from \"t\" where \"b\" = $1", "select \"a\" from \"u\" where \"b\" = $1"),
+            ("select a - 1 from t", "select a from t"),
+        ] {
+            assert_ne!(comparable(one), comparable(other));
+        }
+        for unclear in ["select a #> $1 from t", "--x\nselect 1", "select $$a$$", "select e'\\''"] {
+            assert_eq!(comparable(unclear), None, "{unclear}");
+        }
     }
 
     #[test]

@@ -316,7 +316,10 @@ impl RunReport {
             findings: if seen.is_some() { findings } else { Vec::new() },
             tried: Vec::new(),
             not_seen: seen
-                .map(|e| NotSeen { absent: once(e.absent()), lost: once(e.lost()) })
+                .map(|e| NotSeen {
+                    absent: [once(e.absent()), kelvin_diagnose::not_explained(e)].concat(),
+                    lost: once(e.lost()),
+                })
                 .unwrap_or_default(),
             notes: notes.chain(accepted).collect(),
             details,

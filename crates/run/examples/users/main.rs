@@ -74,6 +74,7 @@ fn drive(
         rate,
         load: &load,
         accept_noise: false,
+        observed: false,
         clock: &clock,
         stop: &stop,
         control: None,

@@ -50,6 +50,7 @@ pub fn generate(
         rate: *rate,
         load,
         accept_noise: assignment.accept_noise,
+        observed: false,
         clock,
         stop,
         control: None,

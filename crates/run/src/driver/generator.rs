@@ -137,6 +137,7 @@ impl<'a> ArmedGenerator<'a> {
             loops: Mutex::new(Vec::new()),
             retries: load.retries,
             timeout: load.timeout.duration(),
+            reports_plans: point.observed,
             stop: point.stop.clone(),
             ended: AtomicU32::new(0),
             gave_up: AtomicU32::new(0),

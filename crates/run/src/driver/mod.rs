@@ -118,6 +118,8 @@ pub struct Point<'a> {
     pub load: &'a Load,
     /// Whether other work on the machine is taken for good, also where it keeps this process from running.
     pub accept_noise: bool,
+    /// Whether this process observes the database as well: users then report how their statements were planned.
+    pub observed: bool,
     /// The run's clock.
     pub clock: &'a Clock,
     /// Asks for an early end.
@@ -380,7 +382,7 @@ impl Point<'_> {
             since = since.max(if underway.times.end == Nanos::MAX { 0 } else { underway.times.end });
         }
         let patience = patience.as_nanos() as u64;
-        let (mut interrupted_at, mut heard) = (None, Ok(()));
+        let (mut interrupted_at, mut heard, mut all_read) = (None, Ok(()), true);
         while !underway.all_ended() {
             let now = self.clock.now();
             if self.stop.requested() {
@@ -388,21 +390,29 @@ impl Point<'_> {
                 underway.end_remote(now);
             }
             match interrupted_at {
-                None if self.stop.is_immediate() || now > since + patience => {
+                None if self.stop.is_immediate() || all_read && now > since + patience => {
                     interrupted_at = Some(now);
                     underway.cancel_all();
                 }
                 // Interrupted and still not back: the connection is beyond reach, its thread is left behind.
-                Some(at) if now > at + PATIENCE.as_nanos() as u64 => return (false, heard),
+                Some(at)
+                    if (all_read || self.stop.is_immediate()) && now > at + PATIENCE.as_nanos() as u64 =>
+                {
+                    return (false, heard);
+                }
                 _ => {}
             }
             // A stopped run must not overflow a ring that nobody drains.
             underway.take_samples();
             if let Some(remote) = &mut underway.remote {
                 // Not kept until the end: their histograms would fill the memory.
-                heard = heard.and(remote.emit(now, sink));
+                let emitted = remote.emit(now, sink);
+                all_read = !matches!(emitted, Ok(false));
+                heard = heard.and(emitted.map(|_| ()));
             }
-            std::thread::sleep(Duration::from_millis(5));
+            if all_read {
+                std::thread::sleep(Duration::from_millis(5));
+            }
         }
         (true, heard)
     }

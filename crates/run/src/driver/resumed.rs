@@ -121,7 +121,7 @@ impl BegunPoint<'_> {
         let (mut end, mut aborted) = (end, false);
         loop {
             let now = self.reached + (clock.now() - since);
-            remote.emit(now, sink)?;
+            let all = remote.emit(now, sink)?;
             if remote.all_ended() {
                 return Ok(true);
             }
@@ -129,10 +129,12 @@ impl BegunPoint<'_> {
                 (end, aborted) = (end.min(now), true);
                 remote.abort();
             }
-            if now > end.saturating_add(patience) || stop.is_immediate() {
+            if all && now > end.saturating_add(patience) || stop.is_immediate() {
                 return Ok(false);
             }
-            std::thread::sleep(TICK);
+            if all {
+                std::thread::sleep(TICK);
+            }
         }
     }
 

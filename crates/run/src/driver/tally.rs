@@ -60,7 +60,8 @@ impl Tally {
                 }
                 UserReport::Plans(statements) => {
                     for one in statements {
-                        let sums = self.plans.entry(kelvin_observe::comparable(&one.text)).or_default();
+                        let Some(text) = kelvin_observe::comparable(&one.text) else { continue };
+                        let sums = self.plans.entry(text).or_default();
                         *sums = (sums.0 + one.generic, sums.1 + one.custom);
                     }
                 }

@@ -74,6 +74,7 @@ fn point<'a>(load: &'a Load, clock: &'a Clock, stop: &'a Stop) -> Point<'a> {
         rate: None,
         load,
         accept_noise: true,
+        observed: false,
         clock,
         stop,
         control: None,

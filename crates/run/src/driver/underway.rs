@@ -87,7 +87,7 @@ impl Underway<'_> {
     /// Hands out what is complete.
     pub(super) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
         self.generators.iter_mut().try_for_each(|generator| generator.emit(now, sink))?;
-        self.remote.as_mut().map_or(Ok(()), |remote| remote.emit(now, sink))
+        self.remote.as_mut().map_or(Ok(()), |remote| remote.emit(now, sink).map(|_| ()))
     }
 
     /// Takes what the users have recorded, and hands out nothing of it yet.

@@ -294,12 +294,12 @@ fn follow(
     (clock, stop): (&Clock, &Stop),
     sink: &mut dyn Sink,
 ) -> Result<(), RunError> {
-    let (mut ordered, mut aborted) = (None, None);
+    let (mut ordered, mut aborted, mut all) = (None, None, true);
     while !remote.all_ended() {
         std::thread::sleep(TICK);
         let now = clock.now();
         // A host whose device hangs answers for ever.
-        let is_over = ordered.is_some_and(|close: Nanos| now > close + PATIENCE);
+        let is_over = all && ordered.is_some_and(|close: Nanos| now > close + PATIENCE);
         if (stop.is_immediate() || is_over) && aborted.is_none() {
             aborted = Some(now);
             remote.abort();
@@ -308,8 +308,8 @@ fn follow(
             ordered = Some(close);
             remote.end_at(LoadTimes { begin, open: begin, close, end: close });
         }
-        remote.emit(now, sink)?;
-        if aborted.is_some_and(|since| now > since + PATIENCE) {
+        all = remote.emit(now, sink)?;
+        if (all || stop.is_immediate()) && aborted.is_some_and(|since| now > since + PATIENCE) {
             break;
         }
     }

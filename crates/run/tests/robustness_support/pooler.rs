@@ -1,7 +1,10 @@
 //! A PgBouncer in transaction mode in front of a test's server.
 
+#[path = "../../../database/tests/support/port.rs"]
+mod port;
+
 use std::fmt::Write as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -32,7 +35,7 @@ impl Pooler {
         let directory = tempfile::Builder::new().prefix("kelvin-pooler").tempdir().unwrap();
         std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port::spare();
         let users = directory.path().join("users");
         std::fs::write(&users, "\"kelvin\" \"\"\n").unwrap();
         let mut settings = String::from("[databases]\n");

@@ -111,6 +111,7 @@ fn database(
         rate: load.points().first().and_then(|&(_, rate)| rate),
         load: &load,
         accept_noise: stage.scenario.accept_noise,
+        observed: false,
         clock: &stage.clock,
         stop: &turn.stop,
         control: Some(&turn.control),

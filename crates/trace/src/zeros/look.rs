@@ -83,8 +83,8 @@ pub fn add_sample(recording: &Path, options: SampleOptions) -> Result<Option<Rea
     if left_out > 0 {
         let kept = trace.unwritten.len() as u64;
         sample.problems.push(format!(
-            "of room that was never written the recording has only the first {} of {} ranges: bytes read from the others \
-             are counted as written, so the share of never-written room is at least the given one",
+            "the recording lists only the first {} of {} never-written ranges: bytes read from the others are counted as \
+             written, so that only the lower end of the share's interval holds",
             whole(kept),
             whole(kept + left_out)
         ));

@@ -113,13 +113,12 @@ impl ZeroShare {
             None => parts.push("whether the blocks read are zeros is not known".to_owned()),
         }
         if let Some(Estimate { share, low, high }) = self.never_written {
-            let least = if self.never_written_is_partial { "at least " } else { "" };
-            parts.push(format!(
-                "{least}{} in room that was never written ({} to {})",
-                percent(share),
-                percent(low),
-                percent(high)
-            ));
+            let (share, low, high) = (percent(share), percent(low), percent(high));
+            parts.push(if self.never_written_is_partial {
+                format!("at least {low} in room that was never written ({share} of the sample)")
+            } else {
+                format!("{share} in room that was never written ({low} to {high})")
+            });
         }
         let mut text = format!("{} (sample of {})", parts.join(", "), whole(self.drawn));
         let left: Vec<String> =

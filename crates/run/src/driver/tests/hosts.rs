@@ -11,9 +11,12 @@ const HOSTS: usize = 200;
 const SECONDS: usize = 30;
 const AT_ONCE: usize = 16;
 
+/// Made when they are taken: together they would fill the memory.
+type Messages = Box<dyn Iterator<Item = (usize, GeneratorMessage)> + Send>;
+
 /// Messages that wait, of which few are decoded in one call.
 struct Waiting {
-    messages: std::vec::IntoIter<(usize, GeneratorMessage)>,
+    messages: Messages,
     /// Those that were decoded and did not reach the sink.
     decoded: Arc<AtomicUsize>,
 }
@@ -57,14 +60,10 @@ impl Sink for Counting {
     }
 }
 
-fn load<'a>(
-    hosts: u32,
-    messages: Vec<(usize, GeneratorMessage)>,
-    decoded: Arc<AtomicUsize>,
-) -> remote::RemoteLoad<'a> {
+fn load<'a>(hosts: u32, messages: Messages, decoded: Arc<AtomicUsize>) -> remote::RemoteLoad<'a> {
     let range = |host| kelvin_workload::UserRange::share(hosts, host, hosts).unwrap();
     let names = (0..hosts).map(|host| (format!("g{host}"), range(host))).collect();
-    let waiting = Waiting { messages: messages.into_iter(), decoded };
+    let waiting = Waiting { messages, decoded };
     remote::RemoteLoad::of_hosts(0, Box::new(waiting), (names, vec![SeriesRole::Transaction], 0), 0)
 }
 
@@ -80,7 +79,7 @@ fn seconds_of_many_hosts_that_waited_reach_the_sink_a_few_at_a_time() {
         })
     });
     let decoded = Arc::new(AtomicUsize::new(0));
-    let mut remote = load(HOSTS as u32, messages.collect(), Arc::clone(&decoded));
+    let mut remote = load(HOSTS as u32, Box::new(messages), Arc::clone(&decoded));
     let mut sink = Counting { decoded, most: 0, seconds: 0 };
     for calls in 0.. {
         assert!(calls < HOSTS * SECONDS, "{} seconds came", sink.seconds);
@@ -102,14 +101,14 @@ fn seconds_of_many_hosts_that_waited_reach_the_sink_a_few_at_a_time() {
 #[test]
 fn the_host_whose_counts_cannot_be_added_is_refused_by_name() {
     let times = LoadTimes { begin: 0, open: 0, close: 1, end: 1 };
-    let report = || {
+    let report = move || {
         let counted = Totals::new(vec![SeriesRole::Transaction]);
         let mut report = GeneratorReport::of_lost(times, counted, Vec::new());
         (report.pushed, report.ended_at, report.close) = (1 << 60, vec![1], None);
         GeneratorMessage::Ended(Box::new(report))
     };
     let refused = |hosts: u32| {
-        let messages = (0..hosts as usize).map(|host| (host, report())).collect();
+        let messages = Box::new((0..hosts as usize).map(move |host| (host, report())));
         let mut sink = Kept::default();
         let (reports, books) = load(hosts, messages, Arc::default()).finish(1, &mut sink).unwrap();
         let sum = reports.iter().try_fold(0_u64, |sum, report| sum.checked_add(report.pushed));

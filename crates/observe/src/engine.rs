@@ -124,6 +124,22 @@ pub fn file_names(engine: &dyn Engine) -> Result<Vec<(String, String, String)>> 
     }
 }
 
+/// What the planner makes of an index that is not there, as [`postgres::try_index`] says, in a session of its own, which ends with
+/// the index. None where the engine or the database cannot try it.
+///
+/// # Errors
+/// When the server fails, or refuses the index.
+pub fn try_index(
+    engine: &dyn Engine,
+    create: &str,
+    texts: &[&str],
+) -> Result<Option<postgres::HypotheticalUse>> {
+    match engine.kind() {
+        EngineKind::Postgres => postgres::try_index(engine.connect()?.as_mut(), create, texts),
+        _ => Ok(None),
+    }
+}
+
 /// The server's instruments that show more of what its sessions wait for, and are off. None where an engine has no such.
 ///
 /// # Errors

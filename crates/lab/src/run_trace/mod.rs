@@ -18,6 +18,7 @@ use kelvin_measure::{Clock, Event, Nanos, Sink, SinkError, SourceId};
 use kelvin_observe::engine;
 use kelvin_observe::watch::Watcher;
 use kelvin_run::Spec;
+use kelvin_run::spec::Observe;
 use kelvin_store::{RunId, Store};
 use kelvin_trace::attribution::catalogue_names;
 use kelvin_trace::capture::{Capture, CaptureOptions, LiveTotals};
@@ -89,12 +90,8 @@ impl RunTrace {
         store: &Store,
         engine: Option<&Arc<dyn Engine>>,
     ) -> Result<Option<Self>, StoreBenchError> {
-        if !spec.observe.trace {
-            return Ok(None);
-        }
-        let interval = spec.observe.interval.duration();
-        let begun = Self::begin(store, engine.cloned(), interval)?;
-        Ok(Some(Self { has_zeros: spec.observe.trace_zeros, ..begun }))
+        let observe = &spec.observe;
+        observe.trace.then(|| Self::begin(store, engine.cloned(), observe)).transpose()
     }
 
     /// What watches the streams, once.
@@ -107,8 +104,9 @@ impl RunTrace {
     fn begin(
         store: &Store,
         engine: Option<Arc<dyn Engine>>,
-        interval: Duration,
+        observe: &Observe,
     ) -> Result<Self, StoreBenchError> {
+        let (interval, has_zeros) = (observe.interval.duration(), observe.trace_zeros);
         let refused = |problem: String| StoreBenchError::Refused(format!("--trace: {problem}"));
         let home = directory(store.path());
         remove_left_over(&home);
@@ -157,7 +155,7 @@ impl RunTrace {
         let spawned = std::thread::Builder::new().name("kelvin-trace".into()).spawn(record);
         let thread = spawned.map_err(|error| refused(error.to_string()))?;
         match start.recv() {
-            Ok(Ok(())) => Ok(Self { path, end, thread, has_zeros: true, live: Some((live, interval)) }),
+            Ok(Ok(())) => Ok(Self { path, end, thread, has_zeros, live: Some((live, interval)) }),
             Ok(Err(problem)) => {
                 let _ = std::fs::remove_file(&path);
                 Err(refused(problem))

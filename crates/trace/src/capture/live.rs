@@ -227,6 +227,7 @@ mod tests {
     use super::*;
     use crate::Flags;
     use crate::attribution::{Change, TracedFile};
+
     const VDA: (u32, u32) = (254, 0);
     const LOOP: (u32, u32) = (7, 0);
 

@@ -1,16 +1,14 @@
 //! What the planner makes of the indexes that are proposed, where HypoPG is installed.
 
-use kelvin_database::{Engine, EngineKind};
+use kelvin_database::Engine;
 use kelvin_diagnose::{Change, Evidence, Remedy};
 use kelvin_measure::text::{count, number};
-use kelvin_observe::postgres::{HypotheticalUse, try_index};
+use kelvin_observe::engine::try_index;
+use kelvin_observe::postgres::HypotheticalUse;
 
 /// Adds it to the reasons of the changes that create an index. Nothing is created. Where HypoPG is missing, the comparison of
 /// `--prove` shows it with a real index.
 pub(super) fn check(engine: &dyn Engine, evidence: &Evidence, changes: &mut [Remedy]) {
-    if engine.kind() != EngineKind::Postgres {
-        return;
-    }
     let mut texts: Vec<&str> = evidence
         .points()
         .filter_map(|point| evidence.statements(point.point))
@@ -21,9 +19,7 @@ pub(super) fn check(engine: &dyn Engine, evidence: &Evidence, changes: &mut [Rem
     for remedy in changes {
         let Change::Statements { apply, .. } = &remedy.change else { continue };
         let Some(create) = apply.first().filter(|sql| sql.starts_with("CREATE INDEX")) else { continue };
-        // A session of its own, which ends with the index in it.
-        let found = engine.connect().and_then(|mut session| try_index(session.as_mut(), create, &texts));
-        let said = match found {
+        let said = match try_index(engine, create, &texts) {
             Ok(Some(found)) => describe(&found),
             Ok(None) => return,
             Err(error) => format!("HypoPG: {error}"),

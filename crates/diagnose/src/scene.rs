@@ -186,6 +186,7 @@ impl Scene {
             device: Some(device.into()),
             mount: "/data".into(),
             filesystem: "ext4".into(),
+            queue: None,
         };
         events.push(Event::Observed(Observation::Observer(Observer {
             source: "host".into(),

@@ -12,7 +12,7 @@ mod process;
 mod processors;
 mod tree;
 
-pub use list::numbers;
+pub use list::{chosen, numbers};
 pub use mount::Mount;
 pub use process::ProcessStat;
 pub use processors::Ticks;

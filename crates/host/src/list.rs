@@ -1,4 +1,4 @@
-//! Lists of CPUs and memory nodes, such as "0-3,8".
+//! Lists of the kernel: of CPUs and memory nodes, such as "0-3,8", and of choices, such as "none [mq-deadline] kyber".
 
 use std::collections::BTreeSet;
 
@@ -23,6 +23,12 @@ pub fn numbers(text: &str) -> Option<BTreeSet<u32>> {
     Some(found)
 }
 
+/// Of a file's choices the one in brackets, which is in effect; the whole text of a file that lists none.
+pub fn chosen(choices: &str) -> &str {
+    let within = choices.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(within, _)| within);
+    within.unwrap_or(choices)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -40,10 +46,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_choice_in_brackets_is_in_effect() {
+        assert_eq!(chosen("always [madvise] never"), "madvise");
+        assert_eq!(chosen("[none] mq-deadline"), "none");
+        assert_eq!(chosen("never"), "never");
+    }
+
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text: String) {
             numbers(&text);
+            chosen(&text);
         }
     }
 }

@@ -420,3 +420,40 @@ fn put_on_in_a_process_that_is_killed() {
     std::thread::sleep(std::time::Duration::from_mins(2));
     panic!("nobody has killed this process");
 }
+
+/// The scheduler and the read-ahead of a loop device without a file, which nobody uses.
+#[test]
+fn a_disks_queue_is_changed_and_given_back() {
+    #[derive(serde::Deserialize)]
+    struct File {
+        factor: Vec<Factor>,
+    }
+    let unused = (0..64).rev().map(|number| format!("/sys/block/loop{number}")).find(|disk| {
+        let read = |file: &str| std::fs::read_to_string(format!("{disk}/{file}")).unwrap_or_default();
+        read("size").trim() == "0" && read("queue/scheduler").starts_with("[none] mq-deadline")
+    });
+    let (Some(disk), true) = (unused, rustix::process::geteuid().is_root()) else {
+        println!("not root, or no loop device with the scheduler mq-deadline: not tested");
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file: File = toml::from_str(&format!(
+        "[[factor]]\nname = \"scheduler\"\nlevels = [\"none\", \"mq-deadline\"]\nkernel = \"{disk}/queue/scheduler\"\n\
+         [[factor]]\nname = \"ahead\"\nlevels = [64, 4096]\nkernel = \"{disk}/queue/read_ahead_kb\"\n"
+    ))
+    .unwrap();
+    let access = || Access::new(Manager::new(directory.path().join("base")));
+    let journal = directory.path().join("undo.journal");
+    let read = |name: &str| std::fs::read_to_string(format!("{disk}/queue/{name}")).unwrap();
+    let before = (read("scheduler"), read("read_ahead_kb"));
+    let mut applier = Applier::new(file.factor, &journal, access(), Consent::default()).unwrap();
+    let level = |factor: &str, level: &str| FactorSetting { factor: factor.into(), level: level.into() };
+    let cell = DesignCell(vec![level("scheduler", "mq-deadline"), level("ahead", "4096")]);
+    for _again in 0..2 {
+        applier.apply(&cell, &mut spec()).unwrap();
+        assert!(read("scheduler").contains("[mq-deadline]"), "{}", read("scheduler"));
+        assert_eq!(read("read_ahead_kb").trim(), "4096");
+    }
+    applier.undo().unwrap();
+    assert_eq!((read("scheduler"), read("read_ahead_kb")), before);
+}

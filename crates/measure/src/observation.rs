@@ -45,6 +45,24 @@ pub struct DatabaseDirectory {
     pub mount: String,
     /// Its type, such as "ext4".
     pub filesystem: String,
+    /// How the kernel queues the disk's requests; none where there is no disk, or in runs before this was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<DiskQueue>,
+}
+
+/// How the kernel queues a disk's requests: settings below `/sys/block/DISK/queue`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskQueue {
+    /// The disk's name; that of a partition's whole disk.
+    pub disk: String,
+    /// The I/O scheduler in effect.
+    pub scheduler: Option<String>,
+    /// Those that can be chosen.
+    pub schedulers: Vec<String>,
+    /// Bytes that sequential reads are ahead by at most.
+    pub read_ahead: Option<u64>,
+    /// Whether the disk says that it has moving heads; virtual disks often say so without.
+    pub rotational: Option<bool>,
 }
 
 /// An observer and its metrics. One that finds more while it watches sends another of these for the new ones.

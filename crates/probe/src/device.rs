@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use super::facts::{DeviceFacts, Layer, LayerKind, Queue};
-use kelvin_host::SystemTree;
+use kelvin_host::{SystemTree, chosen};
 
 /// Deeper than any stack of volumes: a cycle, which only a broken tree has.
 const DEEPEST: u32 = 16;
@@ -154,7 +154,7 @@ fn layer(tree: &SystemTree, name: &str) -> Option<Layer> {
     };
     if digits("zram") {
         let algorithms = tree.line(format!("{of}/comp_algorithm")).unwrap_or_default();
-        return layer(LayerKind::Zram, chosen(&algorithms));
+        return layer(LayerKind::Zram, chosen(&algorithms).to_owned());
     }
     if digits("ram") || digits("pmem") {
         return layer(LayerKind::RamDisk, String::new());
@@ -165,17 +165,11 @@ fn layer(tree: &SystemTree, name: &str) -> Option<Layer> {
     None
 }
 
-/// Of "none [mq-deadline] kyber" the one in brackets.
-pub(crate) fn chosen(choices: &str) -> String {
-    let within = choices.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(within, _)| within);
-    within.unwrap_or(choices).to_owned()
-}
-
 fn queue(tree: &SystemTree, disk: &str) -> Queue {
     let line = |name: &str| tree.line(format!("{}/queue/{name}", home(disk)));
     let number = |name: &str| line(name)?.parse::<u64>().ok();
     Queue {
-        scheduler: line("scheduler").map(|choices| chosen(&choices)),
+        scheduler: line("scheduler").map(|choices| chosen(&choices).to_owned()),
         requests: number("nr_requests"),
         longest: number("max_sectors_kb").map(|kib| kib * 1024),
         segments: number("max_segments"),

@@ -47,7 +47,7 @@ mod network_round_trips;
 mod noisy_neighbour;
 mod not_reset;
 mod not_steady;
-mod numa_remote;
+pub(crate) mod numa_remote;
 mod numa_skew;
 mod odd_host;
 mod outage;

@@ -12,7 +12,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// Share of remote allocations, and the fullest node against the mean (METHOD B6).
 const REMOTE: f64 = 0.2;
-pub(super) const SKEW: f64 = 1.3;
+pub(crate) const SKEW: f64 = 1.3;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()

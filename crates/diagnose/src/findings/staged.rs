@@ -64,7 +64,15 @@ impl Staged {
         self
     }
 
-    fn seen(mut self, observation: Observation) -> Self {
+    /// In this environment.
+    pub(crate) fn environment(mut self, environment: serde_json::Value) -> Self {
+        let spec = self.evidence.context.spec("").cloned().unwrap_or_default();
+        self.evidence.context =
+            std::mem::take(&mut self.evidence.context).with_environment(spec, environment);
+        self
+    }
+
+    pub(crate) fn seen(mut self, observation: Observation) -> Self {
         self.evidence.event(&Event::Observed(observation));
         self
     }
@@ -177,6 +185,7 @@ impl Staged {
             device: Some(device.into()),
             mount: "/srv".into(),
             filesystem: "ext4".into(),
+            queue: None,
         };
         self.seen(Observation::Observer(Observer { first: 0, places: vec![place], ..Observer::default() }))
     }

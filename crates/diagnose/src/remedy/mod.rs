@@ -3,15 +3,17 @@
 //! Each has a bound by Amdahl's law (CACM 1967; the share of the time that it can take away) and says whether TPC-C's rules allow
 //! it. A bound is no forecast: whether the change helps is for a comparison to show.
 
+mod host;
 mod indexes;
 mod predicates;
 mod settings;
 mod statistics;
 mod tables;
 
+use kelvin_measure::observation::WaitKind;
 use serde::Serialize;
 
-use crate::{Effect, EffectBasis, Evidence, Finding};
+use crate::{Effect, EffectBasis, Evidence, Finding, is_client};
 
 /// A change that may help.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,6 +46,22 @@ pub enum Change {
         /// The value to try.
         value: String,
     },
+    /// A setting of the host on which the server runs.
+    Host {
+        /// Which.
+        what: HostSetting,
+        /// Its value in the run.
+        before: String,
+        /// The value to try.
+        value: String,
+    },
+    /// An option with which the workload's data are built.
+    Build {
+        /// Its path in the specification: "tproc-c.fill-page".
+        option: String,
+        /// Whether it is set in the run.
+        before: bool,
+    },
     /// SQL statements in the database. They have no further effect when they are repeated.
     Statements {
         /// Applied one after another.
@@ -55,6 +73,18 @@ pub enum Change {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         control: Vec<String>,
     },
+}
+
+/// A setting of a host, as a factor of a study names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostSetting {
+    /// The page size of the server's shared memory: "off", "2M", "1G".
+    HugePages,
+    /// A kernel setting: a file below `/sys`.
+    Kernel(String),
+    /// The NUMA nodes from which the server allocates memory: "0-1", "0".
+    ServerMemory,
 }
 
 /// Whether a change is allowed in a TPC-C run.
@@ -102,6 +132,7 @@ pub fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     all.extend(tables::remedies(evidence, found));
     all.extend(statistics::remedies(evidence));
     all.extend(settings::remedies(evidence, found));
+    all.extend(host::remedies(evidence, found));
     all.retain(|one| one.effect.high().is_none_or(|high| high >= LEAST));
     // A missing bound is no small one, but it cannot be ranked.
     let key = |one: &Remedy| one.effect.high().unwrap_or(-1.0);
@@ -119,6 +150,17 @@ pub fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
 fn finding<'a>(found: &'a [Finding], id: &str) -> Option<&'a Finding> {
     let effect = |finding: &&Finding| finding.effect.high().unwrap_or(0.0);
     found.iter().filter(|one| one.id == id).max_by(|a, b| effect(a).total_cmp(&effect(b)))
+}
+
+/// The share of the active sessions' time in waits of these kinds, at the point where it is largest; none where no session was seen.
+fn waited_share(evidence: &Evidence, kinds: &[WaitKind]) -> Option<f64> {
+    let share = |point: u32| {
+        let active = evidence.active(point, is_client);
+        let waited = active.groups.iter().filter(|(group, _)| kinds.contains(&group.kind));
+        let waited: f64 = waited.map(|(_, sessions)| sessions).sum();
+        (active.sessions() > 0.0).then(|| waited / active.sessions())
+    };
+    evidence.points().filter_map(|point| share(point.point)).reduce(f64::max)
 }
 
 /// A name of the database as SQL writes it, its parts quoted.

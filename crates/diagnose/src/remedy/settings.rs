@@ -1,13 +1,13 @@
 //! Settings of the server: of findings that name one, and of the log where sessions waited for it.
 
-use kelvin_measure::observation::{WaitGroup, WaitKind};
+use kelvin_measure::observation::WaitKind;
 use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{Change, Remedy, Rules, finding};
+use super::{Change, Remedy, Rules, finding, waited_share};
 use crate::findings::generic_plan::{self, PlanKind};
 use crate::findings::{buffers_too_small, wal_forced_checkpoint};
-use crate::{Effect, EffectBasis, Evidence, Finding, is_client};
+use crate::{Effect, EffectBasis, Evidence, Finding};
 
 const DURABILITY: Rules =
     Rules::Forbidden { why: "TPC-C 3.5: a committed transaction must survive a failure of the system" };
@@ -101,15 +101,7 @@ fn images_are_plain(evidence: &Evidence) -> bool {
 /// Where sessions waited for the log: what makes the log smaller, or commits wait less. The bound is their time in these waits;
 /// what they do instead is not known.
 fn log(evidence: &Evidence) -> Vec<Remedy> {
-    let of = |is: &dyn Fn(&WaitGroup) -> bool| {
-        let share = |point: u32| {
-            let active = evidence.active(point, is_client);
-            let waited: f64 = active.groups.iter().filter(|(group, _)| is(group)).map(|(_, s)| s).sum();
-            (active.sessions() > 0.0).then(|| waited / active.sessions())
-        };
-        evidence.points().filter_map(|point| share(point.point)).reduce(f64::max)
-    };
-    let Some(waits) = of(&|group| matches!(group.kind, WaitKind::Log | WaitKind::LogFlush)) else {
+    let Some(waits) = waited_share(evidence, &[WaitKind::Log, WaitKind::LogFlush]) else {
         return Vec::new();
     };
     let reason = format!("sessions waited for the log for {} of their time", text::percent(waits));

@@ -13,6 +13,7 @@ const MOST: usize = 5;
 pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     let mut all = statistics(evidence, found);
     all.extend(fillfactor(evidence));
+    all.extend(filled_pages(evidence, found));
     all
 }
 
@@ -40,6 +41,21 @@ fn statistics(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
         effect: Effect::unknown("the plans based on statistics were not run"),
         rules: Rules::Allowed,
     }]
+}
+
+/// A page for each warehouse and each district of TPROC-C, where sessions queued for the pages that they share.
+fn filled_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
+    let from = finding(found, "hot-page")?;
+    let filled = evidence.context.spec("/tproc-c/fill-page").and_then(serde_json::Value::as_bool);
+    let of_tproc_c = crate::load::is_sqlserver(evidence) && evidence.context.workload == "tproc-c";
+    (of_tproc_c && filled != Some(true)).then(|| Remedy {
+        finding: from.id,
+        title: "build tproc-c with --fill-page".into(),
+        change: Change::Build { option: "tproc-c.fill-page".into(), before: false },
+        reason: from.title.clone(),
+        effect: from.effect.clone(),
+        rules: Rules::Allowed,
+    })
 }
 
 /// Room in the pages of tables whose updates found none.

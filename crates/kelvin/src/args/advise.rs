@@ -49,7 +49,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long)]
     pub(crate) within_rules: bool,
 
-    /// Add a setting of the server to the list; may be given several times
+    /// Add a setting of the server, or a file below /sys of its host, to the list; may be given several times
     #[arg(long = "try", value_name = "NAME=VALUE")]
     tried: Vec<String>,
 

@@ -7,7 +7,9 @@ mod server;
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use kelvin_diagnose::{Change, Effect, Evidence, Remedy, Rules, findings_for, not_explained, remedies};
+use kelvin_diagnose::{
+    Change, Effect, Evidence, HostSetting, Remedy, Rules, findings_for, not_explained, remedies,
+};
 use kelvin_lab::ab::{AbPlan, AbSummary};
 use kelvin_lab::advise::{AdviceOrigin, Proof};
 use kelvin_measure::text::{ends, trimmed_percent};
@@ -24,6 +26,8 @@ use crate::exit::Code;
 use crate::{out, paths};
 
 const WIDTH: usize = 100;
+/// What a setting that the user named stands under in the list.
+const TRY: &str = "try";
 
 /// Lists the changes, or tries some of them.
 pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
@@ -109,14 +113,17 @@ fn candidates(report: &RunReport) -> Vec<Remedy> {
 
 /// A setting that the user wants to try.
 fn chosen(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
+    let change = if name.starts_with("/sys/") {
+        // Its present value is read before it is tried.
+        Change::Host { what: HostSetting::Kernel(name.into()), before: String::new(), value: value.into() }
+    } else {
+        let before = evidence.and_then(|seen| seen.setting(name)).unwrap_or_default().into();
+        Change::Setting { name: name.into(), before, value: value.into() }
+    };
     Remedy {
-        finding: "try",
+        finding: TRY,
         title: format!("{name} = {value}"),
-        change: Change::Setting {
-            name: name.into(),
-            before: evidence.and_then(|seen| seen.setting(name)).unwrap_or_default().into(),
-            value: value.into(),
-        },
+        change,
         reason: "asked for with --try".into(),
         effect: Effect::unknown("nothing in the run bounds it"),
         rules: Rules::Allowed,

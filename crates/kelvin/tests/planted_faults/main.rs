@@ -26,12 +26,12 @@ mod faults;
 mod plants;
 mod results;
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelvin_database::Engine;
-use kelvin_database::postgres::{Config, PostgresEngine};
+use kelvin_database::postgres::PostgresEngine;
 use kelvin_diagnose::{Evidence, Finding, Severity, findings_for, verdict};
 use kelvin_store::Store;
 use one_answer::Lists;
@@ -245,125 +245,7 @@ fn a_forgotten_transaction() {
 mod machine {
     use super::*;
 
-    /// Advice from the list to the answer: the right change is first and confirmed, another one is not, and nothing is left.
-    #[test]
-    #[ignore = "runs for minutes: cargo xtask machine"]
-    fn advice_on_a_missing_index_is_proved_and_everything_is_put_back() {
-        let bench = Bench::with(&[("shared_preload_libraries", "pg_stat_statements")]).build("2");
-        let url = bench.server.url();
-        bench.sql("create extension pg_stat_statements");
-        bench.sql("alter table item drop constraint item_i1");
-        let words = ["run", "tproc-c", "--target", &url, "-q", "--users", "2", "--calls", "statements"];
-        let load = ["--ramp-up", "2s", "--duration", "6s"];
-        let run = bench.place.command(&[&words[..], &load].concat()).output().unwrap();
-        assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
-        let list = bench.place.expect(0, &["advise", "1"]);
-        eprintln!("{list}");
-        let first = list.lines().find(|line| line.starts_with("  1  ")).unwrap();
-        assert!(first.contains("index on public.item (i_id)"), "{list}");
-        let last = list.lines().find(|line| line.contains("wal_compression = pglz")).unwrap();
-        let last = last.split_whitespace().next().unwrap();
-        let state = || {
-            let mut session = PostgresEngine::new(bench.server.instance.config()).connect().unwrap();
-            let sql = "select (select count(*) from pg_indexes where tablename = 'item'), (select count(*) from orders), \
-                (select sum(hashtext(s::text)::int8) from stock as s)::int8, current_setting('wal_compression') = 'off', \
-                (select count(*) from pg_database where datname like 'kelvin_snapshot%')";
-            let rows = session.query(sql).unwrap();
-            (0..5).map(|column| rows.int(0, column).unwrap()).collect::<Vec<_>>()
-        };
-        let before = state();
-        let chosen = format!("1,{last}");
-        let words = ["advise", "1", "--prove", &chosen, "--blocks", "4", "--allow-settings", "--yes"];
-        let more = ["--duration", "3s", "--ramp-up", "1s"];
-        let answer = bench.place.expect(0, &[&words[..], &more].concat());
-        eprintln!("{answer}");
-        let steps: Vec<&str> = answer.split("\n  2  ").collect();
-        assert!(
-            steps[0].contains("confirmed, +") && steps[0].contains("kept for the next changes"),
-            "{answer}"
-        );
-        let shown = ["refuted", "no change shown", "worse"].iter().any(|verdict| steps[1].contains(verdict));
-        assert!(shown && !steps[1].contains("could not be tried"), "{answer}");
-        assert_eq!(state(), before, "indexes, orders, stock, wal_compression, snapshots");
-        assert_eq!(
-            bench.place.expect(0, &["server", "restore", "--target", &url]).trim(),
-            "nothing to revert"
-        );
-        let again = bench.place.expect(0, &["advise", "1"]);
-        assert!(again.contains("tried in group 1: confirmed"), "{again}");
-        // In the run, too.
-        let tried = &bench.place.report("1")["tried"];
-        assert_eq!(tried.as_array().map(Vec::len), Some(2), "{tried}");
-        assert!(tried[0]["answer"].as_str().unwrap().starts_with("confirmed, +"), "{tried}");
-        let page = bench.place.expect(0, &["report", "1", "-o", "-"]);
-        assert!(page.contains("Changes that were tried") && page.contains("16 runs in "), "{tried}");
-    }
-
-    /// Step 2 of a published tuning study: the largest wait is taken away, and nothing is gained, as the sessions wait for the
-    /// CPUs instead.
-    #[test]
-    #[ignore = "runs for minutes: cargo xtask machine"]
-    fn the_largest_wait_that_limits_nothing_is_said_to_be_none() {
-        let bench = Bench::with(&[]);
-        bench.sql(
-            "create table parts (id int primary key, v int); \
-             insert into parts select id, id from generate_series(1, 50000) as id; vacuum analyze parts",
-        );
-        let _slow = faults::SlowFlush::of(&bench.server, Duration::from_millis(4));
-        // Enough users that the CPUs are busy while others wait for the log.
-        let script = "\\set id random(1, 40000)\nselect sum(v) from parts where id between :id and :id + 6000;\n\
-            update parts set v = v + 1 where id = :id;\n";
-        let run = bench.script(script, &["--users", "16", "--duration", "6s"]).output().unwrap();
-        assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
-        let words = ["advise", "1", "--prove", "waits", "--blocks", "4", "--allow-settings", "--yes"];
-        let more = ["--duration", "4s", "--ramp-up", "1s"];
-        let answer = bench.place.expect(0, &[&words[..], &more].concat());
-        eprintln!("{answer}");
-        assert!(answer.contains("synchronous_commit = off") && !answer.contains("confirmed"), "{answer}");
-        let flat = answer.split_whitespace().collect::<Vec<_>>().join(" ");
-        let log = flat.split("log: ").nth(1).unwrap();
-        assert!(log.contains("it was no limit"), "{answer}");
-    }
-
-    #[test]
-    #[ignore = "runs for a minute: cargo xtask machine"]
-    fn ctrl_c_within_a_proof_puts_everything_back() {
-        let bench = Bench::with(&[("work_mem", "4MB")]).build("1");
-        let url = bench.server.url();
-        let run = bench.tproc_c(&["--ramp-up", "0s", "--duration", "2s"]).output().unwrap();
-        assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
-        let state = || {
-            let mut session = PostgresEngine::new(bench.server.instance.config()).connect().unwrap();
-            let sql = "select (select count(*) from orders), (select sum(hashtext(s::text)::int8) from stock as s)::int8, \
-                pg_size_bytes(current_setting('work_mem')), \
-                (select count(*) from pg_database where datname like 'kelvin_snapshot%')";
-            let rows = session.query(sql).unwrap();
-            (0..4).map(|column| rows.int(0, column).unwrap()).collect::<Vec<_>>()
-        };
-        let before = state();
-        let words = ["advise", "1", "--try", "work_mem=8MB", "--prove", "try", "--allow-settings", "--yes"];
-        let more = ["--duration", "5s", "--ramp-up", "0s"];
-        let mut proof = bench.place.command(&[&words[..], &more].concat());
-        let mut proof = proof.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // From another database: a session in this one would keep its data from being replaced.
-        let other = Config { database: "postgres".into(), ..bench.server.instance.config() };
-        let changed = || {
-            assert!(proof.try_wait().unwrap().is_none(), "it ended before the setting was changed");
-            let mut session = PostgresEngine::new(other.clone()).connect().unwrap();
-            let size = "select pg_size_bytes(current_setting('work_mem'))";
-            session.query(size).unwrap().int(0, 0).unwrap() == 8 << 20
-        };
-        support::wait_until("the setting is changed", Duration::from_mins(3), changed);
-        let pid = proof.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-        let output = proof.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-        assert_eq!(state(), before, "orders, stock, work_mem, snapshots: {}", text(&output.stderr));
-        assert_eq!(
-            bench.place.expect(0, &["server", "restore", "--target", &url]).trim(),
-            "nothing to revert"
-        );
-    }
+    mod proofs;
 
     #[test]
     #[ignore = "judges the machine: cargo xtask machine"]

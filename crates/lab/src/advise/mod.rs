@@ -6,10 +6,12 @@
 mod bench;
 mod proof;
 
-use kelvin_diagnose::{Change, Remedy};
+use kelvin_diagnose::{Change, HostSetting, Remedy};
 
 use crate::conditions::{DesignCell, FactorSetting};
-use crate::factor::{CommandPair, Factor, FactorError, FactorKind, Level, LevelValue};
+use crate::factor::kernel;
+use crate::factor::level::kernel_path;
+use crate::factor::{Bound, CommandPair, Factor, FactorError, FactorKind, Level, LevelValue, Side};
 pub use bench::ConditionedBench;
 pub use proof::{AdviceOrigin, Proof, ProofVerdict};
 
@@ -26,10 +28,22 @@ pub fn factor(name: &str, change: &Change) -> Result<Factor, FactorError> {
     let levels = |before: LevelValue, changed: LevelValue| {
         vec![Level::named(BEFORE, before), Level::named(CHANGED, changed)]
     };
+    let text = |value: &String| LevelValue::Text(value.clone());
     match change {
         Change::Setting { name: setting, before, value } => {
-            let text = |value: &String| LevelValue::Text(value.clone());
             Factor::new(name, levels(text(before), text(value)), FactorKind::Setting(setting.clone()))
+        }
+        Change::Host { what, before, value } => {
+            let kind = match what {
+                HostSetting::HugePages => FactorKind::HugePages,
+                HostSetting::Kernel(file) => FactorKind::Kernel(file.clone()),
+                HostSetting::ServerMemory => FactorKind::Bind(Bound::Memory(Side::Server)),
+            };
+            Factor::new(name, levels(text(before), text(value)), kind)
+        }
+        Change::Build { option, before } => {
+            let levels = levels(LevelValue::Bool(*before), LevelValue::Bool(!before));
+            Factor::new(name, levels, FactorKind::Spec(option.clone()))
         }
         Change::Statements { apply, undo, control } => {
             let text = |statements: &[String]| Some(statements.join(";\n"));
@@ -42,6 +56,25 @@ pub fn factor(name: &str, change: &Change) -> Result<Factor, FactorError> {
             Factor::new(name, levels(none, LevelValue::Command(pair)), FactorKind::Sql)
         }
     }
+}
+
+/// What the server has now is what the side without the change has; unknown where only applying it shows that.
+///
+/// # Errors
+/// When a file of the kernel cannot be read, such as the frequency governor of a virtual machine.
+pub fn present_host_value(what: &HostSetting) -> Result<Option<String>, FactorError> {
+    let HostSetting::Kernel(key) = what else { return Ok(None) };
+    let read = || {
+        let files = kernel::files(&kernel_path(key)?)?;
+        let values = files.iter().map(|file| Ok(kelvin_host::chosen(&kernel::read(file)?).trim().to_owned()));
+        let mut values = values.collect::<Result<Vec<_>, String>>()?;
+        values.dedup();
+        match values.len() {
+            1 => Ok(values.pop()),
+            _ => Err(format!("the files {key} differ: {}", values.join(", "))),
+        }
+    };
+    read().map_err(FactorError::Unusable)
 }
 
 /// Changes that are compared: those that both sides have, and the one that only side B has.

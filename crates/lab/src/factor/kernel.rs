@@ -1,6 +1,70 @@
-//! Files of the kernel: settings and reserved huge pages.
+//! Files of the kernel: settings below `/proc/sys` and `/sys`, and reserved huge pages.
 
 use std::path::{Path, PathBuf};
+
+use kelvin_host::chosen;
+
+/// Files below `/sys` that may be written: their directory, in which `*` is any name, and their names. A disk's `write_cache` is none of them:
+/// with it the kernel would leave flushes out.
+const SYSFS: [(&str, &[&str]); 3] = [
+    (
+        "/sys/block/*/queue",
+        &[
+            "scheduler",
+            "read_ahead_kb",
+            "nr_requests",
+            "max_sectors_kb",
+            "nomerges",
+            "rq_affinity",
+            "wbt_lat_usec",
+        ],
+    ),
+    ("/sys/kernel/mm/transparent_hugepage", &["enabled", "defrag"]),
+    (
+        "/sys/devices/system/cpu/cpufreq/*",
+        &["scaling_governor", "scaling_min_freq", "scaling_max_freq", "energy_performance_preference"],
+    ),
+];
+
+/// The frequency settings of all CPUs.
+const EVERY_POLICY: &str = "/sys/devices/system/cpu/cpufreq/policy*";
+
+/// Whether this is one of the files below `/sys` that may be written, or such a file of every CPU ([`files`]).
+pub(crate) fn is_of_sysfs(path: &str) -> bool {
+    let Some((directory, name)) = path.rsplit_once('/') else { return false };
+    let plain = |segment: &str| {
+        !segment.is_empty()
+            && !segment.starts_with('.')
+            && segment.chars().all(|c| c.is_ascii_alphanumeric() || "._-:!".contains(c))
+    };
+    let has_form = |form: &str| {
+        let (form, segments): (Vec<&str>, Vec<&str>) =
+            (form.split('/').collect(), directory.split('/').collect());
+        form.len() == segments.len()
+            && form.iter().zip(&segments).all(|(form, segment)| {
+                form == segment || *form == "*" && (plain(segment) || directory == EVERY_POLICY)
+            })
+    };
+    SYSFS.iter().any(|(form, names)| names.contains(&name) && has_form(form))
+}
+
+/// The files that a name stands for: itself, or, with `policy*`, one for each frequency policy of the CPUs.
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
+    let of_every = path.parent().is_some_and(|directory| directory == Path::new(EVERY_POLICY));
+    let (Some(name), true) = (path.file_name(), of_every) else { return Ok(vec![path.into()]) };
+    let all = Path::new(EVERY_POLICY).with_file_name("");
+    let entries = std::fs::read_dir(&all).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> =
+        entries.map(|policy| policy.join(name)).filter(|file| file.exists()).collect();
+    found.sort();
+    if found.is_empty() {
+        return Err(format!(
+            "this kernel has no {}: the host does not choose its CPUs' frequencies",
+            path.display()
+        ));
+    }
+    Ok(found)
+}
 
 /// What a kernel file says.
 pub(crate) fn read(file: &Path) -> Result<String, String> {
@@ -18,9 +82,9 @@ pub(crate) fn write(file: &Path, value: &str) -> Result<(), String> {
     })
 }
 
-/// Whether two texts of a kernel file say the same.
+/// Whether two texts of a kernel file say the same: of a list of choices the one in effect.
 pub(crate) fn same(a: &str, b: &str) -> bool {
-    a.split_whitespace().eq(b.split_whitespace())
+    chosen(a).split_whitespace().eq(chosen(b).split_whitespace())
 }
 
 /// Only these are written when a journal says so.
@@ -28,7 +92,8 @@ pub(crate) fn is_of_kernel(file: &Path) -> bool {
     let plain = file
         .components()
         .all(|part| matches!(part, std::path::Component::RootDir | std::path::Component::Normal(_)));
-    plain && (file.starts_with("/proc/sys") || file.starts_with("/sys/kernel/mm/hugepages"))
+    let of_sysfs = file.to_str().is_some_and(is_of_sysfs);
+    plain && (file.starts_with("/proc/sys") || file.starts_with("/sys/kernel/mm/hugepages") || of_sysfs)
 }
 
 /// The file that says how many huge pages of a size are reserved.
@@ -71,8 +136,22 @@ mod tests {
     #[test]
     fn only_files_of_the_kernel_are_written_for_a_journal() {
         assert!(is_of_kernel(Path::new("/proc/sys/vm/swappiness")) && is_of_kernel(&huge_pages(2048)));
+        for of_sysfs in [
+            "/sys/block/nvme0n1/queue/scheduler",
+            "/sys/block/cciss!c0d0/queue/read_ahead_kb",
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+            "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
+        ] {
+            assert!(is_of_kernel(Path::new(of_sysfs)), "{of_sysfs}");
+        }
         for other in [
             "/etc/passwd",
+            "/sys/block/vda/queue/write_cache",
+            "/sys/block/vda/device/delete",
+            "/sys/block/../block/queue/scheduler",
+            "/sys/block/queue/scheduler",
+            "/sys/block/vda/queue/../queue/scheduler",
+            "/sys/block/*/queue/scheduler",
             "/proc/sys/../../etc/passwd",
             "proc/sys/vm",
             "/proc/sysrq-trigger",
@@ -81,6 +160,9 @@ mod tests {
             assert!(!is_of_kernel(Path::new(other)), "{other}");
         }
         assert!(same("4096\t131072  6291456\n", "4096 131072 6291456"));
+        assert!(
+            same("none [mq-deadline] kyber\n", "mq-deadline") && !same("[none] mq-deadline", "mq-deadline")
+        );
         assert!(read(&huge_pages(3)).unwrap_err().contains("this kernel has no"));
         assert_eq!(maps_pages(std::process::id(), 4), Ok(true));
         assert_eq!(maps_pages(std::process::id(), 3), Ok(false));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::FactorKind;
+use super::{FactorKind, kernel};
 
 /// One level: a name for tables, and the value that is put on.
 #[derive(Debug, Clone, PartialEq)]
@@ -218,8 +218,18 @@ const PROGRAMS: [&str; 6] = [
     "kernel/usermodehelper",
 ];
 
-/// The file of a kernel setting: `vm.swappiness`, or `net/ipv4/conf/eth0.1/mtu` with slashes where a name has a dot.
+/// The file of a kernel setting: `vm.swappiness`, or `net/ipv4/conf/eth0.1/mtu` with slashes where a name has a dot; or a file below `/sys`
+/// that may be written ([`kernel::is_of_sysfs`]).
 pub(crate) fn kernel_path(key: &str) -> Result<std::path::PathBuf, String> {
+    if key.starts_with("/sys/") {
+        return kernel::is_of_sysfs(key).then(|| key.into()).ok_or_else(|| {
+            format!(
+                "{key:?} is not a file that a factor may write: valid are /sys/block/DISK/queue/scheduler and read_ahead_kb, \
+                /sys/kernel/mm/transparent_hugepage/enabled, /sys/devices/system/cpu/cpufreq/policy*/scaling_governor, and their \
+                neighbours (docs/factors.md)"
+            )
+        });
+    }
     let path = if key.contains('/') { key.to_owned() } else { key.replace('.', "/") };
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-:@".contains(c);
     let segments: Vec<&str> = path.split('/').collect();

@@ -10,7 +10,7 @@ mod applier;
 pub(crate) mod cpus;
 mod factor_table;
 pub(crate) mod kernel;
-mod level;
+pub(crate) mod level;
 pub(crate) mod memory;
 pub(crate) mod mount;
 mod server;

@@ -80,6 +80,10 @@ fn what_cannot_be_applied_is_refused_with_its_reason() {
         ("levels = [1, 2]\nkernel = \"swappiness\"", "not a valid name of a kernel setting"),
         ("levels = [\"a\", \"|/tmp/x\"]\nkernel = \"kernel.core_pattern\"", "runs as root"),
         ("levels = [1, 2]\nkernel = \"fs/binfmt_misc/register\"", "runs as root"),
+        (
+            "levels = [1, 2]\nkernel = \"/sys/block/vda/queue/write_cache\"",
+            "not a file that a factor may write",
+        ),
         ("levels = [1, \"2\\n3\"]\nkernel = \"vm.x\"", "control character"),
         ("levels = [1, 2]\nsetting = \"a; b\"", "not the name of a PostgreSQL setting"),
         ("levels = [1, 2]\nsetting = \"data_directory\"", "data_directory"),
@@ -132,7 +136,8 @@ proptest! {
         let _ = level::numbers(&text);
         let _ = level::mount_options(&text);
         if let Ok(path) = level::kernel_path(&key) {
-            prop_assert!(path.starts_with("/proc/sys") && !path.to_string_lossy().contains(".."));
+            let known = path.starts_with("/proc/sys") || kernel::is_of_sysfs(&path.to_string_lossy());
+            prop_assert!(known && !path.to_string_lossy().contains("/.."));
         }
         let quoted = toml::Value::String(text.clone()).to_string();
         let _ = one(&format!("levels = [{quoted}, 1]\nkernel = \"vm.x\""));

@@ -56,7 +56,7 @@ pub enum ReversibleChange {
         /// The controller.
         name: String,
     },
-    /// A file of the kernel (below /proc/sys or /sys/kernel/mm) was written.
+    /// A file of the kernel (below /proc/sys or /sys) was written.
     Kernel {
         /// The file.
         file: PathBuf,

@@ -191,7 +191,7 @@ fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String
             if kernel::read(file).is_ok_and(|now| kernel::same(&now, before)) {
                 return Ok(());
             }
-            kernel::write(file, before.trim())
+            kernel::write(file, kelvin_host::chosen(before).trim())
         }
         ReversibleChange::Mount { directory, options } => match mount::options(directory) {
             Ok(now) if now == *options => Ok(()),

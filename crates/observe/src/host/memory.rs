@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use kelvin_host::chosen;
 use serde::{Deserialize, Serialize};
 
 use super::line;
@@ -37,26 +38,9 @@ impl Memory {
             swap_bytes: number("SwapTotal") * 1024,
             huge_pages: number("HugePages_Total"),
             huge_page_bytes: number("Hugepagesize") * 1024,
-            transparent_huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled").map(chosen),
+            transparent_huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled")
+                .map(|modes| chosen(&modes).to_owned()),
             swappiness: line("/proc/sys/vm/swappiness").and_then(|l| l.parse().ok()),
         }
-    }
-}
-
-/// The word in brackets of "always [madvise] never".
-fn chosen(modes: String) -> String {
-    let inner =
-        modes.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.to_owned());
-    inner.unwrap_or(modes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mode_in_brackets_is_the_chosen_one() {
-        assert_eq!(chosen("always [madvise] never".into()), "madvise");
-        assert_eq!(chosen("never".into()), "never");
     }
 }

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use kelvin_host::disk::whole_disk;
+use kelvin_host::{SystemTree, chosen};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Phase;
-use kelvin_measure::observation::{DatabaseDirectory, Metric, Observation, Observer, UnavailableMetrics};
+use kelvin_measure::observation::{
+    DatabaseDirectory, DiskQueue, Metric, Observation, Observer, UnavailableMetrics,
+};
 
 use super::other_processes::OtherProcesses;
 use super::{Feed, Stage, Watcher};
@@ -21,6 +25,22 @@ pub struct HostWatcher {
     others: OtherProcesses,
     /// When the open window began, and when all processes were last read; none outside of a window.
     window: Option<(Nanos, Nanos)>,
+}
+
+/// What the kernel says of the queue of a device's disk.
+fn queue(tree: &SystemTree, device: &str) -> DiskQueue {
+    let disk = whole_disk(tree, device);
+    let line = |name: &str| tree.line(format!("/sys/block/{disk}/queue/{name}"));
+    let number = |name: &str| line(name)?.parse::<u64>().ok();
+    let choices = line("scheduler");
+    let names = choices.as_deref().unwrap_or_default().split_whitespace();
+    DiskQueue {
+        scheduler: choices.as_deref().map(|choices| chosen(choices).to_owned()),
+        schedulers: names.map(|name| name.trim_matches(['[', ']']).to_owned()).collect(),
+        read_ahead: number("read_ahead_kb").map(|kib| kib * 1024),
+        rotational: number("rotational").map(|flag| flag == 1),
+        disk,
+    }
 }
 
 struct Made {
@@ -63,6 +83,7 @@ impl Watcher for HostWatcher {
             device: place.device.clone(),
             mount: place.mount_point.clone().unwrap_or_default(),
             filesystem: place.kind.clone().unwrap_or_default(),
+            queue: place.device.as_deref().map(|device| queue(&SystemTree::default(), device)),
         });
         let first = feed.declare(Observer {
             source: "host".into(),

@@ -159,6 +159,7 @@ fn declarations() -> Vec<Observation> {
         device: Some(device.into()),
         mount: "/".into(),
         filesystem: "ext4".into(),
+        queue: None,
     };
     let absent = |what: &str, why: &str| UnavailableMetrics { what: what.into(), why: why.into() };
     let host = metrics();

@@ -13,13 +13,14 @@ use kelvin_measure::{
     recorder, second_from,
 };
 use kelvin_users::arrivals::{Arrivals, Process, Queue};
-use kelvin_users::{Ending, ResolvedThreading, Schedule, Shared, User, UserCounter, UserPool, UserReport};
+use kelvin_users::{
+    Ending, ResolvedThreading, Schedule, Shared, Tally, User, UserCounter, UserPool, UserReport,
+};
 use kelvin_workload::{UserRange, VirtualUser, Workload};
 use serde::{Deserialize, Serialize};
 
 use super::client_cpu::ClientCpuReader;
 use super::generator_report::{GeneratorReport, ended_at, shifted, sums};
-use super::tally::Tally;
 use super::{MOST_THREADS, Point, THINKING, open_files};
 use crate::control::Change;
 use crate::heartbeat::Heartbeat;
@@ -459,7 +460,7 @@ impl Generator {
             counters: sums(&self.counters),
             errors: tally.errors(),
             final_errors: tally.final_errors(),
-            last_error: tally.last_message().map(str::to_owned),
+            last_error: tally.last_message(),
             notes_left_out: tally.notes_left_out(),
             cpu: self.cpu.finish(hurry, &ended_threads),
             loops,

@@ -16,7 +16,6 @@ mod remote;
 mod resumed;
 mod saturation;
 mod server_counters;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod underway;

@@ -56,6 +56,7 @@ pub fn observer(source: &str, first: u32, metrics: usize) -> Event {
             device: Some("vdb".into()),
             mount: "/wal".into(),
             filesystem: "ext4".into(),
+            queue: None,
         }],
     }))
 }

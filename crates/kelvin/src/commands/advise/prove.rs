@@ -11,8 +11,10 @@ use kelvin_database::managed::Manager;
 use kelvin_database::snapshot::SnapshotInfo;
 use kelvin_diagnose::{Change, Remedy};
 use kelvin_lab::ab::{self, AbPlan, AbSummary};
-use kelvin_lab::advise::{AdviceOrigin, Comparison, ConditionedBench, Proof, ProofVerdict};
-use kelvin_lab::factor::{Access, Applier, Consent, recover};
+use kelvin_lab::advise::{
+    AdviceOrigin, Comparison, ConditionedBench, Proof, ProofVerdict, present_host_value,
+};
+use kelvin_lab::factor::{Access, Applier, Consent, check_factors, recover};
 use kelvin_lab::live::Live;
 use kelvin_lab::open::{self, Opened, Purpose};
 use kelvin_lab::repeat::RepeatEnd;
@@ -24,7 +26,7 @@ use kelvin_run::spec::{Build, Reset, ResetMethod, Span};
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
 use kelvin_workload::Stop;
 
-use super::{Advice, answer, candidates, gain};
+use super::{Advice, TRY, answer, candidates, gain};
 use crate::args::{AdviseArgs, Global, Tried};
 use crate::commands::{ab as command_ab, confirm, groups, repeat, snapshot};
 use crate::exit::{Code, describe};
@@ -63,19 +65,20 @@ pub(super) fn prove(
     for change in recover(&journal, &access()?, &mut |text| live.message(text))?.changes {
         live.message(&format!("reverted, because an earlier command was killed: {change}"));
     }
-    consent(&spec, args, &mut *live)?;
-    let saved = save(&mut spec, args, &mut *live, &stop)?;
     let all: Vec<Remedy> = advice.lines.iter().map(|line| line.remedy.clone()).collect();
     let pending: VecDeque<Remedy> = match tried {
         Tried::All => all.iter().cloned().collect(),
         Tried::Some(numbers) => numbers.iter().filter_map(|number| all.get(*number).cloned()).collect(),
     };
+    let host_may_change = consent(&spec, args, &pending, &mut *live)?;
+    let saved = save(&mut spec, args, &mut *live, &stop)?;
     let mut session = Session {
         args,
         run,
         store: &store,
         journal,
         spec,
+        host_may_change,
         stop: &stop,
         until: args.budget.map(|budget| Instant::now() + budget.duration()),
         accepted: Vec::new(),
@@ -104,17 +107,25 @@ fn outcome(ended: Result<Code>, put_back: Result<()>, steps: &[Step], live: &mut
     }
 }
 
-/// Asks before a server that is not Kelvin's is changed.
-fn consent(spec: &Spec, args: &AdviseArgs, live: &mut dyn Live) -> Result<()> {
+/// Asks before a server that is not Kelvin's is changed, or this host; returns whether the host may be.
+fn consent(spec: &Spec, args: &AdviseArgs, pending: &VecDeque<Remedy>, live: &mut dyn Live) -> Result<bool> {
     if args.yes {
-        return Ok(());
+        return Ok(true);
+    }
+    let of_host = pending.iter().filter(|one| matches!(one.change, Change::Host { .. }));
+    let of_host: Vec<&str> = of_host.map(|one| one.title.as_str()).collect();
+    if !of_host.is_empty() {
+        confirm(&format!(
+            "change this host, for every process on it, during its runs: {}",
+            of_host.join("; ")
+        ))?;
     }
     let opened = opened(spec, live)?;
-    if opened.place.is_managed() {
-        return Ok(());
+    if !opened.place.is_managed() {
+        let data = if args.no_reset { "" } else { " and replace its data before each run and at the end" };
+        confirm(&format!("change {}{data}", opened.engine.describe()))?;
     }
-    let data = if args.no_reset { "" } else { " and replace its data before each run and at the end" };
-    confirm(&format!("change {}{data}", opened.engine.describe()))
+    Ok(!of_host.is_empty())
 }
 
 impl Step {
@@ -134,6 +145,7 @@ struct Session<'a> {
     store: &'a Store,
     journal: PathBuf,
     spec: Spec,
+    host_may_change: bool,
     stop: &'a Stop,
     until: Option<Instant>,
     accepted: Vec<Remedy>,
@@ -154,8 +166,10 @@ impl Session<'_> {
             }
             live.message(&format!("trying: {} ({})", next.title, gain(next.gain())));
             let bound = next.gain();
-            let compared =
-                present_value(&self.spec, &mut next, live).and_then(|()| self.compare(&next, live));
+            let compared = self
+                .refuse(&next)
+                .and_then(|()| present_value(&self.spec, &mut next, live))
+                .and_then(|()| self.compare(&next, live));
             let (outcome, ended) = match compared {
                 Ok(compared) => compared,
                 Err(error) if self.stop.requested() || error.is::<NotPutBack>() => return Err(error),
@@ -163,7 +177,7 @@ impl Session<'_> {
                 Err(error) => (Outcome::Failed(format!("{error:#}")), RepeatEnd::Done),
             };
             if let (Outcome::Compared { group, kept: true, .. }, true) = (&outcome, again) {
-                pending = self.diagnosed_again(*group, &next, live)?.unwrap_or(pending);
+                pending = self.diagnosed_again(*group, &next, pending, live)?;
             }
             if let Outcome::Compared { kept: true, .. } = &outcome {
                 self.accepted.push(next.clone());
@@ -176,10 +190,24 @@ impl Session<'_> {
         Ok(Code::Success)
     }
 
+    /// Refuses what was not agreed to, and what this run cannot show.
+    fn refuse(&self, next: &Remedy) -> Result<()> {
+        match next.change {
+            Change::Host { .. } if !self.host_may_change => {
+                bail!("it changes this host, which was not asked about: allow it with --yes")
+            }
+            Change::Build { .. } if self.spec.reset.how != ResetMethod::Reload => {
+                bail!("it needs other data before each run: prove it on a run with --reset reload")
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A comparison of what was accepted with the same and the change.
     fn compare(&mut self, next: &Remedy, live: &mut dyn Live) -> Result<(Outcome, RepeatEnd)> {
         let began = Instant::now();
         let comparison = Comparison::of(&self.accepted, next)?;
+        check_factors(comparison.factors(), &self.spec)?;
         let plan = self.plan(next);
         let group = self.store.begin_group(&NewGroup {
             kind: GroupKind::Ab,
@@ -260,16 +288,18 @@ impl Session<'_> {
         plan
     }
 
-    /// The remedies for the last run with the accepted change, without what was tried before; none where no such run is there.
+    /// The remedies for the last run with the accepted change, without what was tried before, and what the user asked for; those that were
+    /// left where no such run is there.
     fn diagnosed_again(
         &self,
         group: GroupId,
         accepted: &Remedy,
+        left: VecDeque<Remedy>,
         live: &mut dyn Live,
-    ) -> Result<Option<VecDeque<Remedy>>> {
+    ) -> Result<VecDeque<Remedy>> {
         let members = self.store.members(group)?;
         let Some(last) = members.iter().rev().find(|one| one.slot.treatment.starts_with('B')) else {
-            return Ok(None);
+            return Ok(left);
         };
         let mut next = candidates(&RunReport::load(self.store, last.run)?);
         if self.args.within_rules {
@@ -279,13 +309,14 @@ impl Session<'_> {
             one.change == accepted.change || self.steps.iter().any(|step| step.title == one.title)
         };
         next.retain(|one| !tried(one));
+        next.extend(left.into_iter().filter(|one| one.finding == TRY));
         live.message(&format!(
             "with it, run {} has {} to try: {}",
             last.run,
             count(next.len(), "change"),
             next.iter().map(|one| one.title.as_str()).collect::<Vec<_>>().join("; ")
         ));
-        Ok(Some(next.into()))
+        Ok(next.into())
     }
 }
 
@@ -312,8 +343,13 @@ fn access() -> Result<Access> {
     Ok(Access::new(Manager::new(directories::servers()?)).with_login(login))
 }
 
-/// What the server has now is what side A has.
+/// What the server or its host has now is what side A has.
 fn present_value(spec: &Spec, next: &mut Remedy, live: &mut dyn Live) -> Result<()> {
+    if let Change::Host { what, before, .. } = &mut next.change
+        && let Some(now) = present_host_value(what)?
+    {
+        *before = now;
+    }
     let Change::Setting { name, before, .. } = &mut next.change else { return Ok(()) };
     let opened = open_target(&spec.target, Purpose::Existing, &mut |text| live.message(text))?;
     let settings =

@@ -374,6 +374,7 @@ mod tests {
             device: Some("vda".into()),
             mount: "/".into(),
             filesystem: "ext4".into(),
+            queue: None,
         };
         let absent = "host.cpu.total.throttled: not an Intel CPU".split_once(": ").unwrap();
         summary.take(&Observation::Observer(Observer {

@@ -113,6 +113,7 @@ fn observers() -> Vec<Observation> {
         device: Some(device.into()),
         mount: "/srv".into(),
         filesystem: "xfs".into(),
+        queue: None,
     };
     let metric = |name: &&str| Metric { name: (*name).into(), unit: "ratio".into(), help: String::new() };
     let group = |class, event, query| wait_group("client backend", class, event, Some(query));

@@ -10,18 +10,18 @@ use crate::undo::{Process, ReversibleChange};
 
 impl Applier {
     pub(super) fn kernel(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let file = level::kernel_path(key)?;
-        if kernel::same(&kernel::read(&file)?, value) {
-            return Ok(());
+        for file in kernel::files(&level::kernel_path(key)?)? {
+            if kernel::same(&kernel::read(&file)?, value) {
+                continue;
+            }
+            self.kernel_before(&file)?;
+            kernel::write(&file, value)?;
+            let now = kernel::read(&file)?;
+            if !kernel::same(&now, value) {
+                return Err(format!("{} contains {}", file.display(), now.trim()));
+            }
         }
-        self.kernel_before(&file)?;
-        kernel::write(&file, value)?;
-        let now = kernel::read(&file)?;
-        if kernel::same(&now, value) {
-            Ok(())
-        } else {
-            Err(format!("{} contains {}", file.display(), now.trim()))
-        }
+        Ok(())
     }
 
     /// The content of the file before the first change, which is in the journal afterwards.

@@ -193,6 +193,7 @@ mod tests {
             device: Some("b".into()),
             mount: "/".into(),
             filesystem: "ext4".into(),
+            queue: None,
         };
         let mut host = Host::default();
         host.declare(&Observer {

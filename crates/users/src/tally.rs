@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
+use kelvin_database::Error;
 use kelvin_measure::event::ErrorCount;
 use kelvin_measure::observation::{Observation, PreparedStatement};
 use kelvin_measure::{Event, Nanos, second_from};
-use kelvin_users::UserReport;
+
+use crate::UserReport;
 
 type Key = (i64, Option<u16>, String, String, bool);
 
@@ -17,7 +19,7 @@ const MOST_NOTES: u64 = 200;
 
 /// The errors of one point.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub struct Tally {
     point: u32,
     open: Nanos,
     pending: BTreeMap<Key, (u64, String)>,
@@ -27,11 +29,12 @@ pub(super) struct Tally {
     noted: u64,
     all: u64,
     failed: u64,
-    last: Option<String>,
+    last: Option<Error>,
 }
 
 impl Tally {
-    pub(super) fn new(point: u32, open: Nanos) -> Self {
+    /// Of a point without errors, whose window opens then.
+    pub fn new(point: u32, open: Nanos) -> Self {
         Self {
             point,
             open,
@@ -46,7 +49,7 @@ impl Tally {
     }
 
     /// Takes what the users have reported.
-    pub(super) fn take(&mut self, reports: &Receiver<UserReport>) {
+    pub fn take(&mut self, reports: &Receiver<UserReport>) {
         for report in reports.try_iter() {
             match report {
                 UserReport::Failure { at, kind, retried, error } => {
@@ -56,7 +59,7 @@ impl Tally {
                         (self.second(at), kind, error.class().to_string(), error.code().to_string(), retried);
                     let entry = self.pending.entry(key).or_insert_with(|| (0, error.message().to_owned()));
                     entry.0 += 1;
-                    self.last = Some(error.to_string());
+                    self.last = Some(error);
                 }
                 UserReport::Plans(statements) => {
                     for one in statements {
@@ -76,7 +79,7 @@ impl Tally {
     }
 
     /// The events of the seconds before `second`.
-    pub(super) fn complete(&mut self, second: i64) -> Vec<Event> {
+    pub fn complete(&mut self, second: i64) -> Vec<Event> {
         let mut events = std::mem::take(&mut self.notes);
         let later = self.pending.split_off(&(second, None, String::new(), String::new(), false));
         for ((second, kind, class, code, retried), (count, message)) in
@@ -98,7 +101,7 @@ impl Tally {
     }
 
     /// How prepared statements were planned; none where no user reported it.
-    pub(super) fn prepared_statements(&mut self) -> Option<Event> {
+    pub fn prepared_statements(&mut self) -> Option<Event> {
         let of = |(text, (generic, custom))| PreparedStatement { text, generic, custom };
         let statements: Vec<_> = std::mem::take(&mut self.plans).into_iter().map(of).collect();
         let is_known = !statements.is_empty();
@@ -106,24 +109,24 @@ impl Tally {
     }
 
     /// Says how many notes were left out, if any were.
-    pub(super) fn notes_left_out(&self) -> Option<String> {
+    pub fn notes_left_out(&self) -> Option<String> {
         let more = self.noted.saturating_sub(MOST_NOTES);
         (more > 0).then(|| format!("{more} more notes of this kind were omitted"))
     }
 
     /// Errors so far, of any kind.
-    pub(super) fn errors(&self) -> u64 {
+    pub fn errors(&self) -> u64 {
         self.all
     }
 
     /// Errors so far that ended a transaction.
-    pub(super) fn final_errors(&self) -> u64 {
+    pub fn final_errors(&self) -> u64 {
         self.failed
     }
 
     /// The newest error's message.
-    pub(super) fn last_message(&self) -> Option<&str> {
-        self.last.as_deref()
+    pub fn last_message(&self) -> Option<String> {
+        self.last.as_ref().map(Error::to_string)
     }
 
     fn second(&self, at: Nanos) -> i64 {
@@ -135,7 +138,7 @@ impl Tally {
 mod tests {
     use std::sync::mpsc;
 
-    use kelvin_database::{Error, ErrorClass, PreparedPlans};
+    use kelvin_database::{ErrorClass, PreparedPlans};
 
     use super::*;
 

@@ -1,0 +1,232 @@
+//! Advice on planted problems, from the list to the answer: the right change is one of the first two and confirmed, useless ones are not,
+//! and nothing is left of any.
+
+use std::process::Stdio;
+
+use kelvin_database::postgres::Config;
+
+use super::*;
+
+/// The server's counts of each statement, so that advice knows whose time it is.
+const COUNTED: (&str, &str) = ("shared_preload_libraries", "pg_stat_statements");
+
+/// Settings that change nothing of TPROC-C's short lookups and updates.
+const USELESS: [&str; 3] = ["effective_cache_size=5GB", "cursor_tuple_fraction=0.2", "join_collapse_limit=9"];
+
+const PROOF: [&str; 8] =
+    ["--blocks", "4", "--duration", "3s", "--ramp-up", "1s", "--allow-settings", "--yes"];
+
+impl Bench {
+    /// A run of TPROC-C for advice.
+    fn advised(&self) {
+        let run = self.tproc_c(&["--calls", "statements", "--ramp-up", "2s", "--duration", "6s"]).output();
+        let run = run.unwrap();
+        assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
+    }
+
+    /// What a proof may change, and must put back.
+    fn state(&self) -> Vec<i64> {
+        let mut session = PostgresEngine::new(self.server.instance.config()).connect().unwrap();
+        let sql = "select (select count(*) from pg_indexes where schemaname = 'public'), \
+            (select count(*) from pg_statistic_ext), \
+            (select sum(coalesce((xpath('/row/c/text()', query_to_xml(format('select sum(hashtext(t::text)::int8) as c from %I t', \
+            relname), false, true, '')))[1]::text, '0')::numeric % 1000000007) from pg_stat_user_tables)::int8, \
+            (select sum(hashtext(name || setting)::int8) from pg_settings where name <> 'transaction_deferrable')::int8, \
+            (select count(*) from pg_database where datname like 'kelvin_snapshot%')";
+        let rows = session.query(sql).unwrap();
+        (0..5).map(|column| rows.int(0, column).unwrap()).collect()
+    }
+
+    /// Proves the change whose line has these words, which is the first or second of the list, and useless ones. Returns the answer.
+    fn prove(&self, right: &str, useless: &[&str]) -> String {
+        let tries: Vec<&str> = useless.iter().flat_map(|one| ["--try", one]).collect();
+        let list = self.place.expect(0, &[&["advise", "1"], &tries[..]].concat());
+        eprintln!("{list}");
+        let number = |words: &str| -> usize {
+            let line =
+                list.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {list}"));
+            line.split_whitespace().next().unwrap().parse().unwrap()
+        };
+        assert!(number(right) <= 2, "{right} is not one of the first two:\n{list}");
+        let all = [&[right][..], useless].concat();
+        let chosen: Vec<String> = all
+            .iter()
+            .map(|one| number(&one.replacen('=', " = ", usize::from(one != &right))).to_string())
+            .collect();
+        let (before, chosen) = (self.state(), chosen.join(","));
+        let words = [&["advise", "1", "--prove", &chosen], &tries[..], &PROOF].concat();
+        let answer = self.place.expect(0, &words);
+        eprintln!("{answer}");
+        let steps: Vec<&str> = (2..=all.len()).fold(vec![&answer[..]], |mut steps, number| {
+            let (step, rest) = steps.pop().unwrap().split_once(&format!("\n{number:>3}  ")).unwrap();
+            steps.extend([step, rest]);
+            steps
+        });
+        assert!(steps[0].contains("confirmed, +"), "{answer}");
+        for step in &steps[1..] {
+            assert!(step.contains("refuted") || step.contains("no change shown"), "{step}");
+        }
+        assert_eq!(self.state(), before, "indexes, statistics objects, rows, settings, snapshots");
+        let target = self.server.url();
+        let restore = self.place.expect(0, &["server", "restore", "--target", &target]);
+        assert_eq!(restore.trim(), "nothing to revert");
+        answer
+    }
+}
+
+#[test]
+#[ignore = "runs for minutes: cargo xtask machine"]
+fn a_missing_index_is_proved_among_useless_changes() {
+    let bench = Bench::with(&[COUNTED]).build("2").counted();
+    bench.sql("alter table item drop constraint item_i1");
+    bench.advised();
+    let answer = bench.prove("index on public.item (i_id)", &USELESS);
+    assert!(answer.contains("kept for the next changes"), "{answer}");
+    let again = bench.place.expect(0, &["advise", "1"]);
+    assert!(again.contains("tried in group 1: confirmed"), "{again}");
+    // In the run, too.
+    let tried = &bench.place.report("1")["tried"];
+    assert_eq!(tried.as_array().map(Vec::len), Some(4), "{tried}");
+    assert!(tried[0]["answer"].as_str().unwrap().starts_with("confirmed, +"), "{tried}");
+    let page = bench.place.expect(0, &["report", "1", "-o", "-"]);
+    assert!(page.contains("Changes that were tried") && page.contains("16 runs in "), "{tried}");
+}
+
+#[test]
+#[ignore = "runs for minutes: cargo xtask machine"]
+fn a_small_max_wal_size_is_proved() {
+    let bench = Bench::with(&[COUNTED, ("max_wal_size", "48MB"), ("min_wal_size", "32MB")]);
+    let bench = bench.build("2").counted();
+    bench.advised();
+    bench.prove("max_wal_size = ", &USELESS[..1]);
+}
+
+#[test]
+#[ignore = "runs for minutes: cargo xtask machine"]
+fn commits_on_a_slow_log_device_are_proved() {
+    let bench = Bench::with(&[COUNTED]).build("2").counted();
+    let _slow = faults::SlowFlush::of(&bench.server, Duration::from_millis(8));
+    bench.advised();
+    let answer = bench.prove("synchronous_commit = off", &USELESS[1..2]);
+    assert!(!answer.contains("kept for the next changes"), "TPC-C does not allow it: {answer}");
+}
+
+#[test]
+#[ignore = "runs for minutes: cargo xtask machine"]
+fn a_statistics_object_is_proved() {
+    plants::dropped_dependency(100).expect().prove("statistics on public.parts", &USELESS[2..]);
+}
+
+#[test]
+#[ignore = "runs for minutes: cargo xtask machine"]
+fn custom_plans_are_proved() {
+    plants::generic_plan(3, 1000).expect().prove("plan_cache_mode = force_custom_plan", &USELESS[1..2]);
+}
+
+/// Four problems, an hour at most: three and more of them are confirmed, the larger ones first.
+#[test]
+#[ignore = "runs for an hour: cargo xtask machine"]
+fn a_tuning_session_proves_what_was_planted_by_its_size() {
+    let settings = [
+        COUNTED,
+        ("max_wal_size", "48MB"),
+        ("min_wal_size", "32MB"),
+        ("jit", "on"),
+        ("jit_above_cost", "0"),
+        ("jit_inline_above_cost", "0"),
+        ("jit_optimize_above_cost", "0"),
+    ];
+    let bench = Bench::with(&settings).build("2").counted();
+    bench.sql("alter table item drop constraint item_i1");
+    for one in 1..=8 {
+        bench.sql(&format!("create index again_{one} on order_line (ol_w_id, ol_d_id, ol_o_id, ol_number)"));
+    }
+    bench.sql("checkpoint");
+    bench.advised();
+    let before = bench.state();
+    let words = ["advise", "1", "--prove", "all", "--budget", "1h", "--within-rules"];
+    let answer = bench.place.expect(0, &[&words[..], &PROOF].concat());
+    eprintln!("{answer}");
+    let page = std::env::temp_dir().join("kelvin-tuning-session.html");
+    std::fs::write(&page, bench.place.expect(0, &["report", "1", "-o", "-"])).unwrap();
+    eprintln!("{}", page.display());
+    let planted = ["jit = off", "index on public.item (i_id)", "max_wal_size = ", "duplicate indexes"];
+    let gain = |answer: &str| -> Option<f64> {
+        let percent = answer.strip_prefix("confirmed, +")?.split('%').next()?;
+        percent.trim().parse().ok()
+    };
+    let tried = bench.place.report("1")["tried"].clone();
+    let gains: Vec<f64> = tried
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| planted.iter().any(|words| one["title"].as_str().unwrap().contains(words)))
+        .filter_map(|one| gain(one["answer"].as_str().unwrap()))
+        .collect();
+    assert!(gains.len() >= 3, "{gains:?} of {tried:#}");
+    assert!(gains.is_sorted_by(|a, b| a >= b), "the larger ones first: {gains:?}");
+    assert_eq!(bench.state(), before, "indexes, statistics objects, rows, settings, snapshots");
+}
+
+/// Step 2 of a published tuning study: the largest wait is taken away, and nothing is gained, as the sessions wait for the
+/// CPUs instead.
+#[test]
+#[ignore = "runs for minutes: cargo xtask machine"]
+fn the_largest_wait_that_limits_nothing_is_said_to_be_none() {
+    let bench = Bench::with(&[]);
+    bench.sql(
+        "create table parts (id int primary key, v int); \
+         insert into parts select id, id from generate_series(1, 50000) as id; vacuum analyze parts",
+    );
+    let _slow = faults::SlowFlush::of(&bench.server, Duration::from_millis(4));
+    // Enough users that the CPUs are busy while others wait for the log.
+    let script = "\\set id random(1, 40000)\nselect sum(v) from parts where id between :id and :id + 6000;\n\
+        update parts set v = v + 1 where id = :id;\n";
+    let run = bench.script(script, &["--users", "16", "--duration", "6s"]).output().unwrap();
+    assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
+    let words = ["advise", "1", "--prove", "waits", "--blocks", "4", "--allow-settings", "--yes"];
+    let more = ["--duration", "4s", "--ramp-up", "1s"];
+    let answer = bench.place.expect(0, &[&words[..], &more].concat());
+    eprintln!("{answer}");
+    assert!(answer.contains("synchronous_commit = off") && !answer.contains("confirmed"), "{answer}");
+    let flat = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+    let log = flat.split("log: ").nth(1).unwrap();
+    assert!(log.contains("it was no limit"), "{answer}");
+}
+
+#[test]
+#[ignore = "runs for a minute: cargo xtask machine"]
+fn ctrl_c_within_a_proof_puts_everything_back() {
+    let bench = Bench::with(&[("work_mem", "4MB")]).build("1");
+    let url = bench.server.url();
+    let run = bench.tproc_c(&["--ramp-up", "0s", "--duration", "2s"]).output().unwrap();
+    assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
+    let state = || {
+        let mut session = PostgresEngine::new(bench.server.instance.config()).connect().unwrap();
+        let sql = "select (select count(*) from orders), (select sum(hashtext(s::text)::int8) from stock as s)::int8, \
+            pg_size_bytes(current_setting('work_mem')), \
+            (select count(*) from pg_database where datname like 'kelvin_snapshot%')";
+        let rows = session.query(sql).unwrap();
+        (0..4).map(|column| rows.int(0, column).unwrap()).collect::<Vec<_>>()
+    };
+    let before = state();
+    let words = ["advise", "1", "--try", "work_mem=8MB", "--prove", "try", "--allow-settings", "--yes"];
+    let more = ["--duration", "5s", "--ramp-up", "0s"];
+    let mut proof = bench.place.command(&[&words[..], &more].concat());
+    let mut proof = proof.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // From another database: a session in this one would keep its data from being replaced.
+    let other = Config { database: "postgres".into(), ..bench.server.instance.config() };
+    let changed = || {
+        assert!(proof.try_wait().unwrap().is_none(), "it ended before the setting was changed");
+        let mut session = PostgresEngine::new(other.clone()).connect().unwrap();
+        let size = "select pg_size_bytes(current_setting('work_mem'))";
+        session.query(size).unwrap().int(0, 0).unwrap() == 8 << 20
+    };
+    support::wait_until("the setting is changed", Duration::from_mins(3), changed);
+    let pid = proof.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = proof.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert_eq!(state(), before, "orders, stock, work_mem, snapshots: {}", text(&output.stderr));
+    assert_eq!(bench.place.expect(0, &["server", "restore", "--target", &url]).trim(), "nothing to revert");
+}

@@ -4,7 +4,8 @@
 //! time. Those that judge the machine run alone, after the others.
 //!
 //! The tests are compiled by clippy's driver, which is the compiler with additional lints: `cargo clippy` would compile
-//! all crates and dependencies once more to lint them, which took five minutes of CPU.
+//! all crates and dependencies once more to lint them, which took five minutes of CPU. cargo-nextest compiles by itself, cannot take these
+//! executables, and would start a process, and with it the servers that tests share, for each test.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

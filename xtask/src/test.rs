@@ -15,7 +15,11 @@ struct Step {
 }
 
 const FORMAT: Step = Step { name: "format", arguments: &["fmt", "--all", "--", "--check"] };
-const DEPENDENCIES: Step = Step { name: "dependencies", arguments: &["deny", "check"] };
+const DEPENDENCIES: Step =
+    Step { name: "dependencies", arguments: &["deny", "check", "licenses", "bans", "sources"] };
+const FETCH_ADVISORIES: Step = Step { name: "advisories' fetch", arguments: &["deny", "fetch", "db"] };
+const ADVISORIES: Step =
+    Step { name: "advisories", arguments: &["deny", "check", "--disable-fetch", "advisories"] };
 
 enum Outcome {
     Passed,
@@ -57,15 +61,16 @@ pub(crate) fn run() -> Result<ExitCode> {
             outcomes.push(("tests", outcome, began.elapsed()));
         }
     }
-    outcomes.push(if packages::in_path("cargo-deny") {
-        measure(&DEPENDENCIES)?
+    let skipped = |step: &Step, why| (step.name, Outcome::Skipped(why), Duration::ZERO);
+    if packages::in_path("cargo-deny") {
+        outcomes.push(measure(&DEPENDENCIES)?);
+        outcomes.push(match measure(&FETCH_ADVISORIES)? {
+            (_, Outcome::Passed, _) => measure(&ADVISORIES)?,
+            _ => skipped(&ADVISORIES, "the advisories could not be fetched"),
+        });
     } else {
-        (
-            DEPENDENCIES.name,
-            Outcome::Skipped("cargo-deny is not installed: cargo install cargo-deny"),
-            Duration::ZERO,
-        )
-    });
+        outcomes.push(skipped(&DEPENDENCIES, "cargo-deny is not installed: cargo install cargo-deny"));
+    }
     println!();
     let mut counts = [0; 3];
     for (name, outcome, time) in &outcomes {

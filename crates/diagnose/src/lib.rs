@@ -46,7 +46,7 @@ pub use noise::{
     is_accepted as is_noise_accepted, noise,
 };
 pub use pages::{PAGES, page, terms};
-pub use remedy::{Change, HostSetting, Remedy, Rules, remedies};
+pub use remedy::{Change, HostSetting, Remedy, Rules, remedies, rules_of_setting};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};
 pub use wait_change::{WaitChange, WaitLimit, wait_changes};
 

@@ -27,10 +27,10 @@ pub use kelvin_diagnose::{
 };
 pub use model::SCHEMA;
 pub use model::{
-    ClassRow, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, HostReport, HostScaling,
-    JudgedCheck, Lag, LatencyRow, MetricRow, NotSeen, ObservationReport, OccurrenceRow, OpenSecond,
-    PercentileInterval, PointChecks, PointReport, Precision, ProcessorRow, QueryReport, QueryRow, Recipe,
-    RowWaits, RunReport, ScenarioReport, ScheduleReport, SecondReport, ServerCounts, ServerStatement,
+    ClassRow, ComparedMeans, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, HostReport,
+    HostScaling, JudgedCheck, Lag, LatencyRow, MetricRow, NotSeen, ObservationReport, OccurrenceRow,
+    OpenSecond, PercentileInterval, PointChecks, PointReport, Precision, ProcessorRow, QueryReport, QueryRow,
+    Recipe, RowWaits, RunReport, ScenarioReport, ScheduleReport, SecondReport, ServerCounts, ServerStatement,
     SessionsReport, SkewReport, SourceReport, StatementRow, TableReads, Throughput, TransactionStatements,
     TriedChange, WaitRow, WorkDetails,
 };

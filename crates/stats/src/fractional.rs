@@ -123,12 +123,13 @@ impl Fraction {
     }
 
     /// The products that are the same in every run, `I` first: `["I", "ABD", …]`.
-    pub fn defining_relation(&self) -> Vec<String> {
+    #[cfg(test)]
+    fn defining_relation(&self) -> Vec<String> {
         self.words.iter().map(|(bits, reversed)| name(*bits, *reversed)).collect()
     }
 
     /// The confounded effects, class by class, each in ascending order of letters, and the classes by their first
-    /// effect. A minus means that it is measured reversed. The class of the mean is [`Self::defining_relation`].
+    /// effect. A minus means that it is measured reversed. The class of the mean is not among them.
     pub fn aliases(&self) -> Vec<Vec<String>> {
         let mut classes: Vec<Vec<(u32, bool)>> =
             (1..1_u32 << self.base.len()).map(|run| self.class(self.spread(run))).collect();

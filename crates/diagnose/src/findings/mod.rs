@@ -85,7 +85,7 @@ mod working_set;
 use kelvin_measure::labels;
 
 pub use self::io::{IoFindingDefinition, all as io_all, find as io_findings};
-use crate::{Evidence, Finding};
+use crate::{Evidence, Finding, Severity};
 
 /// A finding as it is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -181,8 +181,8 @@ pub fn known_findings() -> &'static [FindingDefinition] {
     KNOWN
 }
 
-/// What the evidence shows: the most severe first, of these the one with the largest effect, otherwise in the order of
-/// [`known_findings`]. One with an unknown effect comes after those with one.
+/// What the evidence shows: the most severe first, of these a lock holder, whose locks explain the other waits, then the one with the
+/// largest effect, otherwise in the order of [`known_findings`]. One with an unknown effect comes after those with one.
 pub fn findings_for(evidence: &Evidence) -> Vec<Finding> {
     let scenario = evidence.context.workload == labels::SCENARIO;
     let asked = KNOWN.iter().filter(|about| !evidence.is_io() || OF_ANY_LOAD.contains(&about.id));
@@ -192,7 +192,11 @@ pub fn findings_for(evidence: &Evidence) -> Vec<Finding> {
     crate::effect::mark(&mut found, evidence);
     found.extend(evidence.storage().map(crate::io_findings).unwrap_or_default());
     let effect = |finding: &Finding| finding.effect.high().unwrap_or(-1.0);
-    found.sort_by(|a, b| a.severity.cmp(&b.severity).then_with(|| effect(b).total_cmp(&effect(a))));
+    let held = |finding: &Finding| finding.id == lock_holder::ABOUT.id && finding.severity == Severity::Red;
+    found.sort_by(|a, b| {
+        let by_severity = a.severity.cmp(&b.severity);
+        by_severity.then_with(|| held(b).cmp(&held(a))).then_with(|| effect(b).total_cmp(&effect(a)))
+    });
     found
 }
 

@@ -53,8 +53,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         EvidenceLine::new(
             format!("used by {}", one.name),
             format!(
-                "{:.2} CPUs{processes}, {} of memory{devices}",
+                "{:.2} CPUs ({} of all){processes}, {} of memory{devices}",
                 one.cpus,
+                percent(one.cpus / cpus),
                 text::memory(one.resident as f64)
             ),
         )

@@ -20,7 +20,7 @@ pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
         return Vec::new();
     }
     let others = [governor(evidence), huge_pages(evidence, found), memory_node(evidence, found)];
-    disks(evidence).into_iter().chain(others.into_iter().flatten()).collect()
+    disks(evidence, found).into_iter().chain(others.into_iter().flatten()).collect()
 }
 
 fn remedy(title: String, what: HostSetting, values: [String; 2], reason: String, effect: Effect) -> Remedy {
@@ -30,7 +30,8 @@ fn remedy(title: String, what: HostSetting, values: [String; 2], reason: String,
 }
 
 /// The disks of data and log, with the waits for what lies on them.
-fn disks(evidence: &Evidence) -> Vec<Remedy> {
+fn disks(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
+    let cached = reads_through_page_cache(evidence, found);
     let mut by_disk: BTreeMap<&str, (&DiskQueue, Vec<WaitKind>)> = BTreeMap::new();
     let mut all = Vec::new();
     for place in evidence.file_locations() {
@@ -40,11 +41,17 @@ fn disks(evidence: &Evidence) -> Vec<Remedy> {
             kinds.extend([WaitKind::Log, WaitKind::LogFlush]);
         } else {
             kinds.extend([WaitKind::DataRead, WaitKind::DataWrite]);
-            all.extend(read_ahead(evidence, queue, device));
+            all.extend(read_ahead(evidence, queue, device).filter(|_| cached));
         }
     }
     all.extend(by_disk.values().filter_map(|(queue, kinds)| scheduler(evidence, queue, kinds)));
     all
+}
+
+/// Whether the kernel reads ahead for the server: not where its reads bypass the page cache.
+fn reads_through_page_cache(evidence: &Evidence, found: &[Finding]) -> bool {
+    !crate::load::is_sqlserver(evidence)
+        && (!crate::load::is_mysql(evidence) || finding(found, "flush-method").is_some())
 }
 
 /// Devices without moving heads order their requests better than the kernel does.
@@ -108,9 +115,15 @@ fn governor(evidence: &Evidence) -> Option<Remedy> {
 }
 
 fn huge_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
+    const MEGABYTES_2: f64 = 2_097_152.0;
     const GIGABYTE: f64 = 1_073_741_824.0;
     let from = finding(found, "huge-pages-off")?;
-    let value = if evidence.newest("host.memory.huge_pages.size") == Some(GIGABYTE) { "1G" } else { "2M" };
+    // Other sizes than these two are not tried.
+    let value = match evidence.newest("host.memory.huge_pages.size")? {
+        size if size == MEGABYTES_2 => "2M",
+        size if size == GIGABYTE => "1G",
+        _ => return None,
+    };
     let of_host = remedy(
         format!("huge pages of {value}B for shared_buffers (now off)"),
         HostSetting::HugePages,
@@ -121,11 +134,21 @@ fn huge_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     Some(Remedy { finding: from.id, ..of_host })
 }
 
-/// Memory beside the CPUs that use it, where these are mostly those of one node. That it fits there is for the kernel to say.
+/// Memory beside the CPUs that use it, where these are mostly those of one node. The nodes' CPU use is the host's: where the client has much of
+/// it, the node may be the client's.
 fn memory_node(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     const PREFIX: &str = "host.numa.";
+    /// CPUs that are lost in the server's own.
+    const LITTLE: f64 = 0.2;
     let from = finding(found, "numa-remote")?;
     let point = from.point?;
+    let cpus = |process: &str| {
+        let of = |time: &str| evidence.mean(point, &format!("host.process.{process}.cpu.{time}"));
+        Some(of("user")? + of("system")?)
+    };
+    if cpus("client")? > LITTLE * cpus("server")? {
+        return None;
+    }
     let nodes: Vec<(u32, f64)> = evidence
         .names(PREFIX, ".busy")
         .filter_map(|name| {
@@ -134,21 +157,20 @@ fn memory_node(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
         })
         .collect();
     let mean = nodes.iter().map(|(_, busy)| busy).sum::<f64>() / nodes.len() as f64;
-    let (busiest, busy) = *nodes.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    if nodes.len() < 2 || busy <= SKEW * mean {
-        return None;
-    }
-    let mut numbers: Vec<u32> = nodes.iter().map(|(node, _)| *node).collect();
-    numbers.sort_unstable();
-    let all = numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    let of_host = remedy(
-        format!("the server's memory on NUMA node {busiest} (now {all})"),
-        HostSetting::ServerMemory,
-        [all, busiest.to_string()],
-        format!("{}; the CPUs of node {busiest} do most of the work", from.title),
-        from.effect.clone(),
-    );
-    Some(Remedy { finding: from.id, ..of_host })
+    let (node, busy) = *nodes.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (nodes.len() > 1 && busy > SKEW * mean).then(|| Remedy {
+        finding: from.id,
+        title: format!("the server's memory on NUMA node {node}, whose CPUs do most of the work"),
+        change: Change::Manual {
+            how: format!(
+                "start a server with numactl --membind={node} and another without it, and compare them by kelvin ab: memory that \
+                has moved to a node stays there while the server runs"
+            ),
+        },
+        reason: from.title.clone(),
+        effect: from.effect.clone(),
+        rules: Rules::Allowed,
+    })
 }
 
 #[cfg(test)]
@@ -199,7 +221,7 @@ mod tests {
         assert_eq!(
             titles,
             [
-                "read-ahead of nvme0n1 = 4 MB (now 128 kB)",
+                "read-ahead of nvme0n1 = 4.0 MB (now 128 kB)",
                 "I/O scheduler of nvme0n1 = none (now mq-deadline)"
             ]
         );
@@ -241,16 +263,24 @@ mod tests {
         let all = remedies(&Staged::new().place("data", "vda").environment(saving).done(), &[]);
         assert_eq!(all[0].title, "CPU frequency governor = performance (now powersave)");
         assert_eq!(all[0].effect.high(), None);
-        let evidence = Staged::new()
-            .place("data", "vda")
-            .metric("host.numa.total.remote_ratio", 0.4)
-            .metric("host.numa.0.busy", 0.1)
-            .metric("host.numa.1.busy", 0.9)
-            .done();
-        let all = remedies(&evidence, &crate::findings_for(&evidence));
-        assert_eq!(all[0].title, "the server's memory on NUMA node 1 (now 0,1)");
-        let change =
-            Change::Host { what: HostSetting::ServerMemory, before: "0,1".into(), value: "1".into() };
-        assert_eq!(all[0].change, change);
+        let nodes = || {
+            Staged::new()
+                .place("data", "vda")
+                .metric("host.numa.total.remote_ratio", 0.4)
+                .metric("host.numa.0.busy", 0.1)
+                .metric("host.numa.1.busy", 0.9)
+                .metric("host.process.server.cpu.user", 6.0)
+                .metric("host.process.server.cpu.system", 2.0)
+                .metric("host.process.client.cpu.system", 0.0)
+        };
+        let of = |client: f64| {
+            let evidence = nodes().metric("host.process.client.cpu.user", client).done();
+            remedies(&evidence, &crate::findings_for(&evidence))
+        };
+        let all = of(0.5);
+        assert_eq!(all[0].title, "the server's memory on NUMA node 1, whose CPUs do most of the work");
+        assert!(matches!(&all[0].change, Change::Manual { how } if how.contains("--membind=1")), "{all:?}");
+        assert_eq!(all[0].effect.high(), None);
+        assert!(of(4.0).is_empty(), "the node may be the client's");
     }
 }

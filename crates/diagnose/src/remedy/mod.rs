@@ -55,18 +55,16 @@ pub enum Change {
         /// The value to try.
         value: String,
     },
-    /// An option with which the workload's data are built.
-    Build {
-        /// Its path in the specification: "tproc-c.fill-page".
-        option: String,
-        /// Whether it is set in the run.
-        before: bool,
+    /// What Kelvin cannot make and undo between two runs.
+    Manual {
+        /// How the user makes it, and compares it.
+        how: String,
     },
     /// SQL statements in the database. They have no further effect when they are repeated.
     Statements {
         /// Applied one after another.
         apply: Vec<String>,
-        /// Undo them.
+        /// Undo them; none where only restored data do.
         undo: Vec<String>,
         /// Run on the side without the change, so that a comparison shows the change and not what it needs besides, such as
         /// ANALYZE.
@@ -83,8 +81,6 @@ pub enum HostSetting {
     HugePages,
     /// A kernel setting: a file below `/sys`.
     Kernel(String),
-    /// The NUMA nodes from which the server allocates memory: "0-1", "0".
-    ServerMemory,
 }
 
 /// Whether a change is allowed in a TPC-C run.
@@ -121,6 +117,8 @@ impl Remedy {
         self.rules == Rules::Allowed
     }
 }
+
+pub use settings::rules_of_setting;
 
 /// A bound below this is not worth a comparison: the smallest change that `kelvin ab` calls one.
 const LEAST: f64 = 0.01;

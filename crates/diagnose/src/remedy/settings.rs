@@ -12,6 +12,17 @@ use crate::{Effect, EffectBasis, Evidence, Finding};
 const DURABILITY: Rules =
     Rules::Forbidden { why: "TPC-C 3.5: a committed transaction must survive a failure of the system" };
 
+/// Whether TPC-C's rules allow a value of a setting: not where commits can be lost.
+pub fn rules_of_setting(name: &str, value: &str) -> Rules {
+    let off = ["off", "false", "no", "0"].contains(&value.trim().to_ascii_lowercase().as_str());
+    let loses = match name.trim().to_ascii_lowercase().as_str() {
+        "fsync" | "full_page_writes" | "synchronous_commit" | "innodb_doublewrite" => off,
+        "innodb_flush_log_at_trx_commit" => value.trim() != "1",
+        _ => false,
+    };
+    if loses { DURABILITY } else { Rules::Allowed }
+}
+
 pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     let of_findings =
         [checkpoints, buffers, jit, plans, spills].into_iter().filter_map(|of| of(evidence, found));

@@ -17,7 +17,7 @@ pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     all
 }
 
-/// ANALYZE of the tables without statistics. It cannot be undone; data that are restored have none again.
+/// ANALYZE of the tables without statistics. Data that are restored have none again.
 fn statistics(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     if crate::load::is_mysql(evidence) || finding(found, "missing-statistics").is_none() {
         return Vec::new();
@@ -34,7 +34,7 @@ fn statistics(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
         title: format!("analyze {}", tables.join(", ")),
         change: Change::Statements {
             apply: tables.iter().map(|table| format!("ANALYZE {}", quoted(evidence, table))).collect(),
-            undo: vec!["SELECT 1".into()],
+            undo: Vec::new(),
             control: Vec::new(),
         },
         reason: format!("{} without statistics for the planner", text::count(tables.len(), "table")),
@@ -51,7 +51,11 @@ fn filled_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     (of_tproc_c && filled != Some(true)).then(|| Remedy {
         finding: from.id,
         title: "build tproc-c with --fill-page".into(),
-        change: Change::Build { option: "tproc-c.fill-page".into(), before: false },
+        change: Change::Manual {
+            how: "compare by kelvin ab two specifications (kelvin run --print-spec), one of them with --fill-page and both with \
+                --reset reload"
+                .into(),
+        },
         reason: from.title.clone(),
         effect: from.effect.clone(),
         rules: Rules::Allowed,

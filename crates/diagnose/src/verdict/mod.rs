@@ -307,47 +307,19 @@ fn can_squeeze(engine: &str) -> bool {
     engine != "sqlserver"
 }
 
-/// An experiment that shows it without squeezing.
+/// An experiment that shows it without squeezing, by the engine's own settings where it is known.
 fn try_this(class: Class, engine: &str) -> &'static str {
-    match class {
-        Class::Cpu if engine == "sqlserver" => {
-            "Look at the statements with the most CPU time first (`kelvin top-sql --by cpu`): with fewer rows read \
-            by them, throughput should rise."
-        }
-        Class::DataReads if engine == "sqlserver" => {
-            "With more memory (`max server memory`) or a faster data device, throughput should rise."
-        }
-        Class::DataWrites if engine == "sqlserver" => {
-            "With a longer recovery target (`TARGET_RECOVERY_TIME`) or a faster data device, throughput should rise."
-        }
-        Class::Log if engine == "sqlserver" => {
-            "With `DELAYED_DURABILITY = FORCED`, for the experiment only, throughput should rise."
-        }
-        Class::Replication if engine == "sqlserver" => {
-            "With the replicas in asynchronous commit mode, for the experiment only, throughput should rise."
-        }
-        Class::DataReads if engine == "mysql" => {
-            "With `innodb_buffer_pool_size` large enough for the data, throughput should rise."
-        }
-        Class::DataWrites if engine == "mysql" => {
-            "With a larger redo log (`innodb_redo_log_capacity`, `innodb_log_file_size`) or a faster data \
-            device, throughput should rise."
-        }
-        Class::Log if engine == "mysql" => {
-            "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` if there is a binary log), for \
-            the experiment only, throughput should rise."
-        }
-        Class::Replication if engine == "mysql" => {
-            "Without semi-synchronous replication, for the experiment only, throughput should rise."
-        }
+    let by_setting = match engine {
+        "postgres" => setting_of_postgres(class),
+        "mysql" => setting_of_mysql(class),
+        "sqlserver" => setting_of_sqlserver(class),
+        _ => None,
+    };
+    by_setting.unwrap_or(match class {
         Class::Cpu => "With 20 % less CPU, throughput should fall by nearly 20 %.",
-        Class::DataReads => {
-            "With `shared_buffers` (or memory) large enough for the data, throughput should rise."
-        }
-        Class::DataWrites => {
-            "With fewer checkpoints (`max_wal_size`) or a faster data device, throughput should rise."
-        }
-        Class::Log => "With `synchronous_commit = off`, for the experiment only, throughput should rise.",
+        Class::DataReads => "With memory that is large enough for the data, throughput should rise.",
+        Class::DataWrites => "With a faster data device, throughput should rise.",
+        Class::Log => "With a faster log device, throughput should rise.",
         Class::Writer => {
             "With one user, throughput should stay about the same: additional users only wait. With one \
             database file per user, it should rise."
@@ -358,10 +330,66 @@ fn try_this(class: Class, engine: &str) -> &'static str {
         Class::Client => "With a second client host, or a larger one, throughput should rise.",
         Class::Network => "With stored procedures, or the client next to the server, throughput should rise.",
         Class::Replication => {
-            "With `synchronous_standby_names` empty, for the experiment only, throughput should rise."
+            "Without synchronous replication, for the experiment only, throughput should rise."
         }
         Class::Other => "The waits in the session list show where to look.",
-    }
+    })
+}
+
+fn setting_of_postgres(class: Class) -> Option<&'static str> {
+    Some(match class {
+        Class::DataReads => {
+            "With `shared_buffers` (or memory) large enough for the data, throughput should rise."
+        }
+        Class::DataWrites => {
+            "With fewer checkpoints (`max_wal_size`) or a faster data device, throughput should rise."
+        }
+        Class::Log => "With `synchronous_commit = off`, for the experiment only, throughput should rise.",
+        Class::Replication => {
+            "With `synchronous_standby_names` empty, for the experiment only, throughput should rise."
+        }
+        _ => return None,
+    })
+}
+
+fn setting_of_mysql(class: Class) -> Option<&'static str> {
+    Some(match class {
+        Class::DataReads => {
+            "With `innodb_buffer_pool_size` large enough for the data, throughput should rise."
+        }
+        Class::DataWrites => {
+            "With a larger redo log (`innodb_redo_log_capacity`, `innodb_log_file_size`) or a faster data \
+            device, throughput should rise."
+        }
+        Class::Log => {
+            "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` if there is a binary log), for \
+            the experiment only, throughput should rise."
+        }
+        Class::Replication => {
+            "Without semi-synchronous replication, for the experiment only, throughput should rise."
+        }
+        _ => return None,
+    })
+}
+
+fn setting_of_sqlserver(class: Class) -> Option<&'static str> {
+    Some(match class {
+        Class::Cpu => {
+            "Look at the statements with the most CPU time first (`kelvin top-sql --by cpu`): with fewer rows read \
+            by them, throughput should rise."
+        }
+        Class::DataReads => {
+            "With more memory (`max server memory`) or a faster data device, throughput should rise."
+        }
+        Class::DataWrites => {
+            "With a longer recovery target (`TARGET_RECOVERY_TIME`) or a faster data device, throughput should rise."
+        }
+        Class::Log => "With `DELAYED_DURABILITY = FORCED`, for the experiment only, throughput should rise.",
+        Class::Replication => {
+            "With the replicas in asynchronous commit mode, for the experiment only, throughput should rise."
+        }
+        _ => return None,
+    })
 }
 
 /// The outcome if sessions were not sampled.

@@ -49,7 +49,7 @@ pub(crate) struct AbArgs {
     #[arg(long, requires = "apply")]
     allow_settings: bool,
 
-    /// With --apply: do not ask before a server that kelvin does not manage is changed and its data are replaced
+    /// With --apply: do not ask before this host is changed, or a server that kelvin does not manage, whose data are replaced
     #[arg(long, requires = "apply")]
     yes: bool,
 

@@ -4,8 +4,8 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use kelvin_run::spec::{Span, TargetName};
 
-use super::FormatArgs;
 use super::observation::ExplainWhich;
+use super::{Format, FormatArgs};
 
 /// `kelvin advise`.
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ use super::observation::ExplainWhich;
     throughput times 1 / (1 - s), where s is the share of the time that it can take away, if the other transactions \
     do not wait for what the statement itself uses or holds. A bound is no forecast. \
     --prove tries a change: the data are saved, both sides run in turn from the same data, with and without the \
-    change, and everything is put back, however it ends. On a server that kelvin does not manage it asks first. \
+    change, and everything is put back, however it ends. Before it changes this host, or a server that kelvin does not manage, it asks. \
     Several are tried one after another; what is confirmed stays on for the next ones, until the end. Each has its \
     own 95 % interval, which is not corrected for their number. After a kill, `kelvin server restore --target TARGET` puts the \
     settings and statements back, and `kelvin snapshot restore` the data.\n\
@@ -57,7 +57,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "N,…|all")]
     pub(crate) prove: Option<String>,
 
-    /// With --prove: begin no run after this time [default: none]
+    /// With --prove: begin no run after this time; one change is tried until it is clear, or until then [default: none]
     #[arg(long, value_name = "TIME", requires = "prove")]
     pub(crate) budget: Option<Span>,
 
@@ -82,7 +82,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, requires = "prove")]
     pub(crate) allow_settings: bool,
 
-    /// With --prove: do not ask before a server that kelvin does not manage is changed and its data are replaced
+    /// With --prove: do not ask before this host is changed, or a server that kelvin does not manage, whose data are replaced
     #[arg(long, requires = "prove")]
     pub(crate) yes: bool,
 
@@ -140,6 +140,9 @@ impl AdviseArgs {
             }
             return Ok(None);
         };
+        if self.format.format() != Format::Text {
+            bail!("--prove prints text; kelvin groups prints its comparisons in every format");
+        }
         if findings.is_empty() {
             bail!("--prove: there is nothing to try for this run; --try NAME=VALUE adds a setting");
         }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use kelvin_diagnose::{
     Change, Effect, Evidence, HostSetting, Remedy, Rules, findings_for, not_explained, remedies,
+    rules_of_setting,
 };
 use kelvin_lab::ab::{AbPlan, AbSummary};
 use kelvin_lab::advise::{AdviceOrigin, Proof};
@@ -26,7 +27,7 @@ use crate::exit::Code;
 use crate::{out, paths};
 
 const WIDTH: usize = 100;
-/// What a setting that the user named stands under in the list.
+/// The finding's name of settings that were given with --try.
 const TRY: &str = "try";
 
 /// Lists the changes, or tries some of them.
@@ -91,12 +92,12 @@ impl Advice {
     ) -> Self {
         let not_explained = seen.map_or_else(Vec::new, not_explained).into_iter();
         let not_explained = not_explained.map(|one| format!("{}: {}", one.what, one.why)).collect();
+        all.extend(settings.iter().map(|(name, value)| chosen(seen, name, value)));
         let before = all.len();
         if args.within_rules {
             all.retain(Remedy::is_allowed);
         }
         let forbidden = before - all.len();
-        all.extend(settings.iter().map(|(name, value)| chosen(seen, name, value)));
         let line = |remedy: Remedy| {
             // The latest one.
             let of_it = proofs.iter().rev().find(|(_, origin, _)| origin.title == remedy.title);
@@ -126,7 +127,7 @@ fn chosen(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
         change,
         reason: "asked for with --try".into(),
         effect: Effect::unknown("nothing in the run bounds it"),
-        rules: Rules::Allowed,
+        rules: rules_of_setting(name, value),
     }
 }
 
@@ -182,6 +183,9 @@ impl Document for Advice {
             }
             if let Rules::Forbidden { why } = remedy.rules {
                 say(&format!("not within the rules: {why}"));
+            }
+            if let Change::Manual { how } = &remedy.change {
+                say(&format!("not tried by --prove: {how}"));
             }
             if let Some((group, proof)) = proof {
                 say(&format!("tried in group {group}: {}", answer(proof)));

@@ -81,6 +81,21 @@ pub struct BlockLine {
     pub ratios: Vec<Option<f64>>,
 }
 
+impl AbSummary {
+    /// The judged figure's geometric means over the complete blocks of A and of the first side beside it; none without a comparison.
+    pub fn compared_means(&self) -> Option<(f64, f64)> {
+        let ratio = self.comparisons.first()?.ratio;
+        let of_a = |line: &BlockLine| -> Vec<f64> {
+            let each = self.treatments.iter().zip(&line.values);
+            each.filter(|(name, _)| name.starts_with('A')).filter_map(|(_, value)| *value).collect()
+        };
+        let complete = self.blocks.iter().filter(|line| line.ratios.iter().all(Option::is_some));
+        let logs: Vec<f64> = complete.flat_map(of_a).map(f64::ln).collect();
+        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        mean.is_finite().then_some((mean, mean * ratio))
+    }
+}
+
 /// A run that does not count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -11,7 +11,7 @@ use kelvin_diagnose::{Change, HostSetting, Remedy};
 use crate::conditions::{DesignCell, FactorSetting};
 use crate::factor::kernel;
 use crate::factor::level::kernel_path;
-use crate::factor::{Bound, CommandPair, Factor, FactorError, FactorKind, Level, LevelValue, Side};
+use crate::factor::{CommandPair, Factor, FactorError, FactorKind, Level, LevelValue};
 pub use bench::ConditionedBench;
 pub use proof::{AdviceOrigin, Proof, ProofVerdict};
 
@@ -37,17 +37,17 @@ pub fn factor(name: &str, change: &Change) -> Result<Factor, FactorError> {
             let kind = match what {
                 HostSetting::HugePages => FactorKind::HugePages,
                 HostSetting::Kernel(file) => FactorKind::Kernel(file.clone()),
-                HostSetting::ServerMemory => FactorKind::Bind(Bound::Memory(Side::Server)),
             };
             Factor::new(name, levels(text(before), text(value)), kind)
         }
-        Change::Build { option, before } => {
-            let levels = levels(LevelValue::Bool(*before), LevelValue::Bool(!before));
-            Factor::new(name, levels, FactorKind::Spec(option.clone()))
+        Change::Manual { how } => {
+            Err(FactorError::Unusable(format!("kelvin cannot make and undo this change; {how}")))
         }
         Change::Statements { apply, undo, control } => {
             let text = |statements: &[String]| Some(statements.join(";\n"));
-            let pair = CommandPair { apply: text(apply), undo: text(undo) };
+            // What only a reset undoes.
+            let undo = if undo.is_empty() { Some("SELECT 1".into()) } else { text(undo) };
+            let pair = CommandPair { apply: text(apply), undo };
             let none = LevelValue::Command(match control.as_slice() {
                 [] => CommandPair::default(),
                 // Statistics and packed pages that the control side got do no harm.
@@ -58,7 +58,7 @@ pub fn factor(name: &str, change: &Change) -> Result<Factor, FactorError> {
     }
 }
 
-/// What the server has now is what the side without the change has; unknown where only applying it shows that.
+/// The present value of a setting of this host, which the side without the change has; none for huge pages, which it does not have.
 ///
 /// # Errors
 /// When a file of the kernel cannot be read, such as the frequency governor of a virtual machine.

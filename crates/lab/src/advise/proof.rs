@@ -40,6 +40,11 @@ pub enum ProofVerdict {
 }
 
 impl ProofVerdict {
+    /// Whether the comparison decided.
+    pub fn is_decided(self) -> bool {
+        !matches!(self, Self::NotShown | Self::NotTestable)
+    }
+
     /// As every list has it.
     pub fn label(self) -> &'static str {
         match self {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use kelvin_host::chosen;
 
-/// Files below `/sys` that may be written: their directory, in which `*` is any name, and their names. A disk's `write_cache` is none of them:
-/// with it the kernel would leave flushes out.
+/// Files below `/sys` that may be written: their directory, in which `*` is any name, and their names. A disk's `write_cache` is not one of
+/// them, because changing it can make the kernel skip flushes.
 const SYSFS: [(&str, &[&str]); 3] = [
     (
         "/sys/block/*/queue",
@@ -41,11 +41,19 @@ pub(crate) fn is_of_sysfs(path: &str) -> bool {
         let (form, segments): (Vec<&str>, Vec<&str>) =
             (form.split('/').collect(), directory.split('/').collect());
         form.len() == segments.len()
-            && form.iter().zip(&segments).all(|(form, segment)| {
-                form == segment || *form == "*" && (plain(segment) || directory == EVERY_POLICY)
+            && form.iter().zip(&segments).all(|(form, segment)| match *form {
+                "*" => plain(segment) || directory == EVERY_POLICY,
+                form => form == *segment,
             })
     };
     SYSFS.iter().any(|(form, names)| names.contains(&name) && has_form(form))
+}
+
+/// The name with `policy*` in the place of one frequency policy: both change the same files.
+pub(crate) fn of_every_cpu(key: &str) -> String {
+    let of_policy = Path::new(EVERY_POLICY).parent().and_then(|all| Path::new(key).strip_prefix(all).ok());
+    let name = of_policy.and_then(Path::file_name).and_then(|name| name.to_str());
+    name.map_or_else(|| key.to_owned(), |name| format!("{EVERY_POLICY}/{name}"))
 }
 
 /// The files that a name stands for: itself, or, with `policy*`, one for each frequency policy of the CPUs.
@@ -54,8 +62,9 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     let (Some(name), true) = (path.file_name(), of_every) else { return Ok(vec![path.into()]) };
     let all = Path::new(EVERY_POLICY).with_file_name("");
     let entries = std::fs::read_dir(&all).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<PathBuf> =
-        entries.map(|policy| policy.join(name)).filter(|file| file.exists()).collect();
+    let mut found: Vec<PathBuf> = entries.map(|policy| policy.join(name)).collect();
+    // Those of CPUs that were taken offline are there and cannot be read.
+    found.retain(|file| std::fs::read(file).is_ok());
     found.sort();
     if found.is_empty() {
         return Err(format!(
@@ -148,7 +157,8 @@ mod tests {
             "/etc/passwd",
             "/sys/block/vda/queue/write_cache",
             "/sys/block/vda/device/delete",
-            "/sys/block/../block/queue/scheduler",
+            "/sys/block/../queue/scheduler",
+            "/sys/block/.hidden/queue/scheduler",
             "/sys/block/queue/scheduler",
             "/sys/block/vda/queue/../queue/scheduler",
             "/sys/block/*/queue/scheduler",

@@ -77,6 +77,7 @@ fn what_cannot_be_applied_is_refused_with_its_reason() {
         ("levels = [\"a=b\", \"c\"]\nkernel = \"vm.x\"", "contains '='"),
         ("levels = [1, 2]\nkernel = \"../../etc/passwd\"", "not a valid name of a kernel setting"),
         ("levels = [1, 2]\nkernel = \"vm/../../x\"", "not a valid name of a kernel setting"),
+        ("levels = [1, 2]\nkernel = \"/sys/block/../queue/scheduler\"", "not a file that a factor may write"),
         ("levels = [1, 2]\nkernel = \"swappiness\"", "not a valid name of a kernel setting"),
         ("levels = [\"a\", \"|/tmp/x\"]\nkernel = \"kernel.core_pattern\"", "runs as root"),
         ("levels = [1, 2]\nkernel = \"fs/binfmt_misc/register\"", "runs as root"),
@@ -120,6 +121,12 @@ fn two_factors_cannot_change_the_same_thing() {
     let pages = "levels = [\"off\", \"2M\"]\nhuge-pages = true";
     assert!(two(pages, "levels = [\"on\", \"off\"]\nsetting = \"huge_pages\"").is_err());
     two(setting, pages).unwrap();
+    let governor = |policy: &str| {
+        format!(
+            "levels = [\"powersave\", \"performance\"]\nkernel = \"/sys/devices/system/cpu/cpufreq/{policy}/scaling_governor\""
+        )
+    };
+    assert!(two(&governor("policy*"), &governor("policy3")).is_err());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use kelvin_measure::declare;
 use kelvin_measure::observation::{Observation, UnavailableMetrics, WaitGroup};
 
 /// Sessions by the index of their state, summed over samples.
@@ -39,9 +40,7 @@ impl SessionSamples {
     pub fn take(&mut self, observation: &Observation) {
         match observation {
             Observation::WaitGroups { first, groups } => {
-                let end = *first as usize + groups.len();
-                self.groups.resize(self.groups.len().max(end), WaitGroup::default());
-                self.groups[*first as usize..end].clone_from_slice(groups);
+                declare(&mut self.groups, *first, groups);
             }
             Observation::Waits(waits) => {
                 self.counts.looks += u64::from(waits.looks);

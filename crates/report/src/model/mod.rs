@@ -48,7 +48,7 @@ pub use scenario::ScenarioReport;
 pub use second::{OpenSecond, SecondReport};
 pub use source::SourceReport;
 pub use statements::{StatementRow, TransactionStatements};
-pub use tried::TriedChange;
+pub use tried::{ComparedMeans, TriedChange};
 
 /// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.
 pub const SCHEMA: &str = "kelvin-report/2";

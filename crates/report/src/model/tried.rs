@@ -16,6 +16,15 @@ pub struct TriedChange {
     pub title: String,
     /// How much it could gain at most, by its bound.
     pub bound: String,
+    /// The judged figure, such as "NOPM", and its geometric means without the change and with it; none without a complete block.
+    #[serde(default)]
+    pub figures: Option<ComparedMeans>,
+    /// Whether the comparison decided: not where no change is shown, or too few blocks were complete.
+    #[serde(default)]
+    pub decided: bool,
+    /// Whether the next changes of its session were tried with it.
+    #[serde(default)]
+    pub kept: bool,
     /// What came of it: the verdict, the effect and its 95 % interval.
     pub answer: String,
     /// Other figures that differ; empty where none does.
@@ -25,6 +34,17 @@ pub struct TriedChange {
     pub waits: Vec<String>,
     /// Runs and time that it took.
     pub cost: String,
+}
+
+/// A figure without a change and with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComparedMeans {
+    /// Its name.
+    pub figure: String,
+    /// Without.
+    pub before: f64,
+    /// With.
+    pub after: f64,
 }
 
 impl TriedChange {

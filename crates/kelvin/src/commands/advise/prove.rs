@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use kelvin_database::Error;
 use kelvin_database::managed::Manager;
 use kelvin_database::snapshot::SnapshotInfo;
-use kelvin_diagnose::{Change, Remedy};
+use kelvin_diagnose::{Change, HostSetting, Remedy};
 use kelvin_lab::ab::{self, AbPlan, AbSummary};
 use kelvin_lab::advise::{
     AdviceOrigin, Comparison, ConditionedBench, Proof, ProofVerdict, present_host_value,
@@ -20,7 +20,8 @@ use kelvin_lab::open::{self, Opened, Purpose};
 use kelvin_lab::repeat::RepeatEnd;
 use kelvin_lab::{bench as benches, directories};
 use kelvin_measure::text::{self, count, trimmed_percent};
-use kelvin_report::{RunReport, TriedChange};
+use kelvin_observe::engine::locate_server;
+use kelvin_report::{ComparedMeans, RunReport, TriedChange};
 use kelvin_run::Spec;
 use kelvin_run::spec::{Build, Reset, ResetMethod, Span};
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
@@ -32,6 +33,9 @@ use crate::commands::{ab as command_ab, confirm, groups, repeat, snapshot};
 use crate::exit::{Code, describe};
 use crate::measure::{bench, open as open_target, prompt};
 use crate::{live, out, paths, signal};
+
+/// Blocks of the comparison of one change with a budget, at most: a tenth of the effect of six would be found.
+const BLOCKS_IN_BUDGET: u32 = 40;
 
 /// The rest before each run: a restored database has little to settle.
 const REST: u64 = 5;
@@ -70,7 +74,7 @@ pub(super) fn prove(
         Tried::All => all.iter().cloned().collect(),
         Tried::Some(numbers) => numbers.iter().filter_map(|number| all.get(*number).cloned()).collect(),
     };
-    let host_may_change = consent(&spec, args, &pending, &mut *live)?;
+    let agreed = consent(&spec, args, &pending, &mut *live)?;
     let saved = save(&mut spec, args, &mut *live, &stop)?;
     let mut session = Session {
         args,
@@ -78,7 +82,8 @@ pub(super) fn prove(
         store: &store,
         journal,
         spec,
-        host_may_change,
+        agreed,
+        alone: *tried != Tried::All && pending.len() == 1,
         stop: &stop,
         until: args.budget.map(|budget| Instant::now() + budget.duration()),
         accepted: Vec::new(),
@@ -107,25 +112,36 @@ fn outcome(ended: Result<Code>, put_back: Result<()>, steps: &[Step], live: &mut
     }
 }
 
-/// Asks before a server that is not Kelvin's is changed, or this host; returns whether the host may be.
-fn consent(spec: &Spec, args: &AdviseArgs, pending: &VecDeque<Remedy>, live: &mut dyn Live) -> Result<bool> {
+/// The changes of this host that the user agreed to; every one where nothing was asked, by `--yes`.
+type AgreedHostChanges = Option<Vec<(HostSetting, String)>>;
+
+/// Asks before a server that is not Kelvin's is changed, or this host.
+fn consent(
+    spec: &Spec,
+    args: &AdviseArgs,
+    pending: &VecDeque<Remedy>,
+    live: &mut dyn Live,
+) -> Result<AgreedHostChanges> {
     if args.yes {
-        return Ok(true);
+        return Ok(None);
     }
-    let of_host = pending.iter().filter(|one| matches!(one.change, Change::Host { .. }));
-    let of_host: Vec<&str> = of_host.map(|one| one.title.as_str()).collect();
-    if !of_host.is_empty() {
-        confirm(&format!(
-            "change this host, for every process on it, during its runs: {}",
-            of_host.join("; ")
-        ))?;
+    let mut agreed = Vec::new();
+    let mut titles = Vec::new();
+    for one in pending {
+        if let Change::Host { what, value, .. } = &one.change {
+            agreed.push((what.clone(), value.clone()));
+            titles.push(one.title.as_str());
+        }
+    }
+    if !titles.is_empty() {
+        confirm(&format!("change settings of this host while runs need them: {}", titles.join("; ")))?;
     }
     let opened = opened(spec, live)?;
     if !opened.place.is_managed() {
         let data = if args.no_reset { "" } else { " and replace its data before each run and at the end" };
         confirm(&format!("change {}{data}", opened.engine.describe()))?;
     }
-    Ok(!of_host.is_empty())
+    Ok(Some(agreed))
 }
 
 impl Step {
@@ -145,7 +161,9 @@ struct Session<'a> {
     store: &'a Store,
     journal: PathBuf,
     spec: Spec,
-    host_may_change: bool,
+    agreed: AgreedHostChanges,
+    /// Whether one change is tried, and no other.
+    alone: bool,
     stop: &'a Stop,
     until: Option<Instant>,
     accepted: Vec<Remedy>,
@@ -167,7 +185,7 @@ impl Session<'_> {
             live.message(&format!("trying: {} ({})", next.title, gain(next.gain())));
             let bound = next.gain();
             let compared = self
-                .refuse(&next)
+                .refuse(&next, live)
                 .and_then(|()| present_value(&self.spec, &mut next, live))
                 .and_then(|()| self.compare(&next, live));
             let (outcome, ended) = match compared {
@@ -190,14 +208,27 @@ impl Session<'_> {
         Ok(Code::Success)
     }
 
-    /// Refuses what was not agreed to, and what this run cannot show.
-    fn refuse(&self, next: &Remedy) -> Result<()> {
-        match next.change {
-            Change::Host { .. } if !self.host_may_change => {
-                bail!("it changes this host, which was not asked about: allow it with --yes")
+    /// Refuses what was not agreed to, and what a comparison cannot show.
+    fn refuse(&self, next: &Remedy, live: &mut dyn Live) -> Result<()> {
+        match &next.change {
+            Change::Host { what, value, .. } => {
+                let asked = (what.clone(), value.clone());
+                if self.agreed.as_ref().is_some_and(|agreed| !agreed.contains(&asked)) {
+                    bail!("it changes this host, and was not asked about: allow it with --yes");
+                }
+                let opened = opened(&self.spec, live)?;
+                let mut session = opened.engine.connect()?;
+                let here = locate_server(&*opened.engine, session.as_mut()).server.is_some();
+                if !here {
+                    bail!(
+                        "{} is not known to run on this host, whose settings it is",
+                        opened.engine.describe()
+                    );
+                }
+                Ok(())
             }
-            Change::Build { .. } if self.spec.reset.how != ResetMethod::Reload => {
-                bail!("it needs other data before each run: prove it on a run with --reset reload")
+            Change::Statements { undo, .. } if undo.is_empty() && self.args.no_reset => {
+                bail!("only a reset of the data undoes it: leave out --no-reset")
             }
             _ => Ok(()),
         }
@@ -254,6 +285,13 @@ impl Session<'_> {
             finding: next.finding.into(),
             title: next.title.clone(),
             bound: gain(next.gain()),
+            figures: summary.compared_means().map(|(before, after)| ComparedMeans {
+                figure: summary.figure.name.clone(),
+                before,
+                after,
+            }),
+            decided: proof.verdict.is_decided(),
+            kept,
             answer: answer(&proof),
             others: side_effects(&summary),
             waits: command_ab::waits_that_changed(self.store, &plan, &summary)?,
@@ -275,7 +313,9 @@ impl Session<'_> {
         let before = if self.accepted.is_empty() { "as it is" } else { "with the changes accepted before" };
         let mut plan =
             AbPlan::of(&[(before.into(), self.spec.clone()), (next.title.clone(), self.spec.clone())]);
-        plan.blocks = self.args.blocks.unwrap_or(AbPlan::BLOCKS);
+        // The budget of a single change is its own: until it is clear, or used up.
+        let alone = self.until.is_some() && self.alone;
+        plan.blocks = self.args.blocks.unwrap_or(if alone { BLOCKS_IN_BUDGET } else { AbPlan::BLOCKS });
         plan.stop_early = plan.blocks > AbPlan::BLOCKS;
         plan.replace = plan.replacements(plan.blocks);
         plan.advice = Some(AdviceOrigin {
@@ -431,11 +471,7 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
                 let shown = summary.comparisons.first().map_or(f64::NAN, |one| one.confidence);
                 say(&format!(
                     "statistically shown: {} ({} of {} blocks, {} interval); kelvin groups {group}",
-                    if proof.verdict == ProofVerdict::NotShown || proof.verdict == ProofVerdict::NotTestable {
-                        "no"
-                    } else {
-                        "yes"
-                    },
+                    if proof.verdict.is_decided() { "yes" } else { "no" },
                     summary.complete,
                     summary.course.blocks,
                     trimmed_percent(shown)

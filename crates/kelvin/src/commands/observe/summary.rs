@@ -4,10 +4,10 @@ use kelvin_measure::text::three_figures;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use kelvin_measure::Nanos;
 use kelvin_measure::observation::{
     DatabaseDirectory, Metric, Observation, Observer, Reading, UnavailableMetrics,
 };
+use kelvin_measure::{Nanos, declare};
 use kelvin_observe::activity::SessionSamples;
 
 use crate::out::wrapped;
@@ -91,13 +91,18 @@ impl Summary {
         if observer.source == "host" && self.host.is_none() {
             self.host = Some(observer.first);
         }
+        let total = |Metric { name, unit, .. }: &Metric| Total {
+            name: name.clone(),
+            unit: unit.clone(),
+            last: f64::NAN,
+            ..Total::default()
+        };
+        let totals: Vec<Total> = observer.metrics.iter().map(total).collect();
+        declare(&mut self.metrics, observer.first, &totals);
         let first = observer.first as usize;
-        let end = first + observer.metrics.len();
-        self.metrics.resize(self.metrics.len().max(end), Total::default());
-        for (index, Metric { name, unit, .. }) in (first..).zip(&observer.metrics) {
-            self.metrics[index] =
-                Total { name: name.clone(), unit: unit.clone(), last: f64::NAN, ..Total::default() };
-            self.by_name.insert(name.clone(), index);
+        let end = (first + totals.len()).min(self.metrics.len());
+        for index in first..end {
+            self.by_name.insert(self.metrics[index].name.clone(), index);
         }
         for index in first..end {
             let name = &self.metrics[index].name;

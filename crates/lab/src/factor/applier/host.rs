@@ -14,6 +14,10 @@ impl Applier {
             if kernel::same(&kernel::read(&file)?, value) {
                 continue;
             }
+            // Another scheduler begins with its own number of requests, which is put back after the scheduler.
+            if file.ends_with("queue/scheduler") && file.with_file_name("nr_requests").exists() {
+                self.kernel_before(&file.with_file_name("nr_requests"))?;
+            }
             self.kernel_before(&file)?;
             kernel::write(&file, value)?;
             let now = kernel::read(&file)?;

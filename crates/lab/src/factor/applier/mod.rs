@@ -164,7 +164,11 @@ impl Applier {
     /// last, so that they disturb no restart.
     fn surroundings(&mut self, levels: &Levels<'_>, target: &TargetName) -> Result<(), FactorError> {
         self.end_commands(levels)?;
-        for (factor, level) in levels {
+        // A scheduler is chosen before the number of its requests.
+        let is_scheduler = |factor: &Factor| matches!(&factor.how, FactorKind::Kernel(key) if key.ends_with("/queue/scheduler"));
+        let (schedulers, others): (Vec<_>, Vec<_>) =
+            levels.iter().partition(|(factor, _)| is_scheduler(factor));
+        for (factor, level) in schedulers.into_iter().chain(others) {
             let done = match &factor.how {
                 FactorKind::Kernel(key) => self.kernel(key, &level.value.text()),
                 FactorKind::Mount(directory) => self.mount(directory, &level.value.text()),

@@ -141,9 +141,13 @@ pub(crate) fn client_delay(evidence: &Evidence, point: &PointEvidence) -> Option
 
 /// CPUs that a watched process used, its children included where they are watched.
 pub(crate) fn process_cores(evidence: &Evidence, point: u32, process: &str) -> Option<f64> {
-    let user = evidence.mean(point, &format!("host.process.{process}.cpu.user"))?;
-    let system = evidence.mean(point, &format!("host.process.{process}.cpu.system"))?;
-    Some(user + system)
+    process_cores_over(evidence, evidence.window(point)?, process)
+}
+
+/// The same over any stretch of time.
+pub(crate) fn process_cores_over(evidence: &Evidence, span: Span, process: &str) -> Option<f64> {
+    let of = |time: &str| evidence.mean_over(&format!("host.process.{process}.cpu.{time}"), span);
+    Some(of("user")? + of("system")?)
 }
 
 /// Transactions under way on average: by Little's law the sum of their times over the window's length. None before the

@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::Nanos;
-use kelvin_measure::observation::WaitGroup;
+use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_stats::slope::slope;
 use serde::{Deserialize, Serialize};
 
@@ -186,7 +186,11 @@ fn waiting(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
         // While the one writer waits for a CPU, all sessions wait for it.
         return Some(client_delay(evidence, point)?.min(1.0));
     }
-    let waits = |group: &WaitGroup| is_client(group) && matches!(group.class.as_str(), "Lock" | "LWLock");
+    // What another session holds: the log's locks are among its waits.
+    let held = |kind: WaitKind| {
+        matches!(kind, WaitKind::RowLock | WaitKind::Lock | WaitKind::Page | WaitKind::Latch | WaitKind::Log)
+    };
+    let waits = |group: &WaitGroup| is_client(group) && held(group.kind);
     let looked = evidence.active(point.point, is_client).looks > 0;
     let behind = looked.then(|| evidence.active(point.point, waits).sessions())?;
     let server = evidence.mean(point.point, "host.process.server.run_delay")?;

@@ -8,7 +8,7 @@ use kelvin_database::target::Target;
 use kelvin_observe::engine::{instruments_off, switch_instruments};
 
 use crate::directories;
-use crate::store_bench::StoreBenchError;
+use crate::error::StoreBenchError;
 use crate::undo::{Journal, ReversibleChange};
 
 type Result<T> = std::result::Result<T, StoreBenchError>;

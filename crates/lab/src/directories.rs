@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use kelvin_database::Host;
 use kelvin_database::target::Target;
 
-use crate::store_bench::StoreBenchError;
-use crate::store_bench::error::Doing;
+use crate::error::Doing;
+use crate::error::StoreBenchError;
 
 /// The user's data directory for Kelvin: `$XDG_DATA_HOME/kelvin`, or `~/.local/share/kelvin`. An error where neither variable
 /// has an absolute path.

@@ -10,6 +10,7 @@ pub mod conditions;
 mod control_group;
 mod deep_observation;
 pub mod directories;
+mod error;
 pub mod factor;
 pub mod limits;
 pub mod live;

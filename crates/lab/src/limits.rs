@@ -14,9 +14,9 @@ use serde::Deserialize;
 
 use crate::control_group::{Controller, Flow, Group, disk_below};
 use crate::directories;
+use crate::error::Doing as _;
+use crate::error::StoreBenchError;
 use crate::factor::{Access, cpus};
-use crate::store_bench::StoreBenchError;
-use crate::store_bench::error::Doing as _;
 use crate::undo::{Journal, JournalError, ReversibleChange, UndoError, recover};
 
 /// What a process may use. In a file:

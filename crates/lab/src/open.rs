@@ -16,9 +16,9 @@ use kelvin_database::{Engine, Session};
 use kelvin_run::spec::TargetName;
 
 use crate::directories;
+use crate::error::Doing;
+use crate::error::StoreBenchError;
 use crate::reset::DataLocation;
-use crate::store_bench::StoreBenchError;
-use crate::store_bench::error::Doing;
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 

@@ -12,7 +12,7 @@ use kelvin_workload::scan::Scan;
 use kelvin_workload::tproc_c::TprocC;
 use kelvin_workload::tproc_h::TprocH;
 
-use crate::store_bench::StoreBenchError;
+use crate::error::StoreBenchError;
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 

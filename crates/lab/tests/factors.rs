@@ -445,7 +445,9 @@ fn a_disks_queue_is_changed_and_given_back() {
     let access = || Access::new(Manager::new(directory.path().join("base")));
     let journal = directory.path().join("undo.journal");
     let read = |name: &str| std::fs::read_to_string(format!("{disk}/queue/{name}")).unwrap();
-    let before = (read("scheduler"), read("read_ahead_kb"));
+    let default = read("nr_requests");
+    std::fs::write(format!("{disk}/queue/nr_requests"), "64").unwrap();
+    let before = (read("scheduler"), read("read_ahead_kb"), read("nr_requests"));
     let mut applier = Applier::new(file.factor, &journal, access(), Consent::default()).unwrap();
     let level = |factor: &str, level: &str| FactorSetting { factor: factor.into(), level: level.into() };
     let cell = DesignCell(vec![level("scheduler", "mq-deadline"), level("ahead", "4096")]);
@@ -454,6 +456,13 @@ fn a_disks_queue_is_changed_and_given_back() {
         assert!(read("scheduler").contains("[mq-deadline]"), "{}", read("scheduler"));
         assert_eq!(read("read_ahead_kb").trim(), "4096");
     }
+    // The first scheduler again, as on the other side of a comparison.
+    let first = DesignCell(vec![level("scheduler", "none"), level("ahead", "64")]);
+    applier.apply(&first, &mut spec()).unwrap();
+    assert_eq!((read("scheduler"), read("nr_requests")), (before.0.clone(), before.2.clone()));
+    applier.apply(&cell, &mut spec()).unwrap();
     applier.undo().unwrap();
-    assert_eq!((read("scheduler"), read("read_ahead_kb")), before);
+    let after = (read("scheduler"), read("read_ahead_kb"), read("nr_requests"));
+    std::fs::write(format!("{disk}/queue/nr_requests"), default.trim()).unwrap();
+    assert_eq!(after, before);
 }

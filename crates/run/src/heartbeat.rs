@@ -11,7 +11,7 @@ use kelvin_measure::invariant::{GENERATOR_RAN, Invariant};
 use kelvin_measure::{Clock, Nanos, second_from};
 use serde::{Deserialize, Serialize};
 
-use crate::run::RunError;
+use crate::error::RunError;
 
 /// How often it wakes: 50 wake-ups a second cost some tenths of a millisecond of CPU.
 const BEAT: Nanos = 20_000_000;

@@ -4,6 +4,7 @@
 pub mod control;
 pub mod driver;
 pub mod environment;
+mod error;
 pub mod fleet;
 mod heartbeat;
 pub mod io;
@@ -14,8 +15,9 @@ mod sweep;
 mod trial;
 
 pub use environment::Environment;
+pub use error::RunError;
 pub use kelvin_spec::{self as spec, Spec, SpecError, find_max, nearest};
 pub use kelvin_users::arrivals;
-pub use run::{Run, RunError, RunOutcome};
+pub use run::{Run, RunOutcome};
 pub use series::series;
 pub use sweep::fit_law;

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, mpsc};
 
-use kelvin_database::{Engine, Error};
+use kelvin_database::Engine;
 use kelvin_measure::event::{CheckLine, MaximumRate, Phase, Status};
-use kelvin_measure::{Clock, Event, Sink, SinkError};
+use kelvin_measure::{Clock, Event, Sink};
 use kelvin_observe::watch::Watcher;
 use kelvin_workload::{BuildProgress, Stop, Workload};
 
 use crate::driver::{FleetShare, Point, PointResult};
+use crate::error::RunError;
 use crate::find_max::Search;
 use crate::fleet::{self, Fleet};
 use crate::observation::{Watched, Watchers};
@@ -17,26 +18,6 @@ use crate::{sweep, trial};
 
 /// How many times the duration that was asked for a trial at a low rate may take.
 const LONGER: f64 = 10.0;
-
-/// Why a run could not start or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The database refused.
-    #[error(transparent)]
-    Database(#[from] Error),
-    /// The I/O jobs cannot be run.
-    #[error(transparent)]
-    Storage(#[from] kelvin_storage::Error),
-    /// The operating system refused something that the run needs.
-    #[error("{0}")]
-    Start(String),
-    /// An event could not be kept.
-    #[error("a result could not be stored: {0}")]
-    Sink(#[from] SinkError),
-    /// Somebody asked to stop where nothing is being measured: while connecting, or in a check.
-    #[error("interrupted")]
-    Interrupted,
-}
 
 /// The result of a run.
 #[derive(Debug, Clone)]

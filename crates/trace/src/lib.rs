@@ -22,3 +22,6 @@ pub mod zeros;
 
 pub use error::{Error, Result};
 pub use request::{Builder, Device, Flags, Operation, Process, Reading, Request, Trace, Visitor};
+
+/// A sector, whatever the device says.
+const SECTOR: u64 = 512;

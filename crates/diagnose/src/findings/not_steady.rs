@@ -6,8 +6,9 @@ use kelvin_stats::student::describe;
 use kelvin_stats::trend::{Trend, trend};
 
 use super::FindingDefinition;
-use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
-use kelvin_measure::text::percent;
+use crate::load::process_cores_over;
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, Span};
+use kelvin_measure::text::{latency, percent};
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "not-steady", question: "Was throughput steady when it was measured?", find };
@@ -20,15 +21,47 @@ pub(super) const FEWEST: usize = 10;
 const LONG_ROUND: f64 = 12.0;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(of_point).collect()
+    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
 
-fn of_point(point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let values = point.throughput();
     if values.len() < FEWEST {
         return point.window.as_ref().map(|_| too_short(point.point, values.len()));
     }
-    judge(&values, 1.0).map(|found| finding(point.point, &found))
+    let found = judge(&values, 1.0)?;
+    let speeds = evidence.window(point.point).map(|window| speeds(evidence, window, &found.rounds.rounds));
+    Some(finding(point.point, &found, &speeds.unwrap_or_default()))
+}
+
+/// The CPU time of a transaction, in seconds, of a process in the first round and in the last.
+struct CpuPerTransaction {
+    process: &'static str,
+    first: f64,
+    last: f64,
+}
+
+/// Of client and server, where each is known. The load does the same in each round, so that what changes both is the CPUs' own speed.
+fn speeds(evidence: &Evidence, window: Span, rounds: &[f64]) -> Vec<CpuPerTransaction> {
+    let (Some(first), Some(last)) = (rounds.first(), rounds.last()) else { return Vec::new() };
+    let round = (window.to - window.from) / rounds.len() as u64;
+    let of = |process: &'static str| {
+        let cores = |from| process_cores_over(evidence, Span { from, to: from + round }, process);
+        let (before, after) = (cores(window.from)? / first, cores(window.to - round)? / last);
+        (before > 0.0 && after > 0.0).then_some(CpuPerTransaction { process, first: before, last: after })
+    };
+    ["client", "server"].into_iter().filter_map(of).collect()
+}
+
+/// Whether the CPUs became faster or slower: client and server took less, or more, CPU time for each transaction, and that is most of what
+/// throughput changed by.
+fn speed_changed(found: &Unsteady, speeds: &[CpuPerTransaction]) -> bool {
+    const MOST: f64 = 0.5;
+    let change = found.rounds.drift.ln_1p();
+    let follows = |one: &CpuPerTransaction| (one.first / one.last).ln() / change >= MOST;
+    // Without a drift beyond the bound the quotient is of two small numbers.
+    let drifted = found.rounds.drift.abs() > DRIFT && change.is_finite();
+    speeds.len() == 2 && drifted && speeds.iter().all(follows)
 }
 
 /// A series that did not keep its level.
@@ -117,19 +150,32 @@ pub(super) const THRESHOLD: &str = "SNIA Solid State Storage Performance Test Sp
     significant (studentized range at 1 %; t test of the slope with autocorrelation). Red if rounds take 12 \
     s or more, or beyond twice these limits";
 
-fn finding(point: u32, found: &Unsteady) -> Finding {
+fn finding(point: u32, found: &Unsteady, speeds: &[CpuPerTransaction]) -> Finding {
+    let mut evidence = found.evidence("transactions per second", |round| format!("{round:.0}"));
+    evidence.extend(speeds.iter().map(|one| {
+        EvidenceLine::new(
+            format!("CPU time of the {} for each transaction, first and last round", one.process),
+            format!("{}, {}", latency(one.first * 1e9), latency(one.last * 1e9)),
+        )
+    }));
+    let next = if speed_changed(found, speeds) {
+        "The CPUs seem to have changed their speed: client and server took another CPU time for the same work. Look at frequency, temperature, \
+        other processes on the same cores and, in a virtual machine, the other guests of its host; run again when they are calm, or \
+        compare by `kelvin ab`, whose sides alternate."
+    } else {
+        "Look at the other findings and at the timeline for what changed (checkpoint, vacuum, caches, \
+        neighbours); lengthen ramp-up and window until the rounds agree."
+    };
     Finding {
         id: ABOUT.id,
         severity: found.severity,
         point: Some(point),
         title: found.title("Throughput"),
-        evidence: found.evidence("transactions per second", |round| format!("{round:.0}")),
+        evidence,
         effect: found.effect(EffectBasis::Throughput),
         below_precision: false,
         threshold: THRESHOLD.into(),
-        next: "Look at the other findings and at the timeline for what changed (checkpoint, vacuum, caches, \
-            neighbours); lengthen ramp-up and window until the rounds agree."
-            .into(),
+        next: next.into(),
     }
 }
 
@@ -198,6 +244,36 @@ mod tests {
         assert_eq!(found(&steady), []);
         let falling: Vec<u64> = (0..120).map(|i| 1150 - i * 3 / 2 + i * 37 % 11 * 8).collect();
         assert_eq!(found(&falling), [Severity::Red]);
+    }
+
+    #[test]
+    fn cpus_that_became_faster_are_named() {
+        use crate::findings::staged::Staged;
+        // The window is from 6 s to 26 s; throughput rises by half.
+        let rising = |client: fn(u64) -> f64| {
+            let staged =
+                Staged::new().throughput(|second| if second < 4 { 1000 } else { 1000 + 32 * second as u64 });
+            let staged = staged.metric_by("host.process.client.cpu.user", client);
+            ["client.cpu.system", "server.cpu.system"]
+                .into_iter()
+                .fold(staged, |staged, name| staged.metric(&format!("host.process.{name}"), 0.0))
+                .metric("host.process.server.cpu.user", 1.0)
+        };
+        let found = find(&rising(|_| 0.4).done());
+        assert!(found[0].next.starts_with("The CPUs seem to have changed their speed"), "{found:#?}");
+        let lines = found[0].evidence.iter().filter(|line| line.what.starts_with("CPU time of the")).count();
+        assert_eq!(lines, 2);
+        // A dip in the middle, with the same CPU time at both ends.
+        let dip = Staged::new().throughput(|second| if (4..16).contains(&second) { 500 } else { 1000 });
+        let dip = ["client", "server"].into_iter().fold(dip, |dip, name| {
+            let name = format!("host.process.{name}.cpu");
+            dip.metric(&format!("{name}.user"), 0.5).metric(&format!("{name}.system"), 0.0)
+        });
+        let found = find(&dip.done());
+        assert!(found[0].next.starts_with("Look at the other findings"), "{found:#?}");
+        // The client took as much for each: another cause.
+        let found = find(&rising(|second| 0.4 + 0.02 * second.saturating_sub(10) as f64).done());
+        assert!(found[0].next.starts_with("Look at the other findings"), "{found:#?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use kelvin_measure::text;
 
 use super::{Change, HostSetting, Remedy, Rules, finding, waited_share};
 use crate::findings::numa_remote::SKEW;
+use crate::load::process_cores;
 use crate::{Effect, EffectBasis, Evidence, Finding};
 
 /// Reads of this size and more are sequential ones, which are as long as the kernel reads ahead: a page of the database is smaller.
@@ -142,10 +143,7 @@ fn memory_node(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     const LITTLE: f64 = 0.2;
     let from = finding(found, "numa-remote")?;
     let point = from.point?;
-    let cpus = |process: &str| {
-        let of = |time: &str| evidence.mean(point, &format!("host.process.{process}.cpu.{time}"));
-        Some(of("user")? + of("system")?)
-    };
+    let cpus = |process: &str| process_cores(evidence, point, process);
     if cpus("client")? > LITTLE * cpus("server")? {
         return None;
     }

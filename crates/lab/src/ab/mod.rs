@@ -21,5 +21,5 @@ mod summary;
 pub use execute::{AbEvent, run};
 pub use interim::{AbProgress, InterimLook, Planning};
 pub use noise::AbNoise;
-pub use plan::{AbPlan, Side, Treatment};
+pub use plan::{AbPlan, AdviceOrigin, Side, Treatment};
 pub use summary::{AbSummary, BlockLine, Compared, Control, Explored, VoidRun, word};

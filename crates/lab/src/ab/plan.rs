@@ -2,9 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::advise::AdviceOrigin;
 use crate::repeat;
 use kelvin_run::Spec;
+
+/// The advice that a comparison was made for. It is stored with the comparison's plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct AdviceOrigin {
+    /// The run that it is for.
+    pub run: i64,
+    /// The finding.
+    pub finding: String,
+    /// The change in one line.
+    pub title: String,
+    /// How much of the throughput it could gain at most, by its bound; none where that is not known.
+    pub bound: Option<f64>,
+    /// The changes that both sides had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<String>,
+}
 
 /// A comparison. It is stored in its group and contains, with the runs, everything that the summary needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

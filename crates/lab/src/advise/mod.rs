@@ -8,12 +8,13 @@ mod proof;
 
 use kelvin_diagnose::{Change, HostSetting, Remedy};
 
+pub use crate::ab::AdviceOrigin;
 use crate::conditions::{DesignCell, FactorSetting};
 use crate::factor::kernel;
 use crate::factor::level::kernel_path;
 use crate::factor::{CommandPair, Factor, FactorError, FactorKind, Level, LevelValue};
 pub use bench::ConditionedBench;
-pub use proof::{AdviceOrigin, Proof, ProofVerdict};
+pub use proof::{Proof, ProofVerdict};
 
 /// The level at which the change is not made.
 const BEFORE: &str = "before";

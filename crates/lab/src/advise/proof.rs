@@ -2,26 +2,9 @@
 
 use kelvin_diagnose::Better;
 use kelvin_stats::compare::ChangeVerdict;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::ab::{AbSummary, Compared};
-
-/// The advice that a comparison was made for. It is stored with the comparison's plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct AdviceOrigin {
-    /// The run that it is for.
-    pub run: i64,
-    /// The finding.
-    pub finding: String,
-    /// The change in one line.
-    pub title: String,
-    /// How much of the throughput it could gain at most, by its bound; none where that is not known.
-    pub bound: Option<f64>,
-    /// The changes that both sides had.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub accepted: Vec<String>,
-}
 
 /// What was shown of an advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -60,12 +60,7 @@ pub(crate) fn of_every_cpu(key: &str) -> String {
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     let of_every = path.parent().is_some_and(|directory| directory == Path::new(EVERY_POLICY));
     let (Some(name), true) = (path.file_name(), of_every) else { return Ok(vec![path.into()]) };
-    let all = Path::new(EVERY_POLICY).with_file_name("");
-    let entries = std::fs::read_dir(&all).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<PathBuf> = entries.map(|policy| policy.join(name)).collect();
-    // Those of CPUs that were taken offline are there and cannot be read.
-    found.retain(|file| std::fs::read(file).is_ok());
-    found.sort();
+    let found = files_of_policies(&Path::new(EVERY_POLICY).with_file_name(""), Path::new(name));
     if found.is_empty() {
         return Err(format!(
             "this kernel has no {}: the host does not choose its CPUs' frequencies",
@@ -73,6 +68,16 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
         ));
     }
     Ok(found)
+}
+
+/// The files of this name of all frequency policies in a directory.
+fn files_of_policies(all: &Path, name: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = entries.map(|policy| policy.join(name)).collect();
+    // Those of CPUs that were taken offline are there and cannot be read.
+    found.retain(|file| std::fs::read(file).is_ok());
+    found.sort();
+    found
 }
 
 /// What a kernel file says.
@@ -141,6 +146,20 @@ pub(crate) fn maps_pages(pid: u32, kilobytes: u64) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_policy_that_can_be_read_is_one_of_all() {
+        let all = tempfile::tempdir().unwrap();
+        for policy in ["policy1", "policy0"] {
+            std::fs::create_dir(all.path().join(policy)).unwrap();
+            std::fs::write(all.path().join(policy).join("scaling_governor"), "powersave\n").unwrap();
+        }
+        std::fs::create_dir(all.path().join("policy2")).unwrap();
+        std::fs::write(all.path().join("boost"), "1\n").unwrap();
+        let found = files_of_policies(all.path(), Path::new("scaling_governor"));
+        let expected = ["policy0", "policy1"].map(|policy| all.path().join(policy).join("scaling_governor"));
+        assert_eq!(found, expected);
+    }
 
     #[test]
     fn only_files_of_the_kernel_are_written_for_a_journal() {

@@ -27,7 +27,7 @@ use kelvin_trace::summary::{TraceSummary, summary};
 use kelvin_trace::zeros::{SampleOptions, add_sample};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::store_bench::StoreBenchError;
+use crate::error::StoreBenchError;
 use streams::StreamWatcher;
 
 /// Between two readings of the kernel's buffers.

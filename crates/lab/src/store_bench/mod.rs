@@ -1,7 +1,6 @@
 //! Runs on the opened target, kept in the store: one, or one after another for those that plan several. What has no terminal,
 //! such as a page or an agent, makes runs with it as the command does.
 
-pub(crate) mod error;
 mod io_on_fleet;
 mod new_run;
 mod prepare;
@@ -33,8 +32,8 @@ use crate::open::{self, PasswordPrompt, Purpose};
 use crate::run_trace::{RunTrace, TracedSink};
 use crate::squeeze;
 
-use error::Doing;
-pub use error::StoreBenchError;
+use crate::error::Doing;
+pub use crate::error::StoreBenchError;
 pub use new_run::{new_run, new_run_of_jobs};
 pub use prepare::{build_data, check_data};
 pub use resume::BegunRun;

@@ -10,8 +10,8 @@ use kelvin_run::spec::{Build, Span, Work};
 use kelvin_run::{Environment, Spec};
 use kelvin_workload::{BuildProgress, Stop, Workload};
 
-use super::error::Doing;
 use super::{Result, StoreBenchError};
+use crate::error::Doing;
 use crate::live::{Live, show_progress};
 use crate::open::Opened;
 use crate::reset::{self, OtherError, ResetContext, ResetError, Task};

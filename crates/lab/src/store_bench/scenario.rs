@@ -9,8 +9,8 @@ use kelvin_run::{Environment, RunError, Spec};
 use kelvin_store::{NewRun, RunId};
 use kelvin_workload::{Stop, Workload};
 
-use super::error::Doing;
 use super::{CompletedRun, Result, StoreBench, StoreBenchError, prepare};
+use crate::error::Doing;
 use crate::live::Live;
 use crate::open::{self, Opened, Purpose};
 

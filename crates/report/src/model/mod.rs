@@ -92,9 +92,6 @@ pub struct RunReport {
     pub kinds: Vec<Series>,
     /// The law fitted to a sweep over users.
     pub scalability: Option<Scalability>,
-    /// How throughput grew with the hosts of a fleet; empty where their number is one for all points.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub linearity: Vec<HostScaling>,
     /// The outcome of a search for the highest rate.
     pub maximum_rate: Option<MaximumRate>,
     /// What came of cutting resources in turn; the run's figures are then those of a squeezed database.
@@ -112,7 +109,7 @@ pub struct RunReport {
     /// What was not seen.
     #[serde(flatten)]
     pub not_seen: NotSeen,
-    /// What only I/O jobs or queries have.
+    /// What only I/O jobs, queries or fleets have.
     #[serde(flatten)]
     pub details: WorkDetails,
     /// Consistency conditions.
@@ -273,7 +270,7 @@ impl RunReport {
                 PointReport::of(run, point, seen, &findings, judgement.unwrap_or_else(|| judged.run.clone()))
             })
             .collect::<Result<Vec<_>>>()?;
-        let details = WorkDetails::of(run);
+        let details = WorkDetails::of(run, &points);
         let checks: Vec<JudgedCheck> = run
             .checks()
             .into_iter()
@@ -308,7 +305,6 @@ impl RunReport {
             open_loop: point::are_open(&points, &info.kinds),
             kinds: info.kinds.iter().filter(|s| s.is_transaction()).cloned().collect(),
             scalability: run.scalability().cloned(),
-            linearity: HostScaling::all(&points),
             maximum_rate: run.maximum_rate().cloned(),
             squeeze: run.squeeze().cloned(),
             scenario: ScenarioReport::of(run)?,

@@ -9,7 +9,9 @@ use kelvin_store::StoredRun;
 use kelvin_trace::summary::TraceSummary;
 use serde::Serialize;
 
-/// What only some workloads have, beside counts and times.
+use super::{HostScaling, PointReport};
+
+/// What only some workloads or runs have, beside counts and times.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkDetails {
     /// What each I/O job did on each of its files and devices; empty of a run on a database.
@@ -18,20 +20,23 @@ pub struct WorkDetails {
     /// The queries of TPROC-H.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueryReport>,
+    /// How throughput grew with the hosts of a fleet; empty where their number is one for all points.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub linearity: Vec<HostScaling>,
     /// The storage's requests during the window, of a run with `--trace`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSummary>,
 }
 
 impl WorkDetails {
-    pub(super) fn of(run: &StoredRun) -> Self {
+    pub(super) fn of(run: &StoredRun, points: &[PointReport]) -> Self {
         // What a newer Kelvin wrote otherwise is not shown.
         let jobs = run.storage("jobs").and_then(|jobs| serde_json::from_value(jobs.clone()).ok());
         let trace = run.storage("trace").and_then(|trace| serde_json::from_value(trace.clone()).ok());
         // Tenants may run the same queries on different databases.
         let is_one = run.info.workload != labels::SCENARIO;
         let queries = QueryReport::of(run.queries(), run.query_analyses()).filter(|_| is_one);
-        Self { jobs: jobs.unwrap_or_default(), queries, trace }
+        Self { jobs: jobs.unwrap_or_default(), queries, linearity: HostScaling::all(points), trace }
     }
 }
 

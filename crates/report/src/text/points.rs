@@ -112,7 +112,7 @@ impl Page {
 
     /// How throughput grew with the hosts of a fleet.
     pub(super) fn linearity(&mut self, report: &RunReport) {
-        if report.linearity.is_empty() {
+        if report.details.linearity.is_empty() {
             return;
         }
         self.line("");
@@ -120,7 +120,7 @@ impl Page {
         let (name, per) = (&report.headline, report.headline_per.seconds());
         self.line(&format!("{:>6}{:>9}{name:>14}{:>14}  95 % interval", "hosts", "users", "efficiency %"));
         let share = |share: f64| format!("{:.1}", share * 100.0);
-        for one in &report.linearity {
+        for one in &report.details.linearity {
             let ends = one.low.zip(one.high).map(|(low, high)| format!("{} to {}", share(low), share(high)));
             let (ends, pace) = (ends.unwrap_or_default(), rate(Some(one.headline_per_second * per)));
             let (hosts, users) = (one.hosts, whole(one.users.into()));

@@ -10,8 +10,8 @@ use super::generator_report::GeneratorReport;
 use super::remote::RemoteBooks;
 use super::saturation::GeneratorLoad;
 use super::server_counters::ServerReadings;
+use crate::error::RunError;
 use crate::heartbeat::check_generator_ran;
-use crate::run::RunError;
 use kelvin_users::UserCounter;
 
 /// Everything that the last figures are made of.

@@ -9,7 +9,7 @@ use kelvin_measure::Nanos;
 use kelvin_observe::ThreadTimes;
 use serde::{Deserialize, Serialize};
 
-use crate::run::RunError;
+use crate::error::RunError;
 use kelvin_users::Shared;
 
 /// What stood at one edge.

@@ -23,8 +23,8 @@ use super::client_cpu::ClientCpuReader;
 use super::generator_report::{GeneratorReport, ended_at, shifted, sums};
 use super::{MOST_THREADS, Point, THINKING, open_files};
 use crate::control::Change;
+use crate::error::RunError;
 use crate::heartbeat::Heartbeat;
-use crate::run::RunError;
 use crate::series::series;
 use crate::spec::Threading;
 

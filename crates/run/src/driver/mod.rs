@@ -30,8 +30,8 @@ use kelvin_measure::{Clock, Event, Nanos, Sink, Source, SourceId, Totals, second
 use kelvin_workload::{Stop, UserRange, Workload};
 
 use crate::control::{Change, LoadControl};
+use crate::error::RunError;
 use crate::fleet::EndOrder;
-use crate::run::RunError;
 use crate::series::series;
 use crate::spec::Load;
 pub use assigned::generate;

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::run::RunError;
+use crate::error::RunError;
 
 /// Open files beside the users' connections: results, event loops, the monitor's connection, the terminal.
 const OTHERS: u64 = 100;

@@ -13,8 +13,8 @@ use kelvin_workload::{UserRange, Workload};
 use super::Point;
 use super::generator::LoadTimes;
 use super::generator_report::GeneratorReport;
+use crate::error::RunError;
 use crate::fleet::{Fleet, FleetPoint, GeneratorAssignment, GeneratorMessage, RemoteGenerators, source_of};
-use crate::run::RunError;
 use crate::series::series;
 
 /// How many hosts of a fleet generate the load of a point.

@@ -10,7 +10,7 @@ use kelvin_database::{Engine, Session};
 use kelvin_measure::{Clock, Nanos};
 use kelvin_workload::{Stop, Workload};
 
-use crate::run::RunError;
+use crate::error::RunError;
 use kelvin_users::wait_until;
 
 /// The readings at one edge.

@@ -8,7 +8,7 @@ use super::generator::{Generator, LoadTimes};
 use super::remote::RemoteLoad;
 use super::server_counters::ServerCounters;
 use super::{overrun_limit, sum_columns};
-use crate::run::RunError;
+use crate::error::RunError;
 
 /// An early end that somebody asks for lies so far ahead where other hosts must hear of it first.
 const NOTICE_OF_END: Duration = Duration::from_millis(500);

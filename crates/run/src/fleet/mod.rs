@@ -10,7 +10,7 @@ use kelvin_workload::{Stop, UserRange};
 use serde::{Deserialize, Serialize};
 
 pub use crate::driver::{BegunPoint, FleetShare, GeneratorReport, LoadTimes, generate};
-use crate::run::RunError;
+use crate::error::RunError;
 use crate::spec::Load;
 
 /// What one generator of a point is to do. The specification of the run is known on its host.

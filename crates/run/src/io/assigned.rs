@@ -12,8 +12,8 @@ use kelvin_storage::probe::StorageFacts;
 use super::run::{IoRun, IoRunWatcher};
 use crate::control::LoadControl;
 use crate::driver::{GeneratorReport, LoadTimes};
+use crate::error::RunError;
 use crate::fleet::{ControllerLink, EndOrder, GeneratorAssignment};
-use crate::run::RunError;
 use crate::spec::Spec;
 
 /// Runs all workers of these jobs as a controller's assignment says. What the jobs do goes to `link`, which also has the order

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use super::describe;
 use crate::control::LoadControl;
 use crate::driver::{GeneratorReport, LoadTimes, RemoteBooks, RemoteLoad, sum_columns};
+use crate::error::RunError;
 use crate::fleet::{self, Fleet, FleetPoint, GeneratorAssignment};
-use crate::run::RunError;
 use crate::spec::{Spec, Work};
 use kelvin_storage::SeriesLayout;
 

@@ -20,7 +20,7 @@ use kelvin_storage::probe::filesystem_map::filesystem_parts;
 use super::classes::{classify, classify_other};
 use super::lookup::filesystem_file;
 use super::{Change, DatabaseRoot, FileChanges, FileClass, TracedFile};
-use crate::capture::matcher::SECTOR;
+use crate::SECTOR;
 
 /// Files that are followed at most, and the extents that these have at a time.
 const MOST_FILES: usize = 200_000;

@@ -5,7 +5,8 @@
 
 use kelvin_measure::Nanos;
 
-use super::matcher::{EventKind, Matched, Matcher, RequestEvent, SECTOR};
+use super::matcher::{EventKind, Matched, Matcher, RequestEvent};
+use crate::SECTOR;
 use crate::attribution::{CurrentFiles, FileChanges, FileClass};
 use crate::file::HeaderDevice;
 use crate::stream::runs::Tracker;

@@ -6,8 +6,6 @@ use kelvin_measure::Nanos;
 
 use crate::{Flags, Operation};
 
-/// A sector, whatever the device says.
-pub(crate) const SECTOR: u64 = 512;
 /// Issues that wait for their completion at most: more means that completions do not come.
 const MOST_PENDING: usize = 1 << 18;
 /// The same at one place, as all flushes of a device are: the older half is given up then.

@@ -29,13 +29,14 @@ pub use format::{EventFormat, PageFormat};
 pub use instance::{Instance, tracefs};
 pub use live::{LiveTotals, StreamTotals};
 
+use crate::SECTOR;
 use crate::attribution::FileThread;
 use crate::file::{DeviceCheck, FileWriter, Header, HeaderDevice, Recording};
 use crate::{Error, Flags, Operation, Result};
 use format::Place;
 use groups::GroupLookup;
 use live::LiveStreams;
-use matcher::{EventKind, Matched, Matcher, RequestEvent, SECTOR};
+use matcher::{EventKind, Matched, Matcher, RequestEvent};
 
 /// The events of a request.
 const EVENTS: [&str; 3] = ["block_rq_issue", "block_rq_complete", "block_rq_requeue"];

@@ -8,9 +8,10 @@ use kelvin_measure::Nanos;
 
 use super::varint::{put, put_signed};
 use super::{BLOCK, CHUNK_HEAD, Header, MAGIC, Recording, checksum, places};
+use crate::SECTOR;
 use crate::attribution::{DiskRange, FileChanges};
 use crate::capture::groups::ProcessGroup;
-use crate::capture::matcher::{Matched, SECTOR};
+use crate::capture::matcher::Matched;
 use crate::zeros::ReadSample;
 
 /// What requests of one kind have in common.

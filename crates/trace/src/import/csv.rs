@@ -1,7 +1,7 @@
 //! Traces of comma-separated values: MSR Cambridge's, which have no line of names, and those that name their columns.
 
 use super::time;
-use crate::capture::matcher::SECTOR;
+use crate::SECTOR;
 use crate::{Builder, Device, Flags, Operation, Process, Request};
 
 const SECOND: u64 = 1_000_000_000;

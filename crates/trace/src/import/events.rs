@@ -6,7 +6,8 @@ use kelvin_measure::text::count;
 use kelvin_storage::stream::replay::{BlktraceRecord, BlktraceRecords, Input};
 
 use super::time;
-use crate::capture::matcher::{EventKind, Matcher, RequestEvent, SECTOR};
+use crate::SECTOR;
+use crate::capture::matcher::{EventKind, Matcher, RequestEvent};
 use crate::{Builder, Device, Flags, Operation, Process, Reading, Request, Result, Trace};
 
 const SECOND: u64 = 1_000_000_000;

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashSet};
 use kelvin_measure::{Nanos, Random};
 
 use super::BLOCK;
-use crate::capture::matcher::SECTOR;
+use crate::SECTOR;
 use crate::{Operation, Request, Visitor};
 
 /// Domain of the random numbers, so that they are no others'.

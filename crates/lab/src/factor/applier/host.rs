@@ -18,11 +18,16 @@ impl Applier {
             if file.ends_with("queue/scheduler") && file.with_file_name("nr_requests").exists() {
                 self.kernel_before(&file.with_file_name("nr_requests"))?;
             }
-            self.kernel_before(&file)?;
+            let before = self.kernel_before(&file)?;
             kernel::write(&file, value)?;
             let now = kernel::read(&file)?;
             if !kernel::same(&now, value) {
                 return Err(format!("{} contains {}", file.display(), now.trim()));
+            }
+            // The first scheduler again, with the number that it had.
+            let requests = file.with_file_name("nr_requests");
+            if file.ends_with("queue/scheduler") && kernel::same(&now, &before) && requests.exists() {
+                kernel::write(&requests, self.kernel_before(&requests)?.trim())?;
             }
         }
         Ok(())

@@ -82,6 +82,12 @@ impl Fault {
         &self.bench
     }
 
+    /// Its server after a run with it, whatever that found.
+    pub(crate) fn after_a_run(&self) -> &Bench {
+        self.found();
+        &self.bench
+    }
+
     /// What must be red.
     pub(crate) fn red(&self) -> &[&'static str] {
         &self.red

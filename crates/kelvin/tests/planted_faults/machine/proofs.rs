@@ -135,13 +135,13 @@ fn commits_on_a_slow_log_device_are_proved() {
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
 fn a_statistics_object_is_proved() {
-    plants::dropped_dependency(100).expect().prove("statistics on public.parts", &USELESS[2..], &SHORT);
+    plants::dropped_dependency(100).after_a_run().prove("statistics on public.parts", &USELESS[2..], &SHORT);
 }
 
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
 fn custom_plans_are_proved() {
-    plants::generic_plan(3, 1000).expect().prove(
+    plants::generic_plan(3, 1000).after_a_run().prove(
         "plan_cache_mode = force_custom_plan",
         &USELESS[1..2],
         &SHORT,

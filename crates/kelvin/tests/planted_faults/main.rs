@@ -25,6 +25,7 @@ mod drawn;
 mod faults;
 mod plants;
 mod results;
+mod speed;
 
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -16,6 +16,8 @@ pub enum ProofVerdict {
     Worse,
     /// A gain larger than the noise is ruled out.
     Refuted,
+    /// The figure differs, by no more than the noise as far as the estimate says.
+    WithinNoise,
     /// No change is shown, and none is ruled out.
     NotShown,
     /// Too few blocks for any answer.
@@ -25,7 +27,7 @@ pub enum ProofVerdict {
 impl ProofVerdict {
     /// Whether the comparison decided.
     pub fn is_decided(self) -> bool {
-        !matches!(self, Self::NotShown | Self::NotTestable)
+        !matches!(self, Self::WithinNoise | Self::NotShown | Self::NotTestable)
     }
 
     /// As every list has it.
@@ -34,6 +36,7 @@ impl ProofVerdict {
             Self::Confirmed => "confirmed",
             Self::Worse => "worse",
             Self::Refuted => "refuted",
+            Self::WithinNoise => "within noise",
             Self::NotShown => "no change shown",
             Self::NotTestable => "not testable",
         }
@@ -78,10 +81,8 @@ fn verdict(compared: &Compared, lower: bool) -> ProofVerdict {
         ChangeVerdict::NotTestable => ProofVerdict::NotTestable,
         ChangeVerdict::Changed if ratio > 1.0 => ProofVerdict::Confirmed,
         ChangeVerdict::Changed => ProofVerdict::Worse,
-        ChangeVerdict::WithinNoise => ProofVerdict::Refuted,
-        ChangeVerdict::NoChange | ChangeVerdict::Undetermined if high - 1.0 <= compared.noise => {
-            ProofVerdict::Refuted
-        }
+        _ if high - 1.0 <= compared.noise => ProofVerdict::Refuted,
+        ChangeVerdict::WithinNoise => ProofVerdict::WithinNoise,
         ChangeVerdict::NoChange | ChangeVerdict::Undetermined => ProofVerdict::NotShown,
     }
 }
@@ -110,6 +111,7 @@ mod tests {
             (2.0, 1.8, 2.2, Changed, ProofVerdict::Confirmed, ProofVerdict::Worse),
             (0.5, 0.4, 0.6, Changed, ProofVerdict::Worse, ProofVerdict::Confirmed),
             (1.01, 1.005, 1.015, WithinNoise, ProofVerdict::Refuted, ProofVerdict::Refuted),
+            (1.015, 1.005, 1.03, WithinNoise, ProofVerdict::WithinNoise, ProofVerdict::Refuted),
             (0.98, 0.95, 1.01, NoChange, ProofVerdict::Refuted, ProofVerdict::NotShown),
             (1.03, 0.99, 1.07, NoChange, ProofVerdict::NotShown, ProofVerdict::Refuted),
             (1.0, 0.5, 2.0, NotTestable, ProofVerdict::NotTestable, ProofVerdict::NotTestable),

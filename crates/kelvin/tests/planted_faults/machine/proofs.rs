@@ -121,7 +121,7 @@ fn a_small_max_wal_size_is_proved() {
     let bench = Bench::with(&[COUNTED, ("max_wal_size", "48MB"), ("min_wal_size", "32MB")]);
     let bench = bench.build("2").counted();
     bench.advised();
-    bench.prove("max_wal_size = ", &USELESS[..1], &BEYOND_FIRST_IMAGES);
+    bench.prove("max_wal_size = ", &[], &BEYOND_FIRST_IMAGES);
 }
 
 #[test]
@@ -137,17 +137,13 @@ fn commits_on_a_slow_log_device_are_proved() {
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
 fn a_statistics_object_is_proved() {
-    plants::dropped_dependency(100).after_a_run().prove("statistics on public.parts", &USELESS[2..], &SHORT);
+    plants::dropped_dependency(100).after_a_run().prove("statistics on public.parts", &[], &SHORT);
 }
 
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
 fn custom_plans_are_proved() {
-    plants::generic_plan(3, 1000).after_a_run().prove(
-        "plan_cache_mode = force_custom_plan",
-        &USELESS[1..2],
-        &SHORT,
-    );
+    plants::generic_plan(3, 1000).after_a_run().prove("plan_cache_mode = force_custom_plan", &[], &SHORT);
 }
 
 const SESSION: [&str; 8] =

@@ -153,7 +153,10 @@ fn loose(strips: &[Strip]) -> (f64, f64, f64) {
     if low <= high {
         return (low, high, 0.0);
     }
-    let nearest = strips.iter().map(apart).fold(f64::INFINITY, f64::min);
+    // Which of the two exchanges around it the moment follows is not known, and one may be much further away than the other.
+    let nearest =
+        |before: bool| strips.iter().filter(|strip| (strip.at <= 0.0) == before).map(apart).reduce(f64::min);
+    let nearest = [nearest(true), nearest(false)].into_iter().flatten().fold(0.0, f64::max);
     let high = strips.iter().map(|s| s.high).fold(f64::NEG_INFINITY, f64::max);
     let low = strips.iter().map(|s| s.low).fold(f64::INFINITY, f64::min);
     (low - nearest, high + nearest, 0.0)
@@ -214,6 +217,22 @@ mod tests {
             });
         }
         estimate
+    }
+
+    /// The clock is put back by 0.1 s right after an exchange, while the next one is 2 s away.
+    #[test]
+    fn a_moment_beside_one_exchange_may_belong_to_the_next() {
+        let (drift, jumps, at) = (180e-6, 34_000_001_001, 34_000_525_439);
+        let shown =
+            |at: Nanos| agent_time(at, 5_000_000_000 + if at >= jumps { -100_000_002_i64 } else { 0 }, drift);
+        let mut estimate = ClockEstimate::default();
+        for t0 in (10_000_000_000..70_000_000_000).step_by(2_000_000_000) {
+            let t1 = shown(t0 + 1_000);
+            estimate.add(Exchange { t0, t1, t2: t1 + 1_000, t3: t0 + 3_000 });
+        }
+        let offset = estimate.at(at).unwrap();
+        let error = (offset.nanos - (shown(at) as i128 - at as i128)).unsigned_abs();
+        assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, {error} off");
     }
 
     proptest! {

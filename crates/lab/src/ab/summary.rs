@@ -81,21 +81,6 @@ pub struct BlockLine {
     pub ratios: Vec<Option<f64>>,
 }
 
-impl AbSummary {
-    /// The judged figure's geometric means over the complete blocks of A and of the first side beside it; none without a comparison.
-    pub fn compared_means(&self) -> Option<(f64, f64)> {
-        let ratio = self.comparisons.first()?.ratio;
-        let of_a = |line: &BlockLine| -> Vec<f64> {
-            let each = self.treatments.iter().zip(&line.values);
-            each.filter(|(name, _)| name.starts_with('A')).filter_map(|(_, value)| *value).collect()
-        };
-        let complete = self.blocks.iter().filter(|line| line.ratios.iter().all(Option::is_some));
-        let logs: Vec<f64> = complete.flat_map(of_a).map(f64::ln).collect();
-        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        mean.is_finite().then_some((mean, mean * ratio))
-    }
-}
-
 /// A run that does not count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -236,6 +221,18 @@ impl AbSummary {
     pub fn is_complete(&self) -> bool {
         self.stopped_early || self.complete >= self.course.blocks
     }
+
+    /// The judged figure's geometric means over the complete blocks of A and of the first side beside it; none without a comparison.
+    pub fn compared_means(&self) -> Option<(f64, f64)> {
+        let ratio = self.comparisons.first()?.ratio;
+        let of_a = |line: &BlockLine| -> Vec<f64> {
+            let each = self.treatments.iter().zip(&line.values);
+            each.filter(|(name, _)| name.starts_with('A')).filter_map(|(_, value)| *value).collect()
+        };
+        let complete = self.blocks.iter().filter(|line| line.ratios.iter().all(Option::is_some));
+        let mean = geometric_mean(&complete.flat_map(of_a).collect::<Vec<_>>());
+        mean.is_finite().then_some((mean, mean * ratio))
+    }
 }
 
 impl Compared {
@@ -262,6 +259,11 @@ impl VoidRun {
         let why = row.void.clone()?;
         Some(Self { run: row.run.0, treatment: row.slot.treatment.clone(), block: row.slot.block + 1, why })
     }
+}
+
+/// NaN of no values.
+fn geometric_mean(values: &[f64]) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
 fn control(plan: &AbPlan, values: &[Vec<f64>]) -> Option<Control> {
@@ -333,13 +335,11 @@ fn explore(plan: &AbPlan, blocks: &[Block<'_>]) -> Vec<Explored> {
             let (of_a, of_b) = bounds(plan, blocks, Some(id), side);
             let pairs = ComparedSamples::Paired { a: &a, b: &b };
             let Some(change) = compare_bounds(pairs, (&of_a, &of_b), 0.0, 0.95) else { continue };
-            let mean =
-                |values: &[f64]| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp();
             found.push(Explored {
                 side: plan.sides[side].name.clone(),
                 figure: figure.into(),
-                a: mean(&a),
-                b: mean(&b),
+                a: geometric_mean(&a),
+                b: geometric_mean(&b),
                 ratio: change.ratio.ratio,
                 low: change.ratio.low,
                 high: change.ratio.high,

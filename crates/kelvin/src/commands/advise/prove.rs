@@ -482,7 +482,7 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
                 say(&format!("{}{kept}", answer(proof)));
                 let shown = summary.comparisons.first().map_or(f64::NAN, |one| one.confidence);
                 say(&format!(
-                    "statistically shown: {} ({} of {} blocks, {} interval); kelvin groups {group}",
+                    "statistically decided: {} ({} of {} blocks, {} interval); kelvin groups {group}",
                     if proof.verdict.is_decided() { "yes" } else { "no" },
                     summary.complete,
                     summary.course.blocks,

@@ -15,8 +15,10 @@ impl Applier {
                 continue;
             }
             // Another scheduler begins with its own number of requests, which is put back after the scheduler.
-            if file.ends_with("queue/scheduler") && file.with_file_name("nr_requests").exists() {
-                self.kernel_before(&file.with_file_name("nr_requests"))?;
+            let requests = file.ends_with("queue/scheduler").then(|| file.with_file_name("nr_requests"));
+            let requests = requests.filter(|requests| requests.exists());
+            if let Some(requests) = &requests {
+                self.kernel_before(requests)?;
             }
             let before = self.kernel_before(&file)?;
             kernel::write(&file, value)?;
@@ -25,8 +27,7 @@ impl Applier {
                 return Err(format!("{} contains {}", file.display(), now.trim()));
             }
             // The first scheduler again, with the number that it had.
-            let requests = file.with_file_name("nr_requests");
-            if file.ends_with("queue/scheduler") && kernel::same(&now, &before) && requests.exists() {
+            if let Some(requests) = requests.filter(|_| kernel::same(&now, &before)) {
                 kernel::write(&requests, self.kernel_before(&requests)?.trim())?;
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Measures it four times a second, for 0.4 % of one CPU.
+/// Measures it four times a second, for 0.2 % of one CPU.
 pub(crate) struct SpeedGauge {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<f64>>,
@@ -36,7 +36,7 @@ impl SpeedGauge {
     }
 }
 
-/// CPU seconds of about a millisecond's work, unoptimised as tests are.
+/// CPU seconds of half a millisecond's work, unoptimised as tests are.
 fn time_of_work() -> f64 {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);

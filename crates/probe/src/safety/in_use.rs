@@ -15,6 +15,9 @@ use kelvin_host::SystemTree;
 const LOOKING: Duration = Duration::from_millis(300);
 /// How long the result is reused for other files.
 const FRESH: Duration = Duration::from_millis(200);
+/// How often a process that has a file open is looked at again, and how long after, before the file counts as in use.
+const CHECKS: u32 = 5;
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// A use of a device that writing to it would break.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,7 +98,16 @@ pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
     }
     // The inode of a file that another process wrote and deleted since may be this one's now: no old search refuses it.
     let (_, writers) = looked.insert((Instant::now(), writers()));
-    writers.get(&key).cloned()
+    writers.get(&key).filter(|(_, process)| keeps_open(*process, key)).cloned()
+}
+
+/// Whether a process has a file open for writing for more than a moment. A program that is started holds copies of its
+/// parent's files, this one's among them, until it is executed.
+fn keeps_open(process: u32, file: (u64, u64)) -> bool {
+    (0..CHECKS).all(|_| {
+        std::thread::sleep(CHECK_EVERY);
+        written_by(process).any(|other| other == file)
+    })
 }
 
 fn writers() -> Writers {
@@ -108,16 +120,21 @@ fn writers() -> Writers {
         if Instant::now() > until {
             break;
         }
-        let Ok(open) = fs::read_dir(format!("/proc/{process}/fd")) else { continue };
-        for entry in open.flatten() {
-            let Some(file) = fs::metadata(entry.path()).ok().filter(Metadata::is_file) else { continue };
-            if writes(process, &entry.file_name().to_string_lossy()) {
-                let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-                found.insert((file.dev(), file.ino()), (name.trim().to_owned(), process));
-            }
+        for file in written_by(process) {
+            let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+            found.insert(file, (name.trim().to_owned(), process));
         }
     }
     found
+}
+
+/// The regular files that a process has open for writing, by device and inode.
+fn written_by(process: u32) -> impl Iterator<Item = (u64, u64)> {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    open.filter_map(move |entry| {
+        let file = fs::metadata(entry.path()).ok().filter(Metadata::is_file)?;
+        writes(process, &entry.file_name().to_string_lossy()).then(|| (file.dev(), file.ino()))
+    })
 }
 
 fn writes(process: u32, descriptor: &str) -> bool {
@@ -142,6 +159,8 @@ pub(super) fn postgres(path: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
 
     fn mounted(number: &str) -> (tempfile::TempDir, SystemTree) {
         let (root, tree) = device::tests::tree();
@@ -178,6 +197,29 @@ mod tests {
             "Filename Type Size Used Priority\n/swap\\040file file 1 0 -2\n/dev/sda1 partition 1 0 -3\n";
         fs::write(root.path().join("proc/swaps"), list).unwrap();
         assert_eq!(swaps(&tree), ["/swap file", "/dev/sda1"]);
+    }
+
+    #[test]
+    fn a_file_that_another_process_closes_soon_is_not_in_use() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "data").unwrap();
+        let file = fs::metadata(&path).unwrap();
+        let key = (file.dev(), file.ino());
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec 3>>\"$0\"; echo; read x; exec 3>&-; echo; read x"]).arg(&path);
+        let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut answers = holder.stdout.take().unwrap();
+        let mut answered = || answers.read_exact(&mut [0]).unwrap();
+        answered();
+        assert!(keeps_open(holder.id(), key));
+        // It was found with the file open, and closes it before it is looked at again.
+        assert!(written_by(holder.id()).any(|other| other == key));
+        holder.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        answered();
+        assert!(!keeps_open(holder.id(), key));
+        drop(holder.stdin.take());
+        holder.wait().unwrap();
     }
 
     #[test]

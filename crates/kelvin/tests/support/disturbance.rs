@@ -1,4 +1,4 @@
-//! Disturbances that a server of any kind can have: processes that take the CPUs, a limit of CPU time, a slow network.
+//! Disturbances that a server of any kind can have: processes that take the CPUs, limits of CPU time and of a disk, a slow network.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -31,21 +31,41 @@ impl Drop for CpuHog {
     }
 }
 
-/// A control group with a limit on its CPU time.
+/// A control group with a limit on its CPU time or its writes to a disk.
 pub(crate) struct Throttle(PathBuf);
 
 impl Throttle {
     /// So many CPUs and no more.
     pub(crate) fn cpu(cpus: f64) -> Self {
-        let name = format!("kelvin-test-{}", std::process::id());
         let quota = (cpus * 100_000.0) as u64;
-        let old = Path::new("/sys/fs/cgroup/cpu");
-        let (directory, file, limit) = if old.is_dir() {
-            (old.join(name), "cpu.cfs_quota_us", quota.to_string())
+        let old = ("cpu.cfs_quota_us", quota.to_string());
+        Self::with("cpu", old, "cpu", ("cpu.max", format!("{quota} 100000")))
+    }
+
+    /// So many bytes per second of writes to the disk that has a file, and no more.
+    pub(crate) fn writes(per_second: u64, file: &Path) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let number = std::fs::metadata(file).unwrap().dev();
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        let part = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        // Only whole disks have limits.
+        let disk = if part.join("partition").exists() { part.join("../dev") } else { part.join("dev") };
+        let disk = std::fs::read_to_string(disk).expect("the file lies on a block device");
+        let disk = disk.trim();
+        let old = ("blkio.throttle.write_bps_device", format!("{disk} {per_second}"));
+        Self::with("blkio", old, "io", ("io.max", format!("{disk} wbps={per_second}")))
+    }
+
+    /// A group with a limit, as the controller's file and its text: of version 1, of version 2.
+    fn with(old: &str, limit_1: (&str, String), controller: &str, limit_2: (&str, String)) -> Self {
+        let name = format!("kelvin-test-{}", std::process::id());
+        let old = Path::new("/sys/fs/cgroup").join(old);
+        let (directory, (file, limit)) = if old.is_dir() {
+            (old.join(name), limit_1)
         } else {
             let top = Path::new("/sys/fs/cgroup");
-            let _ = std::fs::write(top.join("cgroup.subtree_control"), "+cpu");
-            (top.join(name), "cpu.max", format!("{quota} 100000"))
+            let _ = std::fs::write(top.join("cgroup.subtree_control"), format!("+{controller}"));
+            (top.join(name), limit_2)
         };
         std::fs::create_dir(&directory).expect("this test makes a control group, and must be root for it");
         std::fs::write(directory.join(file), limit).unwrap();

@@ -64,13 +64,17 @@ fn environment(words: &[&str]) -> Result<(&'static str, Vec<(&'static str, Strin
                 environment.push(("KELVIN_FAULTS_STRENGTH", "1".into()));
                 continue;
             }
+            "--weak" => {
+                environment.push(("KELVIN_FAULTS_WEAK", "1".into()));
+                continue;
+            }
             "--accept-noise" => {
                 environment.push(("KELVIN_FAULTS_ACCEPT_NOISE", "1".into()));
                 continue;
             }
             _ => bail!(
                 "there is no option {word}: --engine postgres|mariadb, --draws N, --healthy N, --seed N, --only NAME,…, --minutes N, --results FILE, \
-                 --strength, --accept-noise"
+                 --strength, --weak, --accept-noise"
             ),
         };
         let value = words.next().with_context(|| format!("{word} needs a value"))?;
@@ -79,10 +83,10 @@ fn environment(words: &[&str]) -> Result<(&'static str, Vec<(&'static str, Strin
         }
         environment.push((name, (*value).to_owned()));
     }
-    let only_postgres = ["KELVIN_FAULTS_HEALTHY", "KELVIN_FAULTS_STRENGTH"];
+    let only_postgres = ["KELVIN_FAULTS_HEALTHY", "KELVIN_FAULTS_STRENGTH", "KELVIN_FAULTS_WEAK"];
     if tests == "planted_mariadb" && environment.iter().any(|(name, _)| only_postgres.contains(name)) {
         bail!(
-            "--healthy and --strength are for PostgreSQL; --only mariadb-healthy makes healthy runs on MariaDB"
+            "--healthy, --strength and --weak are for PostgreSQL; --only mariadb-healthy makes healthy runs on MariaDB"
         );
     }
     let results = results.unwrap_or(RESULTS[usize::from(tests == "planted_mariadb")]);

@@ -231,7 +231,7 @@ fn an_index_that_is_gone() {
 
 #[test]
 fn a_forgotten_transaction() {
-    let fault = plants::lock_holder(7);
+    let fault = plants::lock_holder(7000);
     let shown = fault.expect().place.expect(0, &["show", "last", "--all"]);
     // Who held what, with the statements of both, and whose snapshot kept row versions is seen, too.
     for part in [
@@ -272,7 +272,7 @@ mod machine {
     #[test]
     #[ignore = "judges the machine: cargo xtask machine"]
     fn a_log_whose_flushes_are_slow() {
-        plants::slow_log(15).expect();
+        plants::slow_log(15_000).expect();
     }
 
     #[test]

@@ -149,16 +149,33 @@ pub(crate) fn hot_rows(users: i64) -> Fault {
     Fault::new("hot-rows", bench, run)
 }
 
-/// Without the primary key of a table that each New-Order reads ten rows of.
+/// Without the primary key of a table: of one that each New-Order reads ten rows of, or of one with few rows.
 pub(crate) fn missing_index(table: &str) -> Fault {
     let bench = Bench::with(&[]).build("2");
     bench.sql(&format!("alter table {table} drop constraint {table}_i1"));
-    let key = if table == "item" { "i_id" } else { "s_w_id, s_i_id" };
+    let key = match table {
+        "item" => "i_id",
+        "stock" => "s_w_id, s_i_id",
+        "warehouse" => "w_id",
+        _ => "d_w_id, d_id",
+    };
     let again = format!("alter table {table} add constraint {table}_i1 primary key ({key}); checkpoint");
     Fault::new("scan-without-index", bench, |bench| bench.run(bench.tproc_c(&[]))).against(move |bench| {
         bench.sql(&again);
         bench.run(bench.tproc_c(&[]))
     })
+}
+
+/// A process that computes for so many hundredths of a CPU.
+pub(crate) fn small_cpu_hog(hundredths: i64) -> Fault {
+    let bench = Bench::with(&[]).build("2");
+    let run = move |bench: &Bench| {
+        let throttle = Throttle::cpu(hundredths as f64 / 100.0);
+        let hog = CpuHog::start(1, Duration::ZERO);
+        hog.limit(&throttle);
+        bench.run(bench.tproc_c(&[]))
+    };
+    Fault::new("noisy-neighbour", bench, run).against_tproc_c("")
 }
 
 /// Processes that compute from some seconds after the load's beginning.
@@ -188,9 +205,9 @@ pub(crate) fn throttled_client(hundredths: i64) -> Fault {
     Fault::new("client-saturated", bench, run).against(|bench| bench.run(bench.command(&WORDS)))
 }
 
-pub(crate) fn slow_log(ms: i64) -> Fault {
+pub(crate) fn slow_log(microseconds: i64) -> Fault {
     let bench = Bench::with(&[]).build("2");
-    let slow = SlowFlush::of(&bench.server, Duration::from_millis(ms as u64));
+    let slow = SlowFlush::of(&bench.server, Duration::from_micros(microseconds as u64));
     let run = move |bench: &Bench| {
         // As long as the runs.
         let _slow = &slow;
@@ -235,13 +252,13 @@ pub(crate) fn short_ramp_up(users: i64) -> Fault {
     Fault::new("ramp-up-too-short", bench, run)
 }
 
-/// A session that changes a row that half of the users need and does not end its transaction for some seconds.
-pub(crate) fn lock_holder(seconds: i64) -> Fault {
+/// A session that changes a row that half of the users need and does not end its transaction for some time.
+pub(crate) fn lock_holder(ms: i64) -> Fault {
     let bench = Bench::with(&[]).build("2");
     let run = move |bench: &Bench| {
         let sql = "update warehouse set w_ytd = w_ytd where w_id = 1";
-        let holder = forgotten_transaction(&bench.server, sql, Duration::from_secs(seconds as u64));
-        let duration = format!("{}s", seconds + 3);
+        let holder = forgotten_transaction(&bench.server, sql, Duration::from_millis(ms as u64));
+        let duration = format!("{}s", ms / 1000 + 3);
         let found = bench.run(bench.tproc_c(&["--ramp-up", "0s", "--duration", &duration]));
         holder.join().unwrap();
         found

@@ -9,12 +9,17 @@ use std::process::Command;
 use kelvin_stats::proportion::interval;
 use serde_json::{Value, json};
 
+/// The effect of a strong fault, as a multiple of the runs' precision.
+const STRONG: f64 = 3.0;
+
 /// A run with a fault, or without one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) seed: u64,
     pub(crate) name: String,
     pub(crate) draw: u64,
+    /// Whether it is so weak that its finding should not be red.
+    pub(crate) is_weak: bool,
     /// The parameters, as text.
     pub(crate) parameters: String,
     /// The findings that had to be red, those that were, and the amber ones.
@@ -46,11 +51,16 @@ impl Outcome {
     }
 
     pub(crate) fn label(&self) -> String {
-        format!("{} {} ({})", self.name, self.draw, self.parameters)
+        let weak = if self.is_weak { "weak " } else { "" };
+        format!("{weak}{} {} ({})", self.name, self.draw, self.parameters)
     }
 
-    /// The planted finding is red or, where it never is, amber, and no other is red.
+    /// The planted finding is red or, where it never is, amber, and no other is red. Of a weak one, it is not red, unless it was not weak.
     pub(crate) fn is_right(&self) -> bool {
+        if self.is_weak {
+            let is_strong = self.strength().is_some_and(|(_, times)| times >= STRONG);
+            return !self.is_wrong() && (self.red.is_empty() || is_strong);
+        }
         self.red == self.expected && self.expected_amber.as_ref().is_none_or(|id| self.amber.contains(id))
     }
 
@@ -81,7 +91,7 @@ impl Outcome {
             let _ = write!(line, "; stated: {effect}");
         }
         if let Some((share, times)) = self.strength() {
-            let weak = if times < 3.0 { ", weak" } else { "" };
+            let weak = if times < STRONG { ", weak" } else { "" };
             let _ = write!(line, "; {:+.1} % against none, {times:.1} × the precision{weak}", share * 100.0);
         }
         line
@@ -89,7 +99,7 @@ impl Outcome {
 
     fn to_json(&self) -> Value {
         json!({
-            "seed": self.seed, "name": self.name, "draw": self.draw, "parameters": self.parameters,
+            "seed": self.seed, "name": self.name, "draw": self.draw, "weak": self.is_weak, "parameters": self.parameters,
             "expected": self.expected, "expected_amber": self.expected_amber, "red": self.red, "amber": self.amber,
             "attempts": self.attempts, "disturbed": self.disturbed, "seconds": self.seconds,
             "per_second": self.per_second, "precision": self.precision,
@@ -109,6 +119,7 @@ impl Outcome {
             seed: number("seed"),
             name: text("name"),
             draw: number("draw"),
+            is_weak: value["weak"].as_bool().unwrap_or(false),
             parameters: text("parameters"),
             expected: list("expected"),
             expected_amber: value["expected_amber"].as_str().map(str::to_owned),
@@ -152,7 +163,7 @@ impl Tally {
             tally.disturbed += one.disturbed;
             let strength = one.strength();
             tally.compared += u64::from(strength.is_some());
-            tally.strong += u64::from(strength.is_some_and(|(_, times)| times >= 3.0));
+            tally.strong += u64::from(strength.is_some_and(|(_, times)| times >= STRONG));
         }
         tally
     }
@@ -199,7 +210,7 @@ impl Results {
     }
 
     pub(crate) fn has(&self, planned: &Outcome) -> bool {
-        let key = |one: &Outcome| (one.seed, one.draw);
+        let key = |one: &Outcome| (one.seed, one.draw, one.is_weak);
         self.outcomes.iter().any(|one| key(one) == key(planned) && one.name == planned.name)
     }
 
@@ -212,26 +223,37 @@ impl Results {
         self.outcomes.push(outcome);
     }
 
-    /// Those of one name.
+    /// Those of one name, without weak ones.
     pub(crate) fn of(&self, name: &str) -> Tally {
-        Tally::of(self.outcomes.iter().filter(|one| one.name == name))
+        Tally::of(self.outcomes.iter().filter(|one| one.name == name && !one.is_weak))
     }
 
-    /// Those with a fault.
+    /// Those with a fault that is not weak.
     pub(crate) fn faults(&self) -> Tally {
-        Tally::of(self.outcomes.iter().filter(|one| !one.expected.is_empty() || one.expected_amber.is_some()))
+        let has_fault = |one: &&Outcome| !one.expected.is_empty() || one.expected_amber.is_some();
+        Tally::of(self.outcomes.iter().filter(has_fault).filter(|one| !one.is_weak))
+    }
+
+    /// Those with a weak fault.
+    pub(crate) fn weak(&self) -> Tally {
+        Tally::of(self.outcomes.iter().filter(|one| one.is_weak))
     }
 
     /// A row for each fault and for all; what was not right, run by run; and whether all are of one version of the code.
     pub(crate) fn summary(&self) -> String {
         let mut text = String::from("\n95 % intervals (Clopper and Pearson)\n");
-        let mut names: Vec<&str> = self.outcomes.iter().map(|one| one.name.as_str()).collect();
+        let strong = self.outcomes.iter().filter(|one| !one.is_weak);
+        let mut names: Vec<&str> = strong.map(|one| one.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
         for name in names {
             text += &self.of(name).row(name);
         }
-        text += &self.faults().row("all faults");
+        for (name, tally) in [("all faults", self.faults()), ("weak faults", self.weak())] {
+            if tally.runs > 0 {
+                text += &tally.row(name);
+            }
+        }
         for one in self.outcomes.iter().filter(|one| !one.is_right()) {
             let _ = writeln!(text, "  {}", one.line());
         }
@@ -292,6 +314,19 @@ mod tests {
         let amber = Outcome { red: Vec::new(), expected: Vec::new(), ..right.clone() };
         let of = |id: &str| Outcome { expected_amber: Some(id.into()), ..amber.clone() };
         assert!(of("unseen").is_right() && !of("lock-queue").is_right());
+        let weak = |red: &[&str]| Outcome {
+            is_weak: true,
+            red: red.iter().map(|id| (*id).into()).collect(),
+            ..right.clone()
+        };
+        assert!(
+            weak(&[]).is_right() && weak(&["temporary-files"]).is_right(),
+            "its effect is four times the precision"
+        );
+        let less = |red: &[&str]| Outcome { control_per_second: Some(90.0), ..weak(red) };
+        assert!(
+            less(&[]).is_right() && !less(&["temporary-files"]).is_right() && !less(&["steal"]).is_right()
+        );
         assert!(again.summary().contains("WRONG; red: steal, temporary-files"), "{}", again.summary());
     }
 }

@@ -20,6 +20,11 @@ impl CpuHog {
         let one = || Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap();
         Self((0..processes).map(|_| one()).collect())
     }
+
+    /// Moves them into a group with a limit.
+    pub(crate) fn limit(&self, throttle: &Throttle) {
+        self.0.iter().for_each(|child| throttle.take(child.id()));
+    }
 }
 
 impl Drop for CpuHog {

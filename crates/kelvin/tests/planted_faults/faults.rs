@@ -10,6 +10,7 @@ use std::time::Duration;
 use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
 
+use super::disturbance::Throttle;
 use super::support::{Server, wait_until};
 
 /// Sessions of another program: those of a Kelvin would be taken for one that measures here, too.
@@ -101,6 +102,22 @@ impl Drop for Storm {
             let _ = client.join();
         }
     }
+}
+
+/// Lets a server write so many bytes per second to the disk of its data, and no more.
+pub(crate) fn limit_writes(server: &Server, per_second: u64) -> Throttle {
+    use std::os::unix::fs::MetadataExt;
+    let number = std::fs::metadata(server.instance.data_directory()).unwrap().dev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let part = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    // Only whole disks have limits.
+    let disk = if part.join("partition").exists() { part.join("../dev") } else { part.join("dev") };
+    let disk = std::fs::read_to_string(disk).expect("the data lies on a block device");
+    let disk = disk.trim();
+    let old = ("blkio.throttle.write_bps_device", format!("{disk} {per_second}"));
+    let throttle = Throttle::with("blkio", old, "io", ("io.max", format!("{disk} wbps={per_second}")));
+    throttle.take(server.instance.pid());
+    throttle
 }
 
 /// Lets every flush of the server's files take longer: a library between it and the kernel's calls.

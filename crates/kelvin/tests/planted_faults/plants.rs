@@ -172,7 +172,7 @@ pub(crate) fn small_cpu_hog(hundredths: i64) -> Fault {
     let run = move |bench: &Bench| {
         let throttle = Throttle::cpu(hundredths as f64 / 100.0);
         let hog = CpuHog::start(1, Duration::ZERO);
-        hog.limit(&throttle);
+        hog.0.iter().for_each(|process| throttle.take(process.id()));
         bench.run(bench.tproc_c(&[]))
     };
     Fault::new("noisy-neighbour", bench, run).against_tproc_c("")

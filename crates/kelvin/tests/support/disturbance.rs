@@ -1,4 +1,4 @@
-//! Disturbances that a server of any kind can have: processes that take the CPUs, limits of CPU time and of a disk, a slow network.
+//! Disturbances that a server of any kind can have: processes that take the CPUs, a control group's limits, a slow network.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Processes that do nothing but compute.
-pub(crate) struct CpuHog(Vec<Child>);
+pub(crate) struct CpuHog(pub(crate) Vec<Child>);
 
 impl CpuHog {
     /// They begin after a time.
@@ -19,11 +19,6 @@ impl CpuHog {
         let script = format!("sleep {}; while :; do :; done", after.as_secs());
         let one = || Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap();
         Self((0..processes).map(|_| one()).collect())
-    }
-
-    /// Moves them into a group with a limit.
-    pub(crate) fn limit(&self, throttle: &Throttle) {
-        self.0.iter().for_each(|child| throttle.take(child.id()));
     }
 }
 
@@ -36,7 +31,7 @@ impl Drop for CpuHog {
     }
 }
 
-/// A control group with a limit on its CPU time or its writes to a disk.
+/// A control group with a limit.
 pub(crate) struct Throttle(PathBuf);
 
 impl Throttle {
@@ -47,22 +42,13 @@ impl Throttle {
         Self::with("cpu", old, "cpu", ("cpu.max", format!("{quota} 100000")))
     }
 
-    /// So many bytes per second of writes to the disk that has a file, and no more.
-    pub(crate) fn writes(per_second: u64, file: &Path) -> Self {
-        use std::os::unix::fs::MetadataExt;
-        let number = std::fs::metadata(file).unwrap().dev();
-        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-        let part = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-        // Only whole disks have limits.
-        let disk = if part.join("partition").exists() { part.join("../dev") } else { part.join("dev") };
-        let disk = std::fs::read_to_string(disk).expect("the file lies on a block device");
-        let disk = disk.trim();
-        let old = ("blkio.throttle.write_bps_device", format!("{disk} {per_second}"));
-        Self::with("blkio", old, "io", ("io.max", format!("{disk} wbps={per_second}")))
-    }
-
     /// A group with a limit, as the controller's file and its text: of version 1, of version 2.
-    fn with(old: &str, limit_1: (&str, String), controller: &str, limit_2: (&str, String)) -> Self {
+    pub(crate) fn with(
+        old: &str,
+        limit_1: (&str, String),
+        controller: &str,
+        limit_2: (&str, String),
+    ) -> Self {
         let name = format!("kelvin-test-{}", std::process::id());
         let old = Path::new("/sys/fs/cgroup").join(old);
         let (directory, (file, limit)) = if old.is_dir() {

@@ -5,8 +5,6 @@ use std::process::Stdio;
 
 use kelvin_database::postgres::Config;
 
-use crate::disturbance::Throttle;
-
 use super::*;
 
 /// The server's counts of each statement, so that advice knows whose time it is.
@@ -132,8 +130,7 @@ fn a_small_max_wal_size_is_proved() {
     let bench = bench.build("2").counted();
     // The images of whole pages after each checkpoint cost what their bytes cost: much on a cloud's volume, next to nothing where
     // the disk is the memory of another host.
-    let volume = Throttle::writes(24 << 20, bench.server.instance.data_directory());
-    volume.take(bench.server.instance.pid());
+    let _volume = faults::limit_writes(&bench.server, 24 << 20);
     bench.advised();
     is_confirmed(&bench.prove("max_wal_size = ", &[], &BEYOND_FIRST_IMAGES));
 }

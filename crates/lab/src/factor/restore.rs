@@ -7,9 +7,9 @@ use kelvin_database::managed::{self, ManagedServer, Manager};
 use kelvin_database::settings::PreviousSettings;
 use kelvin_database::target::Target;
 
-use super::{Journal, JournalError, Pending, ReversibleChange};
+use super::{Access, cpus, kernel, mount, shell, statements};
 use crate::control_group;
-use crate::factor::{Access, cpus, kernel, mount, shell, statements};
+use crate::undo::{Journal, JournalError, Pending, ReversibleChange};
 
 /// The restored changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,67 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::managed::Profiles;
-use crate::postgres::faults::ServerFault;
+use crate::profile::Profiles;
 use crate::settings::ServerSettings;
-use crate::{Error, Home, Result, Session};
-
-/// The engine of a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EngineKind {
-    /// SQLite, embedded.
-    Sqlite,
-    /// PostgreSQL and servers that speak its protocol.
-    Postgres,
-    /// MySQL and MariaDB. The server's version distinguishes them.
-    Mysql,
-    /// SQL Server and servers that speak its protocol.
-    SqlServer,
-    /// An engine that this crate does not know, by name: that of a program with its own implementation.
-    Other(&'static str),
-}
-
-impl EngineKind {
-    const KNOWN: [Self; 4] = [Self::Sqlite, Self::Postgres, Self::Mysql, Self::SqlServer];
-
-    /// Its name in results and specifications.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sqlite => "sqlite",
-            Self::Postgres => "postgres",
-            Self::Mysql => "mysql",
-            Self::SqlServer => "sqlserver",
-            Self::Other(name) => name,
-        }
-    }
-}
-
-impl std::fmt::Display for EngineKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Sqlite => "SQLite",
-            Self::Postgres => "PostgreSQL",
-            Self::Mysql => "MySQL",
-            Self::SqlServer => "SQL Server",
-            Self::Other(name) => name,
-        })
-    }
-}
-
-impl Serialize for EngineKind {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for EngineKind {
-    /// Only for the engines that this crate knows.
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let word = String::deserialize(deserializer)?;
-        let known = Self::KNOWN.into_iter().find(|kind| kind.as_str() == word);
-        known.ok_or_else(|| serde::de::Error::custom(format!("unknown engine {word:?}")))
-    }
-}
+use crate::{EngineKind, Error, Home, Result, Session};
 
 /// Capabilities of an engine; workloads choose by them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -117,6 +59,21 @@ pub struct Fingerprint {
     /// Known faults of this version that affect workloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<ServerFault>,
+}
+
+/// A fault of a server version, as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFault {
+    /// Stable name.
+    pub id: String,
+    /// The versions that have it, such as "PostgreSQL 18.0 and 18.1".
+    pub versions: String,
+    /// What goes wrong.
+    pub what: String,
+    /// What it does to the workloads.
+    pub effect: String,
+    /// Where it is written down.
+    pub source: String,
 }
 
 /// One setting of the database.

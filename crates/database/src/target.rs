@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::managed::{ManagedServer, Manager};
 use crate::{EngineKind, Error, Result, mysql, postgres, sqlserver};
 
 /// A database as the user named it.
@@ -83,6 +84,19 @@ impl Target {
                 Err(Error::usage(format!("{:?} names no database", shown(text))).with_help(ACCEPTED))
             }
         }
+    }
+
+    /// The managed server that it names, whether or not its instance exists yet; `None` for an external server.
+    pub fn managed_server(&self, manager: &Manager) -> Result<Option<Box<dyn ManagedServer>>> {
+        Ok(match self {
+            Self::ManagedPostgres { version } => {
+                Some(Box::new(postgres::managed::PostgresServer::new(manager.clone(), *version)?))
+            }
+            Self::ManagedMysql { product } => {
+                Some(Box::new(mysql::managed::MysqlServer::new(manager.clone(), *product)?))
+            }
+            Self::Sqlite { .. } | Self::Postgres(_) | Self::Mysql(_) | Self::SqlServer(_) => None,
+        })
     }
 
     /// Whether it is a server whose settings can be changed and restored.

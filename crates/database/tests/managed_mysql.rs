@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use kelvin_database::managed::{Line, ManagedServer, Manager, ProfileLoad, Profiles};
 use kelvin_database::mysql::managed as mysql;
-use kelvin_database::mysql::{MysqlEngine, Product};
+use kelvin_database::mysql::{MysqlEngine, MysqlProfiles, Product};
 use kelvin_database::{Engine, ErrorClass};
 
 /// A place that an unprivileged user can reach.
@@ -42,7 +42,7 @@ fn a_server_is_made_used_again_given_profiles_and_stopped() {
     assert!(again.was_running && again.pid == first.pid);
 
     let (installation, host) = mysql::installation(&manager, Product::Mariadb).unwrap();
-    let profiles = mysql::MysqlProfiles { product: Product::Mariadb, series: installation.series };
+    let profiles = MysqlProfiles { product: Product::Mariadb, series: installation.series };
     let load = ProfileLoad { seconds: 60.0, ..ProfileLoad::default() };
     let of = |name: &str| profiles.built_in(name, host, &load).unwrap();
     // The server has every setting of its profile, and of its product.

@@ -1,6 +1,6 @@
 //! A fleet: one run whose load comes from many hosts.
 //!
-//! An [`agent`] on each host drives a range of the run's users, as `kelvin_run::fleet::generate` does; the [`controller`]
+//! An [`agent`] on each host drives a range of the run's users, as `kelvin_run::driver::generate` does; the [`controller`]
 //! is what a run has as its `kelvin_run::fleet::Fleet`. They speak over NATS ([`bus`]): commands are requests with answers,
 //! beats may be lost, and what a load produces is stored by JetStream until the controller has it. `clock` says how
 //! simultaneous all that was.

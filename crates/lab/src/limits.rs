@@ -16,8 +16,8 @@ use crate::control_group::{Controller, Flow, Group, disk_below};
 use crate::directories;
 use crate::error::Doing as _;
 use crate::error::StoreBenchError;
-use crate::factor::{Access, cpus};
-use crate::undo::{Journal, JournalError, ReversibleChange, UndoError, recover};
+use crate::factor::{Access, UndoError, cpus, recover};
+use crate::undo::{Journal, JournalError, ReversibleChange};
 
 /// What a process may use. In a file:
 ///

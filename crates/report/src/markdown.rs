@@ -1,11 +1,11 @@
-//! A run as Markdown, and text within Markdown.
+//! A run as Markdown.
 
 use std::fmt::Write as _;
 
-use crate::table::Table;
+use crate::table::{Table, escaped};
 use crate::text::{interference_sentence, is_minor};
 use crate::{LatencyRow, PointReport, RunReport};
-use kelvin_measure::text::{bounded, ms, printable, rate, seconds, significant_or_none};
+use kelvin_measure::text::{bounded, ms, rate, seconds, significant_or_none};
 
 /// The run for a pull request or a wiki: headline, state, verdict, findings with what to do, and the times of each point.
 pub fn render(report: &RunReport) -> String {
@@ -77,22 +77,4 @@ fn times(report: &RunReport, p: &PointReport) -> Table {
         rows(&source.name, std::slice::from_ref(&source.latency), &source.latency);
     }
     table
-}
-
-/// Text that stays text: what a person or a file says is not to make headings, tables, links, mentions or HTML.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' | '@' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
-        }
-    }
-    out
 }

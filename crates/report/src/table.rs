@@ -1,7 +1,8 @@
-//! Rows and columns, as CSV or as a Markdown table.
+//! Rows and columns, as CSV or as a Markdown table, and text within Markdown.
+
+use kelvin_measure::text::printable;
 
 use crate::csv;
-use crate::markdown::escaped;
 
 /// A table of text. Every row has as many fields as there are columns.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +39,24 @@ impl Table {
         let rows: String = self.rows.iter().map(|row| line(row)).collect();
         line(&self.columns) + &rule + &rows
     }
+}
+
+/// Text that stays text: what a person or a file says is not to make headings, tables, links, mentions or HTML.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' | '@' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// A number for a program; empty where it is not known.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use kelvin_database::postgres::faults::ServerFault;
+use kelvin_database::ServerFault;
 use kelvin_database::{Engine, EngineKind, Fingerprint, Session};
 use kelvin_host::SystemTree;
 use kelvin_host::cgroup::memory_groups;

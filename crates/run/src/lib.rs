@@ -5,7 +5,6 @@ pub mod control;
 pub mod driver;
 pub mod environment;
 mod error;
-pub mod fleet;
 mod heartbeat;
 pub mod io;
 pub mod observation;
@@ -14,6 +13,7 @@ mod series;
 mod sweep;
 mod trial;
 
+pub use driver::fleet;
 pub use environment::Environment;
 pub use error::RunError;
 pub use kelvin_spec::{self as spec, Spec, SpecError, find_max, nearest};

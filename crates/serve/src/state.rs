@@ -8,13 +8,10 @@ use kelvin_measure::event::{
     Arrivals, ErrorCount, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Status, Window,
 };
 use kelvin_measure::observation::{Observation, Observer, Reading, WaitGroup, WaitSamples};
-use kelvin_measure::{Event, declare};
+use kelvin_measure::{Event, MOST_DECLARED, declare};
 
 use crate::latency::Latency;
 use crate::names::{PrometheusMetric, prometheus_metric};
-
-/// Observers' metrics that are kept; what comes beyond has an index that no run deals out.
-const MOST_METRICS: usize = 1 << 16;
 
 /// How long a value is exported without a newer one.
 const FRESH: Duration = Duration::from_secs(30);
@@ -188,7 +185,7 @@ impl State {
                 occurred.going_on.retain(|id| *id != occurrence.id);
                 if occurrence.to.is_some() {
                     occurred.ended += 1;
-                } else if occurred.going_on.len() < MOST_METRICS {
+                } else if occurred.going_on.len() < MOST_DECLARED {
                     occurred.going_on.push(occurrence.id);
                 }
             }
@@ -204,13 +201,11 @@ impl State {
     }
 
     fn observer(&mut self, observer: &Observer) {
-        for (at, metric) in (observer.first as usize..MOST_METRICS).zip(&observer.metrics) {
-            if self.metrics.len() <= at {
-                self.metrics.resize(at + 1, None);
-            }
+        let new = observer.metrics.iter().map(|metric| {
             let told = Arc::new((prometheus_metric(&metric.name, &metric.unit), metric.help.clone()));
-            self.metrics[at] = Some(Observed { told, value: None });
-        }
+            Some(Observed { told, value: None })
+        });
+        declare(&mut self.metrics, observer.first, &new.collect::<Vec<_>>());
     }
 
     fn reading(&mut self, reading: &Reading, now: Instant) {

@@ -9,9 +9,7 @@ use kelvin_measure::Nanos;
 use kelvin_measure::text::{count, whole};
 use serde::Serialize;
 
-use crate::attribution::{DiskRange, TracedFile};
-use crate::file::Recording;
-use crate::zeros::ReadSample;
+use crate::recording::{DiskRange, ReadSample, Recording, TracedFile};
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -141,7 +141,7 @@ impl Trace {
 /// The figures of a trace.
 pub fn summary(trace: &Trace) -> TraceSummary {
     let recording = trace.recording.clone().unwrap_or_default();
-    let difference = recording.devices.iter().filter_map(crate::file::DeviceCheck::difference);
+    let difference = recording.devices.iter().filter_map(crate::recording::DeviceCheck::difference);
     TraceSummary {
         seconds: trace.lasts() as f64 / 1e9,
         requests: trace.requests.len() as u64,

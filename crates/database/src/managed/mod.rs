@@ -6,8 +6,6 @@
 //! by the user it runs as and by root, so nobody else has to be kept out by passwords.
 
 pub(crate) mod account;
-mod host;
-mod profile;
 pub(crate) mod program;
 mod server;
 
@@ -17,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 
-pub use host::HostResources;
-pub use profile::{Line, Profile, ProfileLoad};
-pub use server::{ManagedServer, Profiles, Started, server};
+pub use server::{ManagedServer, Started};
 
+pub use crate::host_resources::HostResources;
+pub use crate::profile::{Line, Profile, ProfileLoad, Profiles};
 use crate::{Error, ErrorClass, Result};
 
 /// How long another kelvin may take to start or stop an instance.

@@ -2,19 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{HostResources, Manager, Profile, ProfileLoad};
+use super::{HostResources, Profile, Profiles};
 use crate::settings::{PreviousSettings, ServerSettings};
-use crate::target::Target;
 use crate::{Engine, Result};
-
-/// The profiles of one engine.
-pub trait Profiles {
-    /// The built-in profile of this name, `default`, `durable` or `steady`, with its sizes; none of another name.
-    fn built_in(&self, name: &str, host: HostResources, load: &ProfileLoad) -> Option<Profile>;
-
-    /// Parses a profile from the text of a file in the engine's own format. Errors include the line number.
-    fn parse(&self, name: &str, text: &str) -> Result<Profile>;
-}
 
 /// A managed server that was started.
 pub struct Started {
@@ -29,10 +19,10 @@ pub trait ManagedServer: Send {
     /// The display name: "PostgreSQL 15".
     fn label(&self) -> String;
 
-    /// As a target that means this very server.
-    fn target(&self) -> Target;
+    /// The target, as text, that means this very server.
+    fn target(&self) -> String;
 
-    /// Starts it, making it first if need be; with a profile as [`Manager::up_with_profile`] does.
+    /// Starts it, making it first if need be; with a profile as [`super::Manager::up_with_profile`] does.
     fn start(&self, profile: Option<&Profile>, progress: &mut dyn FnMut(&str)) -> Result<Started>;
 
     /// How to connect, if it runs and answers. The server is not changed.
@@ -72,17 +62,4 @@ pub trait ManagedServer: Send {
             }
         })
     }
-}
-
-/// The managed server that a target names, whether or not its instance exists yet; `None` for an external server.
-pub fn server(manager: &Manager, target: &Target) -> Result<Option<Box<dyn ManagedServer>>> {
-    Ok(match target {
-        Target::ManagedPostgres { version } => {
-            Some(Box::new(crate::postgres::managed::PostgresServer::new(manager.clone(), *version)?))
-        }
-        Target::ManagedMysql { product } => {
-            Some(Box::new(crate::mysql::managed::MysqlServer::new(manager.clone(), *product)?))
-        }
-        Target::Sqlite { .. } | Target::Postgres(_) | Target::Mysql(_) | Target::SqlServer(_) => None,
-    })
 }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::managed::MysqlProfiles;
+use super::profile::MysqlProfiles;
 use super::settings::SessionSettings;
 use super::{Config, Product, encode, startup};
-use crate::managed::Profiles;
+use crate::profile::Profiles;
 use crate::settings::ServerSettings;
 use crate::{
     Capabilities, Engine, EngineKind, Error, Fingerprint, Home, Result, ServerCounters, ServerSetting,

@@ -21,6 +21,7 @@ mod packet;
 pub mod password;
 mod pipeline;
 mod prepare;
+mod profile;
 mod rsa;
 mod session;
 pub mod settings;
@@ -38,6 +39,7 @@ pub use config::{Config, Product};
 pub use engine::MysqlEngine;
 pub use fuzz_entry::examine;
 pub use password::Password;
+pub use profile::MysqlProfiles;
 
 /// Which of the two products a session's server is, by what it says itself.
 pub fn product(session: &mut dyn Session) -> Result<Product> {

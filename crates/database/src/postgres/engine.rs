@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::managed::PostgresProfiles;
+use super::profile::PostgresProfiles;
 use super::settings::PostgresSettings;
 use super::{Config, MARK, faults, startup};
-use crate::managed::Profiles;
+use crate::profile::Profiles;
 use crate::settings::ServerSettings;
 use crate::{
     Capabilities, Engine, EngineKind, Error, Fingerprint, Home, Result, ServerCounters, ServerSetting,

@@ -1,24 +1,7 @@
 //! Server versions with a known fault that touches what Kelvin's workloads do. A run on such a server has a finding:
 //! so when it starts, in its findings, and by `kelvin doctor`; the entries say where each is written down.
 
-use serde::{Deserialize, Serialize};
-
-use crate::{Result, Session};
-
-/// A fault of a server version, as text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerFault {
-    /// Stable name.
-    pub id: String,
-    /// The versions that have it, such as "PostgreSQL 18.0 and 18.1".
-    pub versions: String,
-    /// What goes wrong.
-    pub what: String,
-    /// What it does to the workloads.
-    pub effect: String,
-    /// Where it is written down.
-    pub source: String,
-}
+use crate::{Result, ServerFault, Session};
 
 /// One line of the table.
 struct Entry {

@@ -25,6 +25,7 @@ mod oid;
 pub mod password;
 mod pipeline;
 mod prepare;
+mod profile;
 mod session;
 pub mod settings;
 mod simple_query;
@@ -39,6 +40,7 @@ pub use crate::stream::tls::SslMode;
 pub use config::{ChannelBinding, Config};
 pub use engine::PostgresEngine;
 pub use password::Password;
+pub use profile::PostgresProfiles;
 
 /// What Kelvin's own statements beside a load contain behind their first word, by which they are left out of what
 /// `pg_stat_statements` counts. A comment before the statement is no part of the text that PostgreSQL 18 keeps.

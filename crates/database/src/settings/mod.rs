@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use value::same;
 pub(crate) use value::{elements, whole_number};
 
-use crate::managed::Line;
+use crate::profile::Line;
 use crate::{Error, Result, Session};
 
 /// When a change of a setting takes effect.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kelvin_measure::observation::{Metric, Observer, Reading};
-use kelvin_measure::{MOST_DECLARED, Nanos};
+use kelvin_measure::{Nanos, declare};
 
 use super::Span;
 
@@ -28,32 +28,20 @@ impl SpanValue {
 /// Metrics and their readings.
 #[derive(Debug, Default)]
 pub(super) struct Values {
-    metrics: Vec<Metric>,
+    /// Each with its observer's first.
+    metrics: Vec<Option<(Metric, u32)>>,
     places: HashMap<String, usize>,
     /// Of each observer by its first metric: the readings in their order.
     readings: HashMap<u32, Vec<Reading>>,
-    /// Of each metric: its observer's first.
-    first: Vec<u32>,
 }
 
 impl Values {
     pub(super) fn declare(&mut self, observer: &Observer) {
-        let end = observer.first as usize + observer.metrics.len();
-        if end > MOST_DECLARED {
-            return;
-        }
-        if self.metrics.len() < end {
-            // Observers announce their metrics in any order: gaps are filled by later announcements.
-            let nothing = Metric { name: String::new(), unit: String::new(), help: String::new() };
-            self.metrics.resize(end, nothing);
-            self.first.resize(end, 0);
-        }
-        for (offset, metric) in observer.metrics.iter().enumerate() {
-            let index = observer.first as usize + offset;
-            self.metrics[index] = metric.clone();
-            self.first[index] = observer.first;
-            self.places.insert(metric.name.clone(), index);
-        }
+        let new: Vec<_> =
+            observer.metrics.iter().map(|metric| Some((metric.clone(), observer.first))).collect();
+        declare(&mut self.metrics, observer.first, &new);
+        let names = observer.metrics.iter().map(|metric| metric.name.clone());
+        self.places.extend(names.zip(observer.first as usize..));
     }
 
     pub(super) fn reading(&mut self, reading: &Reading) {
@@ -61,17 +49,17 @@ impl Values {
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.metrics.iter().map(|metric| metric.name.as_str()).filter(|name| !name.is_empty())
+        self.metrics.iter().flatten().map(|(metric, _)| metric.name.as_str())
     }
 
     pub(super) fn metric(&self, name: &str) -> Option<&Metric> {
-        self.metrics.get(*self.places.get(name)?)
+        self.metrics.get(*self.places.get(name)?)?.as_ref().map(|(metric, _)| metric)
     }
 
     fn column(&self, name: &str) -> Option<(&[Reading], usize)> {
         let index = *self.places.get(name)?;
-        let first = *self.first.get(index)?;
-        Some((self.readings.get(&first)?, index - first as usize))
+        let (_, first) = self.metrics.get(index)?.as_ref()?;
+        Some((self.readings.get(first)?, index - *first as usize))
     }
 
     pub(super) fn values_within(&self, name: &str, span: Span) -> Vec<SpanValue> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kelvin_database::managed::{self, ManagedServer, Manager};
+use kelvin_database::managed::{ManagedServer, Manager};
 use kelvin_database::settings::ServerSettings;
 use kelvin_database::target::Target;
 use kelvin_database::{Engine, Error, Result, Session};
@@ -61,9 +61,9 @@ impl Access {
         if matches!(target, Target::SqlServer(_)) {
             return Err(Error::usage("SQL Server settings are not yet supported as factors of a study"));
         }
-        if let Some(managed) = managed::server(&self.manager, target)? {
+        if let Some(managed) = target.managed_server(&self.manager)? {
             let engine = managed.start(None, tell)?.engine;
-            return Ok(Server { engine, target: managed.target().to_string(), managed: Some(managed) });
+            return Ok(Server { engine, target: managed.target(), managed: Some(managed) });
         }
         let engine = open::server((self.login)(target.clone())?)
             .ok_or_else(|| Error::usage(format!("{target} has no server")))?;

@@ -12,21 +12,22 @@ mod factor_table;
 pub(crate) mod kernel;
 pub(crate) mod level;
 pub(crate) mod memory;
-pub(crate) mod mount;
+mod mount;
+mod restore;
 mod server;
-pub(crate) mod shell;
+mod shell;
 mod specification;
-pub(crate) mod statements;
+mod statements;
 
 use serde::{Deserialize, Serialize};
 
 pub use access::{Access, Consent};
 pub use applier::Applier;
 pub use level::{Bound, CommandPair, HugePages, Level, LevelValue, Side};
+pub use restore::{RestoredChanges, UndoError, recover};
 pub use specification::check_factors;
 
-pub use crate::undo::recover;
-use crate::undo::{JournalError, UndoError};
+use crate::undo::JournalError;
 use factor_table::Written;
 
 /// One factor. In a file:

@@ -3,7 +3,8 @@
 use kelvin_measure::event::{Phase, Status};
 use kelvin_measure::invariant::HOSTS_STAYED;
 use kelvin_measure::{Clock, Event, SECOND, Sink, labels};
-use kelvin_run::fleet::{BegunPoint, RemoteGenerators};
+use kelvin_run::driver::BegunPoint;
+use kelvin_run::fleet::RemoteGenerators;
 use kelvin_run::{RunError, Spec};
 use kelvin_store::{Liveness, RunId, StoredRun};
 

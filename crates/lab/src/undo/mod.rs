@@ -1,5 +1,5 @@
 //! The undo journal: the state to restore is written to a file and synced to disk before it is changed. From the
-//! journal of a process that was killed, everything can be restored.
+//! journal of a process that was killed, [`crate::factor::recover`] restores everything.
 //!
 //! A journal is a file of lines, each a JSON value: a header, then [`ReversibleChange`]s with numbers, then the numbers
 //! of those that were undone. The process that owns it holds a lock on it, so that no other process undoes changes that
@@ -8,9 +8,6 @@
 
 mod change;
 mod journal;
-mod restore;
 
 pub use change::{Process, ReversibleChange};
 pub use journal::{Journal, JournalError, Pending};
-pub(crate) use restore::restore_changes;
-pub use restore::{RestoredChanges, UndoError, recover};

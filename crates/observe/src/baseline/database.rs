@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use kelvin_database::postgres::faults::ServerFault;
+use kelvin_database::ServerFault;
 use kelvin_database::{Engine, Result, Rows, Session};
 
 use super::Baseline;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Gate, GateResult};
 use crate::compare::{join_runs, percent, share};
-use crate::markdown::escaped;
+use crate::table::escaped;
 use kelvin_measure::text::{ends, significant};
 
 /// A heading, a table with a line for each measure, and what differs.

@@ -142,11 +142,6 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
     })?)
 }
 
-/// What was recorded of the storage, and its streams, as text.
-pub(crate) fn trace_rows(found: &kelvin_trace::summary::TraceSummary) -> (String, Vec<[String; 11]>) {
-    (trace::sentence(found), found.streams.iter().map(trace::row).collect())
-}
-
 /// The templates and what they call.
 fn environment(io: bool) -> Result<Environment<'static>> {
     let mut environment = Environment::new();

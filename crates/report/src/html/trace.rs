@@ -3,12 +3,13 @@
 
 use std::fmt::Write;
 
-use kelvin_measure::text::{NONE, binary, latency, nanos, percent, rate, seconds, three_figures, whole};
-use kelvin_trace::summary::{Density, StreamSummary, TraceSummary};
+use kelvin_measure::text::{binary, nanos, three_figures, whole};
+use kelvin_trace::summary::{Density, TraceSummary};
 use serde::Serialize;
 
 use super::plot::{FRAME, Line, svg};
 use crate::chart::{Axis, text};
+use crate::text::trace_rows;
 
 /// Shades of a cell: each is a factor of [`STEP`] in bytes below the one above.
 const SHADES: usize = 4;
@@ -49,49 +50,9 @@ impl TraceView {
         ));
         charts.push(("Predicted miss ratio of an LRU cache below those of the system".into(), curve(found)));
         charts.retain(|(_, picture)| !picture.is_empty());
-        Self { sentence: sentence(found), rows: found.streams.iter().map(row).collect(), charts }
+        let (sentence, rows) = trace_rows(found);
+        Self { sentence, rows, charts }
     }
-}
-
-/// What was recorded, and how good it is.
-pub(crate) fn sentence(found: &TraceSummary) -> String {
-    let mut text = format!(
-        "{} requests in {} of the window, {} events lost",
-        whole(found.requests),
-        seconds(found.seconds),
-        whole(found.lost)
-    );
-    if let Some(difference) = found.difference {
-        let _ =
-            write!(text, "; bytes by trace and by /proc/diskstats differ by {:+.3} %", difference * 100.0);
-    }
-    if let Some(share) = found.attributed {
-        let _ = write!(text, "; {} of the bytes belong to a known file or filesystem", percent(share));
-    }
-    if let Some(zeros) = found.streams.iter().find(|one| one.of == "all").and_then(|one| one.zeros) {
-        let _ = write!(text, "; {}", zeros.describe());
-    }
-    text
-}
-
-/// A stream's row: name, requests, read, written, rate, peak, sequential, depth, p99 of reads and writes, category, zeros among the reads.
-pub(crate) fn row(one: &StreamSummary) -> [String; 11] {
-    let name = if one.of == "all" { "all".into() } else { format!("{} ({})", one.name, one.of) };
-    let time = |time: Option<u64>| time.map_or_else(|| NONE.into(), |time| latency(time as f64));
-    let figure = |value: Option<f64>| value.map_or_else(|| NONE.into(), three_figures);
-    [
-        name,
-        whole(one.requests),
-        binary(one.read),
-        binary(one.written),
-        rate(Some(one.rate)),
-        figure(one.peak_to_mean),
-        percent(one.sequential),
-        figure(one.depth),
-        format!("{} / {}", time(one.p99.0), time(one.p99.1)),
-        one.category.clone(),
-        one.zeros.and_then(|zeros| zeros.zeros).map_or_else(|| NONE.into(), |zeros| percent(zeros.share)),
-    ]
 }
 
 /// Cells in shades of blue where more was read, of orange where more was written.
@@ -185,6 +146,8 @@ fn curve(found: &TraceSummary) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kelvin_trace::summary::StreamSummary;
+
     use super::*;
 
     #[test]

@@ -8,7 +8,7 @@ use kelvin_analysis::StudyPageContent;
 use kelvin_analysis::notes::PHASES;
 
 use super::sentences;
-use crate::markdown::escaped;
+use crate::table::escaped;
 use kelvin_measure::text::{NONE, significant};
 
 /// The eight phases.

@@ -27,6 +27,7 @@ pub(crate) use scenario::{
     sentence as interference_sentence,
 };
 pub(crate) use squeeze::{change, elasticities, elasticity_interval, headline as squeezed, how};
+pub(crate) use trace::trace_rows;
 
 use kelvin_measure::event::Phase;
 

@@ -1,8 +1,12 @@
 //! The storage's requests as a table.
 
+use std::fmt::Write;
+
+use kelvin_measure::text::{NONE, binary, latency, percent, rate, seconds, three_figures, whole};
+use kelvin_trace::summary::{StreamSummary, TraceSummary};
+
 use super::Page;
 use crate::RunReport;
-use crate::html::trace_rows;
 
 impl Page {
     /// What was recorded with `--trace`.
@@ -28,4 +32,50 @@ impl Page {
             ));
         }
     }
+}
+
+/// What was recorded of the storage, and its streams, as text.
+pub(crate) fn trace_rows(found: &TraceSummary) -> (String, Vec<[String; 11]>) {
+    (sentence(found), found.streams.iter().map(row).collect())
+}
+
+/// What was recorded, and how good it is.
+fn sentence(found: &TraceSummary) -> String {
+    let mut text = format!(
+        "{} requests in {} of the window, {} events lost",
+        whole(found.requests),
+        seconds(found.seconds),
+        whole(found.lost)
+    );
+    if let Some(difference) = found.difference {
+        let _ =
+            write!(text, "; bytes by trace and by /proc/diskstats differ by {:+.3} %", difference * 100.0);
+    }
+    if let Some(share) = found.attributed {
+        let _ = write!(text, "; {} of the bytes belong to a known file or filesystem", percent(share));
+    }
+    if let Some(zeros) = found.streams.iter().find(|one| one.of == "all").and_then(|one| one.zeros) {
+        let _ = write!(text, "; {}", zeros.describe());
+    }
+    text
+}
+
+/// A stream's row: name, requests, read, written, rate, peak, sequential, depth, p99 of reads and writes, category, zeros among the reads.
+fn row(one: &StreamSummary) -> [String; 11] {
+    let name = if one.of == "all" { "all".into() } else { format!("{} ({})", one.name, one.of) };
+    let time = |time: Option<u64>| time.map_or_else(|| NONE.into(), |time| latency(time as f64));
+    let figure = |value: Option<f64>| value.map_or_else(|| NONE.into(), three_figures);
+    [
+        name,
+        whole(one.requests),
+        binary(one.read),
+        binary(one.written),
+        rate(Some(one.rate)),
+        figure(one.peak_to_mean),
+        percent(one.sequential),
+        figure(one.depth),
+        format!("{} / {}", time(one.p99.0), time(one.p99.1)),
+        one.category.clone(),
+        one.zeros.and_then(|zeros| zeros.zeros).map_or_else(|| NONE.into(), |zeros| percent(zeros.share)),
+    ]
 }

@@ -8,11 +8,11 @@ use kelvin_measure::event::Series;
 use kelvin_measure::{Clock, SourceId};
 use kelvin_workload::{Stop, Workload};
 
+use super::fleet::{ControllerLink, EndOrder, GeneratorAssignment};
 use super::generator::ArmedGenerator;
 use super::generator_report::GeneratorReport;
 use super::{Point, Underway};
 use crate::error::RunError;
-use crate::fleet::{ControllerLink, EndOrder, GeneratorAssignment};
 use crate::series::series;
 
 /// Does what a point on another host assigns to a generator here, on a workload that was inspected: connects its users,

@@ -17,10 +17,10 @@ use kelvin_users::{
     Ending, ResolvedThreading, Schedule, Shared, Tally, User, UserCounter, UserPool, UserReport,
 };
 use kelvin_workload::{UserRange, VirtualUser, Workload};
-use serde::{Deserialize, Serialize};
 
 use super::client_cpu::ClientCpuReader;
-use super::generator_report::{GeneratorReport, ended_at, shifted, sums};
+use super::generator_report::{GeneratorReport, ended_at, sums};
+use super::load_times::LoadTimes;
 use super::{MOST_THREADS, Point, THINKING, open_files};
 use crate::control::Change;
 use crate::error::RunError;
@@ -32,33 +32,6 @@ use crate::spec::Threading;
 struct ConnectedUser {
     user: Box<dyn VirtualUser>,
     session: Box<dyn Session>,
-}
-
-/// When the load starts and is measured, on one host's clock; the same moments for all generators of a point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoadTimes {
-    /// The users' first statements.
-    pub begin: Nanos,
-    /// The window opens.
-    pub open: Nanos,
-    /// The window closes; `u64::MAX` when it ends by count.
-    pub close: Nanos,
-    /// Users begin nothing more: with the window, or in an open loop later.
-    pub end: Nanos,
-}
-
-impl LoadTimes {
-    /// The same moments on a clock that shows `by` nanoseconds more; an end that is not known stays unknown.
-    #[must_use]
-    pub fn shifted(self, by: i128) -> Self {
-        let end = |at: Nanos| if at == Nanos::MAX { at } else { shifted(at, by) };
-        Self {
-            begin: shifted(self.begin, by),
-            open: shifted(self.open, by),
-            close: end(self.close),
-            end: end(self.end),
-        }
-    }
 }
 
 /// A generator whose users are connected and wait for the start.

@@ -9,7 +9,7 @@ use kelvin_observe::ThreadTimes;
 use serde::{Deserialize, Serialize};
 
 use super::client_cpu::ClientCpu;
-use super::generator::LoadTimes;
+use super::load_times::{LoadTimes, shifted};
 use super::saturation::GeneratorLoad;
 use crate::heartbeat::Gap;
 use kelvin_users::UserCounter;
@@ -87,11 +87,6 @@ pub struct GeneratorReport {
     pub(super) gaps: Vec<Gap>,
     /// Headline transactions in the busiest second.
     pub(super) busiest: u64,
-}
-
-/// A moment on a clock that runs `by` nanoseconds ahead.
-pub(super) fn shifted(at: Nanos, by: i128) -> Nanos {
-    (i128::from(at) + by).clamp(0, i128::from(Nanos::MAX)) as Nanos
 }
 
 impl GeneratorReport {

@@ -9,8 +9,10 @@
 mod accounting;
 mod assigned;
 mod client_cpu;
+pub mod fleet;
 mod generator;
 mod generator_report;
+mod load_times;
 mod open_files;
 mod remote;
 mod resumed;
@@ -31,13 +33,13 @@ use kelvin_workload::{Stop, UserRange, Workload};
 
 use crate::control::{Change, LoadControl};
 use crate::error::RunError;
-use crate::fleet::EndOrder;
 use crate::series::series;
 use crate::spec::Load;
 pub use assigned::generate;
-pub use generator::LoadTimes;
+use fleet::EndOrder;
 use generator::{ArmedGenerator, Generator};
 pub use generator_report::GeneratorReport;
+pub use load_times::LoadTimes;
 pub use remote::FleetShare;
 pub(crate) use remote::{RemoteBooks, RemoteLoad};
 pub use resumed::BegunPoint;

@@ -11,10 +11,10 @@ use kelvin_measure::{Event, Machine, Nanos, SECOND, Sink, SourceId, Totals, seco
 use kelvin_workload::{UserRange, Workload};
 
 use super::Point;
-use super::generator::LoadTimes;
+use super::fleet::{Fleet, FleetPoint, GeneratorAssignment, GeneratorMessage, RemoteGenerators, source_of};
 use super::generator_report::GeneratorReport;
+use super::load_times::LoadTimes;
 use crate::error::RunError;
-use crate::fleet::{Fleet, FleetPoint, GeneratorAssignment, GeneratorMessage, RemoteGenerators, source_of};
 use crate::series::series;
 
 /// How many hosts of a fleet generate the load of a point.

@@ -8,11 +8,11 @@ use kelvin_measure::invariant::{CONTROLLER_STAYED, Invariant};
 use kelvin_measure::{Clock, Event, Nanos, Sink, Totals};
 use kelvin_workload::{Stop, UserRange};
 
-use super::generator::LoadTimes;
+use super::fleet::RemoteGenerators;
+use super::load_times::LoadTimes;
 use super::remote::RemoteLoad;
 use super::{PATIENCE, PATIENCE_WITH_HOSTS, PointResult, TICK, accounting, overrun_limit, sum_columns};
 use crate::error::RunError;
-use crate::fleet::RemoteGenerators;
 use crate::spec::Load;
 
 /// A point that another process has begun, on a run's clock that this one does not have: its times are those of the stored

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use kelvin_measure::{Nanos, Sink};
 
-use super::generator::{Generator, LoadTimes};
+use super::generator::Generator;
+use super::load_times::LoadTimes;
 use super::remote::RemoteLoad;
 use super::server_counters::ServerCounters;
 use super::{overrun_limit, sum_columns};

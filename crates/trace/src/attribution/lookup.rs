@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Change, FileChanges, FileClass, TracedFile};
+use crate::file_class::FileClass;
+use crate::recording::{Change, FileChanges, TracedFile};
 use crate::{Flags, Operation, Request, Trace};
 
 /// A loop device on a file on a loop device, and so on, at most so often.

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::{TracedFile, relation_object};
+use crate::file_class::relation_object;
+use crate::recording::TracedFile;
 
 /// An object of one of several servers.
 fn of_server(object: &str, server: &str) -> String {
@@ -58,8 +59,8 @@ pub(crate) fn name_objects(files: &mut [TracedFile], names: &HashMap<String, Str
 
 #[cfg(test)]
 mod tests {
-    use super::super::FileClass;
     use super::*;
+    use crate::file_class::FileClass;
 
     fn file(class: FileClass, object: &str, server: &str) -> TracedFile {
         let server = (!server.is_empty()).then(|| server.to_owned());

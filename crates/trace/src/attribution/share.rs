@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::FileClass;
+use crate::file_class::FileClass;
 use crate::{Operation, Request, Trace};
 
 /// Senders that are listed of what could not be attributed.

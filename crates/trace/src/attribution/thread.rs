@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use kelvin_measure::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{DiskRange, FileChanges, FileWatcher};
+use super::FileWatcher;
+use crate::recording::{DiskRange, FileChanges};
 
 /// Between two looks, and at least so many times as long as a look takes.
 const PAUSE: Duration = Duration::from_secs(1);

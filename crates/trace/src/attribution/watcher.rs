@@ -17,10 +17,10 @@ use kelvin_measure::Nanos;
 use kelvin_storage::probe::extents::{FilePart, walk};
 use kelvin_storage::probe::filesystem_map::filesystem_parts;
 
-use super::classes::{classify, classify_other};
 use super::lookup::filesystem_file;
-use super::{Change, DatabaseRoot, FileChanges, FileClass, TracedFile};
 use crate::SECTOR;
+use crate::file_class::{DatabaseRoot, FileClass, classify, classify_other};
+use crate::recording::{Change, DiskRange, FileChanges, TracedFile};
 
 /// Files that are followed at most, and the extents that these have at a time.
 const MOST_FILES: usize = 200_000;
@@ -52,9 +52,6 @@ struct Home {
 
 /// A part of a file on a disk: first byte, length, first byte in the file, place of the file in the list.
 type Part = (u64, u64, u64, u32);
-
-/// A range of a disk: major and minor, first byte, length.
-pub type DiskRange = ((u32, u32), u64, u64);
 
 #[derive(Debug, Default)]
 struct Followed {

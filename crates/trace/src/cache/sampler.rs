@@ -109,8 +109,9 @@ mod tests {
 
     use super::*;
     use crate::cache::{accesses, sampled};
-    use crate::capture::matcher::{EventKind, Matched, RequestEvent};
-    use crate::file::{FileWriter, Header, Recording};
+    use crate::file::FileWriter;
+    use crate::matcher::{EventKind, Matched, RequestEvent};
+    use crate::recording::{Header, Recording};
     use crate::{Flags, Operation};
 
     /// A recording of so many requests of 4 KiB every 10 µs, half of which go to a tenth of 200 GB.

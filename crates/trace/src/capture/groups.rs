@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 
+use crate::recording::ProcessGroup;
+
 /// Processes that are looked up in a recording at most.
 const MOST: usize = 1 << 20;
 /// Controllers of version 1, those first that limit storage.
 const CONTROLLERS: [&str; 3] = ["blkio", "memory", "cpu"];
-
-/// A process by number and name, and its control group.
-pub(crate) type ProcessGroup = (i32, String, String);
 
 /// Finds the groups of processes.
 #[derive(Debug, Default)]

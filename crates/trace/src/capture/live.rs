@@ -5,10 +5,11 @@
 
 use kelvin_measure::Nanos;
 
-use super::matcher::{EventKind, Matched, Matcher, RequestEvent};
 use crate::SECTOR;
-use crate::attribution::{CurrentFiles, FileChanges, FileClass};
-use crate::file::HeaderDevice;
+use crate::attribution::CurrentFiles;
+use crate::file_class::FileClass;
+use crate::matcher::{EventKind, Matched, Matcher, RequestEvent};
+use crate::recording::{FileChanges, HeaderDevice};
 use crate::stream::runs::Tracker;
 use crate::{Operation, Request};
 
@@ -227,7 +228,7 @@ impl LiveStreams {
 mod tests {
     use super::*;
     use crate::Flags;
-    use crate::attribution::{Change, TracedFile};
+    use crate::recording::{Change, TracedFile};
 
     const VDA: (u32, u32) = (254, 0);
     const LOOP: (u32, u32) = (7, 0);

@@ -3,9 +3,9 @@
 use kelvin_measure::{Nanos, Random};
 
 use super::live::{LiveStreams, match_event};
-use super::matcher::{EventKind, Matcher, RequestEvent};
-use crate::attribution::{Change, FileChanges, FileClass, TracedFile};
-use crate::file::HeaderDevice;
+use crate::file_class::FileClass;
+use crate::matcher::{EventKind, Matcher, RequestEvent};
+use crate::recording::{Change, FileChanges, HeaderDevice, TracedFile};
 use crate::{Flags, Operation};
 
 const DEVICE: (u32, u32) = (254, 0);

@@ -6,12 +6,11 @@
 //! requests in flight, the file by its size.
 
 mod format;
-pub(crate) mod groups;
+mod groups;
 mod instance;
 mod live;
 #[cfg(test)]
 mod live_cost;
-pub(crate) mod matcher;
 mod page;
 
 use std::fs::File;
@@ -31,12 +30,13 @@ pub use live::{LiveTotals, StreamTotals};
 
 use crate::SECTOR;
 use crate::attribution::FileThread;
-use crate::file::{DeviceCheck, FileWriter, Header, HeaderDevice, Recording};
+use crate::file::FileWriter;
+use crate::matcher::{EventKind, Matched, Matcher, RequestEvent};
+use crate::recording::{DeviceCheck, Header, HeaderDevice, Recording};
 use crate::{Error, Flags, Operation, Result};
 use format::Place;
 use groups::GroupLookup;
 use live::LiveStreams;
-use matcher::{EventKind, Matched, Matcher, RequestEvent};
 
 /// The events of a request.
 const EVENTS: [&str; 3] = ["block_rq_issue", "block_rq_complete", "block_rq_requeue"];

@@ -5,7 +5,7 @@
 //! end of the change before, the length, and where the part begins in the file. `N` has names of objects (JSON).
 
 use super::varint::{Input, put, put_signed};
-use crate::attribution::{Change, TracedFile};
+use crate::recording::{Change, TracedFile};
 
 /// Changes in a recording at most: memory of the reader.
 pub(super) const MOST_CHANGES: usize = 8_000_000;

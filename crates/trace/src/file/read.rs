@@ -9,10 +9,9 @@ use kelvin_measure::text::count;
 
 use super::varint::Input;
 use super::write::bytes;
-use super::{CHUNK_HEAD, Header, LONGEST_CHUNK, MAGIC, Recording, checksum, places};
-use crate::attribution::{Change, DiskRange, TracedFile, attribute, name_objects};
-use crate::capture::groups::ProcessGroup;
-use crate::zeros::ReadSample;
+use super::{CHUNK_HEAD, LONGEST_CHUNK, MAGIC, checksum, places};
+use crate::attribution::{attribute, name_objects};
+use crate::recording::{Change, DiskRange, Header, ProcessGroup, ReadSample, Recording, TracedFile};
 use crate::{Builder, Device, Error, Flags, Operation, Process, Reading, Request, Result, Trace};
 
 /// Whether these are the first bytes of a recording, of whatever version.
@@ -311,8 +310,9 @@ mod tests {
 
     use super::super::FileWriter;
     use super::*;
-    use crate::attribution::{FileChanges, attribution};
-    use crate::capture::matcher::{EventKind, Matched, RequestEvent};
+    use crate::attribution::attribution;
+    use crate::matcher::{EventKind, Matched, RequestEvent};
+    use crate::recording::FileChanges;
 
     type Given = ((u64, Option<u64>), (u64, u32), (u8, u8), (i32, u8));
 

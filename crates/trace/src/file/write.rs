@@ -7,12 +7,10 @@ use std::path::Path;
 use kelvin_measure::Nanos;
 
 use super::varint::{put, put_signed};
-use super::{BLOCK, CHUNK_HEAD, Header, MAGIC, Recording, checksum, places};
+use super::{BLOCK, CHUNK_HEAD, MAGIC, checksum, places};
 use crate::SECTOR;
-use crate::attribution::{DiskRange, FileChanges};
-use crate::capture::groups::ProcessGroup;
-use crate::capture::matcher::Matched;
-use crate::zeros::ReadSample;
+use crate::matcher::Matched;
+use crate::recording::{DiskRange, FileChanges, Header, ProcessGroup, ReadSample, Recording};
 
 /// What requests of one kind have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use kelvin_storage::stream::replay::{BlktraceRecord, BlktraceRecords, Input};
 
 use super::time;
 use crate::SECTOR;
-use crate::capture::matcher::{EventKind, Matcher, RequestEvent};
+use crate::matcher::{EventKind, Matcher, RequestEvent};
 use crate::{Builder, Device, Flags, Operation, Process, Reading, Request, Result, Trace};
 
 const SECOND: u64 = 1_000_000_000;
@@ -73,7 +73,7 @@ impl Events {
         let mut events = if self.has_issues { self.staged } else { self.queued };
         // The buffers of several processors stand one after the other.
         events.sort_by_key(|event| (event.at, matches!(event.kind, EventKind::Complete { .. })));
-        let mut each = |matched: crate::capture::matcher::Matched| {
+        let mut each = |matched: crate::matcher::Matched| {
             let issue = matched.issue;
             let (major, minor) = issue.device;
             let device = Device { name: format!("{major}:{minor}"), number: Some(issue.device) };
@@ -98,7 +98,7 @@ impl Events {
             if self.has_issues {
                 matcher.event(event, &mut each);
             } else if let EventKind::Issue { pid, command } = event.kind {
-                each(crate::capture::matcher::Matched { issue: event, pid, command, response: None });
+                each(crate::matcher::Matched { issue: event, pid, command, response: None });
             }
         }
         matcher.give_up(&mut each);

@@ -16,7 +16,7 @@ use kelvin_measure::text::{count, few};
 
 pub use fidelity::{FeaturePair, Fidelity, compare, compare_all};
 
-use crate::attribution::TracedFile;
+use crate::recording::TracedFile;
 use crate::stream::{Profile, profile_of};
 use crate::{Error, Operation, Request, Result, Trace};
 

@@ -15,7 +15,8 @@ pub use category::{ArrivalCategory, Category, Pattern};
 pub use places::{HotRange, Places};
 use runs::{Run, RunKind, Tracker, begins_at, gap, near};
 
-use crate::attribution::{FileClass, TracedFile};
+use crate::file_class::FileClass;
+use crate::recording::TracedFile;
 use crate::zeros::{SampleIndex, ZeroShare};
 use crate::{Device, Operation, Request, Trace};
 

@@ -15,10 +15,10 @@ use kelvin_measure::text::{count, few, whole};
 use kelvin_storage::probe::extents::walk;
 use kelvin_storage::probe::{BlockReader, is_zero};
 
+use super::BLOCK;
 use super::draw::{Changes, Draw, block};
-use super::{BLOCK, DrawnByte, Found, ReadSample};
-use crate::attribution::DiskRange;
 use crate::file::append_sample;
+use crate::recording::{DiskRange, DrawnByte, Found, ReadSample};
 use crate::{Error, Reading, Result, Trace, Visitor, import};
 
 /// How much is read.
@@ -249,8 +249,9 @@ mod tests {
     use kelvin_measure::text::percent;
 
     use super::*;
-    use crate::capture::matcher::{EventKind, Matched, RequestEvent};
-    use crate::file::{FileWriter, Header, Recording};
+    use crate::file::FileWriter;
+    use crate::matcher::{EventKind, Matched, RequestEvent};
+    use crate::recording::{Header, Recording};
     use crate::stream::profiles;
     use crate::{Flags, Operation, import};
 

@@ -18,48 +18,13 @@ use serde::{Deserialize, Serialize};
 
 pub use look::{SampleOptions, add_sample};
 
+use crate::recording::{DrawnByte, Found};
 use crate::{Operation, Request, Trace};
 
 /// Bytes of a block that is zero or not: what filesystems allocate and devices map.
 pub const BLOCK: u32 = 4096;
 /// The confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
-
-/// What a sample of a recording's reads found.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ReadSample {
-    /// Bytes that were read during the recording, of which the sample was drawn.
-    pub read_bytes: u64,
-    /// The sample, with replacement.
-    pub drawn: Vec<DrawnByte>,
-    /// Why devices or blocks could not be read.
-    pub problems: Vec<String>,
-    /// How long reading took, in nanoseconds.
-    pub took: Nanos,
-}
-
-/// A read byte that was drawn: when its request was issued by the recording's clock, of which device, the place of its
-/// sector in bytes, what its block holds, and whether it is in room that was never written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DrawnByte(pub Nanos, pub (u32, u32), pub u64, pub Found, pub bool);
-
-/// What is in a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Found {
-    /// Nothing but zeros.
-    #[serde(rename = "z")]
-    Zeros,
-    /// Something else.
-    #[serde(rename = "d")]
-    Data,
-    /// It was written or discarded during the recording.
-    #[serde(rename = "c")]
-    Changed,
-    /// It could not be read.
-    #[serde(rename = "u")]
-    Unread,
-}
 
 /// A share with its interval of 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -202,6 +167,7 @@ impl SampleIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::ReadSample;
     use crate::{Builder, Device, Flags};
 
     #[test]

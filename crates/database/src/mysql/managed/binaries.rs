@@ -38,8 +38,8 @@ impl Installation {
     }
 
     /// Its profiles.
-    pub(super) fn profiles(&self) -> super::MysqlProfiles {
-        super::MysqlProfiles { product: self.product, series: self.series }
+    pub(super) fn profiles(&self) -> crate::mysql::MysqlProfiles {
+        crate::mysql::MysqlProfiles { product: self.product, series: self.series }
     }
 
     /// The name of its instance's directory.

@@ -4,7 +4,6 @@
 //! the user it runs as can enter the socket's directory, so its users need no password.
 
 mod binaries;
-mod profile;
 mod server;
 
 use std::fmt::Write as _;
@@ -16,7 +15,6 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Pid, Signal};
 
 pub use binaries::Installation;
-pub use profile::MysqlProfiles;
 pub use server::MysqlServer;
 
 use super::settings::{changes, parse, with_changes, written};

@@ -8,7 +8,6 @@ use crate::managed::{HostResources, ManagedServer, Manager, Profile, Profiles, S
 use crate::mysql::settings::OptionFileSettings;
 use crate::mysql::{Config, MysqlEngine, Product};
 use crate::settings::{PreviousSettings, ServerSettings};
-use crate::target::Target;
 use crate::{Engine, Error, Result};
 
 /// The instance of the newest installed server of a product.
@@ -110,8 +109,8 @@ impl ManagedServer for MysqlServer {
         format!("{} {major}.{minor}", self.installation.product)
     }
 
-    fn target(&self) -> Target {
-        Target::ManagedMysql { product: self.installation.product }
+    fn target(&self) -> String {
+        self.installation.product.word().to_owned()
     }
 
     fn start(&self, profile: Option<&Profile>, progress: &mut dyn FnMut(&str)) -> Result<Started> {

@@ -1,7 +1,7 @@
 //! Files of settings, in the form of an option file: `name = value`, comments, and the server's groups.
 
 use super::name::{check_name, normalized};
-use crate::managed::Line;
+use crate::profile::Line;
 use crate::{Error, Result};
 
 /// A file of settings is a page or two.

@@ -4,7 +4,6 @@ mod binaries;
 mod instance;
 mod loading;
 mod postmaster;
-mod profile;
 mod reconfigure;
 mod server;
 mod settings;
@@ -13,7 +12,7 @@ pub use binaries::{Installation, installed};
 pub use instance::{Instance, Status};
 pub use loading::Loading;
 pub(crate) use postmaster::running;
-pub use server::{PostgresProfiles, PostgresServer};
+pub use server::PostgresServer;
 
 use instance::{Places, Wanted};
 

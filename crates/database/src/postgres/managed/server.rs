@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::managed::{HostResources, ManagedServer, Manager, Profile, ProfileLoad, Profiles, Started};
-use crate::postgres::PostgresEngine;
+use crate::managed::{HostResources, ManagedServer, Manager, Profile, Profiles, Started};
 use crate::postgres::settings::PostgresSettings;
+use crate::postgres::{PostgresEngine, PostgresProfiles};
 use crate::settings::{PreviousSettings, ServerSettings};
-use crate::target::Target;
 use crate::{Engine, Result};
 
 /// The instance of one major version.
@@ -24,32 +23,13 @@ impl PostgresServer {
     }
 }
 
-/// PostgreSQL's profiles.
-#[derive(Debug, Clone, Copy)]
-pub struct PostgresProfiles;
-
-impl Profiles for PostgresProfiles {
-    fn built_in(&self, name: &str, host: HostResources, load: &ProfileLoad) -> Option<Profile> {
-        match name {
-            "default" => Some(Profile::standard(host)),
-            "durable" => Some(Profile::durable(host)),
-            "steady" => Some(Profile::steady(host, load)),
-            _ => None,
-        }
-    }
-
-    fn parse(&self, name: &str, text: &str) -> Result<Profile> {
-        Profile::parse(name, text)
-    }
-}
-
 impl ManagedServer for PostgresServer {
     fn label(&self) -> String {
         format!("PostgreSQL {}", self.version)
     }
 
-    fn target(&self) -> Target {
-        Target::ManagedPostgres { version: Some(self.version) }
+    fn target(&self) -> String {
+        format!("postgres:{}", self.version)
     }
 
     fn start(&self, profile: Option<&Profile>, progress: &mut dyn FnMut(&str)) -> Result<Started> {

@@ -1,7 +1,7 @@
 //! Files of settings, in the form of `postgresql.conf`: `name = value` and comments.
 
 use super::name::check_name;
-use crate::managed::Line;
+use crate::profile::Line;
 use crate::{Error, Result};
 
 /// A file of settings is a page or two.

@@ -5,7 +5,7 @@ mod profile;
 mod server_text;
 
 use anyhow::{Context, Result};
-use kelvin_database::managed::{self, ManagedServer, Manager, Profile};
+use kelvin_database::managed::{ManagedServer, Manager, Profile};
 use kelvin_database::mysql::Product;
 use kelvin_database::settings::Difference;
 use kelvin_database::target::Target;
@@ -66,7 +66,7 @@ fn own(manager: &Manager, engine: ServerEngine, version: Option<u32>) -> Result<
         ),
         Some(product) => Target::ManagedMysql { product },
     };
-    managed::server(manager, &target)?.with_context(|| format!("{target} is not managed"))
+    target.managed_server(manager)?.with_context(|| format!("{target} is not managed"))
 }
 
 fn up(

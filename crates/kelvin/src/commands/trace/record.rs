@@ -16,7 +16,7 @@ use kelvin_observe::engine;
 use kelvin_run::spec::TargetName;
 use kelvin_trace::attribution::catalogue_names;
 use kelvin_trace::capture::{Capture, CaptureOptions};
-use kelvin_trace::file::Recording;
+use kelvin_trace::recording::Recording;
 use kelvin_trace::zeros::{SampleOptions, add_sample};
 use kelvin_workload::Stop;
 

@@ -8,7 +8,7 @@ use kelvin_measure::text::{
 use kelvin_trace::Trace;
 use kelvin_trace::attribution::{Attribution, ObjectShare};
 use kelvin_trace::blender::Blend;
-use kelvin_trace::file::Recording;
+use kelvin_trace::recording::Recording;
 use kelvin_trace::stream::{Distribution, Profile, Scope};
 
 use crate::out::wrapped;

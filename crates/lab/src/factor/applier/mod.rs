@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use super::access::{Access, Consent};
 use super::level::{Bound, Side};
+use super::restore::{RestoredChanges, restore_changes};
 use super::{Factor, FactorError, FactorKind, Level, cpus, specification};
 use crate::bench::BenchError;
 use crate::conditions::{CellConditions, DesignCell};
-use crate::undo::{Journal, RestoredChanges, ReversibleChange, restore_changes};
+use crate::undo::{Journal, ReversibleChange};
 use kelvin_run::Spec;
 use kelvin_run::spec::TargetName;
 

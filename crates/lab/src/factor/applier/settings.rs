@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use super::{Applier, Levels, not_taken};
 use crate::factor::access::Server;
 use crate::factor::level::{Bound, HugePages, Side};
+use crate::factor::restore::restore_changes;
 use crate::factor::{FactorError, FactorKind, kernel, server};
-use crate::undo::{ReversibleChange, restore_changes};
+use crate::undo::ReversibleChange;
 use kelvin_run::spec::TargetName;
 
 impl Applier {

@@ -9,7 +9,8 @@ use kelvin_measure::{Clock, Event, Machine, Sink, Source, SourceId};
 use kelvin_workload::{Stop, UserRange};
 use serde::{Deserialize, Serialize};
 
-pub use crate::driver::{BegunPoint, FleetShare, GeneratorReport, LoadTimes, generate};
+use super::generator_report::GeneratorReport;
+use super::load_times::LoadTimes;
 use crate::error::RunError;
 use crate::spec::Load;
 

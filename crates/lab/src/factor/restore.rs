@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kelvin_database::managed::{self, ManagedServer, Manager};
+use kelvin_database::managed::{ManagedServer, Manager};
 use kelvin_database::settings::PreviousSettings;
 use kelvin_database::target::Target;
 
-use super::{Journal, JournalError, Pending, ReversibleChange};
+use super::{Access, cpus, kernel, mount, shell, statements};
 use crate::control_group;
-use crate::factor::{Access, cpus, kernel, mount, shell, statements};
+use crate::undo::{Journal, JournalError, Pending, ReversibleChange};
 
 /// The restored changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -151,7 +151,7 @@ fn put_settings_back(
 /// The managed server that a target names.
 fn own_server(base: &Path, target: &str) -> Result<Option<Box<dyn ManagedServer>>, String> {
     let target = Target::parse(target).map_err(|error| error.to_string())?;
-    managed::server(&Manager::new(base), &target).map_err(|error| error.to_string())
+    target.managed_server(&Manager::new(base)).map_err(|error| error.to_string())
 }
 
 fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String> {
@@ -160,7 +160,7 @@ fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String
         ReversibleChange::Instruments { target, before } => {
             let as_text = |error: kelvin_database::Error| error.to_string();
             let parsed = Target::parse(target).map_err(as_text)?;
-            let engine = match managed::server(access.manager(), &parsed).map_err(as_text)? {
+            let engine = match parsed.managed_server(access.manager()).map_err(as_text)? {
                 // A stopped server has the previous settings at its next start.
                 Some(server) => match server.running() {
                     Ok(engine) => engine,

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use crate::Result;
-use crate::managed::{HostResources, Line, Profile, ProfileLoad};
+use crate::host_resources::HostResources;
 use crate::postgres::settings;
+use crate::profile::{Line, Profile, ProfileLoad, Profiles};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -18,6 +19,25 @@ const MARGIN: f64 = 1.25;
 
 /// Share of a checkpoint interval over which its writes are spread.
 const COMPLETION: f64 = 0.9;
+
+/// PostgreSQL's profiles.
+#[derive(Debug, Clone, Copy)]
+pub struct PostgresProfiles;
+
+impl Profiles for PostgresProfiles {
+    fn built_in(&self, name: &str, host: HostResources, load: &ProfileLoad) -> Option<Profile> {
+        match name {
+            "default" => Some(Profile::standard(host)),
+            "durable" => Some(Profile::durable(host)),
+            "steady" => Some(Profile::steady(host, load)),
+            _ => None,
+        }
+    }
+
+    fn parse(&self, name: &str, text: &str) -> Result<Profile> {
+        Profile::parse(name, text)
+    }
+}
 
 impl Profile {
     /// `default`: moderate and durable, for a host that the server has to itself.

@@ -1,8 +1,9 @@
 //! Profiles of MySQL and MariaDB: what PostgreSQL's `default`, `durable` and `steady` mean there.
 
 use crate::Result;
-use crate::managed::{HostResources, Line, Profile, ProfileLoad, Profiles};
+use crate::host_resources::HostResources;
 use crate::mysql::{Product, settings};
+use crate::profile::{Line, Profile, ProfileLoad, Profiles};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

@@ -1,5 +1,8 @@
 //! Profiles: lists of server settings for a purpose. Each engine has its own.
 
+use crate::Result;
+use crate::host_resources::HostResources;
+
 /// A setting and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -45,4 +48,13 @@ impl Default for ProfileLoad {
     fn default() -> Self {
         Self { wal_rate: None, seconds: 600.0, database: None }
     }
+}
+
+/// The profiles of one engine.
+pub trait Profiles {
+    /// The built-in profile of this name, `default`, `durable` or `steady`, with its sizes; none of another name.
+    fn built_in(&self, name: &str, host: HostResources, load: &ProfileLoad) -> Option<Profile>;
+
+    /// Parses a profile from the text of a file in the engine's own format. Errors include the line number.
+    fn parse(&self, name: &str, text: &str) -> Result<Profile>;
 }

@@ -133,8 +133,9 @@ fn taken_apart(events: &[SourcedEvent]) -> (Vec<String>, BTreeMap<(i64, bool), V
     for event in events {
         match &event.event {
             Event::Second(Second { second, part, kinds, .. }) => {
-                let counts =
-                    kinds.iter().map(|k| [k.committed, k.rolled_back, k.failed, k.retries, k.latency.count()]);
+                let counts = kinds
+                    .iter()
+                    .map(|k| [k.committed, k.rolled_back, k.failed, k.retries, k.latency.count()]);
                 let sums: &mut Vec<[u64; 5]> =
                     seconds.entry((*second, *part == LoadPart::Measured)).or_default();
                 sums.resize(kinds.len(), [0; 5]);

@@ -99,7 +99,7 @@ impl Document for RunDocument<'_> {
     }
 
     fn markdown(&self) -> Result<String> {
-        Ok(kelvin_report::markdown::render(self.report))
+        Ok(kelvin_report::markdown::render(self.report, self.options.all))
     }
 
     fn pgbench(&self) -> Result<String> {

@@ -1,10 +1,13 @@
 //! A run is started without the command: data are made, the run is kept, judged and shown.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use kelvin_lab::live::{Live, RunSummary};
 use kelvin_lab::store_bench::{HistoryKey, RunOrigin, StoreBench, StoreBenchError};
-use kelvin_measure::event::{LoadPart, Status};
-use kelvin_measure::{Event, Sink, SinkError, SourceId};
+use kelvin_measure::event::{LoadPart, Second, Status};
+use kelvin_measure::{Event, Sink, SinkError, SourceId, SourcedEvent};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId, RunState, Store};
 use kelvin_workload::Stop;
@@ -87,4 +90,95 @@ fn what_cannot_be_run_is_refused_before_anything_is_kept() {
     let refused = bench.run(&mut endless, Vec::new(), None, None).map(drop).unwrap_err();
     assert!(refused.to_string().contains("query-sets = 0"), "{refused:?}");
     assert!(live.begun.is_empty() && live.judged.is_empty());
+}
+
+/// Has the store's only write lock from a run's begin until all its seconds have come: the thread that commits gets as
+/// far as on a disk that does not answer. The lock ends in the thread that passes events on, so that a run that waits for
+/// a commit before then fails.
+struct StalledDisk {
+    store: PathBuf,
+    lock: Option<rusqlite::Connection>,
+    seen: Vec<SourcedEvent>,
+}
+
+impl Sink for StalledDisk {
+    fn event_from(&mut self, source_id: SourceId, event: &Event) -> Result<(), SinkError> {
+        self.seen.push(SourcedEvent { source_id, event: event.clone() });
+        if matches!(event, Event::Window(_)) {
+            let lock = self.lock.take().unwrap();
+            let stored = "SELECT (SELECT count(*) FROM second) + (SELECT count(*) FROM event)";
+            let stored: i64 = lock.query_row(stored, [], |row| row.get(0)).unwrap();
+            assert_eq!(stored, 0, "nothing was committed while the load was on");
+        }
+        Ok(())
+    }
+}
+
+impl Live for StalledDisk {
+    fn begin(&mut self, _id: RunId, _info: &NewRun, _spec: &Spec) {
+        let lock = rusqlite::Connection::open(&self.store).unwrap();
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        self.lock = Some(lock);
+    }
+
+    fn message(&mut self, _text: &str) {}
+
+    fn end(&mut self) {}
+}
+
+/// Everything but the seconds and the progress, of which the store keeps the last of a moment, in its order; and the
+/// counts of each second, of all the parts in which it came.
+fn taken_apart(events: &[SourcedEvent]) -> (Vec<String>, BTreeMap<(i64, bool), Vec<[u64; 5]>>) {
+    let (mut others, mut seconds) = (Vec::new(), BTreeMap::new());
+    for event in events {
+        match &event.event {
+            Event::Second(Second { second, part, kinds, .. }) => {
+                let counts = kinds
+                    .iter()
+                    .map(|k| [k.committed, k.rolled_back, k.failed, k.retries, k.latency.count()]);
+                let sums: &mut Vec<[u64; 5]> =
+                    seconds.entry((*second, *part == LoadPart::Measured)).or_default();
+                sums.resize(kinds.len(), [0; 5]);
+                for (sum, counts) in sums.iter_mut().zip(counts) {
+                    sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+                }
+            }
+            Event::Progress { .. } => {}
+            _ => others.push(serde_json::to_string(event).unwrap()),
+        }
+    }
+    (others, seconds)
+}
+
+#[test]
+fn a_store_on_a_disk_that_does_not_answer_holds_up_no_run_and_has_all_of_it_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kelvin.db");
+    let store = Store::open(&path).unwrap();
+    let target = directory.path().join("target.db");
+    let mut spec = spec(&format!(
+        "workload = \"script\"\ntarget = \"sqlite:{}\"\naccept-noise = true\n[load]\nusers = 2\nramp-up = \"0s\"\n\
+         duration = \"2s\"\nrate = 200\n[[script.scripts]]\nname = \"one\"\ntext = \"select 1;\"\n",
+        target.display()
+    ));
+    let (mut live, stop) = (StalledDisk { store: path, lock: None, seen: Vec::new() }, Stop::new());
+    let done = StoreBench::new(&store, &mut live, &stop, origin()).run(&mut spec, Vec::new(), None, None);
+    let stored = done.unwrap().stored;
+    assert_eq!(stored.status, Status::Complete);
+
+    let back: Vec<SourcedEvent> = stored.merged_events().collect::<Result<_, _>>().unwrap();
+    let (others, seconds) = taken_apart(&back);
+    let (seen, came) = taken_apart(&live.seen);
+    for (stored, seen) in others.iter().zip(&seen) {
+        assert_eq!(stored, seen);
+    }
+    assert_eq!(others.len(), seen.len());
+    assert_eq!(seconds, came);
+    let figures = stored.point_statistics(0).unwrap();
+    let measured: Vec<i64> = figures.measured().map(|row| row.second).collect();
+    assert!(measured.len() >= 2 && measured.iter().copied().eq(0..measured.len() as i64), "{measured:?}");
+    assert!(came.keys().filter(|(_, measured)| *measured).map(|(second, _)| second).eq(&measured));
+    let checks = stored.cross_checks(0, &figures);
+    assert!(checks.len() > 1 && checks.iter().all(|check| check.holds), "{checks:?}");
+    assert!(figures.headline > 0);
 }

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::table::{Table, escaped};
-use crate::text::{interference_sentence, is_minor};
+use crate::text::{RankedFindings, interference_sentence};
 use crate::{LatencyRow, PointReport, RunReport};
 use kelvin_measure::text::{bounded, ms, rate, seconds, significant_or_none};
 
 /// The run for a pull request or a wiki: headline, state, verdict, findings with what to do, and the times of each point.
-pub fn render(report: &RunReport) -> String {
+/// With `all`, no findings are merely counted.
+pub fn render(report: &RunReport, all: bool) -> String {
     let mut out = String::new();
     let label = report.label.as_ref().map_or_else(String::new, |label| format!(" ({})", escaped(label)));
     let _ = writeln!(out, "## Kelvin run {}{label}: {}\n", report.run, escaped(&report.subject()));
@@ -36,19 +37,38 @@ pub fn render(report: &RunReport) -> String {
     for verdict in report.points.iter().filter_map(|point| point.verdict.as_ref()) {
         let _ = writeln!(out, "Verdict: {}\n", escaped(&verdict.sentence));
     }
-    for finding in report.findings.iter().filter(|finding| !is_minor(finding)) {
-        let (severity, title) = (finding.severity.word(), escaped(&finding.title));
-        let _ = writeln!(out, "- **{severity}**: {title}. {}", escaped(&finding.next));
-    }
-    if report.findings.iter().any(|finding| !is_minor(finding)) {
-        out.push('\n');
-    }
+    out.push_str(&findings(report, all));
     for point in &report.points {
         if report.points.len() > 1 {
             let value = rate(point.headline(report.headline_per));
             let _ = writeln!(out, "### {}: {value} {}\n", escaped(&point.name()), report.headline);
         }
         out.push_str(&times(report, point).markdown());
+        out.push('\n');
+    }
+    out
+}
+
+fn findings(report: &RunReport, all: bool) -> String {
+    let mut ranked = RankedFindings::of(report);
+    if all {
+        ranked = ranked.all();
+        ranked.first.append(&mut ranked.minor);
+    }
+    let mut out = String::new();
+    for one in &ranked.first {
+        let (severity, title) = (one.finding.severity.word(), escaped(&one.finding.title));
+        let _ =
+            writeln!(out, "- **{severity}**: {title}{}. {}", escaped(&one.about), escaped(&one.finding.next));
+    }
+    if let Some(counted) = ranked.counted() {
+        let _ = writeln!(
+            out,
+            "- {}{counted}: `kelvin show --all`",
+            if ranked.first.is_empty() { "" } else { "and " }
+        );
+    }
+    if !out.is_empty() {
         out.push('\n');
     }
     out

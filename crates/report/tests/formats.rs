@@ -73,7 +73,7 @@ fn markdown_and_pgbenchs_lines() {
     let report = of(&Plan::closed(&[4]));
     insta::assert_snapshot!(format!(
         "{}\n{}",
-        kelvin_report::markdown::render(&report),
+        kelvin_report::markdown::render(&report, false),
         kelvin_report::pgbench::render(&report)
     ));
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::observed::judged;
 use common::{GOOD, Shape, stored};
-use kelvin_report::{RunReport, compare, csv, html, json, text};
+use kelvin_report::{RunReport, compare, csv, html, json, markdown, text};
 use kelvin_store::{RunId, Store};
 
 fn seen(shape: Shape) -> RunReport {
@@ -73,6 +73,37 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
     assert!(!page.contains("<h2>Findings") && !page.contains("What could not be observed"));
     assert!(json["points"][0]["observed"].is_null() && json["findings"].as_array().unwrap().is_empty());
     assert_eq!(csv::observed(&unseen), "run,point,users,second,part\r\n");
+}
+
+#[test]
+fn three_findings_come_first_and_the_others_are_counted() {
+    let mut report = judged(seen(GOOD));
+    let serious = report.findings[..2].to_vec();
+    for number in 0..2 {
+        for mut again in serious.clone() {
+            again.title = format!("{} ({number})", again.title);
+            (again.point, again.id) = (None, ["first-copy", "second-copy"][number]);
+            report.findings.push(again);
+        }
+    }
+    report.findings.sort_by_key(|finding| finding.severity);
+    let all = text::render(&report, text::Options { all: true, ..text::Options::default() });
+    let several = [plain(&report), markdown::render(&report, false), all, markdown::render(&report, true)];
+    let heads = |text: &str| {
+        let of = |text: &str, lead: &str| text.lines().filter(|line| line.starts_with(lead)).count();
+        ["red", "amber"].map(|word| of(text, &format!("{word} ")) + of(text, &format!("- **{word}**: ")))
+    };
+    assert_eq!(several.each_ref().map(|text| heads(text)), [[3, 0], [3, 0], [3, 3], [3, 3]], "{several:?}");
+    let counted = "and 3 amber findings, 1 note, 1 finding below the run's precision";
+    assert_eq!(
+        several.each_ref().map(|text| text.contains(counted)),
+        [true, true, false, false],
+        "{several:?}"
+    );
+    let page = html::render(&report).unwrap();
+    assert!(
+        page.contains("3 more findings") && page.matches("<article class=\"finding amber\"").count() == 3
+    );
 }
 
 #[test]

@@ -321,10 +321,15 @@ impl Link {
         Ok(self.keep(&Event::Phase { point: self.point, phase, at, users: self.users, planned: None })?)
     }
 
-    /// Says how the load ended.
+    /// Says how the load ended, and keeps the sums against which the seconds of the agent's file are checked.
     fn end(self, ended: std::result::Result<GeneratorReport, RunError>) {
         let point = self.point;
-        let item = match ended {
+        let summed = ended.and_then(|report| {
+            let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            writer.set_totals(point, report.totals()).map_err(|error| RunError::Sink(error.into()))?;
+            Ok(report)
+        });
+        let item = match summed {
             Ok(report) => OutputItem::Ended { point, report: Box::new(report) },
             Err(error) => OutputItem::Failed { point, why: causes(&error) },
         };

@@ -19,11 +19,11 @@ struct Last<'a> {
 
 /// An event as a [`kelvin_measure::SourcedEvent`] is read.
 #[derive(Serialize)]
-struct Line<'a> {
+pub(super) struct Line<'a> {
     #[serde(skip_serializing_if = "SourceId::is_local")]
-    source_id: SourceId,
+    pub(super) source_id: SourceId,
     #[serde(flatten)]
-    event: &'a Event,
+    pub(super) event: &'a Event,
 }
 
 fn line(what: &impl Serialize) {

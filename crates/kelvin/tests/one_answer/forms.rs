@@ -34,7 +34,7 @@ pub(super) fn walk(name: &str, report: &RunReport, row: &str, compared: &mut Com
         text: flat(&text::render(report, text::Options { all: true, ..Default::default() })),
         brief: flat(&text::brief(report, text::Options::default())),
         page: html::render(report).unwrap().replace("&#x27;", "'"),
-        markdown: markdown::render(report).replace('\\', ""),
+        markdown: markdown::render(report, true).replace('\\', ""),
         csv: csv.lines().map(|line| line.split(',').map(Into::into).collect()).collect(),
         pgbench: pgbench::render(report),
     };

@@ -4,14 +4,12 @@ use serde::Serialize;
 
 use super::TimeUnit;
 use super::point::p99_words;
-use crate::text::{FindingGroup, describe_maximum_rate, elasticities, is_minor, peak};
+use crate::text::{RankedFindings, describe_maximum_rate, elasticities, peak};
 use crate::{BottleneckOutcome, PointReport, RunReport};
 use kelvin_measure::text::{
     NONE, bounded, ms, one_decimal, plural, rate, seconds, significant_or_none, whole,
 };
 
-/// Findings on the first screen.
-const MOST: usize = 3;
 /// Phases of I/O jobs on the first screen.
 const MOST_PHASES: usize = 6;
 
@@ -53,9 +51,8 @@ struct TopFinding {
 }
 
 impl Answer {
-    pub(super) fn of(report: &RunReport, findings: &[FindingGroup<'_>]) -> Self {
+    pub(super) fn of(report: &RunReport, ranked: &RankedFindings<'_>) -> Self {
         let best = report.best();
-        let serious: Vec<&FindingGroup<'_>> = findings.iter().filter(|one| !is_minor(one.finding)).collect();
         let verdict = best.and_then(|best| best.verdict.as_ref());
         let mut sentences: Vec<String> = Vec::new();
         sentences.extend(report.details.queries.as_ref().map(|queries| sentence(&queries.describe())));
@@ -78,9 +75,9 @@ impl Answer {
                 BottleneckOutcome::Undetermined { .. } => "undetermined",
                 BottleneckOutcome::Bound { .. } | BottleneckOutcome::Compound { .. } => "bound",
             }),
-            findings: serious
+            findings: ranked
+                .first
                 .iter()
-                .take(MOST)
                 .map(|one| TopFinding {
                     severity: one.finding.severity.word(),
                     id: one.finding.id,
@@ -88,7 +85,7 @@ impl Answer {
                     next: one.finding.next.clone(),
                 })
                 .collect(),
-            more: serious.len().saturating_sub(MOST),
+            more: ranked.more.len(),
         }
     }
 }

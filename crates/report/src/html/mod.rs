@@ -25,9 +25,9 @@ pub(crate) use observed::SeenCharts;
 
 use crate::chart::escaped;
 use crate::text::{
-    SERVER_STATISTICS, change, change_interval, change_percent, counted, describe_maximum_rate, effect,
-    elasticity_interval, explained, grouped, how, interference_details, interference_sentence, interval,
-    is_minor, others, peak, plan_cells, squeezed, two_times, unanswered, waits,
+    FindingGroup, RankedFindings, SERVER_STATISTICS, change, change_interval, change_percent,
+    describe_maximum_rate, effect, elasticity_interval, explained, how, interference_details,
+    interference_sentence, interval, others, peak, plan_cells, squeezed, two_times, unanswered, waits,
 };
 use crate::{Result, RunReport};
 use answer::Answer;
@@ -67,6 +67,11 @@ pub fn render(report: &RunReport) -> Result<String> {
 /// The same page as a server shows it, with a frame around it; as [`render`] without one.
 ///
 /// # Errors
+/// Each with its points and its effect.
+fn with_effects(findings: Vec<FindingGroup<'_>>) -> Vec<(&Finding, String, String)> {
+    findings.into_iter().map(|one| (one.finding, one.about, effect(one.finding))).collect()
+}
+
 /// As [`render`].
 pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
     let io = report.is_io();
@@ -80,13 +85,10 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         .enumerate()
         .map(|(index, (point, charts))| PointView::of(report, point, index, charts))
         .collect();
-    let findings = grouped(report);
-    let answer = Answer::of(report, &findings);
-    let (minor, serious): (Vec<_>, Vec<_>) = findings
-        .into_iter()
-        .map(|one| (one.finding, one.about, effect(one.finding)))
-        .partition(|(finding, ..)| is_minor(finding));
-    let notes = counted(minor.iter().map(|(finding, ..)| *finding));
+    let ranked = RankedFindings::of(report);
+    let answer = Answer::of(report, &ranked);
+    let ranked = ranked.all();
+    let notes = ranked.counted();
     let mut facts = BTreeMap::new();
     crate::model::flatten("", &report.recipe.environment, &mut facts);
     let per = report.headline_per;
@@ -115,8 +117,8 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         total => report.total_name(),
         per => per.word(),
         looked => report.evidence.is_some() || !report.findings.is_empty(),
-        serious => Value::from(Serde(serious)),
-        minor => Value::from(Serde(minor)),
+        serious => Value::from(Serde(with_effects(ranked.first))),
+        minor => Value::from(Serde(with_effects(ranked.minor))),
         notes,
         server_statistics => SERVER_STATISTICS,
         unanswered => report.points.iter().any(|p| !p.client_latency().at_least.is_empty()).then(|| unanswered(words)),

@@ -2,7 +2,7 @@
 //! do. Everything else is in [`super::render`].
 
 use super::{
-    AMBER, BOLD, Page, RED, SERIES, WIDTH, describe_maximum_rate, elasticities, findings, loop_words,
+    AMBER, BOLD, Page, RED, RankedFindings, SERIES, WIDTH, describe_maximum_rate, elasticities, loop_words,
     painted, peak, wrap_lines,
 };
 use crate::text::Options;
@@ -13,8 +13,6 @@ use kelvin_measure::text::{
 
 /// Rows that the summary may fill: those of the screen without the prompt and the caller's three lines after it.
 const ROWS: usize = 20;
-/// Findings that are shown.
-const FINDINGS: usize = 3;
 /// Width of the names before the lines.
 const LEAD: usize = 9;
 
@@ -242,13 +240,11 @@ impl Page {
     }
 
     fn top_findings(&mut self, report: &RunReport, level: Level) {
-        let groups = findings::grouped(report);
-        let (minor, serious): (Vec<_>, Vec<_>) =
-            groups.iter().partition(|one| findings::is_minor(one.finding));
-        if !serious.is_empty() {
+        let RankedFindings { first, more, minor } = RankedFindings::of(report);
+        if !first.is_empty() {
             self.gap(level);
         }
-        for one in serious.iter().take(FINDINGS) {
+        for one in &first {
             let colour = if one.finding.severity == Severity::Red { RED } else { AMBER };
             let title = format!("{}{}", one.finding.title, one.about);
             self.sentence(colour, one.finding.severity.word(), &title, level.title);
@@ -259,14 +255,11 @@ impl Page {
                 }
             }
         }
-        let left = serious.len().saturating_sub(FINDINGS) + minor.len();
+        let left = more.len() + minor.len();
         if left > 0 {
             let noun = plural(left, "finding", "findings");
-            let more = if serious.is_empty() { "minor" } else { "more" };
-            self.line(&format!(
-                "{:<LEAD$}{left} {more} {noun}",
-                if serious.is_empty() { "findings" } else { "" }
-            ));
+            let (lead, more) = if first.is_empty() { ("findings", "minor") } else { ("", "more") };
+            self.line(&format!("{lead:<LEAD$}{left} {more} {noun}"));
         }
     }
 

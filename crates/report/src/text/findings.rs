@@ -3,6 +3,8 @@
 use super::{AMBER, BOLD, Page, RED, wrap_lines};
 use crate::{BottleneckOutcome, BottleneckVerdict, Finding, PointReport, RunReport, Severity};
 
+/// Findings that a reader is given before the others are counted.
+const FIRST: usize = 3;
 /// Lines of evidence of a red and of an amber finding in the terminal: the page has all.
 const SHOWN: [usize; 2] = [5, 2];
 /// Maximum number of other points with the same finding that are named; beyond it they are counted.
@@ -18,7 +20,7 @@ pub(crate) struct FindingGroup<'a> {
 
 /// The findings; those that several points have in common are listed once, since a sweep would repeat them for each of
 /// its points.
-pub(crate) fn grouped(report: &RunReport) -> Vec<FindingGroup<'_>> {
+fn grouped(report: &RunReport) -> Vec<FindingGroup<'_>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in &report.findings {
         let same = |group: &&mut Vec<&Finding>| {
@@ -56,6 +58,36 @@ fn one_of<'a>(report: &RunReport, best: Option<u32>, group: &[&'a Finding]) -> O
     Some(FindingGroup { finding, about })
 }
 
+/// A report's findings, by severity and then by effect, as its reader meets them.
+pub(crate) struct RankedFindings<'a> {
+    /// The first of those that affect the results.
+    pub(crate) first: Vec<FindingGroup<'a>>,
+    /// The others that affect the results.
+    pub(crate) more: Vec<FindingGroup<'a>>,
+    /// Notes, and those with an effect below the run's precision.
+    pub(crate) minor: Vec<FindingGroup<'a>>,
+}
+
+impl<'a> RankedFindings<'a> {
+    pub(crate) fn of(report: &'a RunReport) -> Self {
+        let (minor, mut first): (Vec<_>, Vec<_>) =
+            grouped(report).into_iter().partition(|one| is_minor(one.finding));
+        let more = first.split_off(first.len().min(FIRST));
+        Self { first, more, minor }
+    }
+
+    /// The same with all that affect the results among the first.
+    pub(crate) fn all(mut self) -> Self {
+        self.first.append(&mut self.more);
+        self
+    }
+
+    /// What is not among the first: "1 amber finding, 2 notes"; `None` if nothing is left.
+    pub(crate) fn counted(&self) -> Option<String> {
+        counted(self.more.iter().chain(&self.minor).map(|one| one.finding))
+    }
+}
+
 impl Page {
     fn most(&self, finding: &Finding) -> usize {
         match finding.severity {
@@ -87,23 +119,23 @@ impl Page {
             }
         }
         self.line("");
-        let groups = grouped(report);
-        let (minor, serious): (Vec<_>, Vec<_>) = groups.iter().partition(|one| is_minor(one.finding));
-        for one in &serious {
+        let ranked = RankedFindings::of(report);
+        let ranked = if self.all { ranked.all() } else { ranked };
+        for one in &ranked.first {
             self.finding(one.finding, &one.about);
         }
-        let counted = match counted(minor.iter().map(|one| one.finding)) {
+        let counted = match ranked.counted() {
             None => String::new(),
             Some(_) if self.all => ", but".into(),
             Some(counted) => format!("; {counted}: kelvin show --all"),
         };
-        if serious.is_empty() {
+        if ranked.first.is_empty() {
             self.wrapped("findings: ", &format!("none that puts these results in doubt{counted}"));
         } else if let Some(counted) = counted.strip_prefix("; ") {
             self.wrapped("", &format!("and {counted}"));
         }
         if self.all {
-            for one in &minor {
+            for one in &ranked.minor {
                 self.finding(one.finding, &one.about);
             }
         }
@@ -112,8 +144,9 @@ impl Page {
                 format!("{}: {} ({}; kelvin groups {})", tried.title, tried.answer, tried.cost, tried.group);
             self.wrapped("tried: ", &words);
         }
-        let left_out: usize =
-            serious.iter().map(|one| one.finding.evidence.len().saturating_sub(self.most(one.finding))).sum();
+        let left_out =
+            |one: &FindingGroup<'_>| one.finding.evidence.len().saturating_sub(self.most(one.finding));
+        let left_out: usize = ranked.first.iter().map(left_out).sum();
         if left_out > 0 {
             self.wrapped("", &format!("more detail ({left_out} lines): kelvin show --all"));
         }
@@ -134,21 +167,24 @@ impl Page {
 }
 
 /// Whether a finding is shown only with all findings: a note, or one with an effect below the run's precision.
-pub(crate) fn is_minor(finding: &Finding) -> bool {
+fn is_minor(finding: &Finding) -> bool {
     finding.severity == Severity::Note || !finding.is_shown()
 }
 
-/// "2 notes, 1 finding below the run's precision"; `None` if there are none.
-pub(crate) fn counted<'a>(minor: impl Iterator<Item = &'a Finding>) -> Option<String> {
-    let (small, notes): (Vec<_>, Vec<_>) = minor.partition(|finding| !finding.is_shown());
-    let several = |number: usize, what: &str, rest: &str| match number {
-        0 => None,
-        1 => Some(format!("1 {what}{rest}")),
-        number => Some(format!("{number} {what}s{rest}")),
-    };
-    let each =
-        [several(notes.len(), "note", ""), several(small.len(), "finding", " below the run's precision")];
-    each.into_iter().flatten().reduce(|first, second| format!("{first}, {second}"))
+/// "1 amber finding, 2 notes, 1 finding below the run's precision"; `None` if there are none.
+fn counted<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<String> {
+    let (shown, small): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.is_shown());
+    let of = |severity| shown.iter().filter(|finding| finding.severity == severity).count();
+    let each = [
+        (of(Severity::Red), "red finding", ""),
+        (of(Severity::Amber), "amber finding", ""),
+        (of(Severity::Note), "note", ""),
+        (small.len(), "finding", " below the run's precision"),
+    ];
+    let each = each.into_iter().filter(|(number, ..)| *number > 0);
+    let each = each
+        .map(|(number, what, rest)| format!("{number} {what}{}{rest}", if number == 1 { "" } else { "s" }));
+    each.reduce(|first, second| format!("{first}, {second}"))
 }
 
 /// The effect of a finding on the result.

@@ -14,7 +14,7 @@ mod trace;
 
 pub use brief::brief;
 pub use findings::findings;
-pub(crate) use findings::{FindingGroup, counted, effect, finding_lines, grouped, is_minor};
+pub(crate) use findings::{FindingGroup, RankedFindings, effect, finding_lines};
 pub(crate) use io::{loop_words, times_of};
 pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::{client_waits, when};
@@ -49,8 +49,8 @@ pub(crate) const BOLD: &str = "\x1b[1m";
 pub struct Options {
     /// Whether to use ANSI colours; without them the words alone say what is wrong.
     pub colour: bool,
-    /// Everything that has no end of its own on the screen: every note on the timeline, every line of evidence, and the
-    /// findings that are notes.
+    /// Everything that has no end of its own on the screen: every note on the timeline, every finding, notes included, and
+    /// every line of evidence.
     pub all: bool,
 }
 

@@ -83,7 +83,7 @@ fn tenants_of_a_scenario_are_shown_each_and_never_added_up() {
     assert!((rates[0] - 76.0).abs() < 1.0 && (rates[1] - 4000.0).abs() < 1.0, "{rates:?}");
     let page = html::render(&report).unwrap();
     let visible = page.split("<script").next().unwrap();
-    let texts = [text::render(&report, text::Options::default()), markdown::render(&report)];
+    let texts = [text::render(&report, text::Options::default()), markdown::render(&report, false)];
     for shown in texts.iter().map(String::as_str).chain([visible]) {
         assert!(!shown.contains("2,076") && !shown.contains("2,07"), "{shown}");
         assert!(!shown.contains("a database") && shown.contains("colocation"), "{shown}");

@@ -176,7 +176,7 @@ impl GeneratorReport {
     }
 
     /// Counts and histograms.
-    pub(crate) fn totals(&self) -> &Totals {
+    pub fn totals(&self) -> &Totals {
         &self.totals
     }
 

@@ -135,18 +135,17 @@ pub fn whole_run(seed: u64, seconds: i64, new_orders: u64) -> Vec<Event> {
         client_run_delay: None,
         schedule: None,
     }));
-    events.push(Event::Audit {
-        point: 0,
-        lines: vec![AuditLine {
-            name: "rollbacks".into(),
-            value: 1.02,
-            low: f64::NEG_INFINITY,
-            high: 1.1,
-            unit: "%".into(),
-            samples: 5000,
-            valid: true,
-        }],
+    // All digits of a double are to come back.
+    let lines = (0..20).map(|_| AuditLine {
+        name: "rollbacks".into(),
+        value: noise.next(1 << 31) as f64 / 3e9,
+        low: f64::NEG_INFINITY,
+        high: 1.1,
+        unit: "%".into(),
+        samples: 5000,
+        valid: true,
     });
+    events.push(Event::Audit { point: 0, lines: lines.collect() });
     events.push(Event::Invariant { point: 0, invariant: Invariant::new("Little's law", true, "4 and 4") });
     events.push(Event::Finished { status: Status::Complete, error: None });
     events

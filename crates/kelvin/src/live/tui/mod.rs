@@ -7,6 +7,7 @@
 mod draw;
 mod model;
 mod screen;
+mod state;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -15,11 +16,9 @@ use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::thread::JoinHandle;
 
 use anyhow::{Result, bail};
-use kelvin_diagnose::Context;
 use kelvin_lab::live::Live;
 use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
-use kelvin_run::spec::Work;
 use kelvin_store::{NewRun, RunId};
 use kelvin_workload::Stop;
 
@@ -28,7 +27,7 @@ use model::ViewHeader;
 use screen::Screen;
 use screen::give_back;
 pub(crate) use screen::give_back_in_a_hurry;
-pub(super) use view::Message;
+pub(super) use state::Message;
 use view::View;
 
 /// Messages that may wait for the view; it takes them ten times a second.
@@ -162,13 +161,8 @@ impl Live for Tui {
     fn begin(&mut self, id: RunId, info: &NewRun, spec: &Spec) {
         self.begun = true;
         self.plain.begin(id, info, spec);
-        let context = Context::from_stored_run(id, info);
-        let points = match &spec.work {
-            Work::Io(io) => Some(io.phases() as usize),
-            _ => (!spec.load.find_max).then(|| spec.load.points().len()),
-        };
         if self.is_up() {
-            self.send(Message::Begin(Box::new(context), points));
+            self.send(Message::begin(id, info, spec));
         }
     }
 

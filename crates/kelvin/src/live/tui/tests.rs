@@ -1,5 +1,7 @@
 //! The picture of a made-up run, to the letter, at both sizes.
 
+mod replay;
+
 use kelvin_measure::SECOND;
 use std::time::Duration;
 

@@ -5,17 +5,15 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use kelvin_diagnose::{Context, Evidence};
-use kelvin_measure::observation::Observation;
-use kelvin_measure::{Event, SourceId};
 use kelvin_workload::Stop;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::draw::{self, Palette, ViewOptions};
-use super::model::{Looked, Model, ViewHeader};
+use super::model::ViewHeader;
 use super::screen::{self, Screen};
+use super::state::{Message, ViewState};
 
 /// The shortest time from one frame to the next.
 const FRAME: Duration = Duration::from_millis(250);
@@ -32,32 +30,12 @@ const LOOK_COST: u32 = 250;
 /// A held key repeats itself thirty times a second, and the second `q` means something else than the first.
 const REPEATED: Duration = Duration::from_secs(1);
 
-/// Values of watchers, and session samples, that the evidence may hold: some 100 MB.
-const MOST_EVIDENCE: usize = 20_000_000;
-
-/// Messages to the view.
-pub(in super::super) enum Message {
-    /// The load is about to start: its context, and the number of points if that is planned.
-    Begin(Box<Context>, Option<usize>),
-    /// Something happened.
-    Event(SourceId, Box<Event>),
-    /// A sentence.
-    Say(String),
-    /// So many events were lost before this moment.
-    Dropped(u64),
-    /// The view is over.
-    End,
-}
-
 /// The thread's state.
 pub(super) struct View {
     screen: Screen,
-    model: Model,
+    state: ViewState,
     asked: ViewOptions,
     ink: Palette,
-    evidence: Option<Evidence>,
-    /// The size of the evidence.
-    held: usize,
     started: Instant,
     drawn: Option<Instant>,
     looked: Instant,
@@ -74,11 +52,9 @@ impl View {
         let now = Instant::now();
         Self {
             screen,
-            model: Model::new(about),
+            state: ViewState::new(about),
             asked: ViewOptions::default(),
             ink: Palette { colour: screen::colours() },
-            evidence: None,
-            held: 0,
             started: now,
             drawn: None,
             looked: now,
@@ -95,19 +71,22 @@ impl View {
         let mut changed = true;
         let mut whole = false;
         while screen::is_up() {
-            self.model.tick(self.started.elapsed());
+            self.state.model.tick(self.started.elapsed());
             loop {
                 match messages.try_recv() {
                     Ok(Message::End) | Err(TryRecvError::Disconnected) => return,
                     Ok(message) => {
-                        self.take(message);
+                        if matches!(message, Message::Begin(..)) {
+                            self.looked = Instant::now();
+                        }
+                        self.state.take(message);
                         changed = true;
                     }
                     Err(TryRecvError::Empty) => break,
                 }
             }
             self.diagnose();
-            self.model.stopping = self.stop.requested();
+            self.state.model.stopping = self.stop.requested();
             // A clock that counts down changes the picture too.
             let since = self.drawn.map_or(Duration::MAX, |drawn| drawn.elapsed());
             let due = whole || since >= Duration::from_secs(1) || changed && since >= FRAME;
@@ -122,55 +101,17 @@ impl View {
         }
     }
 
-    fn take(&mut self, message: Message) {
-        match message {
-            Message::Begin(context, points) => {
-                self.model.begin(&context, points);
-                self.evidence = Some(Evidence::new(*context));
-                self.looked = Instant::now();
-            }
-            Message::Event(source, event) => {
-                self.model.event(source, &event);
-                self.keep(source, &event);
-            }
-            Message::Say(text) => self.model.say(&text),
-            Message::Dropped(count) => self.model.dropped += count,
-            Message::End => {}
-        }
-    }
-
-    /// Adds an event to the evidence, up to the view's limit.
-    fn keep(&mut self, source: SourceId, event: &Event) {
-        let Some(evidence) = &mut self.evidence else { return };
-        self.held += match event {
-            Event::Observed(Observation::Reading(reading)) => reading.values.len() + 8,
-            Event::Observed(Observation::Waits(waits)) => 2 * waits.seen.len() + 8,
-            Event::Observed(_) => 64,
-            _ => 16,
-        };
-        if self.held > MOST_EVIDENCE {
-            // Findings on a part of the run would be wrong.
-            self.evidence = None;
-            self.model.findings.clear();
-            self.model.looked = Looked::Frozen;
-        } else {
-            evidence.event_from(source, event);
-        }
-    }
-
     /// Looks for findings when that is due.
     fn diagnose(&mut self) {
-        let Some(evidence) = &self.evidence else { return };
         let rest = LOOK.max(self.look_cost * LOOK_COST);
-        if self.looked.elapsed() < rest || evidence.points().next().is_none() {
+        if self.looked.elapsed() < rest {
             return;
         }
         let before = Instant::now();
-        self.model.findings = kelvin_diagnose::findings_for(evidence);
-        self.model.findings.retain(kelvin_diagnose::Finding::is_shown);
-        self.model.looked = Looked::UpToDate;
-        self.look_cost = before.elapsed();
-        self.looked = Instant::now();
+        if self.state.diagnose() {
+            self.look_cost = before.elapsed();
+            self.looked = Instant::now();
+        }
     }
 
     fn draw(&mut self, whole: bool) {
@@ -179,7 +120,7 @@ impl View {
         // The size reported by a broken terminal must not use up all memory.
         let area = Rect::new(0, 0, width.clamp(1, 600), height.clamp(1, 300));
         let mut buffer = Buffer::empty(area);
-        draw::draw(&mut buffer, area, &self.model, self.asked, self.ink);
+        draw::draw(&mut buffer, area, &self.state.model, self.asked, self.ink);
         self.screen.show(buffer, whole);
     }
 

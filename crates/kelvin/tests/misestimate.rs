@@ -38,6 +38,31 @@ fn statements(change: &Value, which: &str) -> Vec<String> {
     change["change"][which].as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned()).collect()
 }
 
+/// The advice for the server under these statements, each in a session of its own.
+fn advise(server: &Server, place: &Place, engine: &PostgresEngine, statements: &[&str]) -> String {
+    let done = AtomicBool::new(false);
+    let url = server.url();
+    let words = ["advise", "--target", &url, "--duration", "3s", "--format", "json", "-q", "--explain"];
+    std::thread::scope(|scope| {
+        let load = |sql: &&str| {
+            let (mut session, sql, done) = (engine.connect().unwrap(), (*sql).to_owned(), &done);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    session.run(&sql).unwrap();
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            })
+        };
+        let loads: Vec<_> = statements.iter().map(load).collect();
+        let list = place.expect(0, &words);
+        done.store(true, Ordering::Relaxed);
+        for load in loads {
+            load.join().unwrap();
+        }
+        list
+    })
+}
+
 #[test]
 fn columns_that_depend_on_each_other_are_found_and_their_statistics_correct_the_plan() {
     // Without workers, so that the scan's rows are those of one loop.
@@ -51,30 +76,8 @@ fn columns_that_depend_on_each_other_are_found_and_their_statistics_correct_the_
     let (before, estimated) = shape(session.as_mut());
     assert!(before.contains(&"Nested Loop".to_owned()) && estimated < 40.0, "{before:?} {estimated}");
 
-    let done = AtomicBool::new(false);
-    let url = server.url();
-    let words = ["advise", "--target", &url, "--duration", "3s", "--format", "json", "-q", "--explain"];
-    let list = std::thread::scope(|scope| {
-        // Two sessions, so that each reading finds the query: it is what the first of them runs or has run last.
-        let load = |sql: &'static str| {
-            let mut session = engine.connect().unwrap();
-            let done = &done;
-            move || {
-                while !done.load(Ordering::Relaxed) {
-                    session.run(sql).unwrap();
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-            }
-        };
-        let loads =
-            [QUERY, "update others set value = value + 1 where id = 1"].map(|sql| scope.spawn(load(sql)));
-        let list = place.expect(0, &words);
-        done.store(true, Ordering::Relaxed);
-        for load in loads {
-            load.join().unwrap();
-        }
-        list
-    });
+    let loads = [QUERY, "update others set value = value + 1 where id = 1"];
+    let list = advise(&server, &place, &engine, &loads);
     let advice: Value = serde_json::from_str(&list).unwrap();
     let changes = advice["changes"].as_array().unwrap();
     let title = "statistics on public.parts (a, b)";
@@ -98,4 +101,38 @@ fn columns_that_depend_on_each_other_are_found_and_their_statistics_correct_the_
         session.run(sql).unwrap();
     }
     assert!(shape(session.as_mut()).1 < 40.0);
+}
+
+/// One of a hundred rows has a seven, and then nearly all: 200,020 rows meet the condition, and the planner expects 2,020.
+const STALE: &str = "create extension pg_stat_statements; \
+    create table parts (a int, pad text) with (autovacuum_enabled = off); \
+    insert into parts select i % 100, 'x' from generate_series(1, 2000) as i; analyze parts; \
+    insert into parts select 7, 'x' from generate_series(1, 200000)";
+
+#[test]
+fn statistics_from_before_the_rows_came_are_named_and_renewed() {
+    let settings =
+        [("shared_preload_libraries", "pg_stat_statements"), ("max_parallel_workers_per_gather", "0")];
+    let server = Server::start_with(&settings);
+    let place = Place::new();
+    let engine = PostgresEngine::new(server.instance.config());
+    let mut session = engine.connect().unwrap();
+    session.run(STALE).unwrap();
+    let query = "select count(pad) from parts where a = 7";
+    let list = advise(&server, &place, &engine, &[query, "select count(*) from parts where a = 7"]);
+    let advice: Value = serde_json::from_str(&list).unwrap();
+    let changes = advice["changes"].as_array().unwrap();
+    let change = changes.iter().find(|change| change["title"] == "analyze public.parts");
+    let change = change.unwrap_or_else(|| panic!("{list}"));
+    assert_eq!(change["finding"], "misestimate");
+    let reason = change["reason"].as_str().unwrap();
+    assert!(reason.starts_with("public.parts: 200,000 changes since ANALYZE "), "{reason}");
+    assert!(reason.ends_with(" ago, 202,000 rows now"), "{reason}");
+    assert!(statements(change, "undo").is_empty(), "old statistics cannot be put back");
+
+    for sql in statements(change, "apply") {
+        session.run(&sql).unwrap();
+    }
+    let list = advise(&server, &place, &engine, &[query]);
+    assert!(!list.contains("misestimate"), "{list}");
 }

@@ -1,4 +1,4 @@
-//! Misestimates of a server's statements: found by executing them once more, and their remedy, on a real PostgreSQL.
+//! Changes for a real PostgreSQL as it is: what misestimates of its statements and their predicates ask for, applied and taken back.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -116,8 +116,8 @@ fn statistics_from_before_the_rows_came_are_named_and_renewed() {
     let server = Server::start_with(&settings);
     let place = Place::new();
     let engine = PostgresEngine::new(server.instance.config());
-    let mut session = engine.connect().unwrap();
-    session.run(STALE).unwrap();
+    // A session's counts are there when it has ended.
+    engine.connect().unwrap().run(STALE).unwrap();
     let query = "select count(pad) from parts where a = 7";
     let list = advise(&server, &place, &engine, &[query, "select count(*) from parts where a = 7"]);
     let advice: Value = serde_json::from_str(&list).unwrap();
@@ -131,8 +131,51 @@ fn statistics_from_before_the_rows_came_are_named_and_renewed() {
     assert!(statements(change, "undo").is_empty(), "old statistics cannot be put back");
 
     for sql in statements(change, "apply") {
-        session.run(&sql).unwrap();
+        engine.connect().unwrap().run(&sql).unwrap();
     }
     let list = advise(&server, &place, &engine, &[query]);
     assert!(!list.contains("misestimate"), "{list}");
+}
+
+/// Two joined tables without an index.
+const PARCELS: &str = "create extension pg_stat_statements; \
+    create table parcels as select i % 50000 as sender, i % 49999 as receiver, 'x'::text as pad from generate_series(1, 200000) as i; \
+    create table people as select i as id, 'n' || i as name from generate_series(1, 50000) as i; analyze parcels; analyze people";
+
+#[test]
+fn alternatives_and_joins_get_indexes_that_the_planner_takes() {
+    let settings =
+        [("shared_preload_libraries", "pg_stat_statements"), ("max_parallel_workers_per_gather", "0")];
+    let server = Server::start_with(&settings);
+    let place = Place::new();
+    let engine = PostgresEngine::new(server.instance.config());
+    let mut session = engine.connect().unwrap();
+    session.run(PARCELS).unwrap();
+    let either = "select count(pad) from parcels where sender = 5 or receiver = 7";
+    let joined =
+        "select count(p.pad) from people join parcels p on p.sender = people.id where people.name = 'n7'";
+    let list = advise(&server, &place, &engine, &[either, joined]);
+    let advice: Value = serde_json::from_str(&list).unwrap();
+    let changes = advice["changes"].as_array().unwrap();
+    let mut plan_with = |title: &str, sql: &str| {
+        let change = changes.iter().find(|change| change["title"] == title);
+        let change = change.unwrap_or_else(|| panic!("no {title}: {list}"));
+        for sql in statements(change, "apply") {
+            session.run(&sql).unwrap();
+        }
+        let rows = session.query(&format!("explain {sql}")).unwrap();
+        let plan = rows.texts(0).unwrap().join("\n");
+        for sql in statements(change, "undo") {
+            session.run(&sql).unwrap();
+        }
+        plan
+    };
+    let plan = plan_with("indexes on public.parcels (sender) and (receiver)", either);
+    assert!(plan.contains("BitmapOr") && !plan.contains("Seq Scan"), "{plan}");
+    let plan = plan_with("index on public.parcels (sender)", joined);
+    assert!(plan.contains(" on kelvin_advice_parcels_sender_"), "{plan}");
+    let plan = plan_with("index on public.people (name, id)", joined);
+    assert!(plan.contains("kelvin_advice_people_name_id_"), "{plan}");
+    let left = "select count(*)::int8 from pg_indexes where indexname like 'kelvin%'";
+    assert_eq!(session.query(left).unwrap().int(0, 0).unwrap(), 0);
 }

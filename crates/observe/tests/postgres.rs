@@ -346,7 +346,7 @@ fn statement<'a>(seen: &'a [Observation], wanted: u32, text: &str) -> &'a Statem
 
 #[test]
 fn a_hypothetical_index_is_taken_or_not() {
-    use kelvin_observe::postgres::try_index;
+    use kelvin_observe::postgres::try_indexes;
     let server = Server::start();
     let mut session = server.session();
     session
@@ -359,19 +359,19 @@ fn a_hypothetical_index_is_taken_or_not() {
     let texts =
         [by_id, "UPDATE stock SET quantity = $1 WHERE id = $2", "SELECT no FROM such_table", "VACUUM"];
     let index = "CREATE INDEX IF NOT EXISTS stock_id ON public.stock (id)";
-    assert_eq!(try_index(&mut *session, index, &texts).unwrap(), None, "HypoPG is not installed");
+    assert_eq!(try_indexes(&mut *session, &[index], &texts).unwrap(), None, "HypoPG is not installed");
     let available = "SELECT count(*)::int8 FROM pg_available_extensions WHERE name = 'hypopg'";
     if session.query(available).unwrap().int(0, 0).unwrap() == 0 {
         eprintln!("skipped: the server has no HypoPG (Debian: postgresql-15-hypopg)");
         return;
     }
     session.run("CREATE EXTENSION hypopg").unwrap();
-    let found = try_index(&mut *session, index, &texts).unwrap().unwrap();
+    let found = try_indexes(&mut *session, &[index], &texts).unwrap().unwrap();
     assert_eq!((found.planned, found.taken), (2, 2), "{found:?}");
     let (before, after) = found.costs.unwrap();
     assert!(before > 10.0 * after, "{found:?}");
     let other = "CREATE INDEX IF NOT EXISTS stock_quantity ON public.stock (quantity)";
-    let found = try_index(&mut *session, other, &texts).unwrap().unwrap();
+    let found = try_indexes(&mut *session, &[other], &texts).unwrap().unwrap();
     assert_eq!((found.planned, found.taken, found.costs), (2, 0, None));
     let left = "SELECT count(*)::int8 FROM pg_indexes WHERE tablename = 'stock'";
     assert_eq!(session.query(left).unwrap().int(0, 0).unwrap(), 0);

@@ -16,7 +16,23 @@ pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     all.extend(statistics(evidence, found));
     all.extend(fillfactor(evidence));
     all.extend(filled_pages(evidence, found));
+    all.extend(released(found));
     all
+}
+
+/// Row versions that a session, a prepared transaction or a slot holds: whether it may be ended is not Kelvin's to know.
+fn released(found: &[Finding]) -> impl Iterator<Item = Remedy> {
+    found.iter().filter(|one| one.id == "held-snapshot").filter_map(|held| {
+        let holder = held.evidence.iter().find(|line| line.what == "held by")?;
+        Some(Remedy {
+            finding: held.id,
+            title: format!("release the row versions held by {}", holder.found),
+            change: Change::Manual { how: held.next.clone() },
+            reason: held.title.clone(),
+            effect: held.effect.clone(),
+            rules: Rules::Allowed,
+        })
+    })
 }
 
 /// ANALYZE of the tables without statistics. Data that are restored have none again.

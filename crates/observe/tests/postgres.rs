@@ -265,6 +265,28 @@ fn a_plan_in_the_servers_log_tells_the_rows_that_the_planner_missed() {
     assert!(estimated <= 20.0 && actual >= 600.0, "{found:?}");
 }
 
+#[test]
+fn plans_in_a_log_that_is_not_json_are_told_as_not_read_with_the_setting() {
+    let not_read = |settings: &str| {
+        let loaded = format!("session_preload_libraries=auto_explain\nlog_checkpoints=on\n{settings}");
+        let server = Server::start_with(&loaded, "local all all trust\n", |_| {});
+        let mut watching = Watching::start(server.unix(), &WatchPlan::default());
+        watching.finish();
+        let absent = watching.absent();
+        let of_log = absent.iter().find(|one| one.what == "rows of plans in the server's log");
+        of_log.map(|one| one.why.clone())
+    };
+    let threshold = "auto_explain.log_min_duration=100";
+    let why = not_read(threshold).unwrap();
+    assert!(
+        why.contains("log_format is text; set it to json") && why.contains("log_analyze is off"),
+        "{why}"
+    );
+    let read = "auto_explain.log_format=json\nauto_explain.log_analyze=on";
+    assert_eq!(not_read(&format!("{threshold}\n{read}")), None);
+    assert_eq!(not_read(""), None, "nothing is logged");
+}
+
 fn a_long_checkpoint(more: &str) -> std::collections::BTreeMap<String, f64> {
     let settings = "max_wal_size=32MB\nmin_wal_size=32MB\ncheckpoint_timeout=30s\ncheckpoint_completion_target=0.9\nautovacuum=off\nshared_buffers=128MB";
     let server = Server::start_with(&format!("{settings}\n{more}"), "local all all trust\n", |_| {});

@@ -104,10 +104,12 @@ fn columns_that_depend_on_each_other_are_found_and_their_statistics_correct_the_
 }
 
 /// One of a hundred rows has a seven, and then nearly all: 200,020 rows meet the condition, and the planner expects 2,020.
-const STALE: &str = "create extension pg_stat_statements; \
-    create table parts (a int, pad text) with (autovacuum_enabled = off); \
-    insert into parts select i % 100, 'x' from generate_series(1, 2000) as i; analyze parts; \
-    insert into parts select 7, 'x' from generate_series(1, 200000)";
+const STALE: [&str; 3] = [
+    "create extension pg_stat_statements; create table parts (a int, pad text) with (autovacuum_enabled = off); \
+     insert into parts select i % 100, 'x' from generate_series(1, 2000) as i",
+    "analyze parts",
+    "insert into parts select 7, 'x' from generate_series(1, 200000)",
+];
 
 #[test]
 fn statistics_from_before_the_rows_came_are_named_and_renewed() {
@@ -117,7 +119,7 @@ fn statistics_from_before_the_rows_came_are_named_and_renewed() {
     let place = Place::new();
     let engine = PostgresEngine::new(server.instance.config());
     // A session's counts are there when it has ended.
-    engine.connect().unwrap().run(STALE).unwrap();
+    STALE.map(|sql| engine.connect().unwrap().run(sql).unwrap());
     let query = "select count(pad) from parts where a = 7";
     let list = advise(&server, &place, &engine, &[query, "select count(*) from parts where a = 7"]);
     let advice: Value = serde_json::from_str(&list).unwrap();
@@ -173,7 +175,7 @@ fn alternatives_and_joins_get_indexes_that_the_planner_takes() {
     let plan = plan_with("indexes on public.parcels (sender) and (receiver)", either);
     assert!(plan.contains("BitmapOr") && !plan.contains("Seq Scan"), "{plan}");
     let plan = plan_with("index on public.parcels (sender)", joined);
-    assert!(plan.contains(" on kelvin_advice_parcels_sender_"), "{plan}");
+    assert!(plan.contains("kelvin_advice_parcels_sender_"), "{plan}");
     let plan = plan_with("index on public.people (name, id)", joined);
     assert!(plan.contains("kelvin_advice_people_name_id_"), "{plan}");
     let left = "select count(*)::int8 from pg_indexes where indexname like 'kelvin%'";

@@ -152,7 +152,7 @@ fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     here.into_iter().chain(others).collect()
 }
 
-/// CPUs used by the client, the database and all other processes; `None` if the client's own use is unknown.
+/// CPUs used by the client, the database and all other processes, and idle ones; `None` if the client's own use is unknown.
 fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     let threads = kelvin_diagnose::cpus(evidence)?;
     let process = |name: &str| {
@@ -173,10 +173,11 @@ fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
         ("others".to_owned(), 5, others.into_iter().map(|value| value.map(|value| value.max(0.0))).collect()),
         ("interrupts".to_owned(), 4, sum(kernel("irq"), kernel("softirq"))),
         ("steal".to_owned(), 7, kernel("steal")),
+        ("idle".to_owned(), 8, sum(kernel("idle"), kernel("iowait"))),
     ];
     columns.retain(|(_, _, values)| any(values));
     Some(Chart {
-        title: "CPU time by client, database and others".into(),
+        title: "CPU time by client, database, others and idle".into(),
         unit: "CPUs",
         stacked: true,
         top: Some(threads),

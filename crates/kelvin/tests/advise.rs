@@ -119,7 +119,9 @@ fn statistics_from_before_the_rows_came_are_named_and_renewed() {
     let place = Place::new();
     let engine = PostgresEngine::new(server.instance.config());
     // A session's counts are there when it has ended.
-    STALE.map(|sql| engine.connect().unwrap().run(sql).unwrap());
+    for sql in STALE {
+        engine.connect().unwrap().run(sql).unwrap();
+    }
     let query = "select count(pad) from parts where a = 7";
     let list = advise(&server, &place, &engine, &[query, "select count(*) from parts where a = 7"]);
     let advice: Value = serde_json::from_str(&list).unwrap();

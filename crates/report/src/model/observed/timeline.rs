@@ -283,3 +283,46 @@ fn log(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
         columns: vec![("WAL".into(), 0, written)],
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use kelvin_diagnose::Context;
+    use kelvin_measure::Event;
+    use kelvin_measure::event::Phase;
+    use kelvin_measure::observation::{Metric, Observation, Observer, Reading};
+
+    use super::*;
+
+    #[test]
+    fn idle_cpus_are_a_column_above_those_in_use() {
+        let values = [
+            ("host.cpu.0.busy", 0.5),
+            ("host.cpu.1.busy", 0.5),
+            ("host.cpu.total.idle", 0.375),
+            ("host.cpu.total.iowait", 0.125),
+            ("host.process.client.cpu.user", 0.25),
+            ("host.process.client.cpu.system", 0.25),
+        ];
+        let metric =
+            |(name, _): &(&str, f32)| Metric { name: (*name).into(), unit: "1".into(), help: String::new() };
+        let metrics = values.iter().map(metric).collect();
+        let mut evidence = Evidence::new(Context::default());
+        evidence.event(&Event::Observed(Observation::Observer(Observer { metrics, ..Observer::default() })));
+        for second in 0..=4 {
+            if second == 1 {
+                let (point, users) = (0, 1);
+                let at = SECOND;
+                evidence.event(&Event::Phase { point, phase: Phase::Measure, at, users, planned: None });
+            }
+            let values = values.iter().map(|(_, value)| *value).collect();
+            let reading = Reading { at: second * SECOND, first: 0, values };
+            evidence.event(&Event::Observed(Observation::Reading(reading)));
+        }
+        let phase = Event::Phase { point: 0, phase: Phase::Stop, at: 4 * SECOND, users: 1, planned: None };
+        evidence.event(&phase);
+        let chart = by_owner(&evidence, &Grid::of(&evidence, 0, 0, 3).unwrap()).unwrap();
+        let columns: Vec<_> = chart.columns.iter().map(|(name, _, values)| (&name[..], values[1])).collect();
+        assert_eq!(columns, [("client", Some(0.5)), ("idle", Some(1.0))]);
+        assert_eq!((chart.top, chart.stacked), (Some(2.0), true));
+    }
+}

@@ -17,6 +17,7 @@ mod judge;
 mod key;
 mod load;
 mod noise;
+mod other_processes;
 mod pages;
 mod remedy;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use noise::{
     NoisePrice, accepted_noise, cpu_of_others, describe_accepted as describe_accepted_noise,
     is_accepted as is_noise_accepted, noise,
 };
+pub use other_processes::{HostResource, ProcessUse, top_processes};
 pub use pages::{PAGES, page, terms};
 pub use remedy::{Change, HostSetting, Remedy, Rules, remedies, rules_of_setting};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};

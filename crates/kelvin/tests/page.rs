@@ -143,8 +143,10 @@ fn a_run_is_found_opened_compared_started_and_watched() {
         ("compare", "Compare"),
         ("groups", "Groups"),
         ("history", "History"),
-        ("findings", "Findings"),
+        ("findings", "Findings and terms"),
         ("findings/checkpoint-in-window", "checkpoint-in-window"),
+        ("findings/measured-window", "measured window"),
+        ("findings/nopm", "NOPM"),
     ] {
         browser.open(&format!("{home}{path}"));
         assert_eq!(browser.value("document.querySelector('h1').textContent"), heading);

@@ -443,6 +443,13 @@ pub struct Relation {
     /// is no such table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<u64>,
+    /// Rows of a table that were inserted, updated or deleted since its statistics for the planner were renewed; none where they are
+    /// not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_since_analyze: Option<u64>,
+    /// Seconds since then; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analyzed_ago: Option<f64>,
 }
 
 /// Rows of a table that were written so far.

@@ -124,18 +124,18 @@ pub fn file_names(engine: &dyn Engine) -> Result<Vec<(String, String, String)>> 
     }
 }
 
-/// What the planner makes of an index that is not there, as [`postgres::try_index`] says, in a session of its own, which ends with
-/// the index. None where the engine or the database cannot try it.
+/// What the planner makes of indexes that are not there, as [`postgres::try_indexes`] says, in a session of its own, which ends with
+/// them. None where the engine or the database cannot try it.
 ///
 /// # Errors
-/// When the server fails, or refuses the index.
-pub fn try_index(
+/// When the server fails, or refuses an index.
+pub fn try_indexes(
     engine: &dyn Engine,
-    create: &str,
+    create: &[&str],
     texts: &[&str],
 ) -> Result<Option<postgres::HypotheticalUse>> {
     match engine.kind() {
-        EngineKind::Postgres => postgres::try_index(engine.connect()?.as_mut(), create, texts),
+        EngineKind::Postgres => postgres::try_indexes(engine.connect()?.as_mut(), create, texts),
         _ => Ok(None),
     }
 }

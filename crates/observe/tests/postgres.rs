@@ -265,6 +265,28 @@ fn a_plan_in_the_servers_log_tells_the_rows_that_the_planner_missed() {
     assert!(estimated <= 20.0 && actual >= 600.0, "{found:?}");
 }
 
+#[test]
+fn plans_in_a_log_that_is_not_json_are_told_as_not_read_with_the_setting() {
+    let not_read = |settings: &str| {
+        let loaded = format!("session_preload_libraries=auto_explain\nlog_checkpoints=on\n{settings}");
+        let server = Server::start_with(&loaded, "local all all trust\n", |_| {});
+        let mut watching = Watching::start(server.unix(), &WatchPlan::default());
+        watching.finish();
+        let absent = watching.absent();
+        let of_log = absent.iter().find(|one| one.what == "rows of plans in the server's log");
+        of_log.map(|one| one.why.clone())
+    };
+    let threshold = "auto_explain.log_min_duration=100";
+    let why = not_read(threshold).unwrap();
+    assert!(
+        why.contains("log_format is text; set it to json") && why.contains("log_analyze is off"),
+        "{why}"
+    );
+    let read = "auto_explain.log_format=json\nauto_explain.log_analyze=on";
+    assert_eq!(not_read(&format!("{threshold}\n{read}")), None);
+    assert_eq!(not_read(""), None, "nothing is logged");
+}
+
 fn a_long_checkpoint(more: &str) -> std::collections::BTreeMap<String, f64> {
     let settings = "max_wal_size=32MB\nmin_wal_size=32MB\ncheckpoint_timeout=30s\ncheckpoint_completion_target=0.9\nautovacuum=off\nshared_buffers=128MB";
     let server = Server::start_with(&format!("{settings}\n{more}"), "local all all trust\n", |_| {});
@@ -346,7 +368,7 @@ fn statement<'a>(seen: &'a [Observation], wanted: u32, text: &str) -> &'a Statem
 
 #[test]
 fn a_hypothetical_index_is_taken_or_not() {
-    use kelvin_observe::postgres::try_index;
+    use kelvin_observe::postgres::try_indexes;
     let server = Server::start();
     let mut session = server.session();
     session
@@ -359,19 +381,19 @@ fn a_hypothetical_index_is_taken_or_not() {
     let texts =
         [by_id, "UPDATE stock SET quantity = $1 WHERE id = $2", "SELECT no FROM such_table", "VACUUM"];
     let index = "CREATE INDEX IF NOT EXISTS stock_id ON public.stock (id)";
-    assert_eq!(try_index(&mut *session, index, &texts).unwrap(), None, "HypoPG is not installed");
+    assert_eq!(try_indexes(&mut *session, &[index], &texts).unwrap(), None, "HypoPG is not installed");
     let available = "SELECT count(*)::int8 FROM pg_available_extensions WHERE name = 'hypopg'";
     if session.query(available).unwrap().int(0, 0).unwrap() == 0 {
         eprintln!("skipped: the server has no HypoPG (Debian: postgresql-15-hypopg)");
         return;
     }
     session.run("CREATE EXTENSION hypopg").unwrap();
-    let found = try_index(&mut *session, index, &texts).unwrap().unwrap();
+    let found = try_indexes(&mut *session, &[index], &texts).unwrap().unwrap();
     assert_eq!((found.planned, found.taken), (2, 2), "{found:?}");
     let (before, after) = found.costs.unwrap();
     assert!(before > 10.0 * after, "{found:?}");
     let other = "CREATE INDEX IF NOT EXISTS stock_quantity ON public.stock (quantity)";
-    let found = try_index(&mut *session, other, &texts).unwrap().unwrap();
+    let found = try_indexes(&mut *session, &[other], &texts).unwrap().unwrap();
     assert_eq!((found.planned, found.taken, found.costs), (2, 0, None));
     let left = "SELECT count(*)::int8 FROM pg_indexes WHERE tablename = 'stock'";
     assert_eq!(session.query(left).unwrap().int(0, 0).unwrap(), 0);

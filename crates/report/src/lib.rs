@@ -29,10 +29,10 @@ pub use model::SCHEMA;
 pub use model::{
     ClassRow, ComparedMeans, CpuUse, DeviceRow, Distribution, ErrorRow, GeneratorReport, HostReport,
     HostScaling, JudgedCheck, Lag, LatencyRow, MetricRow, NotSeen, ObservationReport, OccurrenceRow,
-    OpenSecond, PercentileInterval, PointChecks, PointReport, Precision, ProcessorRow, QueryReport, QueryRow,
-    Recipe, RowWaits, RunReport, ScenarioReport, ScheduleReport, SecondReport, ServerCounts, ServerStatement,
-    SessionsReport, SkewReport, SourceReport, StatementRow, TableReads, Throughput, TransactionStatements,
-    TriedChange, WaitRow, WorkDetails,
+    OpenSecond, OtherProcessRow, PercentileInterval, PointChecks, PointReport, Precision, ProcessorRow,
+    QueryReport, QueryRow, Recipe, RowWaits, RunReport, ScenarioReport, ScheduleReport, SecondReport,
+    ServerCounts, ServerStatement, SessionsReport, SkewReport, SourceReport, StatementRow, TableReads,
+    Throughput, TransactionStatements, TriedChange, WaitRow, WorkDetails,
 };
 
 /// Why a report cannot be made.

@@ -6,7 +6,7 @@ mod common;
 
 use common::observed::judged;
 use common::{GOOD, Shape, stored};
-use kelvin_report::{RunReport, compare, csv, html, json, markdown, text};
+use kelvin_report::{OtherProcessRow, RunReport, compare, csv, html, json, markdown, text};
 use kelvin_store::{RunId, Store};
 
 fn seen(shape: Shape) -> RunReport {
@@ -104,6 +104,30 @@ fn three_findings_come_first_and_the_others_are_counted() {
     assert!(
         page.contains("3 more findings") && page.matches("<article class=\"finding amber\"").count() == 3
     );
+}
+
+#[test]
+fn other_processes_are_listed_with_what_they_took_and_their_shares() {
+    let mut report = seen(GOOD);
+    let row = |name: &str, cpus, io: f64| OtherProcessRow {
+        name: name.into(),
+        processes: 3,
+        cpus,
+        cpu_percent: Some(50.0 * cpus),
+        memory_bytes: 2e9,
+        memory_percent: Some(25.0),
+        io_bytes_per_s: io,
+        io_percent: (io > 0.0).then_some(90.0),
+    };
+    report.points[0].observed.as_mut().unwrap().other_processes =
+        vec![row("cc1plus", 0.5, 0.0), row("<backup>", 0.1, 3e7)];
+    let text = plain(&report);
+    let compiler = "\nothers       cc1plus: 0.50 CPUs (25.0 %), 2.0 GB of memory (25.0 %)\n";
+    assert!(text.contains(compiler) && text.contains("30.0 MB/s of I/O (90.0 %)"), "{text}");
+    let page = html::render(&report).unwrap();
+    let cells = "&lt;backup&gt;</th><td>3</td><td>0.10</td><td>5.0</td>";
+    assert!(page.contains(cells), "{}", &page[page.find("Other processes").unwrap()..][..1500]);
+    assert_eq!(parsed(&report)["points"][0]["observed"]["other_processes"][0]["memory_percent"], 25.0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Did a transaction keep old row versions alive?
+//! Did a transaction or a replication slot keep old row versions alive?
 //!
-//! VACUUM and the pruning of pages remove only what no transaction can see any more. One that stays open keeps every version since
-//! its beginning: hot rows grow chains of versions, and every lookup walks them.
+//! VACUUM and the pruning of pages remove only what no transaction can see any more. One that stays open, prepared ones among them, and a
+//! slot whose reader does not follow keep every version since their beginning: hot rows grow chains of versions, and every lookup walks them.
 
 use kelvin_measure::observation::{CaptureTime, Occurrence};
 use kelvin_measure::text;
@@ -11,7 +11,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, PointEvidence, Severity, Sp
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "held-snapshot",
-    question: "Did a transaction keep old row versions from being removed?",
+    question: "Did a transaction or a replication slot keep old row versions from being removed?",
     find,
 };
 
@@ -20,57 +20,99 @@ const SECONDS: f64 = 10.0;
 /// Transactions that began meanwhile, each of which may have left row versions.
 const BEHIND: f64 = 1000.0;
 
+/// What may hold row versions: the occurrence's kind, its name, and what ends it.
+const HOLDERS: [(&str, &str, &str); 4] = [
+    (
+        "held-snapshot",
+        "A transaction",
+        "End the session, or find out why it does not end its transaction; idle_in_transaction_session_timeout ends \
+            forgotten ones.",
+    ),
+    (
+        "held-by-prepared",
+        "A prepared transaction",
+        "End the prepared transaction, once its coordinator is known not to need it: ROLLBACK PREPARED or COMMIT PREPARED with its \
+            name, in its database.",
+    ),
+    (
+        "held-by-slot",
+        "A replication slot",
+        "Of an active slot, end the standby's long query, or turn its hot_standby_feedback off; let an inactive one's standby \
+            catch up, or drop the slot: pg_drop_replication_slot with its name.",
+    ),
+    (
+        CATALOGS,
+        "A replication slot",
+        "Have the slot's reader catch up, advance the slot (pg_replication_slot_advance), or drop it: \
+            pg_drop_replication_slot with its name. It keeps the WAL as well.",
+    ),
+];
+/// It holds the versions of the system catalogs' rows only.
+const CATALOGS: &str = "catalogs-held-by-slot";
+
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    evidence.points().filter_map(|point| of_point(evidence, point)).collect()
+    let of_point = |point| {
+        let [tables, catalogs] = [false, true].map(|catalogs| of_point(evidence, point, catalogs));
+        tables.into_iter().chain(catalogs)
+    };
+    evidence.points().flat_map(of_point).collect()
 }
 
-fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Option<Finding> {
     let window = evidence.window(point.point)?;
     let figure = |one: &Occurrence, name: &str| one.figures.get(name).copied().unwrap_or(0.0);
-    let held: Vec<&Occurrence> = evidence
-        .occurrences("held-snapshot", window)
+    let kinds = HOLDERS.iter().filter(|(kind, ..)| (*kind == CATALOGS) == catalogs);
+    let held: Vec<&Occurrence> = kinds
+        .flat_map(|(kind, ..)| evidence.occurrences(kind, window))
         .filter(|one| figure(one, "transactions") >= BEHIND)
         .collect();
     let spans: Vec<Span> = effect::spans(held.iter().copied(), window);
     let covered = effect::covered(&spans);
-    let longest = held.iter().max_by(|a, b| figure(a, "seconds").total_cmp(&figure(b, "seconds")))?;
+    // Only when the oldest has gone does the next one matter.
+    let oldest =
+        held.iter().max_by(|a, b| figure(a, "transactions").total_cmp(&figure(b, "transactions")))?;
     if covered < SECONDS {
         return None;
     }
-    let contrast = effect::on_throughput(evidence, point.point, &spans);
-    let costly = contrast.is_some_and(|contrast| contrast.costly);
+    let (_, name, next) = HOLDERS.iter().find(|(kind, ..)| *kind == oldest.kind)?;
+    let contrast = effect::on_throughput(evidence, point.point, &spans).filter(|_| !catalogs);
     let mut facts = vec![
         EvidenceLine::new("seconds of the window", format!("{covered:.0} of {:.0}", window.seconds())),
-        EvidenceLine::new("held by", longest.subject.clone()),
-        EvidenceLine::new("its age when it was seen last", text::short_seconds(figure(longest, "seconds"))),
-        EvidenceLine::new(
-            "transactions that began meanwhile",
-            text::rounded(figure(longest, "transactions")),
-        ),
+        EvidenceLine::new("held by", oldest.subject.clone()),
+        EvidenceLine::new("its age when it was seen last", text::short_seconds(figure(oldest, "seconds"))),
+        EvidenceLine::new("transactions that began meanwhile", text::rounded(figure(oldest, "transactions"))),
     ];
+    let others = held.iter().filter(|one| one.subject != oldest.subject).take(3);
+    facts.extend(others.map(|one| EvidenceLine::new("held by, too", one.subject.clone())));
     facts.extend(contrast.map(effect::Contrast::fact));
-    facts.extend(dead_rows(evidence));
+    if !catalogs {
+        facts.extend(dead_rows(evidence));
+    }
+    let what = if catalogs { "no row version of the system catalogs" } else { "no row version" };
     Some(Finding {
         id: ABOUT.id,
-        severity: if costly { Severity::Red } else { Severity::Amber },
+        severity: match contrast {
+            _ if catalogs => Severity::Note,
+            Some(contrast) if contrast.costly => Severity::Red,
+            _ => Severity::Amber,
+        },
         point: Some(point.point),
         title: format!(
-            "A transaction held its snapshot for {covered:.0} s of the window ({}): no row version was removed",
-            longest.subject
+            "{name} held its snapshot for {covered:.0} s of the window ({}): {what} was removed",
+            oldest.subject
         ),
         evidence: facts,
         effect: match contrast {
+            _ if catalogs => Effect::unknown("what the catalogs' size costs is not measured"),
             Some(seen) => effect::on_figure(Some(seen), covered / window.seconds()),
             None => Effect::unknown("the window has too few seconds without it to compare them"),
         },
         below_precision: false,
         threshold: "10 s of the window with a snapshot behind which 1000 transactions or more began; red if the \
-            throughput during it was certainly lower than in the rest of the window"
+            throughput during it was certainly lower than in the rest of the window; a note if only row versions of \
+            the catalogs are held"
             .into(),
-        next: "End the session, or find out why it does not end its transaction; \
-            idle_in_transaction_session_timeout ends forgotten ones. Vacuum the tables before the next run, or reset \
-            the data."
-            .into(),
+        next: format!("{next} Vacuum the tables before the next run, or reset the data."),
     })
 }
 
@@ -107,6 +149,27 @@ mod tests {
             })
             .told("held-snapshot", "psql (process 7, idle in transaction)", from, to, &figures);
         find(&staged.done()).first().map(|found| found.severity)
+    }
+
+    #[test]
+    fn the_oldest_holder_is_named_with_what_ends_it() {
+        let figures = |transactions| [("seconds", 20.0), ("transactions", transactions)];
+        let (two, slot) =
+            ("prepared transaction two, database shop", "replication slot old, physical, inactive");
+        let found = |slot_kind| {
+            let staged = Staged::new().told("held-by-prepared", two, 6.0, 26.0, &figures(5000.0));
+            find(&staged.told(slot_kind, slot, 6.0, 26.0, &figures(9000.0)).done())
+        };
+        let by_slot = found("held-by-slot").remove(0);
+        assert!(by_slot.title.starts_with("A replication slot held its snapshot for 20 s"), "{by_slot:?}");
+        assert!(by_slot.next.contains("pg_drop_replication_slot"), "{by_slot:?}");
+        assert!(by_slot.evidence.iter().any(|line| line.what == "held by, too" && line.found == two));
+        let both = found(CATALOGS);
+        let severities: Vec<Severity> = both.iter().map(|one| one.severity).collect();
+        assert_eq!(severities, [Severity::Amber, Severity::Note]);
+        assert!(both[0].next.starts_with("End the prepared transaction"), "{both:?}");
+        let remedies: Vec<_> = crate::remedies(&Staged::new().done(), &both);
+        assert_eq!(remedies[0].title, format!("release the row versions held by {two}"));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Did tasks wait for memory?
 
 use super::{FindingDefinition, swapping};
-use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use crate::{
+    Effect, EffectBasis, Evidence, EvidenceLine, Finding, HostResource, ProcessUse, Severity, top_processes,
+};
 use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -41,6 +43,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             facts.push(EvidenceLine::new(what, format!("{} per second", text::number(rate))));
         }
     }
+    facts.extend(top_processes(evidence, point, HostResource::Memory).iter().map(ProcessUse::line));
     Some(Finding {
         id: ABOUT.id,
         severity: if all >= ALL && !swaps { Severity::Red } else { Severity::Amber },

@@ -7,6 +7,7 @@ use kelvin_measure::text;
 
 use super::FindingDefinition;
 use super::query_plans::{self, Affected};
+use super::stale_statistics;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -27,8 +28,8 @@ const THRESHOLD: &str = "a node of a plan with 100 times as many or as few rows 
 const NEXT: &str = "Run `analyze` on the tables below these nodes; for columns that depend on each other `create statistics`, for uneven \
     ones a higher statistics target. Compare the plan then: a wrong number is harmful only if it led to a slow plan.";
 
-/// Of the load's statements, by the plans in the server's log.
-fn of_statements(evidence: &Evidence) -> Option<Finding> {
+/// The plans in the server's log that missed, the worst first.
+fn logged(evidence: &Evidence) -> Vec<Misestimate> {
     let of_plan = |one: &Occurrence| {
         let rows = |name: &str| one.figures.get(name).copied();
         let (estimated, actual) = (rows("estimated_rows")?, rows("actual_rows")?);
@@ -37,23 +38,43 @@ fn of_statements(evidence: &Evidence) -> Option<Finding> {
     let logged = evidence.all_occurrences().filter(|one| one.kind == "misestimate");
     let mut wrong: Vec<Misestimate> = logged.filter_map(of_plan).collect();
     wrong.sort_by(|a, b| b.factor().total_cmp(&a.factor()));
+    wrong
+}
+
+/// The node of a plan in the log, whose statement follows it.
+fn node(one: &Misestimate) -> &str {
+    one.node.split(": ").next().unwrap_or_default()
+}
+
+/// Nodes that missed of statements whose share of the time is not known; without what follows the node.
+pub(crate) fn without_times(evidence: &Evidence) -> Vec<Misestimate> {
+    let of_queries = evidence.query_analyses().iter().filter_map(|one| one.misestimate.clone());
+    let of_queries = of_queries.filter(|one| one.factor() >= TIMES);
+    let plain = |one: Misestimate| Misestimate { node: node(&one).to_owned(), ..one };
+    logged(evidence).into_iter().chain(of_queries).map(plain).collect()
+}
+
+/// Of the load's statements, by the plans in the server's log.
+fn of_statements(evidence: &Evidence) -> Option<Finding> {
+    let wrong = logged(evidence);
     let first = wrong.first()?;
     let line = |one: &Misestimate| {
         let (estimated, actual) = (text::rounded(one.estimated), text::rounded(one.actual));
         EvidenceLine::new(&one.node, format!("{estimated} rows expected, and {actual} found"))
     };
-    let node = first.node.split(": ").next().unwrap_or_default();
     let more = if wrong.len() > 1 { format!(", and {} more", wrong.len() - 1) } else { String::new() };
-    Some(Finding {
+    let mut found = Finding {
         threshold: THRESHOLD.into(),
         next: NEXT.into(),
         ..query_plans::amber(
             ABOUT.id,
-            format!("A statement was planned with wrong numbers of rows: {node}{more}"),
+            format!("A statement was planned with wrong numbers of rows: {}{more}", node(first)),
             wrong.iter().take(5).map(line).collect(),
             Effect::unknown("the time of the plans with the right numbers of rows was not measured"),
         )
-    })
+    };
+    stale_statistics::name_cause(evidence, wrong.iter().map(node), &mut found);
+    Some(found)
 }
 
 /// A statement that was executed once more, with a node that missed, and its share of the statements' time.
@@ -124,7 +145,7 @@ fn of_samples(evidence: &Evidence) -> Option<Finding> {
             format!("{}; {pages} pages read, {of_time} of the statements' time", one.reason()),
         )
     };
-    Some(Finding {
+    let mut found = Finding {
         threshold: SAMPLED.into(),
         next: NEXT.into(),
         ..query_plans::amber(
@@ -133,7 +154,9 @@ fn of_samples(evidence: &Evidence) -> Option<Finding> {
             all.iter().take(5).map(line).collect(),
             Effect::up_to(first.share, EffectBasis::StatementTime),
         )
-    })
+    };
+    stale_statistics::name_cause(evidence, all.iter().map(|one| one.node.node.as_str()), &mut found);
+    Some(found)
 }
 
 const SAMPLED: &str = "a node of a statement executed with EXPLAIN (ANALYZE) with 10 times as many or as few rows per loop as the planner \
@@ -150,7 +173,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
         })
     });
     let title = format!("{} planned with wrong numbers of rows", wrong.subject("was", "were"));
-    Some(Finding {
+    let mut found = Finding {
         threshold: THRESHOLD.into(),
         next: NEXT.into(),
         ..query_plans::amber(
@@ -159,15 +182,20 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
             facts,
             Effect::unknown("the time of the plans with the right numbers of rows was not measured"),
         )
-    })
+    };
+    let nodes = evidence.query_analyses().iter().filter_map(|one| one.misestimate.as_ref());
+    let nodes = nodes.filter(|one| one.factor() >= TIMES).map(|one| one.node.as_str());
+    stale_statistics::name_cause(evidence, nodes, &mut found);
+    Some(found)
 }
 
 #[cfg(test)]
 mod tests {
+    use kelvin_measure::observation::{CaptureTime, Relation};
     use kelvin_measure::query_analysis::QueryAnalysis;
 
     use super::super::query_plans::tests::{analysis, execution};
-    use super::super::staged::{Staged, statement};
+    use super::super::staged::{Staged, statement, table};
     use super::*;
     use crate::Severity;
 
@@ -183,6 +211,25 @@ mod tests {
         assert!(found[0].title.ends_with("rows: Seq Scan on parts"), "{}", found[0].title);
         assert!(found[0].evidence[0].what.contains("select * from parts"), "{:?}", found[0].evidence);
         assert!(logged(900.0).is_empty());
+    }
+
+    #[test]
+    fn stale_statistics_of_the_nodes_table_are_named_with_the_changes_and_analyzed() {
+        let stale = Relation {
+            changed_since_analyze: Some(4990),
+            analyzed_ago: Some(7200.0),
+            ..table("public.parts", 5000, 0)
+        };
+        let figures = [("estimated_rows", 10.0), ("actual_rows", 5000.0)];
+        let staged = Staged::new().relations(CaptureTime::After, vec![stale], 1);
+        let evidence = staged.told("misestimate", "Seq Scan on parts: select 1", 8.0, 8.0, &figures).done();
+        let found = find(&evidence);
+        assert!(found[0].title.ends_with("Seq Scan on parts; stale statistics of public.parts"), "{found:?}");
+        let fact = &found[0].evidence[1].found;
+        assert_eq!(fact, "4,990 changes since ANALYZE 2 h 00 min ago, 5,000 rows now");
+        let all = crate::remedies(&evidence, &found);
+        let analyze = all.iter().find(|one| one.finding == ABOUT.id).unwrap();
+        assert_eq!((analyze.title.as_str(), analyze.effect.high()), ("analyze public.parts", None));
     }
 
     #[test]

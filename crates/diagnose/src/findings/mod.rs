@@ -67,6 +67,7 @@ mod server_throttled;
 pub(crate) mod setting;
 #[cfg(test)]
 pub(crate) mod staged;
+pub(crate) mod stale_statistics;
 mod steal;
 mod swapping;
 mod synchronous_commit_off;

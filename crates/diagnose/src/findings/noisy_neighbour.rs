@@ -3,8 +3,11 @@
 use super::FindingDefinition;
 use crate::load::{client_cores, client_delay, cpus};
 use crate::noise::{WANTED, foreign_cpus, of_processes};
-use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
-use kelvin_measure::text::{self, percent};
+use crate::{
+    Effect, EffectBasis, Evidence, EvidenceLine, Finding, HostResource, PointEvidence, ProcessUse, Severity,
+    top_processes,
+};
+use kelvin_measure::text::percent;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "noisy-neighbour", question: "Did other processes use this host's CPUs?", find };
@@ -44,22 +47,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if let Some(delay) = evidence.mean(point.point, "host.process.server.run_delay") {
         facts.push(EvidenceLine::new("database threads waiting for a CPU", format!("{delay:.2} on average")));
     }
-    facts.extend(evidence.other_processes(point.point).iter().map(|one| {
-        let processes =
-            if one.processes > 1 { format!(", {} processes", one.processes) } else { String::new() };
-        let bytes = one.read + one.written;
-        let devices =
-            if bytes >= 1e5 { format!(", {} of I/O", text::disk_rate(bytes)) } else { String::new() };
-        EvidenceLine::new(
-            format!("used by {}", one.name),
-            format!(
-                "{:.2} CPUs ({} of all){processes}, {} of memory{devices}",
-                one.cpus,
-                percent(one.cpus / cpus),
-                text::memory(one.resident as f64)
-            ),
-        )
-    }));
+    let processes = top_processes(evidence, point.point, HostResource::Cpu);
+    facts.extend(processes.iter().map(ProcessUse::line));
     let accepted = if price.accepted { " (accepted)" } else { "" };
     Some(Finding {
         id: ABOUT.id,

@@ -1,7 +1,9 @@
 //! Did the host swap during the window?
 
 use super::FindingDefinition;
-use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
+use crate::{
+    Effect, EffectBasis, Evidence, EvidenceLine, Finding, HostResource, ProcessUse, Severity, top_processes,
+};
 use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition =
@@ -31,6 +33,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     if let Some(available) = evidence.newest("host.memory.available") {
         facts.push(EvidenceLine::new("memory available without swapping", text::memory(available)));
     }
+    facts.extend(top_processes(evidence, point, HostResource::Memory).iter().map(ProcessUse::line));
     Some(Finding {
         id: ABOUT.id,
         severity,

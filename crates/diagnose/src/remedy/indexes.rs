@@ -26,8 +26,8 @@ pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
     all
 }
 
-/// By table and columns: the share of the statements' time, and the statement that takes most of it.
-type Wanted = BTreeMap<(String, Vec<String>), (f64, StatementTotals)>;
+/// By table and the columns of its indexes: the share of the statements' time, and the statement that takes most of it.
+type Wanted = BTreeMap<(String, Vec<Vec<String>>), (f64, StatementTotals)>;
 
 /// Indexes for statements whose plan reads a large table from its beginning to its end.
 fn missing(evidence: &Evidence) -> Vec<Remedy> {
@@ -42,8 +42,11 @@ fn missing(evidence: &Evidence) -> Vec<Remedy> {
             }
         }
     }
-    wanted.retain(|(table, columns), _| !is_there(evidence, relations, table, columns));
-    wanted.into_iter().map(|(key, (share, statement))| index(evidence, &key, share, &statement)).collect()
+    let lacking = wanted.into_iter().filter_map(|((table, mut indexes), (share, statement))| {
+        indexes.retain(|columns| !is_there(evidence, relations, &table, columns));
+        (!indexes.is_empty()).then(|| create(evidence, &table, &indexes, share, &statement))
+    });
+    lacking.collect()
 }
 
 /// Those of a point, whose statements' shares add up.
@@ -52,12 +55,12 @@ fn wanted_at(evidence: &Evidence, point: u32, relations: &[Relation]) -> Wanted 
     let Some((statements, total)) = evidence.statements(point) else { return wanted };
     for statement in statements {
         let scans = statement.plan.iter().flat_map(|plan| &plan.scans).filter(|scan| scan.index.is_none());
-        let mut keys: Vec<(String, Vec<String>)> = scans
+        let mut keys: Vec<(String, Vec<Vec<String>>)> = scans
             .filter_map(|scan| {
                 let table = table(relations, &scan.relation)?;
-                let columns = of_table(&statement.text, &table.name)?.columns();
+                let indexes = of_table(&statement.text, &table.name);
                 let large = table.rows.is_some_and(|rows| rows >= LARGE);
-                (large && !columns.is_empty()).then(|| (table.name.clone(), columns))
+                (large && !indexes.is_empty()).then(|| (table.name.clone(), indexes))
             })
             .collect();
         keys.sort();
@@ -97,13 +100,46 @@ fn btree_columns(definition: &str) -> Option<Vec<String>> {
     (!rest.contains(" WHERE ")).then(|| list.split(',').map(column).collect())
 }
 
-/// The index, by the table and the columns.
-fn index(
+/// The indexes of a table, of which each alternative of a statement's condition needs its own.
+fn create(
     evidence: &Evidence,
-    (table, columns): &(String, Vec<String>),
+    table: &str,
+    indexes: &[Vec<String>],
     share: f64,
     statement: &StatementTotals,
 ) -> Remedy {
+    let table_sql = quoted(evidence, table);
+    let analyze = if crate::load::is_mysql(evidence) {
+        format!("ANALYZE TABLE {table_sql}")
+    } else {
+        format!("ANALYZE {table_sql}")
+    };
+    let lists: Vec<String> = indexes.iter().map(|columns| format!("({})", columns.join(", "))).collect();
+    let (mut apply, undo): (Vec<String>, Vec<String>) =
+        indexes.iter().map(|columns| create_and_drop(evidence, table, columns)).unzip();
+    apply.push(analyze.clone());
+    Remedy {
+        finding: "scan-without-index",
+        title: format!(
+            "{} on {table} {}",
+            text::plural(indexes.len(), "index", "indexes"),
+            lists.join(" and ")
+        ),
+        change: Change::Statements { apply, undo, control: vec![analyze] },
+        reason: format!(
+            "a statement that reads all of {table} takes {} of the statements' time ({} calls, {} ms each): {}",
+            text::percent(share.min(1.0)),
+            text::rounded(statement.calls as f64),
+            text::number(statement.total_ms / statement.calls.max(1) as f64),
+            text::statement(&statement.text)
+        ),
+        effect: Effect::up_to(share, EffectBasis::StatementTime),
+        rules: Rules::Allowed,
+    }
+}
+
+/// The statements that make an index and remove it.
+fn create_and_drop(evidence: &Evidence, table: &str, columns: &[String]) -> (String, String) {
     let name = advised_name(table, columns);
     let list: Vec<String> = columns.iter().map(|column| quoted_part(evidence, column)).collect();
     let (table_sql, name_sql) = (quoted(evidence, table), quoted(evidence, &name));
@@ -116,32 +152,7 @@ fn index(
             .map_or(String::new(), |(schema, _)| format!("{}.", quoted(evidence, schema)));
         format!("DROP INDEX IF EXISTS {schema}{name_sql}")
     };
-    let analyze = if crate::load::is_mysql(evidence) {
-        format!("ANALYZE TABLE {table_sql}")
-    } else {
-        format!("ANALYZE {table_sql}")
-    };
-    Remedy {
-        finding: "scan-without-index",
-        title: format!("index on {table} ({})", columns.join(", ")),
-        change: Change::Statements {
-            apply: vec![
-                format!("CREATE INDEX IF NOT EXISTS {name_sql} ON {table_sql} ({})", list.join(", ")),
-                analyze.clone(),
-            ],
-            undo: vec![drop],
-            control: vec![analyze],
-        },
-        reason: format!(
-            "a statement that reads all of {table} takes {} of the statements' time ({} calls, {} ms each): {}",
-            text::percent(share.min(1.0)),
-            text::rounded(statement.calls as f64),
-            text::number(statement.total_ms / statement.calls.max(1) as f64),
-            text::statement(&statement.text)
-        ),
-        effect: Effect::up_to(share, EffectBasis::StatementTime),
-        rules: Rules::Allowed,
-    }
+    (format!("CREATE INDEX IF NOT EXISTS {name_sql} ON {table_sql} ({})", list.join(", ")), drop)
 }
 
 /// A name of its own, which says what it is, ends with a hash of table and columns, and fits into PostgreSQL's 63 bytes.

@@ -4,17 +4,35 @@ use kelvin_measure::observation::CaptureTime;
 use kelvin_measure::text;
 
 use super::{Change, Remedy, Rules, finding, quoted};
-use crate::findings::hot_updates_lost;
-use crate::{Effect, Evidence, Finding};
+use crate::findings::{hot_updates_lost, stale_statistics};
+use crate::{Effect, EffectBasis, Evidence, Finding};
 
 /// Tables for which an option or statistics are proposed at most.
 const MOST: usize = 5;
+const NOT_RUN: &str = "the plans based on statistics were not run";
 
 pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
-    let mut all = statistics(evidence, found);
+    let mut all: Vec<Remedy> = stale(evidence).into_iter().collect();
+    all.extend(statistics(evidence, found));
     all.extend(fillfactor(evidence));
     all.extend(filled_pages(evidence, found));
+    all.extend(released(found));
     all
+}
+
+/// Row versions that a session, a prepared transaction or a slot holds: whether it may be ended is not Kelvin's to know.
+fn released(found: &[Finding]) -> impl Iterator<Item = Remedy> {
+    found.iter().filter(|one| one.id == "held-snapshot").filter_map(|held| {
+        let holder = held.evidence.iter().find(|line| line.what == "held by")?;
+        Some(Remedy {
+            finding: held.id,
+            title: format!("release the row versions held by {}", holder.found),
+            change: Change::Manual { how: held.next.clone() },
+            reason: held.title.clone(),
+            effect: held.effect.clone(),
+            rules: Rules::Allowed,
+        })
+    })
 }
 
 /// ANALYZE of the tables without statistics. Data that are restored have none again.
@@ -29,18 +47,41 @@ fn statistics(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     if tables.is_empty() {
         return Vec::new();
     }
-    vec![Remedy {
-        finding: "missing-statistics",
+    let reason = format!("{} without statistics for the planner", text::count(tables.len(), "table"));
+    let unknown = Effect::unknown(NOT_RUN);
+    vec![analyze(evidence, "missing-statistics", &tables, reason, unknown)]
+}
+
+/// ANALYZE of the tables whose statistics are stale, below nodes with other numbers of rows than expected.
+fn stale(evidence: &Evidence) -> Option<Remedy> {
+    let (mut tables, share) = stale_statistics::stale_tables(evidence);
+    tables.truncate(MOST);
+    let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    let effect = Effect::up_to_or(share, EffectBasis::StatementTime, NOT_RUN);
+    let reason = stale_statistics::reason(&tables);
+    (!tables.is_empty()).then(|| analyze(evidence, "misestimate", &names, reason, effect))
+}
+
+/// Statistics cannot be put back as they were: only restored data have the old ones again.
+fn analyze(
+    evidence: &Evidence,
+    finding: &'static str,
+    tables: &[&str],
+    reason: String,
+    effect: Effect,
+) -> Remedy {
+    Remedy {
+        finding,
         title: format!("analyze {}", tables.join(", ")),
         change: Change::Statements {
             apply: tables.iter().map(|table| format!("ANALYZE {}", quoted(evidence, table))).collect(),
             undo: Vec::new(),
             control: Vec::new(),
         },
-        reason: format!("{} without statistics for the planner", text::count(tables.len(), "table")),
-        effect: Effect::unknown("the plans based on statistics were not run"),
+        reason,
+        effect,
         rules: Rules::Allowed,
-    }]
+    }
 }
 
 /// A page for each warehouse and each district of TPROC-C, where sessions queued for the pages that they share.

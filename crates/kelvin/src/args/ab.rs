@@ -53,7 +53,7 @@ pub(crate) struct AbArgs {
     #[arg(long, requires = "apply")]
     yes: bool,
 
-    /// Number of blocks, each of which runs every side: 2 to 1000 [default: 6]
+    /// Number of blocks, each of which runs every side: 2 to 1000 [default: 6; with --apply 12, or fewer once it is clear]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000),
         conflicts_with = "effect")]
     blocks: Option<u32>,

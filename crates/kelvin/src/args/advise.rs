@@ -57,11 +57,13 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "N,…|all")]
     pub(crate) prove: Option<String>,
 
-    /// With --prove: begin no run after this time; one change is tried until it is clear, or until then [default: none]
+    /// With --prove: begin no run after this time; one change is tried until it is clear, until then, or for 40 blocks [default:
+    /// none: one change is tried until it is clear, or for 12 blocks]
     #[arg(long, value_name = "TIME", requires = "prove")]
     pub(crate) budget: Option<Span>,
 
-    /// With --prove: blocks of each comparison, 4 to 200; with more than 6 it ends early if it is clear [default: 6]
+    /// With --prove: blocks of each comparison, 4 to 200; with more than 6 it ends early if it is clear [default: 12 for one change,
+    /// or 40 with --budget; 6 for each of several]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=200), requires = "prove")]
     pub(crate) blocks: Option<u32>,
 

@@ -86,6 +86,9 @@ pub struct Treatment {
 impl AbPlan {
     /// The default number of blocks: with six pairs a sign-flip test can reach p = 0.03, with five it cannot.
     pub const BLOCKS: u32 = 6;
+    /// The maximum number of blocks of a comparison that goes on until it is clear: so many that its first interim analysis is after
+    /// the default number.
+    pub const UNTIL_CLEAR: u32 = 2 * Self::BLOCKS;
     /// The minimum number of blocks for a test.
     pub const FEWEST: u32 = 4;
     /// The default maximum number of blocks, where the number follows from a pilot.

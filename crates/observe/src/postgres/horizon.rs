@@ -1,73 +1,116 @@
-//! The transaction behind which no row version is removed, while it lasts.
+//! What row versions are kept for, while it lasts: transactions of sessions, prepared transactions, replication slots.
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::Nanos;
+use kelvin_database::Rows;
 use kelvin_measure::observation::{Observation, Occurrence};
+use kelvin_measure::{Nanos, SECOND};
 
 use super::link::{Link, Once};
 use super::sql;
 use crate::server::shortened;
 use crate::watch::Feed;
 
-/// Follows it.
+/// How long a slot must have been at the same transaction to hold it: with standbys and readers that follow, it advances.
+const HELD: Nanos = 5 * SECOND;
+
+/// Follows them.
 #[derive(Debug, Default)]
 pub(super) struct Horizon {
     ask: Once,
-    held: Option<(i64, Occurrence)>,
+    held: Vec<Held>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Held {
+    holder: Holder,
+    from: Nanos,
+    told: Option<Occurrence>,
+}
+
+/// Which it is.
+#[derive(Debug, PartialEq, Eq)]
+struct Holder {
+    kind: String,
+    /// The process, or the transaction that a prepared one is or a slot is at.
+    id: String,
+    name: String,
+}
+
+impl Holder {
+    /// Kind of the occurrence, and what it is about.
+    fn describe(&self, more: &str) -> (&'static str, String) {
+        let Self { kind, id, name } = self;
+        let name = if name.is_empty() { "a session".to_owned() } else { shortened(name) };
+        match kind.as_str() {
+            "prepared" => ("held-by-prepared", format!("prepared transaction {name}, {more}")),
+            "slot" => ("held-by-slot", format!("replication slot {name}, {more}")),
+            "catalogs" => ("catalogs-held-by-slot", format!("replication slot {name}, {more}")),
+            _ => ("held-snapshot", format!("{name}, process {id}, {more}")),
+        }
+    }
 }
 
 impl Horizon {
-    /// Asks for it, once a second: the oldest transaction of a client if it is older than five seconds.
+    /// Asks for the oldest of each kind, once a second.
     pub(super) fn look(&mut self, link: &mut Link, feed: &mut Feed) -> Result<(), String> {
         let rows = self.ask.run(link, |_| sql::horizon())?;
         let now = feed.now();
-        if rows.is_empty() {
-            self.ended(now, feed);
-            return Ok(());
-        }
-        let read = || -> kelvin_database::Result<_> {
-            Ok((
-                rows.int(0, 0)?,
-                rows.text(0, 1)?.to_owned(),
-                rows.text(0, 2)?.to_owned(),
-                rows.float(0, 3)?,
-                rows.float(0, 4)?,
-            ))
-        };
-        let (pid, application, doing, seconds, behind) = read().map_err(|error| error.to_string())?;
-        let from = now.saturating_sub((seconds * 1e9) as Nanos);
-        // The same process in a later transaction is another holder.
-        let same =
-            self.held.as_ref().is_some_and(|(of, held)| *of == pid && from <= held.from + 1_000_000_000);
-        if !same {
-            self.ended(now, feed);
-        }
-        let name = if application.is_empty() { "a session".to_owned() } else { shortened(&application) };
-        let (_, held) = self.held.get_or_insert_with(|| {
-            let occurrence = Occurrence {
-                id: feed.occurrence(),
-                kind: "held-snapshot".into(),
-                subject: format!("{name}, process {pid}, {doing}"),
-                from,
-                to: None,
-                figures: BTreeMap::new(),
+        let mut held = std::mem::take(&mut self.held);
+        for row in 0..rows.len() {
+            let read = || -> kelvin_database::Result<_> {
+                let text = |column| rows.text(row, column).map(str::to_owned);
+                let holder = Holder { kind: text(0)?, id: text(1)?, name: text(2)? };
+                Ok((holder, text(3)?, rows.optional(row, 4, Rows::float)?, rows.float(row, 5)?))
             };
-            (pid, occurrence)
-        });
-        let first = held.figures.is_empty();
-        held.figures = BTreeMap::from([("seconds".into(), seconds), ("transactions".into(), behind)]);
-        if first {
-            feed.send(Observation::Occurrence(held.clone()));
+            let (holder, more, seconds, behind) = read().map_err(|error| error.to_string())?;
+            let began = seconds.map(|seconds| now.saturating_sub((seconds * 1e9) as Nanos));
+            // The same process in a later transaction is another holder.
+            let same =
+                |one: &Held| one.holder == holder && began.is_none_or(|from| from <= one.from + SECOND);
+            let known = held.iter().position(same).map(|at| held.swap_remove(at));
+            let mut one = known.unwrap_or(Held { holder, from: began.unwrap_or(now), told: None });
+            one.observed(now, &more, behind, feed);
+            self.held.push(one);
+        }
+        for one in held {
+            one.ended(now, feed);
         }
         Ok(())
     }
 
-    /// It is over, or nobody looks any more: with what was known of it last.
+    /// They are over, or nobody looks any more: with what was known of them last.
     pub(super) fn ended(&mut self, at: Nanos, feed: &mut Feed) {
-        if let Some((_, mut held)) = self.held.take() {
-            held.to = Some(at);
-            feed.send(Observation::Occurrence(held));
+        for one in self.held.drain(..) {
+            one.ended(at, feed);
+        }
+    }
+}
+
+impl Held {
+    fn observed(&mut self, now: Nanos, more: &str, behind: f64, feed: &mut Feed) {
+        let held = now.saturating_sub(self.from);
+        if held < HELD {
+            return;
+        }
+        let figures =
+            BTreeMap::from([("seconds".to_owned(), held as f64 / 1e9), ("transactions".to_owned(), behind)]);
+        if let Some(told) = &mut self.told {
+            told.figures = figures;
+            return;
+        }
+        let (kind, subject) = self.holder.describe(more);
+        let (id, from) = (feed.occurrence(), self.from);
+        let told = Occurrence { id, kind: kind.into(), subject, from, to: None, figures };
+        feed.send(Observation::Occurrence(told.clone()));
+        self.told = Some(told);
+    }
+
+    fn ended(self, at: Nanos, feed: &mut Feed) {
+        if let Some(mut told) = self.told {
+            told.to = Some(at);
+            feed.send(Observation::Occurrence(told));
         }
     }
 }

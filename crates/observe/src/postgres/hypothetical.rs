@@ -1,4 +1,4 @@
-//! Whether the planner would take an index that is not there: with HypoPG's hypothetical indexes, where the extension is installed.
+//! Whether the planner would take indexes that are not there: with HypoPG's hypothetical indexes, where the extension is installed.
 //! They are known to one session only; nothing is created, and nothing but the planner runs.
 
 use kelvin_database::postgres::MARK;
@@ -7,23 +7,27 @@ use kelvin_database::{Result, Session};
 
 use super::plans;
 
-/// What the planner makes of a hypothetical index.
+/// What the planner makes of hypothetical indexes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HypotheticalUse {
     /// Statements that could be planned.
     pub planned: usize,
-    /// Those whose plan takes the index.
+    /// Those whose plan takes one of them.
     pub taken: usize,
-    /// Of the one that gains most: the planner's cost without it and with it.
+    /// Of the one that gains most: the planner's cost without them and with them.
     pub costs: Option<(f64, f64)>,
 }
 
-/// Plans these normalised texts without and with the index of a `CREATE INDEX` statement; none where HypoPG is not installed in the
+/// Plans these normalised texts without and with the indexes of `CREATE INDEX` statements; none where HypoPG is not installed in the
 /// database. Plans are generic: they take no value of a parameter into account.
 ///
 /// # Errors
-/// When the server fails, or HypoPG refuses the index. A statement that cannot be planned is left out.
-pub fn try_index(session: &mut dyn Session, create: &str, texts: &[&str]) -> Result<Option<HypotheticalUse>> {
+/// When the server fails, or HypoPG refuses an index. A statement that cannot be planned is left out.
+pub fn try_indexes(
+    session: &mut dyn Session,
+    create: &[&str],
+    texts: &[&str],
+) -> Result<Option<HypotheticalUse>> {
     let installed = format!("SELECT {MARK} count(*)::int8 FROM pg_extension WHERE extname = 'hypopg'");
     if session.query(&installed)?.int(0, 0)? == 0 {
         return Ok(None);
@@ -32,14 +36,17 @@ pub fn try_index(session: &mut dyn Session, create: &str, texts: &[&str]) -> Res
     let version = session.query(&version)?.int(0, 0)?;
     let before: Vec<Option<f64>> =
         texts.iter().map(|text| Some(explain(session, version, text)?.0)).collect();
-    let made = format!("SELECT {MARK} indexname FROM hypopg_create_index('{}')", create.replace('\'', "''"));
-    let name = session.query(&made)?.text(0, 0)?.to_owned();
+    let mut names = Vec::new();
+    for sql in create {
+        let made = format!("SELECT {MARK} indexname FROM hypopg_create_index('{}')", sql.replace('\'', "''"));
+        names.push(session.query(&made)?.text(0, 0)?.to_owned());
+    }
     let mut found = HypotheticalUse { planned: 0, taken: 0, costs: None };
     for (text, before) in texts.iter().zip(before) {
         let (Some(before), Some((after, json))) = (before, explain(session, version, text)) else { continue };
         found.planned += 1;
-        // The name is HypoPG's, with the number of the index: no other object has it.
-        if json.contains(&name) {
+        // The names are HypoPG's, with the number of the index: no other object has them.
+        if names.iter().any(|name| json.contains(name)) {
             found.taken += 1;
             let saves = |(before, after): (f64, f64)| before - after;
             if found.costs.is_none_or(|best| saves((before, after)) > saves(best)) {

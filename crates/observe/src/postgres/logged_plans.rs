@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use kelvin_database::postgres::MARK;
 use kelvin_database::postgres::explain::{Node, Plan};
 use kelvin_measure::Nanos;
 use kelvin_measure::observation::Occurrence;
 use serde_json::Value;
 
+use super::link::Link;
 use crate::server::figures::SHORT_TEXT;
 use crate::server::statement_text::masked;
 
@@ -85,6 +87,33 @@ impl LoggedPlans {
         }
         news
     }
+}
+
+/// Why the plans that `auto_explain` logs are not read, if it logs any; `has_log` is whether the log can be read. The text format lacks what
+/// a node may leave unread, such as the rows of a unique join's inner side.
+pub(super) fn unread(link: &mut Link, has_log: bool) -> Option<String> {
+    let setting = |name: &str| format!("coalesce(current_setting('auto_explain.{name}', true), '')");
+    let asked = link.with(|session, _| {
+        let names = ["log_min_duration", "log_format", "log_analyze"].map(setting).join(", ");
+        let rows = session.query(&format!("SELECT {MARK} {names}"))?;
+        Ok([rows.text(0, 0)?.to_owned(), rows.text(0, 1)?.to_owned(), rows.text(0, 2)?.to_owned()])
+    });
+    let [duration, format, analyze] = asked.ok()?;
+    // Without a format the module is not loaded.
+    if format.is_empty() || matches!(duration.as_str(), "" | "-1") {
+        return None;
+    }
+    let mut why = Vec::new();
+    if format != "json" {
+        why.push(format!("auto_explain.log_format is {format}; set it to json"));
+    }
+    if analyze != "on" {
+        why.push("auto_explain.log_analyze is off; turn it on (measuring costs time)".into());
+    }
+    if !has_log {
+        why.push("log_checkpoints is off, or the server's log cannot be read here".into());
+    }
+    (!why.is_empty()).then(|| why.join(", and "))
 }
 
 /// Of a plan in `auto_explain`'s JSON, which is one object and has the statement's text with its values.

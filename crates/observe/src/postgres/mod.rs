@@ -44,7 +44,7 @@ use crate::server::sessions::Sessions;
 pub(crate) use activity::activity;
 pub(crate) use baseline::settings as baseline_settings;
 pub(crate) use file_names::file_names;
-pub use hypothetical::{HypotheticalUse, try_index};
+pub use hypothetical::{HypotheticalUse, try_indexes};
 pub use placement::locate_server;
 pub use wait_kind::wait_group;
 

@@ -19,7 +19,8 @@ const BTREE_SPECIAL: f64 = 16.0;
 /// statistics, whether there are NULLs, average bytes of a row's or entry's values, columns whose bytes are known (those of
 /// fixed length and char(n), which is padded, without statistics too); whether the table can be read, whether a B-tree's columns are all plain; block size;
 /// of an index its definition, if that says all of it (it is valid, no partition's, and in the database's tablespace), and whether
-/// it enforces a constraint; rows inserted, updated, and updated without a change of the indexes; rows inserted into its TOAST table.
+/// it enforces a constraint; rows inserted, updated, and updated without a change of the indexes; rows inserted into its TOAST table;
+/// rows changed since ANALYZE, by whomever, and the seconds since then.
 const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
      SELECT c.oid, nspname, relname, relkind, reltuples, reltoastrelid, relnatts, relispartition, reltablespace, indisvalid, indrelid, indkey, indpred, amname, \
       pg_relation_size(c.oid) AS main, \
@@ -47,7 +48,10 @@ const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
       CASE WHEN relkind = 'i' THEN (SELECT indisunique OR EXISTS (SELECT FROM pg_constraint WHERE conindid = l.oid) \
        FROM pg_index x WHERE x.indexrelid = l.oid) END, \
       pg_stat_get_tuples_inserted(l.oid), pg_stat_get_tuples_updated(l.oid), pg_stat_get_tuples_hot_updated(l.oid), \
-      CASE WHEN reltoastrelid <> 0 THEN pg_stat_get_tuples_inserted(reltoastrelid) END \
+      CASE WHEN reltoastrelid <> 0 THEN pg_stat_get_tuples_inserted(reltoastrelid) END, \
+      CASE WHEN relkind <> 'i' THEN pg_stat_get_mod_since_analyze(l.oid) END, \
+      extract(epoch FROM clock_timestamp() - greatest(pg_stat_get_last_analyze_time(l.oid), \
+       pg_stat_get_last_autoanalyze_time(l.oid)))::float8 \
      FROM largest l, LATERAL (SELECT count(*) AS columns, count(avg_width) AS known, coalesce(bool_or(null_frac > 0), false) AS nulls, \
       count(bytes) AS measured, sum(bytes)::float8 AS width \
       FROM pg_attribute JOIN pg_class t ON t.oid = attrelid \
@@ -123,6 +127,8 @@ fn relation(rows: &Rows, row: usize) -> Result<Relation> {
             })
         },
         pieces: number(24)?,
+        changed_since_analyze: number(25)?,
+        analyzed_ago: rows.optional(row, 26, Rows::float)?,
     })
 }
 

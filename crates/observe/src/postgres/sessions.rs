@@ -12,7 +12,7 @@ use super::locks::Locks;
 use super::server_log::Log;
 use super::vacuums::Vacuums;
 use super::wait_kind::wait_group;
-use super::{WatchPlan, sql};
+use super::{WatchPlan, logged_plans, sql};
 use crate::server::figures::lost;
 use crate::server::sessions::{SentTexts, SessionSource, Tally};
 use crate::server::shortened;
@@ -75,6 +75,9 @@ impl PostgresSessions {
                 "log_checkpoints is off, or the server's log cannot be read here; whether WAL size \
                  (max_wal_size) or a command requested a checkpoint is unknown",
             );
+        }
+        if let Some(why) = logged_plans::unread(link, self.log.is_some()) {
+            add("rows of plans in the server's log", &why);
         }
         let asked = link.with(|session, _| {
             let rows = session.query(

@@ -197,18 +197,32 @@ pub(super) fn files(version: i64) -> String {
     format!("SELECT {MARK} * FROM ({all}) AS files")
 }
 
-/// The client's session with the oldest transaction that keeps row versions, if it has lasted five seconds: process, application, what it
-/// does, seconds, and how many transactions have begun since. The load's own are as short as the load's transactions.
-/// A snapshot keeps versions of its own database only; a transaction that has written is in every database's snapshots.
+/// Who keeps row versions, of each kind the oldest: kind, identity, name, more of it, seconds (NULL where the server does not know), and how
+/// many transactions have begun since. Of clients' sessions and prepared transactions those that have lasted five seconds; the load's own are as
+/// short as the load's transactions. A snapshot keeps versions of its own database only; a transaction that has written is in every
+/// database's snapshots. A slot's `xmin` is held for standbys; the `catalog_xmin` of one that is read advances by itself.
 pub(super) fn horizon() -> String {
     let here = "datname = current_database()";
+    let slot = |kind: &str, column: &str, which: &str| {
+        format!(
+            "SELECT '{kind}', {column}::text, slot_name::text, slot_type || CASE WHEN active THEN ', active' ELSE ', inactive' END, \
+             NULL::float8, age({column})::float8 AS behind FROM pg_get_replication_slots() \
+             WHERE {column} IS NOT NULL {which} ORDER BY behind DESC, 3 LIMIT 1"
+        )
+    };
     format!(
-        "SELECT {MARK} pid::int8, coalesce(application_name, ''), coalesce(state, ''), \
+        "SELECT {MARK} * FROM ((SELECT 'session', pid::text, coalesce(application_name, ''), coalesce(state, ''), \
          extract(epoch FROM clock_timestamp() - xact_start)::float8, \
-         greatest(CASE WHEN {here} THEN coalesce(age(backend_xmin), 0) ELSE 0 END, coalesce(age(backend_xid), 0))::float8 \
+         greatest(CASE WHEN {here} THEN coalesce(age(backend_xmin), 0) ELSE 0 END, coalesce(age(backend_xid), 0))::float8 AS behind \
          FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> '{APPLICATION_NAME}' \
          AND (backend_xmin IS NOT NULL AND {here} OR backend_xid IS NOT NULL) AND xact_start < clock_timestamp() - interval '5 s' \
-         ORDER BY 5 DESC, 1 LIMIT 1"
+         ORDER BY behind DESC, pid LIMIT 1) UNION ALL \
+         (SELECT 'prepared', transaction::text, gid, 'database ' || coalesce((SELECT datname FROM pg_database WHERE oid = dbid), ''), \
+         extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)::float8 AS behind \
+         FROM pg_prepared_xact() WHERE prepared < clock_timestamp() - interval '5 s' ORDER BY behind DESC, gid LIMIT 1) UNION ALL \
+         ({}) UNION ALL ({})) AS holders",
+        slot("slot", "xmin", ""),
+        slot("catalogs", "catalog_xmin", "AND NOT active")
     )
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kelvin_host::ProcessStat;
 use kelvin_measure::observation::OtherProcess;
 
-/// Names that are reported at most.
+/// Names that are reported of each resource.
 const MOST: usize = 5;
 
 /// What a process has used since it began.
@@ -107,27 +107,32 @@ impl OtherProcesses {
         self.primed = true;
     }
 
-    /// The names that used the most over so many seconds: by CPU, then by bytes to and from devices. Who used less than a hundredth of
-    /// a CPU and 100 kB a second is not named.
+    /// The names that used the most over so many seconds: of CPUs, of memory, and of bytes to and from devices, five of each; by CPU. Who
+    /// used less than a hundredth of a CPU, 100 kB a second and 100 MB of memory is not named.
     pub(super) fn top(&self, seconds: f64) -> Vec<OtherProcess> {
         let rate = |sum: u64| sum as f64 / seconds.max(1e-3);
-        let mut found: Vec<OtherProcess> = self
-            .sums
-            .iter()
-            .map(|(name, sums)| OtherProcess {
-                name: name.clone(),
-                processes: sums.processes.len() as u32,
-                cpus: rate(sums.ticks) / self.tick,
-                resident: sums.resident,
-                read: rate(sums.read),
-                written: rate(sums.written),
-            })
-            .filter(|one| one.cpus >= 0.01 || one.read + one.written >= 1e5)
-            .collect();
-        found.sort_by(|a, b| {
-            b.cpus.total_cmp(&a.cpus).then((b.read + b.written).total_cmp(&(a.read + a.written)))
-        });
-        found.truncate(MOST);
+        let of = |(name, sums): (&String, &Sums)| OtherProcess {
+            name: name.clone(),
+            processes: sums.processes.len() as u32,
+            cpus: rate(sums.ticks) / self.tick,
+            resident: sums.resident,
+            read: rate(sums.read),
+            written: rate(sums.written),
+        };
+        let mut rest: Vec<OtherProcess> = self.sums.iter().map(of).collect();
+        let mut found: Vec<OtherProcess> = Vec::new();
+        let used: [(fn(&OtherProcess) -> f64, f64); 3] =
+            [(|one| one.cpus, 0.01), (|one| one.resident as f64, 1e8), (|one| one.read + one.written, 1e5)];
+        for (used, least) in used {
+            let among = found.iter().chain(&rest).map(used).filter(|used| *used >= least);
+            let mut among: Vec<f64> = among.collect();
+            among.sort_by(|a, b| b.total_cmp(a));
+            let Some(least) = among.get(MOST - 1).or(among.last()) else { continue };
+            let (more, others) = rest.into_iter().partition(|one| used(one) >= *least);
+            found.extend::<Vec<_>>(more);
+            rest = others;
+        }
+        found.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
         found
     }
 
@@ -209,6 +214,27 @@ mod tests {
             top.iter().map(|one| (one.name.as_str(), one.processes, one.cpus, one.written)).collect();
         assert_eq!(seen, [("cc1 plus)", 2, 0.6, 0.0), ("backup", 1, 0.1, 3e6)]);
         assert_eq!(top[0].resident, 250 * others.page);
+    }
+
+    #[test]
+    fn five_of_each_resource_are_named_and_what_uses_little_is_not() {
+        let sums = |ticks, resident, read| Sums { ticks, resident, read, ..Sums::default() };
+        let mut others = OtherProcesses::of(Path::new("/nowhere"), Vec::new());
+        others.tick = 100.0;
+        for at in 1..=7 {
+            others.sums.insert(format!("busy{at}"), sums(100 * at, 0, 0));
+            others.sums.insert(format!("large{at}"), sums(0, at << 30, 0));
+            others.sums.insert(format!("reader{at}"), sums(0, 0, at << 30));
+        }
+        others.sums.insert("both".into(), sums(5000, 100 << 30, 0));
+        others.sums.insert("small".into(), sums(9, 50 << 20, 900_000));
+        let mut names: Vec<String> = others.top(10.0).into_iter().map(|one| one.name).collect();
+        names.sort();
+        let expected = [
+            "both", "busy4", "busy5", "busy6", "busy7", "large4", "large5", "large6", "large7", "reader3",
+            "reader4", "reader5", "reader6", "reader7",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]

@@ -37,8 +37,8 @@ pub use latency::{Distribution, LatencyRow};
 pub use linearity::HostScaling;
 pub(crate) use observed::{Chart, Grid, colour, timeline};
 pub use observed::{
-    ClassRow, CpuUse, DeviceRow, MetricRow, ObservationReport, OccurrenceRow, ProcessorRow, RowWaits,
-    ServerStatement, SessionsReport, WaitRow,
+    ClassRow, CpuUse, DeviceRow, MetricRow, ObservationReport, OccurrenceRow, OtherProcessRow, ProcessorRow,
+    RowWaits, ServerStatement, SessionsReport, WaitRow,
 };
 pub use open_loop::ScheduleReport;
 pub use point::{PercentileInterval, PointChecks, PointReport, Precision, ServerCounts, Throughput};

@@ -1,7 +1,7 @@
 //! Activity of host and database in the window, in a few lines.
 
 use super::Page;
-use crate::{DeviceRow, ObservationReport, OccurrenceRow, PointReport, SessionsReport};
+use crate::{DeviceRow, ObservationReport, OccurrenceRow, OtherProcessRow, PointReport, SessionsReport};
 use kelvin_measure::text::{cut, decimal, decimal_bytes, rate, whole};
 
 /// Classes of waits, and waits, that are named.
@@ -23,6 +23,7 @@ impl Page {
         let Some(seen) = &p.observed else { return };
         let start = self.out.len();
         self.processors(seen);
+        self.other_processes(&seen.other_processes);
         self.sessions(seen);
         self.log(seen, p.window_s);
         self.devices(&seen.devices);
@@ -53,6 +54,24 @@ impl Page {
             let shares: Vec<String> =
                 shares.iter().filter(is_shown).map(|(share, name)| format!("{name} {share:.1} %")).collect();
             self.wrapped("processors   ", &format!("{host}{}", shares.join(", ")));
+        }
+    }
+
+    /// Each with what it used, and its shares.
+    fn other_processes(&mut self, rows: &[OtherProcessRow]) {
+        let share = |share: Option<f64>| share.map_or_else(String::new, |share| format!(" ({share:.1} %)"));
+        for (index, row) in rows.iter().enumerate() {
+            let lead = if index == 0 { "others       " } else { "             " };
+            let mut words = vec![format!("{:.2} CPUs{}", row.cpus, share(row.cpu_percent))];
+            words.push(format!("{} of memory{}", decimal_bytes(row.memory_bytes), share(row.memory_percent)));
+            if row.io_bytes_per_s > 0.0 {
+                words.push(format!(
+                    "{}/s of I/O{}",
+                    decimal_bytes(row.io_bytes_per_s),
+                    share(row.io_percent)
+                ));
+            }
+            self.wrapped(lead, &format!("{}: {}", row.name, words.join(", ")));
         }
     }
 

@@ -44,6 +44,11 @@ fn finding(link: &str) -> Option<String> {
     kelvin_diagnose::page(id).map(|_| format!("/findings/{id}"))
 }
 
+/// The last part of a term's address: "measured-window".
+pub(super) fn term_address(term: &str) -> String {
+    term.replace(' ', "-")
+}
+
 /// The question that a page answers: its first paragraph, without marks.
 pub(super) fn question(markdown: &str) -> String {
     let mut text = String::new();

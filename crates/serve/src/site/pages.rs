@@ -253,15 +253,25 @@ impl Shared {
         }
     }
 
-    /// The findings' pages: all of them, or one.
+    /// The findings' pages and the terms: all of them, or one.
     pub(super) fn findings(&self, id: Option<&str>) -> Result<SiteResponse> {
-        let page = match id {
-            Some(id) => Some(kelvin_diagnose::page(id).ok_or(Failure::NotFound)?),
-            None => None,
+        let terms = kelvin_diagnose::terms();
+        let term = |id: &str| {
+            terms.iter().find(|(term, _)| documents::term_address(term).eq_ignore_ascii_case(id)).copied()
+        };
+        let (title, page) = match id {
+            Some(id) => {
+                let page = kelvin_diagnose::page(id).map(|page| (id, page)).or_else(|| term(id));
+                page.map(|(title, page)| (Some(title), Some(page))).ok_or(Failure::NotFound)?
+            }
+            None => (None, None),
         };
         let all: Vec<(&str, String)> =
             kelvin_diagnose::PAGES.iter().map(|(id, page)| (*id, documents::question(page))).collect();
-        let values = context! { id => id, page => page.map(documents::to_html), all => all };
+        let terms: Vec<_> =
+            terms.iter().map(|(term, meaning)| (documents::term_address(term), *term, *meaning)).collect();
+        let values =
+            context! { id => title, page => page.map(documents::to_html), all => all, terms => terms };
         self.render("findings.html", &frame(self, "/findings"), values)
     }
 

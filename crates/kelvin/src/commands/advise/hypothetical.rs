@@ -3,7 +3,7 @@
 use kelvin_database::Engine;
 use kelvin_diagnose::{Change, Evidence, Remedy};
 use kelvin_measure::text::{count, number};
-use kelvin_observe::engine::try_index;
+use kelvin_observe::engine::try_indexes;
 use kelvin_observe::postgres::HypotheticalUse;
 
 /// Adds it to the reasons of the changes that create an index. Nothing is created. Where HypoPG is missing, the comparison of
@@ -18,8 +18,12 @@ pub(super) fn check(engine: &dyn Engine, evidence: &Evidence, changes: &mut [Rem
     texts.dedup();
     for remedy in changes {
         let Change::Statements { apply, .. } = &remedy.change else { continue };
-        let Some(create) = apply.first().filter(|sql| sql.starts_with("CREATE INDEX")) else { continue };
-        let said = match try_index(engine, create, &texts) {
+        let create = apply.iter().map(String::as_str).filter(|sql| sql.starts_with("CREATE INDEX"));
+        let create: Vec<&str> = create.collect();
+        if create.is_empty() {
+            continue;
+        }
+        let said = match try_indexes(engine, &create, &texts) {
             Ok(Some(found)) => describe(&found),
             Ok(None) => return,
             Err(error) => format!("HypoPG: {error}"),

@@ -37,6 +37,15 @@ use crate::{live, out, paths, signal};
 /// Blocks of the comparison of one change with a budget, at most: they find a third of the effect that six do.
 const BLOCKS_IN_BUDGET: u32 = 40;
 
+/// Blocks of a comparison at most, if the user does not say: a single change is tried until it is clear, or until its budget is used up.
+pub(super) fn most_blocks(alone: bool, has_budget: bool) -> u32 {
+    match (alone, has_budget) {
+        (true, true) => BLOCKS_IN_BUDGET,
+        (true, false) => AbPlan::UNTIL_CLEAR,
+        (false, _) => AbPlan::BLOCKS,
+    }
+}
+
 /// The rest before each run: a restored database has little to settle.
 const REST: u64 = 5;
 
@@ -258,7 +267,9 @@ impl Session<'_> {
             created: jiff::Timestamp::now(),
             body: serde_json::to_value(&plan)?,
         })?;
-        live.message(&format!("group {group}: {} blocks of {} runs", plan.blocks, plan.treatments().len()));
+        let most = if plan.stop_early { " at most, fewer once it is clear" } else { "" };
+        let runs = plan.treatments().len();
+        live.message(&format!("group {group}: {} blocks of {runs} runs{most}", plan.blocks));
         let consent = Consent { commands: true, settings: self.args.allow_settings };
         let mut applier = Applier::new(comparison.factors().to_vec(), &self.journal, access()?, consent)?
             .with_progress(out::note);
@@ -325,9 +336,7 @@ impl Session<'_> {
         let before = if self.accepted.is_empty() { "as it is" } else { "with the changes accepted before" };
         let mut plan =
             AbPlan::of(&[(before.into(), self.spec.clone()), (next.title.clone(), self.spec.clone())]);
-        // The budget of a single change is its own: until it is clear, or used up.
-        let alone = self.until.is_some() && self.alone;
-        plan.blocks = self.args.blocks.unwrap_or(if alone { BLOCKS_IN_BUDGET } else { AbPlan::BLOCKS });
+        plan.blocks = self.args.blocks.unwrap_or(most_blocks(self.alone, self.until.is_some()));
         plan.stop_early = plan.blocks > AbPlan::BLOCKS;
         plan.replace = plan.replacements(plan.blocks);
         plan.advice = Some(AdviceOrigin {

@@ -18,6 +18,13 @@ fn line(title: &str, effect: Effect, rules: Rules, proof: Option<(i64, Proof)>) 
 }
 
 #[test]
+fn one_change_is_tried_until_it_is_clear_and_each_of_several_for_six_blocks() {
+    assert_eq!(prove::most_blocks(true, false), 2 * prove::most_blocks(false, false));
+    assert_eq!(prove::most_blocks(true, true), 40);
+    assert_eq!(prove::most_blocks(false, true), AbPlan::BLOCKS);
+}
+
+#[test]
 fn the_list_has_bounds_rules_and_answers() {
     let proof = Proof {
         verdict: ProofVerdict::Confirmed,

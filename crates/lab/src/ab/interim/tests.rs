@@ -96,6 +96,9 @@ fn looks_spend_the_error_that_there_is() {
     many.sides = vec![plan.sides[0].clone(); AbPlan::SIDES];
     let first = AbProgress::of(&many, &[]).looks[0].nominal;
     assert!(first > 1e-9 && first < 0.05 / 7.0, "{first}");
+    let until_clear = AbPlan { blocks: AbPlan::UNTIL_CLEAR, ..plan.clone() };
+    let at: Vec<u32> = AbProgress::of(&until_clear, &[]).looks.iter().map(|look| look.blocks).collect();
+    assert_eq!(at, [6, 9, 12]);
     // Six blocks leave no room for a look before the last.
     let few = AbPlan { blocks: 6, ..plan };
     assert_eq!(AbProgress::of(&few, &[]).looks, []);

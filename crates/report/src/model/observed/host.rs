@@ -1,6 +1,6 @@
 //! Processors and block devices.
 
-use kelvin_diagnose::{Evidence, Span, SpanValue};
+use kelvin_diagnose::{Evidence, HostResource, ProcessUse, Span, SpanValue, top_processes};
 use serde::Serialize;
 
 /// Requests a second below which a device that holds nothing of the database is left out.
@@ -72,6 +72,51 @@ impl CpuUse {
             idle: total("idle")? + total("iowait").unwrap_or(0.0),
         })
     }
+}
+
+/// A program besides load generator and database, on the host that Kelvin runs on.
+#[derive(Debug, Clone, Serialize)]
+pub struct OtherProcessRow {
+    /// Its name.
+    pub name: String,
+    /// How many processes of this name were seen.
+    pub processes: u32,
+    /// CPUs in use on average.
+    pub cpus: f64,
+    /// Of all CPUs.
+    pub cpu_percent: Option<f64>,
+    /// Bytes of resident memory, the most that was seen.
+    pub memory_bytes: f64,
+    /// Of the host's memory.
+    pub memory_percent: Option<f64>,
+    /// Bytes a second read and written; 0 where that may not be seen.
+    pub io_bytes_per_s: f64,
+    /// Of the bytes that the host's devices moved.
+    pub io_percent: Option<f64>,
+}
+
+/// The five that used the most of the CPUs, the memory and the devices each, by CPU.
+pub(super) fn other_processes(evidence: &Evidence, point: u32) -> Vec<OtherProcessRow> {
+    let mut rows: Vec<OtherProcessRow> = Vec::new();
+    for one in HostResource::ALL.iter().flat_map(|resource| top_processes(evidence, point, *resource)) {
+        let ProcessUse { process, shares } = one;
+        if rows.iter().any(|row| row.name == process.name) {
+            continue;
+        }
+        let [cpu_percent, memory_percent, io_percent] = shares.map(|share| share.map(|share| 100.0 * share));
+        rows.push(OtherProcessRow {
+            name: process.name.clone(),
+            processes: process.processes,
+            cpus: process.cpus,
+            cpu_percent,
+            memory_bytes: process.resident as f64,
+            memory_percent,
+            io_bytes_per_s: process.read + process.written,
+            io_percent,
+        });
+    }
+    rows.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
+    rows
 }
 
 /// A block device, with the columns of `iostat -x`: rates and sizes over the window's time, request times and sizes

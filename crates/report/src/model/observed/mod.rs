@@ -13,7 +13,7 @@ use kelvin_diagnose::{Evidence, Span, SpanValue};
 use kelvin_measure::Nanos;
 use serde::Serialize;
 
-pub use host::{CpuUse, DeviceRow, ProcessorRow};
+pub use host::{CpuUse, DeviceRow, OtherProcessRow, ProcessorRow};
 pub use sessions::{ClassRow, RowWaits, SessionsReport, WaitRow};
 pub use statements::ServerStatement;
 pub(crate) use timeline::{Chart, Grid, colour, timeline};
@@ -26,6 +26,8 @@ pub struct ObservationReport {
     pub processors: Vec<ProcessorRow>,
     /// CPUs by who used them; none where processes were not watched.
     pub cpu: Option<CpuUse>,
+    /// Other programs on this host: the five that used the most CPU, memory and I/O each, by CPU.
+    pub other_processes: Vec<OtherProcessRow>,
     /// The block devices that were active or hold a part of the database, those of the log first.
     pub devices: Vec<DeviceRow>,
     /// The activity of the database's sessions; `None` if not sampled.
@@ -108,6 +110,7 @@ impl ObservationReport {
         Some(Self {
             processors: host::processors(evidence, window),
             cpu: CpuUse::of(evidence, window),
+            other_processes: host::other_processes(evidence, point),
             devices: host::devices(evidence, window),
             sessions: SessionsReport::of(evidence, point),
             wal_bytes_per_s: wal.or_else(|| evidence.mean_over(names::EMBEDDED_LOG_BYTES, window)),

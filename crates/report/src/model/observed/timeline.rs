@@ -152,7 +152,7 @@ fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     here.into_iter().chain(others).collect()
 }
 
-/// CPUs used by the client, the database and all other processes; `None` if the client's own use is unknown.
+/// CPUs used by the client, the database and all other processes, and idle ones; `None` if the client's own use is unknown.
 fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     let threads = kelvin_diagnose::cpus(evidence)?;
     let process = |name: &str| {
@@ -173,10 +173,11 @@ fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
         ("others".to_owned(), 5, others.into_iter().map(|value| value.map(|value| value.max(0.0))).collect()),
         ("interrupts".to_owned(), 4, sum(kernel("irq"), kernel("softirq"))),
         ("steal".to_owned(), 7, kernel("steal")),
+        ("idle".to_owned(), 8, sum(kernel("idle"), kernel("iowait"))),
     ];
     columns.retain(|(_, _, values)| any(values));
     Some(Chart {
-        title: "CPU time by client, database and others".into(),
+        title: "CPU time by client, database, others and idle".into(),
         unit: "CPUs",
         stacked: true,
         top: Some(threads),
@@ -281,4 +282,47 @@ fn log(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
         top: None,
         columns: vec![("WAL".into(), 0, written)],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use kelvin_diagnose::Context;
+    use kelvin_measure::Event;
+    use kelvin_measure::event::Phase;
+    use kelvin_measure::observation::{Metric, Observation, Observer, Reading};
+
+    use super::*;
+
+    #[test]
+    fn idle_cpus_are_a_column_above_those_in_use() {
+        let values = [
+            ("host.cpu.0.busy", 0.5),
+            ("host.cpu.1.busy", 0.5),
+            ("host.cpu.total.idle", 0.375),
+            ("host.cpu.total.iowait", 0.125),
+            ("host.process.client.cpu.user", 0.25),
+            ("host.process.client.cpu.system", 0.25),
+        ];
+        let metric =
+            |(name, _): &(&str, f32)| Metric { name: (*name).into(), unit: "1".into(), help: String::new() };
+        let metrics = values.iter().map(metric).collect();
+        let mut evidence = Evidence::new(Context::default());
+        evidence.event(&Event::Observed(Observation::Observer(Observer { metrics, ..Observer::default() })));
+        for second in 0..=4 {
+            if second == 1 {
+                let (point, users) = (0, 1);
+                let at = SECOND;
+                evidence.event(&Event::Phase { point, phase: Phase::Measure, at, users, planned: None });
+            }
+            let values = values.iter().map(|(_, value)| *value).collect();
+            let reading = Reading { at: second * SECOND, first: 0, values };
+            evidence.event(&Event::Observed(Observation::Reading(reading)));
+        }
+        let phase = Event::Phase { point: 0, phase: Phase::Stop, at: 4 * SECOND, users: 1, planned: None };
+        evidence.event(&phase);
+        let chart = by_owner(&evidence, &Grid::of(&evidence, 0, 0, 3).unwrap()).unwrap();
+        let columns: Vec<_> = chart.columns.iter().map(|(name, _, values)| (&name[..], values[1])).collect();
+        assert_eq!(columns, [("client", Some(0.5)), ("idle", Some(1.0))]);
+        assert_eq!((chart.top, chart.stacked), (Some(2.0), true));
+    }
 }

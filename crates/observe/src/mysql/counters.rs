@@ -292,6 +292,9 @@ fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
+/// What [`super::relations`] has of `performance_schema`.
+pub(super) const USES: &str = "uses of indexes, rows written by table";
+
 /// What cannot be seen of the counters.
 pub(super) fn absent(counters: &Counters, server: &Server) -> Vec<(&'static str, String)> {
     let has = |name: &str| counters.counters.iter().any(|counter| counter.name == name);
@@ -303,6 +306,7 @@ pub(super) fn absent(counters: &Counters, server: &Server) -> Vec<(&'static str,
             "performance_schema is off, or the account cannot read it"
         };
         absent.push(("times of reads, writes and syncs of files, statements by text", why.to_owned()));
+        absent.push((USES, why.to_owned()));
     }
     if !has(metric::CHECKPOINT_AGE) {
         let since = sql::REDO_STATUS;

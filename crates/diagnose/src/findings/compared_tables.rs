@@ -218,6 +218,20 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_mariadb_without_indexes_is_one_in_which_they_were_not_read() {
+        let run = |relations: &[(&str, u64)]| {
+            let evidence = run(relations);
+            let context = evidence.context.clone();
+            let environment = serde_json::json!({ "engine": "mysql" });
+            Evidence { context: context.with_environment(serde_json::Value::Null, environment), ..evidence }
+        };
+        let with = || run(&[("k.stock", 90 << 20), ("k.stock_key", 0)]);
+        assert_eq!(found(&[with()], &[run(&[("k.stock", 90 << 20)])]), []);
+        let other = run(&[("k.stock", 90 << 20), ("k.other_key", 0)]);
+        assert_eq!(severities(&found(&[with()], &[other])), [Severity::Red]);
+    }
+
+    #[test]
     fn other_sizes_are_amber_and_small_ones_nothing() {
         let sized = |stock: u64, small: u64| run(&[("stock", stock), ("district", small)]);
         assert_eq!(found(&[sized(100 << 20, 8192)], &[sized(109 << 20, 65_536)]), []);

@@ -11,6 +11,8 @@
 mod disturbance;
 #[path = "planted_mariadb/drawn.rs"]
 mod drawn;
+#[path = "planted_mariadb/indexes.rs"]
+mod indexes;
 #[path = "../../database/tests/mysql_support/mod.rs"]
 mod mysql_support;
 #[path = "one_answer/walk.rs"]
@@ -19,6 +21,8 @@ mod one_answer;
 mod results;
 #[path = "support/slow_flush.rs"]
 mod slow_flush;
+#[path = "planted_mariadb/spills_and_storms.rs"]
+mod spills_and_storms;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -124,6 +128,14 @@ fn load(
     beside: impl FnOnce(&Server, &Place) -> Beside,
 ) -> (Evidence, Vec<Finding>) {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = start(of, prepare);
+    let place = Place::new();
+    let beside = beside(&server, &place);
+    measure(&server, &place, beside, of.words)
+}
+
+/// The server with its table.
+fn start(of: &Load<'_>, prepare: impl FnOnce(&Path)) -> Server {
     let server = Server::start_with(of.settings, prepare);
     let mut session = server.session();
     session.run("CREATE TABLE h (id INT PRIMARY KEY, v INT, pad VARCHAR(250)); INSERT INTO h VALUES (1, 0, repeat('x', 200))").unwrap();
@@ -131,11 +143,13 @@ fn load(
         session.run(&format!("INSERT INTO h SELECT id + {}, 0, pad FROM h", 1 << power)).unwrap();
     }
     drop(session);
-    let place = Place::new();
-    let beside = beside(&server, &place);
-    let url = beside.url.clone().unwrap_or_else(|| url_of(&server));
+    server
+}
+
+fn measure(server: &Server, place: &Place, beside: Beside, words: &[&str]) -> (Evidence, Vec<Finding>) {
+    let url = beside.url.clone().unwrap_or_else(|| url_of(server));
     let mut command = place.command(&["run"]);
-    command.args(&beside.load).args(["--target", &url, "--observe-interval", "200ms", "-q"]).args(of.words);
+    command.args(&beside.load).args(["--target", &url, "--observe-interval", "200ms", "-q"]).args(words);
     if let Some(throttle) = &beside.throttle {
         command = throttle.around(&command);
     }
@@ -146,7 +160,7 @@ fn load(
     let store = Store::open_read_only(place.store()).unwrap();
     let run = store.find("last").unwrap();
     let evidence = Evidence::from_run(&store.load(run).unwrap()).unwrap();
-    one_answer::Lists::of(&place).hold_together("planted fault", &store, run);
+    one_answer::Lists::of(place).hold_together("planted fault", &store, run);
     let findings = findings_for(&evidence);
     (evidence, findings)
 }
@@ -213,9 +227,19 @@ fn a_redo_log_that_comes_round_all_the_time() {
 
 #[test]
 fn a_healthy_server_is_seen_whole_and_has_no_red_finding_of_its_own() {
-    let (evidence, red) = run(&["--innodb-flush-log-at-trx-commit=1"], MANY_ROWS, "2");
+    for settings in [&[][..], &["--performance-schema=ON"]] {
+        healthy(&[&["--innodb-flush-log-at-trx-commit=1"], settings].concat());
+    }
+}
+
+fn healthy(settings: &[&str]) {
+    let (evidence, red) = run(settings, MANY_ROWS, "2");
     let of_the_server: Vec<_> = red.iter().filter(|id| OF_THE_SERVER.contains(id)).collect();
     assert!(of_the_server.is_empty(), "{red:?}");
+    // What costs only as much as there is of it is not there at all.
+    let costs = ["connection-storm", "temporary-files", "duplicate-index", "unused-index"];
+    let found: Vec<_> = findings_for(&evidence).into_iter().filter(|one| costs.contains(&one.id)).collect();
+    assert!(found.is_empty(), "{found:#?}");
     let counted = |names: &[&str]| evidence.mean_of_first_known(0, names).is_some_and(|rate| rate > 0.0);
     assert!(counted(metric::COMMITS) && counted(metric::LOG_BYTES) && counted(metric::LOG_SYNCS));
     assert!(counted(metric::BUFFER_HITS) && counted(&[metric::CHECKPOINT_AGE]));

@@ -340,6 +340,12 @@ pub struct StatementTotals {
     /// Bytes of temporary files written by it; none where the database does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary_bytes: Option<u64>,
+    /// Internal temporary tables that it put on disk (MySQL); none where the database does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_tables: Option<u64>,
+    /// Merges of the parts of its sorts that did not fit into memory (MySQL); none where the database does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_passes: Option<u64>,
     /// Milliseconds in which it was compiled (PostgreSQL: JIT); none where the database does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jit_ms: Option<f64>,

@@ -15,8 +15,17 @@ pub const LOG_SYNCS: &[&str] = &["postgres.wal.syncs", "mysql.redo.syncs", "sqls
 /// Milliseconds a second that bringing the log to its device took, by the server's own clock.
 pub const LOG_SYNC_MS: &[&str] = &["postgres.wal.sync_ms", "mysql.redo.sync_ms", "sqlserver.log.write_ms"];
 
-/// Sessions opened a second in PostgreSQL.
-pub const NEW_SESSIONS: &str = "postgres.connections.new";
+/// Sessions opened a second; in MySQL and MariaDB attempts to.
+pub const NEW_SESSIONS: &[&str] = &["postgres.connections.new", "mysql.connections.new"];
+
+/// Attempts a second to connect to MySQL or MariaDB that failed.
+pub const FAILED_CONNECTIONS: &str = "mysql.connections.failed";
+
+/// Threads a second that MySQL or MariaDB created for connections, as its thread cache had none.
+pub const THREADS_CREATED: &str = "mysql.threads.created";
+
+/// Merges a second of the parts of sorts that did not fit into MySQL's sort buffer.
+pub const MERGE_PASSES: &str = "mysql.sort.merge_passes";
 
 /// Pages a second found in the server's own buffers.
 pub const BUFFER_HITS: &[&str] = &["postgres.blocks.hit", "mysql.buffer.hits", "sqlserver.buffer.hits"];

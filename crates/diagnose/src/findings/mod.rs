@@ -72,7 +72,7 @@ mod steal;
 mod swapping;
 mod synchronous_commit_off;
 mod tempdb_contention;
-mod temporary_files;
+pub(crate) mod temporary_files;
 mod toast_volume;
 mod too_few_users;
 mod top_statement_dominates;

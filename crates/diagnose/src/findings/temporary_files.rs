@@ -2,9 +2,11 @@
 
 use kelvin_measure::observation::StatementTotals;
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 use super::query_plans::{self, Affected};
 use super::{FindingDefinition, buffers_too_small};
+use crate::load::is_mysql;
 use crate::noise::WANTED;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
@@ -24,13 +26,20 @@ const IN_MEMORY: f64 = 3.0;
 /// Part of the host's memory that all users together may take for it.
 const OF_HOST: f64 = 0.25;
 
+/// Temporary tables on disk and merges of sorts a second from which they are more than a report beside the load. MySQL and MariaDB count no
+/// bytes; with their default settings each is some megabytes.
+const SPILLS: f64 = 1.0;
+
 /// Bytes of one query from which its plan would be another with more memory.
 const BYTES: u64 = 1 << 20;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     match of_queries(evidence) {
         Some(finding) => vec![finding],
-        None => evidence.points().filter_map(|point| of_point(evidence, point)).collect(),
+        None => {
+            let of = if is_mysql(evidence) { of_mysql } else { of_point };
+            evidence.points().filter_map(|point| of(evidence, point)).collect()
+        }
     }
 }
 
@@ -119,6 +128,84 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     })
 }
 
+/// Merges of sorts a second, by all clients of MySQL or MariaDB.
+pub(crate) fn merges(evidence: &Evidence, point: u32) -> f64 {
+    evidence.mean(point, metric::MERGE_PASSES).unwrap_or(0.0)
+}
+
+/// Temporary tables on disk are those of the statements with the most time: the server's own count has those that observing it makes.
+fn of_mysql(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+    let (statements, total) = evidence.statements(point.point).unwrap_or((&[], 0.0));
+    let counts = |one: &StatementTotals| (one.disk_tables.unwrap_or(0), one.merge_passes.unwrap_or(0));
+    let spills = |one: &StatementTotals| counts(one).0 + counts(one).1;
+    let mut spilled: Vec<&StatementTotals> = statements.iter().filter(|one| spills(one) > 0).collect();
+    spilled.sort_by_key(|one| std::cmp::Reverse(spills(one)));
+    let share = (total > 0.0 && !spilled.is_empty())
+        .then(|| spilled.iter().map(|one| one.total_ms).sum::<f64>() / total);
+    // Long ones spill much, and seldom.
+    let long = spilled.iter().filter(|one| spills(one) >= one.calls.div_ceil(2));
+    let long = long.map(|one| one.total_ms).sum::<f64>() / total.max(f64::MIN_POSITIVE);
+    let tables = spilled.iter().map(|one| counts(one).0 as f64).sum::<f64>()
+        / evidence.window(point.point)?.seconds().max(f64::MIN_POSITIVE);
+    let merges = merges(evidence, point.point);
+    if tables + merges < SPILLS && long < WANTED {
+        return None;
+    }
+    let mut facts = Vec::new();
+    let mut remedies = Vec::new();
+    let mut of = |what: &str, rate: f64, settings: &[&str], remedy: &'static str| {
+        if rate > 0.0 {
+            facts.push(EvidenceLine::new(what, text::number(rate)));
+            let known =
+                |name: &&str| Some(EvidenceLine::new(*name, text::memory(evidence.setting_number(name)?)));
+            facts.extend(settings.iter().filter_map(known));
+            remedies.push(remedy);
+        }
+    };
+    of("temporary tables on disk per second", tables, &["tmp_table_size", "max_heap_table_size"], TABLES);
+    of("merges of sorts per second", merges, &["sort_buffer_size"], SORTS);
+    facts.extend(spilled.iter().take(3).map(|one| {
+        let each = |count: u64| text::number(count as f64 / one.calls.max(1) as f64);
+        let (tables, merges) = counts(one);
+        EvidenceLine::new(
+            format!("statement that spilled: {}", text::statement(&one.text)),
+            format!(
+                "{} temporary tables on disk and {} merges per call, {} calls, {} ms each",
+                each(tables),
+                each(merges),
+                text::rounded(one.calls as f64),
+                text::number(one.total_ms / one.calls.max(1) as f64)
+            ),
+        )
+    }));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: Some(point.point),
+        title: format!(
+            "Statements put {} temporary tables on disk and merged sorts {} times per second",
+            text::number(tables),
+            text::number(merges)
+        ),
+        evidence: facts,
+        effect: Effect::up_to_or(
+            share,
+            EffectBasis::StatementTime,
+            "which statements spilled is not known (performance_schema)",
+        ),
+        below_precision: false,
+        threshold: "one temporary table on disk or one merge of a sort per second, or 10 % of the statements' time in statements \
+            of which every second execution has one or more"
+            .into(),
+        next: format!("{} An index in the order that the statement needs saves the sort or the table.", remedies.join(" ")),
+    })
+}
+
+const TABLES: &str = "Raise tmp_table_size and max_heap_table_size (the smaller one limits a table in memory; one with columns of \
+    TEXT or BLOB is on disk in MariaDB whatever they are), for the sessions that need it.";
+const SORTS: &str =
+    "Raise sort_buffer_size for the sessions that sort; `kelvin advise --prove` measures what it gains.";
+
 #[cfg(test)]
 mod tests {
     use kelvin_measure::query_analysis::QueryAnalysis;
@@ -171,6 +258,33 @@ mod tests {
         assert_eq!(found(64e6, 900.0, 100 << 20), Severity::Amber, "no memory for it");
         // A report of ten seconds that writes twelve megabytes in them.
         assert_eq!(found(8e9, 10_000.0, 12 << 20), Severity::Amber);
+    }
+
+    #[test]
+    fn tables_on_disk_and_merges_of_mysql_are_amber_with_their_statement_and_setting() {
+        let found = |calls: u64, tables: u64, merges: u64, ms: f64| {
+            let mut one = statement(1, ms, calls, "a", &[]);
+            (one.disk_tables, one.merge_passes) = (Some(tables), Some(merges));
+            let staged = Staged::new().environment(serde_json::json!({"engine": "mysql"}));
+            let staged = staged.setting("sort_buffer_size", "65536");
+            let staged = staged.metric("mysql.sort.merge_passes", merges as f64 / 20.0);
+            find(&staged.statements(vec![one, statement(2, 100.0, 10, "b", &[])]).done()).pop()
+        };
+        let sorts = found(100, 0, 300, 10.0).unwrap();
+        assert_eq!((sorts.severity, sorts.effect.high().is_some()), (Severity::Amber, true));
+        let facts = format!("{:?}", sorts.evidence);
+        assert!(facts.contains("sort_buffer_size") && facts.contains("and 3 merges per call"), "{facts}");
+        assert!(
+            sorts.next.contains("sort_buffer_size") && !sorts.next.contains("tmp_table_size"),
+            "{}",
+            sorts.next
+        );
+        let tables = found(1000, 1000, 0, 1.0).unwrap();
+        assert!(tables.next.contains("tmp_table_size"), "{}", tables.next);
+        // A report beside the load; queries that take their time.
+        assert!(found(1, 3, 3, 5.0).is_none());
+        assert!(found(2, 2, 0, 900.0).is_some());
+        assert!(found(100, 2, 0, 900.0).is_none(), "one execution in fifty");
     }
 
     #[test]

@@ -20,8 +20,10 @@ pub(crate) struct Useless<'a> {
     pub(crate) twin: Option<&'a str>,
     /// Entries that the load wrote into it: inserted rows, and updated ones whose new version went to another page.
     pub(crate) entries: u64,
-    /// How often it was scanned during the load.
+    /// How often it was used during the load.
     pub(crate) scans: u64,
+    /// What these uses are: "scans", and rows where the database counts those.
+    pub(crate) uses: &'static str,
 }
 
 impl Useless<'_> {
@@ -33,10 +35,14 @@ impl Useless<'_> {
     /// What is known of it.
     pub(crate) fn reason(&self) -> String {
         let (entries, scans) = (text::rounded(self.entries as f64), text::rounded(self.scans as f64));
-        let size = text::memory(self.index.bytes as f64);
+        let uses = self.uses;
+        let size = match self.index.bytes {
+            0 => String::new(),
+            bytes => format!(", {}", text::memory(bytes as f64)),
+        };
         match self.twin {
-            Some(twin) => format!("same columns as {twin}; {entries} entries written, {scans} scans, {size}"),
-            None => format!("{entries} entries written, no scan during the load, {size}"),
+            Some(twin) => format!("same columns as {twin}; {entries} entries written, {scans} {uses}{size}"),
+            None => format!("{entries} entries written, no scan during the load{size}"),
         }
     }
 }
@@ -80,7 +86,9 @@ pub(crate) fn written(evidence: &Evidence) -> Written {
     let mut sum = Written::default();
     for table in after.iter().filter(|one| one.kind == "table") {
         let Some(of) = Written::of(table, before) else { continue };
-        let is_its = |one: &&Relation| one.kind == "index" && one.table.as_deref() == Some(&table.name);
+        let is_its = |one: &&Relation| {
+            one.kind == "index" && one.table.as_deref() == Some(&table.name) && !is_the_table(one)
+        };
         sum.rows += of.rows;
         sum.entries += of.entries * after.iter().filter(is_its).count() as u64;
     }
@@ -145,6 +153,11 @@ fn shape(index: &Relation) -> Option<(&str, &str)> {
     Some((index.table.as_deref()?, definition.split_once(" USING ")?.1))
 }
 
+/// Whether its entries are the rows: those of InnoDB's primary key.
+fn is_the_table(index: &Relation) -> bool {
+    index.definition.as_deref().is_some_and(|definition| definition.contains(" ADD PRIMARY KEY "))
+}
+
 /// Whether each row has one entry in it; what has no definition could not be made again, either.
 pub(super) fn is_plain(index: &Relation) -> bool {
     let method = index.definition.as_deref().and_then(|all| all.split_once(" USING ")).map(|(_, rest)| rest);
@@ -177,6 +190,7 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
     indexes.sort_by_key(|(index, _, scans)| {
         (index.enforces != Some(true), std::cmp::Reverse(*scans), index.name.clone())
     });
+    let uses = if crate::load::is_mysql(evidence) { "rows found through it" } else { "scans" };
     let mut kept: Vec<&Relation> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
@@ -188,7 +202,7 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
         kept.push(index);
         let useless = (twin.is_some() || scans == 0) && index.enforces == Some(false) && entries >= ENTRIES;
         if useless {
-            found.push(Useless { index, twin, entries, scans });
+            found.push(Useless { index, twin, entries, scans, uses });
         }
     }
     found.sort_by_key(|one| std::cmp::Reverse(one.entries));

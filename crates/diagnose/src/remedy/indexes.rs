@@ -14,16 +14,22 @@ use crate::{Effect, EffectBasis, Evidence};
 const LARGE: u64 = 10_000;
 
 pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
-    // CREATE INDEX IF NOT EXISTS and DROP INDEX IF EXISTS are not in MySQL's language, and not so in SQL Server's.
-    let of_mysql = crate::load::is_mysql(evidence)
-        && !evidence.setting("version").is_some_and(|version| version.contains("MariaDB"));
-    if of_mysql || crate::load::is_sqlserver(evidence) {
+    if crate::load::is_sqlserver(evidence) {
         return Vec::new();
     }
-    let mut all = missing(evidence);
-    all.extend(gone(evidence));
+    let mut all = Vec::new();
+    if can_be_repeated(evidence) {
+        all.extend(missing(evidence));
+        all.extend(gone(evidence));
+    }
     all.extend(useless(evidence));
     all
+}
+
+/// Whether CREATE INDEX IF NOT EXISTS and DROP INDEX IF EXISTS are in the language: in PostgreSQL's and MariaDB's, and not in MySQL's.
+fn can_be_repeated(evidence: &Evidence) -> bool {
+    let is_mariadb = || evidence.setting("version").is_some_and(|version| version.contains("MariaDB"));
+    !crate::load::is_mysql(evidence) || is_mariadb()
 }
 
 /// By table and the columns of its indexes: the share of the statements' time, and the statement that takes most of it.
@@ -87,7 +93,7 @@ fn is_there(evidence: &Evidence, relations: &[Relation], table: &str, columns: &
         let same = one.name.rsplit('.').next() == Some(&name);
         same || match &one.definition {
             Some(definition) => btree_columns(definition).is_some_and(|its| its.starts_with(columns)),
-            // MariaDB's have none; PostgreSQL's only if they are of a partition or another tablespace, or not valid.
+            // PostgreSQL's are of a partition or another tablespace, or not valid; MariaDB's are full-text, spatial or ignored ones.
             None => !crate::load::is_mysql(evidence),
         }
     })
@@ -95,8 +101,20 @@ fn is_there(evidence: &Evidence, relations: &[Relation], table: &str, columns: &
 
 /// The columns of a btree index over all rows, without their options.
 fn btree_columns(definition: &str) -> Option<Vec<String>> {
-    let (list, rest) = definition.split_once(" USING btree (")?.1.split_once(')')?;
-    let column = |part: &str| part.trim().split(' ').next().unwrap_or_default().trim_matches('"').to_owned();
+    let list = definition.split_once(" USING btree (")?.1;
+    // MySQL's columns can have a length behind them: `a`(10).
+    let mut open = 1;
+    let end = list.find(|c| {
+        open += i32::from(c == '(') - i32::from(c == ')');
+        open == 0
+    })?;
+    let (list, rest) = list.split_at(end);
+    let column = |part: &str| {
+        let part = part.trim();
+        let name =
+            part.strip_prefix('`').map_or_else(|| part.split(' ').next(), |part| part.split('`').next());
+        name.unwrap_or_default().trim_matches('"').to_owned()
+    };
     (!rest.contains(" WHERE ")).then(|| list.split(',').map(column).collect())
 }
 
@@ -143,15 +161,13 @@ fn create_and_drop(evidence: &Evidence, table: &str, columns: &[String]) -> (Str
     let name = advised_name(table, columns);
     let list: Vec<String> = columns.iter().map(|column| quoted_part(evidence, column)).collect();
     let (table_sql, name_sql) = (quoted(evidence, table), quoted(evidence, &name));
-    // PostgreSQL's DROP INDEX names the schema, MySQL's the table.
-    let drop = if crate::load::is_mysql(evidence) {
-        format!("DROP INDEX IF EXISTS {name_sql} ON {table_sql}")
+    let within = if crate::load::is_mysql(evidence) {
+        Some(table.as_str())
     } else {
-        let schema = table
-            .split_once('.')
-            .map_or(String::new(), |(schema, _)| format!("{}.", quoted(evidence, schema)));
-        format!("DROP INDEX IF EXISTS {schema}{name_sql}")
+        table.split_once('.').map(|(schema, _)| schema)
     };
+    let drop =
+        drop_statement(evidence, &within.map_or_else(|| name.clone(), |within| format!("{within}.{name}")));
     (format!("CREATE INDEX IF NOT EXISTS {name_sql} ON {table_sql} ({})", list.join(", ")), drop)
 }
 
@@ -202,7 +218,7 @@ fn gone(evidence: &Evidence) -> Vec<Remedy> {
             title: format!("index {} again", one.name),
             change: Change::Statements {
                 apply: vec![apply],
-                undo: vec![format!("DROP INDEX IF EXISTS {}", quoted(evidence, &one.name))],
+                undo: vec![drop_statement(evidence, &one.name)],
                 control: Vec::new(),
             },
             reason: format!("the earlier run had it: {definition}"),
@@ -213,11 +229,25 @@ fn gone(evidence: &Evidence) -> Vec<Remedy> {
     made.collect()
 }
 
-/// "CREATE [UNIQUE] INDEX …" so that it does nothing where the index is there.
+/// Drops an index by its full name, which begins with the schema in PostgreSQL and with the table in MySQL, as their statements want.
+fn drop_statement(evidence: &Evidence, name: &str) -> String {
+    let exists = if can_be_repeated(evidence) { "IF EXISTS " } else { "" };
+    match name.rsplit_once('.') {
+        Some((table, index)) if crate::load::is_mysql(evidence) => {
+            format!("DROP INDEX {exists}{} ON {}", quoted_part(evidence, index), quoted(evidence, table))
+        }
+        _ => format!("DROP INDEX {exists}{}", quoted(evidence, name)),
+    }
+}
+
+/// "CREATE [UNIQUE] INDEX …" and MySQL's "ALTER TABLE … ADD [UNIQUE] INDEX …" so that it does nothing where the index is there.
 fn once(definition: &str) -> Option<String> {
     let at = definition.find(" INDEX ")? + " INDEX ".len();
     let (head, rest) = definition.split_at_checked(at)?;
-    head.starts_with("CREATE ").then(|| format!("{head}IF NOT EXISTS {rest}"))
+    ["CREATE ", "ALTER TABLE "]
+        .iter()
+        .any(|begin| head.starts_with(begin))
+        .then(|| format!("{head}IF NOT EXISTS {rest}"))
 }
 
 /// Indexes that cost writes and serve nothing: dropped, and made again by their definition. Those that are there twice are one change,
@@ -225,7 +255,10 @@ fn once(definition: &str) -> Option<String> {
 fn useless(evidence: &Evidence) -> Vec<Remedy> {
     let all = useless_indexes::useless(evidence);
     // One whose definition is not known could not be made again: the others are dropped without it.
-    let known = all.iter().filter_map(|one| Some((one, once(one.index.definition.as_ref()?)?)));
+    let known = all.iter().filter_map(|one| {
+        let definition = one.index.definition.as_ref()?;
+        Some((one, if can_be_repeated(evidence) { once(definition)? } else { definition.clone() }))
+    });
     let (twins, unused): (Vec<_>, Vec<_>) = known.partition(|(one, _)| one.twin.is_some());
     let twins = (!twins.is_empty()).then_some(twins);
     twins
@@ -244,17 +277,20 @@ fn drop(evidence: &Evidence, indexes: &[(&Useless<'_>, String)]) -> Option<Remed
         several => format!("drop {several} duplicate indexes: {}", names.join(", ")),
     };
     let entries = indexes.iter().map(|(one, _)| one.entries).sum();
+    let apply: Vec<String> = names.iter().map(|name| drop_statement(evidence, name)).collect();
+    let undo: Vec<String> = indexes.iter().map(|(_, again)| again.clone()).collect();
+    let change = if can_be_repeated(evidence) {
+        Change::Statements { apply, undo, control: Vec::new() }
+    } else {
+        let (apply, undo) = (apply.join("; "), undo.join("; "));
+        Change::Manual {
+            how: format!("{apply}; runs before and after it show what it saves; undo it with {undo}"),
+        }
+    };
     Some(Remedy {
         finding: first.finding(),
         title,
-        change: Change::Statements {
-            apply: names
-                .iter()
-                .map(|name| format!("DROP INDEX IF EXISTS {}", quoted(evidence, name)))
-                .collect(),
-            undo: indexes.iter().map(|(_, again)| again.clone()).collect(),
-            control: Vec::new(),
-        },
+        change,
         reason: first.reason(),
         effect: useless_indexes::cost(evidence, entries),
         rules: Rules::Allowed,

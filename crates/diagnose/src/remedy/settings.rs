@@ -6,7 +6,7 @@ use kelvin_observe::metric;
 
 use super::{Change, Remedy, Rules, finding, waited_share};
 use crate::findings::generic_plan::{self, PlanKind};
-use crate::findings::{buffers_too_small, wal_forced_checkpoint};
+use crate::findings::{buffers_too_small, temporary_files, wal_forced_checkpoint};
 use crate::{Effect, EffectBasis, Evidence, Finding};
 
 const DURABILITY: Rules =
@@ -97,12 +97,20 @@ fn plans(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
 fn spills(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     const TIMES: f64 = 16.0;
     let from = finding(found, "temporary-files")?;
-    let now = evidence.setting_number("work_mem")?;
+    let setting = if !crate::load::is_mysql(evidence) {
+        "work_mem"
+    } else if temporary_files::merges(evidence, from.point?) > 0.0 {
+        "sort_buffer_size"
+    } else {
+        // A table in memory is limited by two settings.
+        return None;
+    };
+    let now = evidence.setting_number(setting)?;
     let users = evidence.points().map(|point| f64::from(point.users)).fold(1.0, f64::max);
     let most = buffers_too_small::memory(evidence)? / 16.0 / users;
     let bytes = (now * TIMES).min(most);
     (bytes >= 2.0 * now).then_some(())?;
-    Some(remedy(from, sized(evidence, "work_mem", bytes)?))
+    Some(remedy(from, sized(evidence, setting, bytes)?))
 }
 
 fn images_are_plain(evidence: &Evidence) -> bool {

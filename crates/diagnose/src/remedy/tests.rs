@@ -120,6 +120,63 @@ fn a_duplicate_that_could_not_be_made_again_stays_and_the_others_are_dropped() {
     assert_eq!(undo[1], "CREATE INDEX IF NOT EXISTS d ON public.stock USING btree (s_i_id)");
 }
 
+/// As MariaDB's watcher has them: a table with its key, an index that is there twice, and one that is never used.
+fn of_mysql(version: &str) -> Staged {
+    let of = |inserted: u64| {
+        let writes = Some(TableWrites { inserted, updated: 9000, updated_in_page: 9000, fillfactor: 100 });
+        let stock = Relation { writes, ..table("k.stock", 100_000, 0) };
+        let indexes = [("PRIMARY", "PRIMARY KEY", "`id`", 7), ("a", "INDEX `a`", "`i`, `p`(10)", 7)];
+        let more = [("b", "INDEX `b`", "`i`, `p`(10)", 0), ("c", "INDEX `c`", "`s` DESC", 0)];
+        let each = indexes.into_iter().chain(more).map(|(name, what, columns, uses)| Relation {
+            definition: Some(format!("ALTER TABLE `k`.`stock` ADD {what} USING btree ({columns})")),
+            enforces: Some(name == "PRIMARY"),
+            index_scans: Some(if inserted > 500 { uses } else { 0 }),
+            ..index(&format!("k.stock.{name}"), "k.stock")
+        });
+        std::iter::once(stock).chain(each).collect::<Vec<_>>()
+    };
+    Staged::new()
+        .environment(serde_json::json!({ "engine": "mysql" }))
+        .setting("version", version)
+        .sessions(&[("client backend", "CPU", "", 4.0)], &[])
+        .relations(CaptureTime::Before, of(500), 1 << 30)
+        .relations(CaptureTime::After, of(5500), 1 << 30)
+}
+
+#[test]
+fn indexes_of_mariadb_are_dropped_and_made_again_in_its_language_and_mysqls_are_listed() {
+    let evidence = of_mysql("10.11.19-MariaDB").done();
+    let all = remedies(&evidence, &[]);
+    let twin = all.iter().find(|one| one.finding == "duplicate-index").unwrap();
+    let Change::Statements { apply, undo, .. } = &twin.change else { panic!("{twin:?}") };
+    assert_eq!(apply, &["DROP INDEX IF EXISTS `b` ON `k`.`stock`"]);
+    assert_eq!(undo, &["ALTER TABLE `k`.`stock` ADD INDEX IF NOT EXISTS `b` USING btree (`i`, `p`(10))"]);
+    // Rows and the entries of three indexes: those of the primary key are the rows.
+    assert!((twin.effect.high().unwrap() - 0.25).abs() < 0.03, "{twin:?}");
+    assert!(twin.reason.contains("0 rows found through it"), "{}", twin.reason);
+    assert!(all.iter().any(|one| one.title == "drop the index k.stock.c"), "{all:?}");
+    let all = remedies(&of_mysql("8.0.31").done(), &[]);
+    let listed = all.iter().find(|one| one.finding == "duplicate-index").unwrap();
+    let Change::Manual { how } = &listed.change else { panic!("{listed:?}") };
+    assert!(how.starts_with("DROP INDEX `b` ON `k`.`stock`;") && !how.contains("EXISTS"), "{how}");
+}
+
+#[test]
+fn an_index_of_mariadb_that_is_there_is_not_advised_again() {
+    let advised = |condition: &str| {
+        let mut scan = statement(1, 750.0, 100, "a", &[("ALL", "stock")]);
+        scan.text = format!("SELECT `x` FROM `stock` WHERE {condition}");
+        let all = remedies(&of_mysql("10.11.19-MariaDB").statements(vec![scan]).done(), &[]);
+        all.into_iter()
+            .filter(|one| one.finding == "scan-without-index")
+            .map(|one| one.title)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(advised("`i` = ? AND `p` = ?"), [""; 0]);
+    assert_eq!(advised("`s` > ?"), [""; 0]);
+    assert_eq!(advised("`p` = ?"), ["index on k.stock (p)"]);
+}
+
 #[test]
 fn waits_for_the_log_bound_what_relaxes_it_and_the_rules_forbid_that() {
     let groups = [

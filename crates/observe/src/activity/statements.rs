@@ -39,6 +39,10 @@ pub struct StatementSums {
     pub log_bytes: Option<f64>,
     /// Bytes of temporary files; none where they are not counted.
     pub temporary_bytes: Option<f64>,
+    /// Temporary tables on disk; none where they are not counted.
+    pub disk_tables: Option<f64>,
+    /// Merges of sorts; none where they are not counted.
+    pub merge_passes: Option<f64>,
     /// Milliseconds of compilation; none where they are not counted.
     pub jit_ms: Option<f64>,
     /// Plans that were made; none where they are not counted.
@@ -63,6 +67,8 @@ impl StatementSums {
             writes: less(self.writes, then.writes),
             log_bytes: less(self.log_bytes, then.log_bytes),
             temporary_bytes: less(self.temporary_bytes, then.temporary_bytes),
+            disk_tables: less(self.disk_tables, then.disk_tables),
+            merge_passes: less(self.merge_passes, then.merge_passes),
             jit_ms: less(self.jit_ms, then.jit_ms),
             plans: less(self.plans, then.plans),
             planning_ms: less(self.planning_ms, then.planning_ms),
@@ -84,6 +90,8 @@ impl StatementSums {
         self.writes = sum(self.writes, other.writes);
         self.log_bytes = sum(self.log_bytes, other.log_bytes);
         self.temporary_bytes = sum(self.temporary_bytes, other.temporary_bytes);
+        self.disk_tables = sum(self.disk_tables, other.disk_tables);
+        self.merge_passes = sum(self.merge_passes, other.merge_passes);
         self.jit_ms = sum(self.jit_ms, other.jit_ms);
         self.plans = sum(self.plans, other.plans);
         self.planning_ms = sum(self.planning_ms, other.planning_ms);

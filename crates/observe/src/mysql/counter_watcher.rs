@@ -69,6 +69,14 @@ impl CounterSource for MysqlCounters {
             .map(|(what, why)| UnavailableMetrics { what: what.into(), why })
             .collect();
         absent.extend(self.statements.begin(link));
+        // Without performance_schema it is among what that has.
+        if link.about.performance_schema && link.with(relations::are_counted) == Ok(false) {
+            absent.push(UnavailableMetrics {
+                what: counters::USES.into(),
+                why: "the instrument wait/io/table/sql/handler of performance_schema is off; turn it on"
+                    .into(),
+            });
+        }
         (absent, reading)
     }
 
@@ -99,7 +107,7 @@ impl CounterSource for MysqlCounters {
     }
 
     fn relations(&mut self, link: &mut Link) -> Result<(Vec<Relation>, u64), String> {
-        link.with(|session, _| relations::read(session))
+        link.with(|session, server| relations::read(session, server))
     }
 
     fn begin_load(&mut self, link: &mut Link) -> Result<(), String> {

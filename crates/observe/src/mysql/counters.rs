@@ -167,7 +167,26 @@ const COUNTERS: &[Counter] = &[
         "mysql.temp.disk_tables",
         "1/s",
         &["created_tmp_disk_tables"],
-        "internal temporary tables created on disk",
+        "internal temporary tables created on disk (on MariaDB including one for each look at the sessions)",
+    ),
+    rate(
+        metric::MERGE_PASSES,
+        "1/s",
+        &["sort_merge_passes"],
+        "merges of parts of sorts that did not fit into the sort buffer",
+    ),
+    rate(
+        metric::NEW_SESSIONS[1],
+        "1/s",
+        &["connections"],
+        "attempts to connect by all clients, failed ones included",
+    ),
+    rate(metric::FAILED_CONNECTIONS, "1/s", &["aborted_connects"], "attempts to connect that failed"),
+    rate(
+        metric::THREADS_CREATED,
+        "1/s",
+        &["threads_created"],
+        "threads created for connections because the thread cache had none",
     ),
     gauge("mysql.connections", "1", &["threads_connected"], "connections"),
     gauge("mysql.threads.running", "1", &["threads_running"], "connections running a statement"),
@@ -273,6 +292,9 @@ fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
+/// What [`super::relations`] has of `performance_schema`.
+pub(super) const USES: &str = "uses of indexes, rows written by table";
+
 /// What cannot be seen of the counters.
 pub(super) fn absent(counters: &Counters, server: &Server) -> Vec<(&'static str, String)> {
     let has = |name: &str| counters.counters.iter().any(|counter| counter.name == name);
@@ -284,6 +306,7 @@ pub(super) fn absent(counters: &Counters, server: &Server) -> Vec<(&'static str,
             "performance_schema is off, or the account cannot read it"
         };
         absent.push(("times of reads, writes and syncs of files, statements by text", why.to_owned()));
+        absent.push((USES, why.to_owned()));
     }
     if !has(metric::CHECKPOINT_AGE) {
         let since = sql::REDO_STATUS;

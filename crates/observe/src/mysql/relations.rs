@@ -1,7 +1,12 @@
-//! Tables: how large, and how many rows.
+//! Tables and indexes: how large, how many rows, how often used and written.
 
-use kelvin_database::{Result, Session};
-use kelvin_measure::observation::Relation;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use kelvin_database::{Result, Rows, Session};
+use kelvin_measure::observation::{Relation, TableWrites};
+
+use super::link::Server;
+use super::sessions::text;
 
 /// The 200 largest of the database: name, bytes of data and indexes, rows as InnoDB estimates them.
 const TABLES: &str = "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), CAST(COALESCE(DATA_LENGTH + INDEX_LENGTH, 0) AS SIGNED), \
@@ -12,10 +17,53 @@ const TABLES: &str = "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), CAST(COALESC
 const SIZE: &str = "SELECT CAST(COALESCE(SUM(DATA_LENGTH + INDEX_LENGTH), 0) AS SIGNED) FROM information_schema.TABLES \
      WHERE TABLE_SCHEMA = DATABASE()";
 
-/// Reads the largest tables and the size of the database in bytes.
-pub(super) fn read(session: &mut dyn Session) -> Result<(Vec<Relation>, u64)> {
+/// Columns of foreign keys, and those that they refer to: schema, table, column of either.
+const FOREIGN_KEYS: &str = "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), COLUMN_NAME, \
+     CONCAT(REFERENCED_TABLE_SCHEMA, '.', REFERENCED_TABLE_NAME), REFERENCED_COLUMN_NAME \
+     FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME IS NOT NULL";
+
+/// Bytes of indexes by InnoDB's own statistics, which not every account may read. Partitions have names of their own.
+const INDEX_BYTES: &str = "SELECT CONCAT(database_name, '.', SUBSTRING_INDEX(SUBSTRING_INDEX(table_name, '#P#', 1), '#p#', 1)), \
+     index_name, CAST(SUM(stat_value) * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats \
+     WHERE stat_name = 'size' AND database_name = DATABASE() GROUP BY 1, 2";
+
+/// Rows that were read, written or found through each index, or through none; those of them inserted and updated.
+const USES: &str = "SELECT CONCAT(OBJECT_SCHEMA, '.', OBJECT_NAME), INDEX_NAME, CAST(COUNT_STAR AS SIGNED), \
+     CAST(COUNT_INSERT AS SIGNED), CAST(COUNT_UPDATE AS SIGNED) \
+     FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = DATABASE()";
+
+const COUNTED: &str = "SELECT CAST(COUNT(*) AS SIGNED) FROM performance_schema.setup_instruments \
+     WHERE NAME = 'wait/io/table/sql/handler' AND ENABLED = 'YES'";
+
+/// Columns of each index in their order: table, index, whether it is unique, whether it is a B-tree that the optimizer may use, column
+/// (none for an expression), length of its prefix, direction, comment in quotes.
+fn columns(server: &Server) -> String {
+    let visible = match (server.mariadb, server.version) {
+        (true, 100_600..) => "IGNORED = 'NO'",
+        (false, 80_000..) => "IS_VISIBLE = 'YES'",
+        _ => "1",
+    };
+    format!(
+        "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), INDEX_NAME, CAST(NON_UNIQUE = 0 AS SIGNED), \
+         CAST(INDEX_TYPE = 'BTREE' AND {visible} AS SIGNED), COLUMN_NAME, CAST(SUB_PART AS SIGNED), COLLATION, QUOTE(INDEX_COMMENT) \
+         FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() ORDER BY 1, 2, SEQ_IN_INDEX"
+    )
+}
+
+/// Table and index; none for rows that were found without one.
+type Key = (String, Option<String>);
+
+/// How often rows were used, inserted and updated so far.
+type Uses = HashMap<Key, [u64; 3]>;
+
+/// Whether uses of indexes are counted.
+pub(super) fn are_counted(session: &mut dyn Session, server: &Server) -> Result<bool> {
+    Ok(server.performance_schema && session.query(COUNTED)?.int(0, 0)? == 1)
+}
+
+/// Reads the largest tables with their indexes, and the size of the database in bytes.
+pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<(Vec<Relation>, u64)> {
     let rows = session.query(TABLES)?;
-    let count = |value: i64| value.max(0).unsigned_abs();
     let one = |row| {
         Ok(Relation {
             name: rows.text(row, 0)?.to_owned(),
@@ -25,6 +73,160 @@ pub(super) fn read(session: &mut dyn Session) -> Result<(Vec<Relation>, u64)> {
             ..Relation::default()
         })
     };
-    let tables = (0..rows.len()).map(one).collect::<Result<_>>()?;
-    Ok((tables, count(session.query(SIZE)?.int(0, 0)?)))
+    let mut found = (0..rows.len()).map(one).collect::<Result<Vec<_>>>()?;
+    let uses = if are_counted(session, server)? { Some(uses(session)?) } else { None };
+    let listed: HashSet<String> = found.iter().map(|table| table.name.clone()).collect();
+    let mut indexes = indexes(session, server)?;
+    indexes.retain(|index| index.table.as_ref().is_some_and(|table| listed.contains(table)));
+    if let Some(uses) = &uses {
+        for table in &mut found {
+            let of = |which: usize| {
+                let its = uses.iter().filter(|((name, _), _)| *name == table.name);
+                its.map(|(_, counts)| counts[which]).sum()
+            };
+            let (inserted, updated) = (of(1), of(2));
+            // An update changes only the indexes whose columns it changes, and which those are is not counted.
+            table.writes = Some(TableWrites { inserted, updated, updated_in_page: updated, fillfactor: 100 });
+        }
+        for index in &mut indexes {
+            let table = index.table.clone().unwrap_or_default();
+            let name = index.name.get(table.len() + 1..).map(str::to_owned);
+            index.index_scans = Some(uses.get(&(table, name)).map_or(0, |counts| counts[0]));
+        }
+    }
+    found.extend(indexes);
+    Ok((found, count(session.query(SIZE)?.int(0, 0)?)))
+}
+
+fn count(value: i64) -> u64 {
+    value.max(0).unsigned_abs()
+}
+
+fn uses(session: &mut dyn Session) -> Result<Uses> {
+    let rows = session.query(USES)?;
+    let one = |row| {
+        let index = rows.optional(row, 1, Rows::text)?.map(str::to_owned);
+        let counts = [count(rows.int(row, 2)?), count(rows.int(row, 3)?), count(rows.int(row, 4)?)];
+        Ok(((rows.text(row, 0)?.to_owned(), index), counts))
+    };
+    (0..rows.len()).map(one).collect()
+}
+
+/// All indexes of the database.
+fn indexes(session: &mut dyn Session, server: &Server) -> Result<Vec<Relation>> {
+    let rows = session.query(FOREIGN_KEYS)?;
+    let mut keys = HashSet::new();
+    for row in 0..rows.len() {
+        for (table, column) in [(0, 1), (2, 3)] {
+            keys.insert((text(&rows, row, table)?.to_owned(), text(&rows, row, column)?.to_owned()));
+        }
+    }
+    let mut bytes = HashMap::new();
+    // The sizes are left out where the account may not read them.
+    if let Ok(rows) = session.query(INDEX_BYTES) {
+        for row in 0..rows.len() {
+            let key = (rows.text(row, 0)?.to_owned(), rows.text(row, 1)?.to_owned());
+            bytes.insert(key, count(rows.int(row, 2)?));
+        }
+    }
+    let rows = session.query(&columns(server))?;
+    let mut found: BTreeMap<(String, String), Index> = BTreeMap::new();
+    for row in 0..rows.len() {
+        let (table, name) = (rows.text(row, 0)?.to_owned(), rows.text(row, 1)?.to_owned());
+        let column = rows.optional(row, 4, Rows::text)?;
+        let part = match column {
+            Some(column) if rows.int(row, 3)? == 1 => {
+                let length = rows.optional(row, 5, Rows::int)?;
+                let length = length.map_or_else(String::new, |length| format!("({length})"));
+                let descends = rows.optional(row, 6, Rows::text)? == Some("D");
+                Some(format!("{}{length}{}", quoted(column), if descends { " DESC" } else { "" }))
+            }
+            _ => None,
+        };
+        let is_key = column.is_some_and(|column| keys.contains(&(table.clone(), column.to_owned())));
+        let (unique, comment) = (rows.int(row, 2)? == 1, text(&rows, row, 7)?.to_owned());
+        let index = found.entry((table, name));
+        let index = index.or_insert_with(|| Index { unique, is_key, comment, parts: Some(Vec::new()) });
+        index.parts = index.parts.take().zip(part).map(|(mut parts, part)| {
+            parts.push(part);
+            parts
+        });
+    }
+    let one = |((table, name), index): ((String, String), Index)| Relation {
+        name: format!("{table}.{name}"),
+        kind: "index".into(),
+        definition: index.definition(&table, &name),
+        enforces: Some(index.unique || index.is_key),
+        // That of the primary key is the table.
+        bytes: bytes.get(&(table.clone(), name.clone())).copied().filter(|_| name != PRIMARY).unwrap_or(0),
+        table: Some(table),
+        ..Relation::default()
+    };
+    Ok(found.into_iter().map(one).collect())
+}
+
+/// The name of every primary key.
+const PRIMARY: &str = "PRIMARY";
+
+struct Index {
+    unique: bool,
+    /// Whether its first column is one of a foreign key, or one that such a key refers to: those need an index.
+    is_key: bool,
+    /// In quotes.
+    comment: String,
+    /// Its columns as they are declared; none where it is no B-tree of columns, or the optimizer may not use it.
+    parts: Option<Vec<String>>,
+}
+
+impl Index {
+    /// The statement that makes it. A name with a dot could not be told from two.
+    fn definition(&self, table: &str, name: &str) -> Option<String> {
+        let (schema, plain) = table.split_once('.').filter(|(_, plain)| !plain.contains('.'))?;
+        let what = match name {
+            PRIMARY => "PRIMARY KEY".to_owned(),
+            _ if name.contains('.') => return None,
+            _ => format!("{}INDEX {}", if self.unique { "UNIQUE " } else { "" }, quoted(name)),
+        };
+        let comment = if matches!(self.comment.as_str(), "''" | "") {
+            String::new()
+        } else {
+            format!(" COMMENT {}", self.comment)
+        };
+        let (schema, plain, parts) = (quoted(schema), quoted(plain), self.parts.as_ref()?.join(", "));
+        Some(format!("ALTER TABLE {schema}.{plain} ADD {what} USING btree ({parts}){comment}"))
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_made_again_as_it_was() {
+        let index = |unique, comment: &str, parts: Option<&[&str]>| Index {
+            unique,
+            is_key: false,
+            comment: comment.into(),
+            parts: parts.map(|parts| parts.iter().map(|&part| part.to_owned()).collect()),
+        };
+        assert_eq!(
+            index(false, "''", Some(&["`a`(10)", "`b` DESC"])).definition("k.h", "i`").unwrap(),
+            "ALTER TABLE `k`.`h` ADD INDEX `i``` USING btree (`a`(10), `b` DESC)"
+        );
+        assert_eq!(
+            index(true, "'why'", Some(&["`a`"])).definition("k.h", "u").unwrap(),
+            "ALTER TABLE `k`.`h` ADD UNIQUE INDEX `u` USING btree (`a`) COMMENT 'why'"
+        );
+        let key = index(true, "''", Some(&["`a`"]));
+        assert_eq!(
+            key.definition("k.h", PRIMARY).unwrap(),
+            "ALTER TABLE `k`.`h` ADD PRIMARY KEY USING btree (`a`)"
+        );
+        assert_eq!((key.definition("k.h", "a.b"), key.definition("k.a.b", "i")), (None, None));
+        assert_eq!(index(false, "''", None).definition("k.h", "i"), None);
+    }
 }

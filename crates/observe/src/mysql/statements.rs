@@ -34,7 +34,8 @@ fn digests(server: &Server, cpu: bool) -> String {
         if cpu && !server.mariadb && server.version >= CPU_TIME { "SUM_CPU_TIME / 1e9" } else { "NULL" };
     format!(
         "SELECT CAST(CONV(LEFT(DIGEST, 16), 16, -10) AS SIGNED), COUNT_STAR + 0e0, SUM_TIMER_WAIT / 1e9, \
-         SUM_ROWS_SENT + SUM_ROWS_AFFECTED + 0e0, DIGEST_TEXT, SUM_ROWS_EXAMINED + 0e0, SUM_ROWS_AFFECTED + 0e0, {cpu} \
+         SUM_ROWS_SENT + SUM_ROWS_AFFECTED + 0e0, DIGEST_TEXT, SUM_ROWS_EXAMINED + 0e0, SUM_ROWS_AFFECTED + 0e0, {cpu}, \
+         SUM_CREATED_TMP_DISK_TABLES + 0e0, SUM_SORT_MERGE_PASSES + 0e0 \
          FROM performance_schema.events_statements_summary_by_digest \
          WHERE DIGEST IS NOT NULL AND SCHEMA_NAME = DATABASE() \
          AND DIGEST_TEXT NOT LIKE '%performance_schema%' AND DIGEST_TEXT NOT LIKE '%information_schema%' AND DIGEST_TEXT NOT LIKE 'SHOW %'"
@@ -117,6 +118,8 @@ impl Statements {
             calls: sums.calls as u64,
             total_ms: sums.total_ms,
             rows: sums.rows as u64,
+            disk_tables: sums.disk_tables.map(|tables| tables as u64),
+            merge_passes: sums.merge_passes.map(|passes| passes as u64),
             ..StatementTotals::default()
         };
         let mut top: Vec<_> = by_query(&grown).into_iter().take(self.most).map(totals).collect();
@@ -214,6 +217,8 @@ pub(super) fn read(session: &mut dyn Session, server: &Server, cpu: bool) -> Res
             rows: rows.float(row, 3)?,
             reads: Some(rows.float(row, 5)?),
             writes: Some(rows.float(row, 6)?),
+            disk_tables: Some(rows.float(row, 8)?),
+            merge_passes: Some(rows.float(row, 9)?),
             ..StatementSums::default()
         };
         reading.sums.insert((0, level, query), sums);

@@ -39,7 +39,7 @@ type Row = (&'static str, &'static str, &'static str, &'static str);
 
 /// Since 14.
 const SESSIONS: &[Row] =
-    &[(metric::NEW_SESSIONS, "1/s", "sessions", "sessions opened in this database by all clients")];
+    &[(metric::NEW_SESSIONS[0], "1/s", "sessions", "sessions opened in this database by all clients")];
 
 /// Since 18.
 const PARALLEL: &[Row] = &[

@@ -249,7 +249,6 @@ pub(super) fn read(session: &mut dyn Session, source: &StatementsView) -> Result
             let sums = StatementSums {
                 calls: rows.float(row, 3)?,
                 total_ms: rows.float(row, 4)?,
-                cpu_ms: None,
                 rows: rows.float(row, 5)?,
                 hits: Some(rows.float(row, 6)?),
                 reads: Some(rows.float(row, 7)?),
@@ -259,6 +258,7 @@ pub(super) fn read(session: &mut dyn Session, source: &StatementsView) -> Result
                 jit_ms: rows.optional(row, 11, Rows::float)?,
                 plans: rows.optional(row, 12, Rows::float)?,
                 planning_ms: rows.optional(row, 13, Rows::float)?,
+                ..StatementSums::default()
             };
             Ok((key, sums))
         })
@@ -306,8 +306,6 @@ fn totals((query, sums): (i64, StatementSums)) -> StatementTotals {
         temporary_bytes: sums.temporary_bytes.map(|bytes| bytes as u64),
         jit_ms: sums.jit_ms,
         planning: sums.plans.zip(sums.planning_ms).map(|(plans, ms)| Planning { plans: plans as u64, ms }),
-        plan: None,
-        custom_plan: None,
-        sample: None,
+        ..StatementTotals::default()
     }
 }

@@ -33,18 +33,11 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
         return Vec::new();
     }
     let names: BTreeSet<&String> = a.relations.keys().chain(b.relations.keys()).collect();
-    // Older runs on MySQL and MariaDB have tables only, and no database there is without a key.
-    let mysql = engine.flatten().and_then(serde_json::Value::as_str) == Some("mysql");
-    let of_tables = |side: &Side| !side.relations.values().flatten().any(|one| one.kind == "index");
-    let tables_only = mysql && (of_tables(&a) || of_tables(&b));
     let mut missing = Vec::new();
     let mut sizes = Vec::new();
     for name in names {
         let (x, y) = (a.of(name), b.of(name));
         let Some(relation) = x.first().or(y.first()) else { continue };
-        if tables_only && relation.kind == "index" {
-            continue;
-        }
         // A relation that exists in the runs of one side only, or in only some runs of a side.
         if x.len() * b.runs != y.len() * a.runs || x.len() % a.runs != 0 {
             let place = |side: &Side, there: &[Relation]| match there.len() {
@@ -215,20 +208,6 @@ mod tests {
         assert_eq!(found(std::slice::from_ref(&sqlite), std::slice::from_ref(&postgres)), []);
         let other = run("postgres", &["stock_pkey"]);
         assert_eq!(severities(&found(&[postgres], &[other])), [Severity::Red], "of one engine it is told");
-    }
-
-    #[test]
-    fn a_run_of_mariadb_without_indexes_is_one_in_which_they_were_not_read() {
-        let run = |relations: &[(&str, u64)]| {
-            let evidence = run(relations);
-            let context = evidence.context.clone();
-            let environment = serde_json::json!({ "engine": "mysql" });
-            Evidence { context: context.with_environment(serde_json::Value::Null, environment), ..evidence }
-        };
-        let with = || run(&[("k.stock", 90 << 20), ("k.stock_key", 0)]);
-        assert_eq!(found(&[with()], &[run(&[("k.stock", 90 << 20)])]), []);
-        let other = run(&[("k.stock", 90 << 20), ("k.other_key", 0)]);
-        assert_eq!(severities(&found(&[with()], &[other])), [Severity::Red]);
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn create_and_drop(evidence: &Evidence, table: &str, columns: &[String]) -> (Str
     let list: Vec<String> = columns.iter().map(|column| quoted_part(evidence, column)).collect();
     let (table_sql, name_sql) = (quoted(evidence, table), quoted(evidence, &name));
     let within = if crate::load::is_mysql(evidence) {
-        Some(table.as_str())
+        Some(table)
     } else {
         table.split_once('.').map(|(schema, _)| schema)
     };

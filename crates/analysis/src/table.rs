@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_diagnose::Better;
+use kelvin_diagnose::metric;
 use serde::Serialize;
 
 use crate::StudyInput;
@@ -14,7 +15,7 @@ use crate::values::{Counting, Values};
 pub const BESIDE: [&str; 2] = [IPC, "cpu"];
 
 /// Instructions per cycle of the server.
-pub const IPC: &str = "host.process.server.hardware.ipc";
+pub const IPC: &str = metric::SERVER_IPC;
 
 /// The cells.
 #[derive(Debug, Clone, PartialEq, Serialize)]

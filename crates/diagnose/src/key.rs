@@ -177,8 +177,7 @@ pub fn key_figures(
     add("client-cpu", &each("client CPU"), "µs", lower, micros(client.filter(|_| separate)));
     add("server-cpu", &each("server CPU"), "µs", lower, micros(server.filter(|_| separate)));
     add("cpu", &each("CPU"), "µs", lower, micros(both));
-    let instructions =
-        evidence.mean(point, "host.process.server.hardware.instructions").and_then(a_transaction);
+    let instructions = evidence.mean(point, metric::SERVER_INSTRUCTIONS).and_then(a_transaction);
     add("server-instructions", &each("server instructions"), "1", lower, instructions);
     add(
         "wal",

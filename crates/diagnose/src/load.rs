@@ -13,7 +13,7 @@ pub fn cpus(evidence: &Evidence) -> Option<f64> {
     let recorded =
         evidence.context.environment("/client_host/cpu/threads").and_then(serde_json::Value::as_f64);
     let counted = || {
-        let each = evidence.names("host.cpu.", ".busy").filter(|name| *name != "host.cpu.total.busy").count();
+        let each = evidence.names(metric::CPU, ".busy").filter(|name| *name != metric::CPU_BUSY).count();
         (each > 0).then_some(each as f64)
     };
     recorded.filter(|threads| *threads > 0.0).or_else(counted)
@@ -21,7 +21,7 @@ pub fn cpus(evidence: &Evidence) -> Option<f64> {
 
 /// Whether the database's processes are seen on this host.
 pub(crate) fn server_is_here(evidence: &Evidence) -> bool {
-    evidence.names("host.process.server.", "").next().is_some()
+    evidence.names(metric::SERVER_PROCESS, "").next().is_some()
 }
 
 /// Whether the database runs within the client's process.
@@ -136,7 +136,7 @@ fn own_window(point: &PointEvidence) -> Option<&Window> {
 pub(crate) fn client_delay(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     own_window(point)
         .and_then(|window| Some(window.client_run_delay? as f64 / window.elapsed as f64))
-        .or_else(|| evidence.mean(point.point, "host.process.client.run_delay"))
+        .or_else(|| evidence.mean(point.point, metric::CLIENT_RUN_DELAY))
 }
 
 /// CPUs that a watched process used, its children included where they are watched.
@@ -146,7 +146,7 @@ pub(crate) fn process_cores(evidence: &Evidence, point: u32, process: &str) -> O
 
 /// The same over any stretch of time.
 pub(crate) fn process_cores_over(evidence: &Evidence, span: Span, process: &str) -> Option<f64> {
-    let of = |time: &str| evidence.mean_over(&format!("host.process.{process}.cpu.{time}"), span);
+    let of = |time: &str| evidence.mean_over(&metric::process(process, format_args!("cpu.{time}")), span);
     Some(of("user")? + of("system")?)
 }
 

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 
 use kelvin_measure::Nanos;
 use kelvin_measure::observation::{WaitGroup, WaitKind};
+use kelvin_observe::metric;
 use kelvin_stats::slope::slope;
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +140,7 @@ pub(crate) fn of_processes(evidence: &Evidence, point: &PointEvidence) -> Option
         if is_embedded(evidence) { client } else { client + process_cores(evidence, point.point, "server")? };
     let capacity = capacity(evidence, point, foreign, own)?;
     let waiting = waiting(evidence, point);
-    let pressure = evidence.mean(point.point, "host.pressure.cpu.some");
+    let pressure = evidence.mean(point.point, metric::CPU_PRESSURE);
     let bound = [waiting, pressure].into_iter().flatten().fold(capacity, f64::min);
     // A waiting task waits for the running ones: the others' share of the running time.
     let behind = waiting.map_or(bound, |waiting| (waiting * foreign / (foreign + own)).min(bound));
@@ -153,8 +154,8 @@ pub(crate) fn of_processes(evidence: &Evidence, point: &PointEvidence) -> Option
 
 /// The part that the hypervisor explains: the share of the requested CPU time that it gave to other guests.
 pub(crate) fn of_steal(evidence: &Evidence, point: &PointEvidence) -> Option<NoisePrice> {
-    let stolen = evidence.mean(point.point, "host.cpu.total.steal")?;
-    let busy = evidence.mean(point.point, "host.cpu.total.busy")?;
+    let stolen = evidence.mean(point.point, metric::CPU_STEAL)?;
+    let busy = evidence.mean(point.point, metric::CPU_BUSY)?;
     let share = stolen_share(stolen, busy);
     Some(NoisePrice { low: 0.0, estimate: share, high: share, accepted: is_accepted(evidence) })
 }
@@ -171,7 +172,7 @@ fn is_open_loop(point: &PointEvidence) -> bool {
 /// The bound by capacity, of which other processes used `foreign` CPUs and client and database `own`.
 fn capacity(evidence: &Evidence, point: &PointEvidence, foreign: f64, own: f64) -> Option<f64> {
     let left = if is_open_loop(point) {
-        (1.0 - evidence.mean(point.point, "host.cpu.total.busy")?).max(0.0) * cpus(evidence)?
+        (1.0 - evidence.mean(point.point, metric::CPU_BUSY)?).max(0.0) * cpus(evidence)?
     } else {
         own
     };
@@ -193,7 +194,7 @@ fn waiting(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     let waits = |group: &WaitGroup| is_client(group) && held(group.kind);
     let looked = evidence.active(point.point, is_client).looks > 0;
     let behind = looked.then(|| evidence.active(point.point, waits).sessions())?;
-    let server = evidence.mean(point.point, "host.process.server.run_delay")?;
+    let server = evidence.mean(point.point, metric::SERVER_RUN_DELAY)?;
     Some((client_share(evidence, point)? + (server + behind) / busy).min(1.0))
 }
 
@@ -261,9 +262,10 @@ pub fn cpu_of_others(evidence: &Evidence, window: Span) -> Option<Vec<SpanValue>
     let by_moment = |name: &str| -> BTreeMap<Nanos, f64> {
         evidence.values_within(name, window).iter().map(|seen| (seen.to, seen.value)).collect()
     };
-    let kernel = ["steal", "irq", "softirq"].map(|name| by_moment(&format!("host.cpu.total.{name}")));
+    let kernel = ["steal", "irq", "softirq"].map(|name| by_moment(&metric::cpu(name)));
     let ours: &[&str] = if is_embedded(evidence) { &["client"] } else { &["client", "server"] };
-    let times = |process: &&str| ["user", "system"].map(|time| format!("host.process.{process}.cpu.{time}"));
+    let times =
+        |process: &&str| ["user", "system"].map(|time| metric::process(process, format_args!("cpu.{time}")));
     let processes: Vec<String> = ours.iter().flat_map(times).collect();
     let means: Vec<f64> =
         processes.iter().map(|name| evidence.mean_over(name, window)).collect::<Option<_>>()?;
@@ -273,7 +275,7 @@ pub fn cpu_of_others(evidence: &Evidence, window: Span) -> Option<Vec<SpanValue>
         let ours = known.iter().zip(&means).map(|(values, mean)| values.get(&seen.to).unwrap_or(mean));
         SpanValue { value: (seen.value - kernel) * cpus - ours.sum::<f64>(), ..seen }
     };
-    Some(evidence.values_within("host.cpu.total.busy", window).into_iter().map(each).collect())
+    Some(evidence.values_within(metric::CPU_BUSY, window).into_iter().map(each).collect())
 }
 
 #[cfg(test)]

@@ -47,15 +47,9 @@ pub fn paired_detection_power(n: u32, sd_of_log_ratio: f64, effect: f64, confide
     found(effect, sd_of_log_ratio / f64::from(n).sqrt(), f64::from(n) - 1.0, confidence)
 }
 
-/// [`runs_a_side`], so that the verdict is "changed": the test finds the effect, and the estimate is beyond the
-/// `noise`, too ([`crate::compare::compare`]). A change equal to the noise gets this verdict in half of the studies
-/// however many runs there are, and a smaller one in fewer: `None` for an effect that is not larger than the noise.
-pub fn runs_a_side_beyond(cv: f64, effect: f64, noise: f64, power: f64, confidence: f64) -> Option<u32> {
-    (effect.ln_1p().abs() > noise.ln_1p()).then_some(())?;
-    fewest(power, |n| verdict_power(n, cv, effect, noise, confidence))
-}
-
-/// [`pairs`], so that the verdict is "changed", likewise.
+/// [`pairs`], so that the verdict is "changed": the test finds the effect, and the estimate is beyond the `noise`, too
+/// ([`crate::compare::compare`]). A change equal to the noise gets this verdict in half of the studies however many pairs
+/// there are, and a smaller one in fewer: `None` for an effect that is not larger than the noise.
 pub fn pairs_beyond(
     sd_of_log_ratio: f64,
     effect: f64,
@@ -65,12 +59,6 @@ pub fn pairs_beyond(
 ) -> Option<u32> {
     (effect.ln_1p().abs() > noise.ln_1p()).then_some(())?;
     fewest(power, |n| paired_verdict_power(n, sd_of_log_ratio, effect, noise, confidence))
-}
-
-/// The probability that the verdict on the effect is "changed" with `n` runs per side, n at least 2.
-pub fn verdict_power(n: u32, cv: f64, effect: f64, noise: f64, confidence: f64) -> Option<f64> {
-    let error = (cv.powi(2).ln_1p() * 2.0 / f64::from(n)).sqrt();
-    changed(effect, error, 2.0 * f64::from(n) - 2.0, noise, confidence).filter(|_| cv >= 0.0)
 }
 
 /// The probability that the verdict on the effect is "changed" with `n` pairs, n at least 2.
@@ -273,24 +261,25 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_beyond_the_noise_takes_more_runs() {
+    fn a_verdict_beyond_the_noise_takes_more_pairs() {
         // Without noise it is the power of the test itself.
-        for (n, cv, effect) in [(4, 0.01, 0.03), (6, 0.02, -0.03), (11, 0.02, 0.03)] {
+        for (n, sd, effect) in [(4, 0.01, 0.03), (6, 0.02, -0.03), (11, 0.02, 0.03)] {
             let (changed, found) = (
-                verdict_power(n, cv, effect, 0.0, 0.95).unwrap(),
-                detection_power(n, cv, effect, 0.95).unwrap(),
+                paired_verdict_power(n, sd, effect, 0.0, 0.95).unwrap(),
+                paired_detection_power(n, sd, effect, 0.95).unwrap(),
             );
             assert!((changed - found).abs() < 1e-8, "{changed} {found}");
         }
-        // At the noise itself it is one half, and more runs do not help.
-        assert!((verdict_power(2000, 0.01, 0.01, 0.01, 0.95).unwrap() - 0.5).abs() < 1e-3);
-        assert_eq!(runs_a_side_beyond(0.01, 0.01, 0.01, 0.9, 0.95), None);
+        // At the noise itself it is one half, and more pairs do not help.
+        assert!((paired_verdict_power(2000, 0.01, 0.01, 0.01, 0.95).unwrap() - 0.5).abs() < 1e-3);
+        assert_eq!(pairs_beyond(0.01, 0.01, 0.01, 0.9, 0.95), None);
         assert_eq!(pairs_beyond(0.01, -0.005, 0.01, 0.9, 0.95), None);
-        assert_eq!(runs_a_side_beyond(0.02, 0.03, 0.0, 0.9, 0.95), runs_a_side(0.02, 0.03, 0.9, 0.95));
         assert_eq!(pairs_beyond(0.02, 0.03, 0.0, 0.9, 0.95), pairs(0.02, 0.03, 0.9, 0.95));
-        let (near, far) =
-            (runs_a_side_beyond(0.02, 0.03, 0.02, 0.9, 0.95), runs_a_side(0.02, 0.03, 0.9, 0.95));
-        assert!(near > far, "{near:?} {far:?}");
+        // As docs/statistics.md says.
+        assert_eq!(
+            (pairs(0.02, 0.03, 0.9, 0.95), pairs_beyond(0.02, 0.03, 0.02, 0.9, 0.95)),
+            (Some(8), Some(9))
+        );
         // As compare judges.
         let mut random = Resampler::new(6);
         let changed = (0..2000)
@@ -303,7 +292,8 @@ mod tests {
             })
             .count() as f64
             / 2000.0;
-        let expected = verdict_power(6, 0.015, -0.03, 0.02, 0.95).unwrap();
+        let error = 0.015 * (2.0_f64 / 6.0).sqrt();
+        let expected = verdict_power_with_error(error, 10.0, -0.03, 0.02, 0.95).unwrap();
         assert!((changed - expected).abs() < 0.03, "{changed} {expected}");
     }
 
@@ -327,7 +317,7 @@ mod tests {
 
     #[test]
     fn without_scatter_the_truth_is_judged() {
-        assert_eq!(verdict_power(4, 0.0, 0.03, 0.01, 0.95), Some(1.0));
+        assert_eq!(paired_verdict_power(4, 0.0, 0.03, 0.01, 0.95), Some(1.0));
         assert_eq!(paired_verdict_power(4, 0.0, 0.005, 0.01, 0.95), Some(0.0));
         assert_eq!(
             (

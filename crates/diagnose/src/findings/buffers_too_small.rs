@@ -41,7 +41,7 @@ pub(super) fn is_red(evidence: &Evidence, point: u32) -> bool {
 /// Bytes of memory of the database's host, if that is this host.
 pub(crate) fn memory(evidence: &Evidence) -> Option<f64> {
     evidence.file_location("data")?;
-    evidence.newest("host.memory.total")
+    evidence.newest(metric::MEMORY_TOTAL)
 }
 
 /// Bytes of the database.

@@ -6,7 +6,6 @@ use kelvin_measure::observation::StatementTotals;
 use kelvin_measure::text;
 
 use super::{FindingDefinition, changed_query_plan, estimator, scan_without_index};
-use crate::load::is_sqlserver;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -183,11 +182,11 @@ fn by_earlier_run(evidence: &Evidence, point: u32) -> Option<Finding> {
         threshold: "a plan with different nodes, relations or indexes; red when such a statement takes 40 % \
             of the time (the verdict's own threshold) and twice as long per call as before"
             .into(),
-        next: if is_sqlserver(evidence) {
-            estimator::ADVICE
-        } else {
+        next: if estimator::model(evidence).is_empty() {
             "Compare both plans (`kelvin show` prints them), `analyze` the tables, and make sure that both \
             runs had the same data, settings and indexes before comparing their figures."
+        } else {
+            estimator::ADVICE
         }
         .into(),
     })

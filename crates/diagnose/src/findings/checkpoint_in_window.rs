@@ -4,7 +4,6 @@
 //! red. A storm that the WAL forced is reported by `wal-forced-checkpoint`: if that is red, this one is amber.
 
 use super::{FindingDefinition, effect, wal_forced_checkpoint};
-use crate::load::is_sqlserver;
 use crate::{Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::text;
 
@@ -21,7 +20,7 @@ const STORM: f64 = 3.0;
 const SHORTEST: f64 = 30.0;
 
 /// SQL Server's recovery target, in milliseconds.
-const RECOVERY_TARGET: &str = "target_recovery_time_in_seconds";
+pub(super) const RECOVERY_TARGET: &str = "target_recovery_time_in_seconds";
 
 /// Name of SQLite's checkpoints.
 const SQLITE: &str = "wal";
@@ -72,7 +71,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         wal_autocheckpoint makes them shorter and more frequent."
     } else if explained {
         "These checkpoints are a consequence of max_wal_size: see wal-forced-checkpoint."
-    } else if is_sqlserver(evidence) {
+    } else if evidence.setting(RECOVERY_TARGET).is_some() {
         "Let the background writer write all the time instead of in one burst: `ALTER DATABASE … SET \
         TARGET_RECOVERY_TIME = 60 SECONDS` (240 s removed the swings in one study), compared with the present \
         setting as an A/B; or measure over several complete checkpoints and state this with the result."

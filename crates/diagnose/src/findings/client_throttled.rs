@@ -5,6 +5,7 @@ use crate::load::{client_cores, client_delay, cpus, process_cores, server_is_her
 use crate::noise::client_share;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 use kelvin_measure::text::percent;
+use kelvin_observe::metric;
 
 /// Share of the periods in which the limit throttled the group.
 const STOPPED: f64 = 0.10;
@@ -30,7 +31,7 @@ pub(super) fn finding_for_point(evidence: &Evidence, point: &PointEvidence) -> O
 
 /// From the control group's counters.
 fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let of = |name: &str| evidence.mean(point.point, &format!("host.cgroup.own.cpu.{name}"));
+    let of = |name: &str| evidence.mean(point.point, &metric::cgroup("own", format_args!("cpu.{name}")));
     let (stopped, periods) = (of("throttled_periods")?, of("periods")?);
     let share = (periods > 0.0).then(|| stopped / periods).filter(|share| *share >= STOPPED_A_LITTLE)?;
     let limit = of("limit");
@@ -60,7 +61,7 @@ fn by_group(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
 /// From the time that its threads waited for a CPU while CPUs were idle.
 fn by_delay(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let (used, delay) = (client_cores(evidence, point)?, client_delay(evidence, point)?);
-    let busy = evidence.mean(point.point, "host.cpu.total.busy")?;
+    let busy = evidence.mean(point.point, metric::CPU_BUSY)?;
     let idle = 1.0 - busy;
     let expected = used * queueing(busy, cpus(evidence)?);
     let waits = WAITING.iter().any(|(threads, room)| delay >= *threads && idle >= *room);

@@ -36,7 +36,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         return None;
     }
     let asked = pages * pool.page;
-    let delivered = evidence.mean(point, &format!("host.disk.{device}.rkb_s"))? * 1024.0;
+    let delivered = evidence.mean(point, &metric::disk(device, "rkb_s"))? * 1024.0;
     if delivered >= ANSWERED * asked {
         return None;
     }

@@ -3,7 +3,7 @@
 use kelvin_observe::metric;
 
 use super::FindingDefinition;
-use crate::load::is_sqlserver;
+use super::checkpoint_in_window::RECOVERY_TARGET;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::{SECOND, text};
 
@@ -23,7 +23,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let device = evidence.file_location("data").and_then(|place| place.device.as_ref());
-    let name = |column: &str| device.map(|device| format!("host.disk.{device}.{column}"));
+    let name = |column: &str| device.map(|device| metric::disk(device, column));
     let window = evidence.window(point)?;
     // Where the device is not seen, the files as the server counts them.
     let (written, unit) =
@@ -67,7 +67,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         threshold: "five times the mean, and at least 16 MB, written in one second; bursts of ten times the \
             mean were seen when checkpoints stalled the log"
             .into(),
-        next: if is_sqlserver(evidence) {
+        next: if evidence.setting(RECOVERY_TARGET).is_some() {
             "Spread the writes: a recovery target (`ALTER DATABASE … SET TARGET_RECOVERY_TIME = 60 SECONDS`) makes the \
             background writer work all the time; put the log on a separate device."
         } else {

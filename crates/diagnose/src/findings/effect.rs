@@ -2,6 +2,7 @@
 
 use kelvin_measure::observation::Occurrence;
 use kelvin_measure::text;
+use kelvin_observe::metric;
 use kelvin_stats::student;
 
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Span};
@@ -130,7 +131,7 @@ pub(super) fn on_log_device(evidence: &Evidence, window: Span, spans: &[Span]) -
         return Vec::new();
     };
     let each = |(kind, what): (&str, &str)| {
-        let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
+        let of = |column: &str| metric::disk(device, format_args!("{kind}_{column}"));
         let (during, rest) = on_requests(evidence, &of("await"), &of("s"), window, spans)?;
         let found = format!("{} ms against {} ms", text::number(during), text::number(rest));
         Some(EvidenceLine::new(format!("mean {what} time of the log device {device} during it"), found))

@@ -3,6 +3,7 @@
 use super::{FindingDefinition, setting};
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "huge-pages-off", question: "Do large shared buffers use huge pages?", find };
@@ -25,9 +26,9 @@ fn in_use(evidence: &Evidence, pages: f64) -> Option<bool> {
         // "try": by the kernel's count of used pages, on this host.
         _ => {
             evidence.file_location("data")?;
-            let total = evidence.newest("host.memory.huge_pages.total")?;
-            let taken = total - evidence.newest("host.memory.huge_pages.free")?
-                + evidence.newest("host.memory.huge_pages.reserved").unwrap_or(0.0);
+            let total = evidence.newest(metric::HUGE_PAGES_TOTAL)?;
+            let taken = total - evidence.newest(metric::HUGE_PAGES_FREE)?
+                + evidence.newest(metric::HUGE_PAGES_RESERVED).unwrap_or(0.0);
             Some(taken >= pages / 2.0)
         }
     }
@@ -36,10 +37,7 @@ fn in_use(evidence: &Evidence, pages: f64) -> Option<bool> {
 /// Reads that missed the TLB, of the server where it was counted by itself, otherwise of the host: per second, and per transaction.
 fn misses(evidence: &Evidence) -> Option<String> {
     let point = evidence.points().next()?;
-    let names = [
-        ("the server", "host.process.server.hardware.dtlb_misses"),
-        ("the host", "host.hardware.dtlb_misses"),
-    ];
+    let names = [("the server", metric::SERVER_TLB_MISSES), ("the host", metric::TLB_MISSES)];
     let (whose, each) =
         names.iter().find_map(|(whose, name)| Some((whose, evidence.mean(point.point, name)?)))?;
     let seconds = point.throughput();
@@ -56,8 +54,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 fn of_server(evidence: &Evidence) -> Option<Finding> {
     let buffers = evidence.setting_number("shared_buffers").filter(|buffers| *buffers >= LARGE)?;
     let here = evidence.file_location("data").is_some();
-    let page =
-        evidence.newest("host.memory.huge_pages.size").filter(|size| here && *size > 0.0).unwrap_or(PAGE);
+    let page = evidence.newest(metric::HUGE_PAGE_SIZE).filter(|size| here && *size > 0.0).unwrap_or(PAGE);
     // The server's own value (15 and later) is exact.
     let stated = evidence.setting_number("shared_memory_size_in_huge_pages").filter(|pages| *pages > 0.0);
     let pages = stated.unwrap_or((buffers * BESIDE / page).ceil());
@@ -68,13 +65,13 @@ fn of_server(evidence: &Evidence) -> Option<Finding> {
         EvidenceLine::new("shared_buffers", text::memory(buffers)),
         EvidenceLine::new("huge_pages", setting::setting_value(evidence, "huge_pages").unwrap_or("unknown")),
     ];
-    if here && let Some(total) = evidence.newest("host.memory.huge_pages.total") {
+    if here && let Some(total) = evidence.newest(metric::HUGE_PAGES_TOTAL) {
         facts.push(EvidenceLine::new(
             "huge pages allocated on the host",
             format!("{} of {}", text::rounded(total), text::memory(page)),
         ));
     }
-    if here && let Some(tables) = evidence.newest("host.memory.page_tables") {
+    if here && let Some(tables) = evidence.newest(metric::PAGE_TABLES) {
         facts.push(EvidenceLine::new("page tables", text::memory(tables)));
     }
     if here && let Some(misses) = misses(evidence) {

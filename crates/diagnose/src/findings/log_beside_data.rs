@@ -47,7 +47,7 @@ fn shared_device(evidence: &Evidence) -> Option<&str> {
 
 fn intervals(evidence: &Evidence, point: u32, device: &str) -> Option<Vec<Interval>> {
     let window = evidence.window(point)?;
-    let of = |column: &str| format!("host.disk.{device}.{column}");
+    let of = |column: &str| metric::disk(device, column);
     // Its readings are not of the same instants as the device's: in no second it grew faster than this.
     let log = evidence.largest(point, evidence.first_known_metric(metric::LOG_BYTES)?)?;
     let written: HashMap<Nanos, f64> = evidence

@@ -4,7 +4,7 @@ use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_observe::metric;
 
 use super::FindingDefinition;
-use crate::load::{busy_user_share, is_mysql};
+use crate::load::busy_user_share;
 use crate::verdict::time::model;
 use crate::{
     Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, is_client,
@@ -19,6 +19,8 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// The share from which on a class limits.
 const SHARE: f64 = 0.40;
+/// Only InnoDB has it.
+const REDO_BYTES: &str = metric::LOG_BYTES[1];
 /// A slower log flush should be fixed: Microsoft's guideline for log files, as sp_BlitzFirst uses it.
 const SLOW_MS: f64 = 3.0;
 
@@ -144,8 +146,8 @@ fn flush(evidence: &Evidence, point: u32) -> Option<Flush> {
 /// and are others, this is only known without them.
 fn by_waiting(evidence: &Evidence, point: u32, rate: f64) -> Option<Flush> {
     let binlog = evidence.mean(point, metric::BINLOG_SYNCS).unwrap_or(0.0)
-        + evidence.mean(point, "mysql.binlog.bytes").unwrap_or(0.0);
-    if !is_mysql(evidence) || binlog > 0.0 {
+        + evidence.mean(point, metric::BINLOG_BYTES).unwrap_or(0.0);
+    if evidence.mean(point, REDO_BYTES).is_none() || binlog > 0.0 {
         return None;
     }
     let of_log = |group: &WaitGroup| is_client(group) && Class::from_wait_group(group) == Some(Class::Log);
@@ -158,7 +160,7 @@ fn by_waiting(evidence: &Evidence, point: u32, rate: f64) -> Option<Flush> {
 
 /// Mean time of a device's requests of one kind in the window.
 fn request_ms(evidence: &Evidence, point: u32, device: &str, kind: &str) -> Option<f64> {
-    let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
+    let of = |column: &str| metric::disk(device, format_args!("{kind}_{column}"));
     evidence.mean_by_request(&of("await"), &of("s"), evidence.window(point)?)
 }
 
@@ -197,17 +199,19 @@ mod tests {
 
     #[test]
     fn a_flush_that_nobody_is_seen_in_takes_at_least_what_all_wait_for_it() {
-        let on = |engine: &str| {
-            let mut scene = scene(90.0);
-            scene.environment["engine"] = engine.into();
+        let on = |engine: usize| {
+            let mut scene = scene(90.0)
+                .without("postgres.")
+                .metric(metric::LOG_BYTES[engine], 1e6)
+                .metric(metric::LOG_SYNCS[engine], 90.0);
             scene.sessions = vec![("IO", "WALSync", 0.05), ("LWLock", "WALWrite", 2.45), ("CPU", "", 0.5)];
             scene
         };
-        assert_eq!(severities(&find(&on("postgres").evidence())), [Severity::Amber], "0.6 ms");
-        let found = find(&on("mysql").evidence());
+        assert_eq!(severities(&find(&on(0).evidence())), [Severity::Amber], "0.6 ms");
+        let found = find(&on(1).evidence());
         assert_eq!(severities(&found), [Severity::Red]);
         assert!(found[0].title.contains(", at least "), "{}", found[0].title);
-        let both = on("mysql").metric("mysql.binlog.bytes", 1e5);
+        let both = on(1).metric("mysql.binlog.bytes", 1e5);
         assert_eq!(
             severities(&find(&both.evidence())),
             [Severity::Amber],

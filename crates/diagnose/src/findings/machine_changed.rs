@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::FindingDefinition;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::text::percent;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "machine-changed",
@@ -82,7 +83,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn frequency(earlier: &Evidence, evidence: &Evidence) -> Option<EvidenceLine> {
-    let of = |of: &Evidence| of.mean(of.points().next()?.point, "host.cpu.total.frequency");
+    let of = |of: &Evidence| of.mean(of.points().next()?.point, metric::CPU_FREQUENCY);
     let (before, now) = (of(earlier)?, of(evidence)?);
     let change = now / before - 1.0;
     (change.abs() > FREQUENCY).then(|| {

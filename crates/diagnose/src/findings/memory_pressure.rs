@@ -5,6 +5,7 @@ use crate::{
     Effect, EffectBasis, Evidence, EvidenceLine, Finding, HostResource, ProcessUse, Severity, top_processes,
 };
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "memory-pressure",
@@ -21,8 +22,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let some = evidence.mean(point, "host.pressure.memory.some")?;
-    let all = evidence.mean(point, "host.pressure.memory.full").unwrap_or(0.0);
+    let some = evidence.mean(point, metric::MEMORY_PRESSURE)?;
+    let all = evidence.mean(point, metric::FULL_MEMORY_PRESSURE).unwrap_or(0.0);
     if some < SOME && all < ALL {
         return None;
     }
@@ -35,9 +36,9 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         EvidenceLine::new("time in which all tasks waited for memory", text::percent(all)),
     ];
     for (name, what) in [
-        ("host.pages.scan_direct", "pages scanned in direct reclaim"),
-        ("host.pages.allocation_stalls", "allocations stalled by direct reclaim"),
-        ("host.pages.refaults", "file pages read again soon after eviction"),
+        (metric::DIRECT_SCANS, "pages scanned in direct reclaim"),
+        (metric::ALLOCATION_STALLS, "allocations stalled by direct reclaim"),
+        (metric::REFAULTS, "file pages read again soon after eviction"),
     ] {
         if let Some(rate) = evidence.mean(point, name).filter(|rate| *rate > 0.0) {
             facts.push(EvidenceLine::new(what, format!("{} per second", text::number(rate))));

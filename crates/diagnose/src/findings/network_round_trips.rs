@@ -5,6 +5,7 @@ use crate::load::{NetworkPath, busy_user_share, client_cores, mean_of_server, ne
 use crate::verdict::time::model;
 use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 use kelvin_measure::text::percent;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "network-round-trips",
@@ -37,7 +38,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     // Fewer statements than one per transaction means that some were not counted.
     let trip =
         statements.filter(|statements| *statements >= 1.0).map(|statements| per_transaction / statements);
-    let busy = ["host.cpu.total.busy"]
+    let busy = [metric::CPU_BUSY]
         .map(|name| [evidence.mean(point.point, name), mean_of_server(evidence, point.point, name)]);
     let busy = busy.into_iter().flatten().flatten().reduce(f64::max);
     let long = trip.unwrap_or(per_transaction) >= LOCAL_MS;

@@ -3,11 +3,17 @@
 use super::FindingDefinition;
 use crate::load::{client_cores, client_delay, cpus};
 use crate::noise::{WANTED, foreign_cpus, of_processes};
+<<<<<<< HEAD
 use crate::{
     Effect, EffectBasis, Evidence, EvidenceLine, Finding, HostResource, PointEvidence, ProcessUse, Severity,
     top_processes,
 };
 use kelvin_measure::text::percent;
+=======
+use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
+use kelvin_measure::text::{self, percent};
+use kelvin_observe::metric;
+>>>>>>> circles
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "noisy-neighbour", question: "Did other processes use this host's CPUs?", find };
@@ -27,7 +33,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if share < AMBER {
         return None;
     }
-    let idle = 1.0 - evidence.mean(point.point, "host.cpu.total.busy")?;
+    let idle = 1.0 - evidence.mean(point.point, metric::CPU_BUSY)?;
     let mut facts = vec![
         EvidenceLine::new(
             "CPUs used by neither client nor database",
@@ -44,7 +50,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             format!("{delay:.2} on average"),
         ));
     }
-    if let Some(delay) = evidence.mean(point.point, "host.process.server.run_delay") {
+    if let Some(delay) = evidence.mean(point.point, metric::SERVER_RUN_DELAY) {
         facts.push(EvidenceLine::new("database threads waiting for a CPU", format!("{delay:.2} on average")));
     }
     let processes = top_processes(evidence, point.point, HostResource::Cpu);

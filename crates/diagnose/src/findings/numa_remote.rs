@@ -3,6 +3,7 @@
 use super::FindingDefinition;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "numa-remote",
@@ -20,13 +21,13 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 
 /// The nodes with their share of the server's memory.
 fn placement(evidence: &Evidence) -> Vec<(String, f64)> {
-    const PREFIX: &str = "host.process.server.numa.";
-    let node = |name: &str| Some((name.strip_prefix(PREFIX)?.to_owned(), evidence.newest(name)?));
-    evidence.names(PREFIX, "").filter_map(node).collect()
+    let node =
+        |name: &str| Some((name.strip_prefix(metric::SERVER_NODES)?.to_owned(), evidence.newest(name)?));
+    evidence.names(metric::SERVER_NODES, "").filter_map(node).collect()
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let remote = evidence.mean(point, "host.numa.total.remote_ratio");
+    let remote = evidence.mean(point, metric::REMOTE_MEMORY);
     let nodes = placement(evidence);
     let mean = nodes.iter().map(|(_, share)| share).sum::<f64>() / nodes.len().max(1) as f64;
     let fullest = nodes.iter().max_by(|a, b| a.1.total_cmp(&b.1));

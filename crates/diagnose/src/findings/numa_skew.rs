@@ -22,7 +22,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     // Where the host is not seen, the nodes as the server counts them.
-    let of_host = crate::load::server_metric_name(evidence, "host.numa.");
+    let of_host = crate::load::server_metric_name(evidence, metric::NODES);
     let of_host = of_host.filter(|name| evidence.names(name, ".busy").next().is_some());
     let by_server = of_host.is_none();
     let name = of_host.unwrap_or_else(|| metric::NUMA.to_owned());

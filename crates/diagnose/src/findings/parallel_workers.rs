@@ -4,6 +4,7 @@ use super::FindingDefinition;
 use super::query_plans::{self, Affected};
 use crate::{Effect, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "parallel-workers",
@@ -53,8 +54,8 @@ const NEXT: &str = "Raise max_parallel_workers and max_worker_processes to users
 const NOT_MEASURED: &str = "the time of the statements with all of their workers was not measured";
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let of = |name: &str| evidence.mean(point.point, &format!("postgres.parallel_workers.{name}"));
-    let (planned, started) = (of("planned")?, of("launched")?);
+    let of = |name: &str| evidence.mean(point.point, name);
+    let (planned, started) = (of(metric::PLANNED_WORKERS)?, of(metric::LAUNCHED_WORKERS)?);
     if planned < PLANNED || started >= STARTED * planned {
         return None;
     }

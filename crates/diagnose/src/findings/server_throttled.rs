@@ -4,6 +4,7 @@ use super::FindingDefinition;
 use crate::load::process_cores;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 use kelvin_measure::text::percent;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "server-throttled", question: "Did a CPU limit throttle the server?", find };
@@ -17,7 +18,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let of = |name: &str| evidence.mean(point.point, &format!("host.cgroup.server.cpu.{name}"));
+    let of = |name: &str| evidence.mean(point.point, &metric::cgroup("server", format_args!("cpu.{name}")));
     let (stopped, periods) = (of("throttled_periods")?, of("periods")?);
     let share = (periods > 0.0).then(|| stopped / periods).filter(|share| *share >= STOPPED_A_LITTLE)?;
     let mut facts = vec![EvidenceLine::new("periods in which the limit stopped the server", percent(share))];
@@ -27,7 +28,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if let Some(used) = process_cores(evidence, point.point, "server") {
         facts.push(EvidenceLine::new("CPUs used by the server", format!("{used:.2}")));
     }
-    if let Some(busy) = evidence.mean(point.point, "host.cpu.total.busy") {
+    if let Some(busy) = evidence.mean(point.point, metric::CPU_BUSY) {
         facts.push(EvidenceLine::new("idle CPU time of the host", percent(1.0 - busy)));
     }
     Some(Finding {

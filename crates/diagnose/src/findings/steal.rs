@@ -5,6 +5,7 @@ use crate::load::{server_is_here, server_metric_name};
 use crate::noise::{WANTED, is_accepted, stolen_share};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 use kelvin_measure::text::percent;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "steal", question: "Did the hypervisor give CPU time to other VMs?", find };
@@ -17,11 +18,11 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let here = "host.cpu.total.steal".to_owned();
+    let here = metric::CPU_STEAL.to_owned();
     let mut names = vec![(here, if server_is_here(evidence) { "this host" } else { "the client's host" })];
     if !server_is_here(evidence) {
         names.extend(
-            server_metric_name(evidence, "host.cpu.total.steal").map(|name| (name, "the database's host")),
+            server_metric_name(evidence, metric::CPU_STEAL).map(|name| (name, "the database's host")),
         );
     }
     let worst = names

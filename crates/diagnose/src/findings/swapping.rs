@@ -5,6 +5,7 @@ use crate::{
     Effect, EffectBasis, Evidence, EvidenceLine, Finding, HostResource, ProcessUse, Severity, top_processes,
 };
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "swapping", question: "Did the host swap during the window?", find };
@@ -18,8 +19,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let read = evidence.mean(point, "host.pages.swap_in")?;
-    let written = evidence.mean(point, "host.pages.swap_out").unwrap_or(0.0);
+    let read = evidence.mean(point, metric::SWAP_IN)?;
+    let written = evidence.mean(point, metric::SWAP_OUT).unwrap_or(0.0);
     let severity = match (read, written) {
         (read, _) if read >= WAITED => Severity::Red,
         (_, written) if written >= WAITED => Severity::Amber,
@@ -30,7 +31,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         EvidenceLine::new("pages read from swap", format!("{} per second", text::number(read))),
         EvidenceLine::new("pages written to swap", format!("{} per second", text::number(written))),
     ];
-    if let Some(available) = evidence.newest("host.memory.available") {
+    if let Some(available) = evidence.newest(metric::MEMORY_AVAILABLE) {
         facts.push(EvidenceLine::new("memory available without swapping", text::memory(available)));
     }
     facts.extend(top_processes(evidence, point, HostResource::Memory).iter().map(ProcessUse::line));
@@ -45,7 +46,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         ),
         evidence: facts,
         effect: Effect::up_to_or(
-            evidence.mean(point, "host.pressure.memory.some"),
+            evidence.mean(point, metric::MEMORY_PRESSURE),
             EffectBasis::TransactionTime,
             "the kernel does not report how long tasks waited for memory",
         ),

@@ -5,6 +5,7 @@
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 use super::{FindingDefinition, setting};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
@@ -44,10 +45,9 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         setting::setting_value(evidence, "tempdb data files")
             .map(|files| EvidenceLine::new("data files of tempdb", files)),
     );
-    for (name, what) in [
-        ("sqlserver.temp.tables", "temporary tables created"),
-        ("sqlserver.temp.worktables", "work tables created"),
-    ] {
+    for (name, what) in
+        [(metric::TEMPORARY_TABLES, "temporary tables created"), (metric::WORK_TABLES, "work tables created")]
+    {
         facts.extend(
             evidence
                 .mean(point, name)

@@ -74,7 +74,7 @@ fn work_mem(evidence: &Evidence) -> Option<EvidenceLine> {
 }
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let rate = evidence.mean(point.point, "postgres.temp.bytes").filter(|rate| *rate >= RATE)?;
+    let rate = evidence.mean(point.point, metric::TEMPORARY_BYTES).filter(|rate| *rate >= RATE)?;
     let (statements, total) = evidence.statements(point.point).unwrap_or((&[], 0.0));
     let mut spilled: Vec<&StatementTotals> =
         statements.iter().filter(|one| one.temporary_bytes.is_some_and(|bytes| bytes > 0)).collect();

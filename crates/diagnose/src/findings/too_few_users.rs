@@ -5,6 +5,7 @@ use crate::load::{cpus, mean_of_server, server_is_here, server_metric_name, tran
 use crate::verdict::time::model;
 use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 use kelvin_measure::text::percent;
+use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "too-few-users", question: "Would more users have increased throughput?", find };
@@ -52,17 +53,13 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if !point.arrivals.is_empty() {
         return None;
     }
-    let busy = mean_of_server(evidence, point.point, "host.cpu.total.busy")?;
+    let busy = mean_of_server(evidence, point.point, metric::CPU_BUSY)?;
     let model = model(evidence, point)?;
     let of = |class| model.share(class).map_or(0.0, |share| share.share);
     let serial = of(Class::Locks) + of(Class::Latch) + of(Class::DataReads) + of(Class::DataWrites);
     let cpus = cpus(evidence).filter(|_| server_is_here(evidence));
     let many = cpus.is_some_and(|cpus| f64::from(point.users) > USERS_PER_CPU * cpus);
-    if busy >= BUSY
-        || serial >= SERIAL
-        || many
-        || server_metric_name(evidence, "host.cpu.total.busy").is_none()
-    {
+    if busy >= BUSY || serial >= SERIAL || many || server_metric_name(evidence, metric::CPU_BUSY).is_none() {
         return None;
     }
     let mut facts = vec![

@@ -1,7 +1,6 @@
 //! Does one statement take nearly all of the statements' time?
 
 use super::{FindingDefinition, estimator};
-use crate::load::is_sqlserver;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::text;
 
@@ -50,10 +49,12 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         let found = format!("{} of {}", text::rounded(read as f64), text::rounded((hit + read) as f64));
         EvidenceLine::new("pages not found in the buffers", found)
     }));
-    if is_sqlserver(evidence) {
+    let model = estimator::model(evidence);
+    let has_model = !model.is_empty();
+    if has_model {
         // A procedure stands before its statements, which have the plans.
         facts.extend(statements.iter().take(3).find_map(estimator::scans));
-        facts.extend(estimator::model(evidence));
+        facts.extend(model);
     }
     let next = statements.get(1).map(|next| {
         EvidenceLine::new(
@@ -69,7 +70,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let next = if locks >= HALF {
         "It spent most of its time waiting for locks, which no plan can shorten: see what the sessions \
         waited for and which session held the lock (`hot-rows`, `outage`)."
-    } else if is_sqlserver(evidence) {
+    } else if has_model {
         estimator::ADVICE
     } else {
         "Look at its plan and its rows per call first; with functions, pg_stat_statements.track = all shows \

@@ -1,6 +1,7 @@
 //! What was unavailable, and which questions that leaves open.
 
 use kelvin_measure::observation::UnavailableMetrics;
+use kelvin_observe::metric;
 
 use super::FindingDefinition;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
@@ -13,24 +14,24 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// What is not known without a source, by the prefix of its name.
 const OPEN: &[(&str, &str)] = &[
-    ("host.pressure.irq", "how much time interrupts took"),
-    ("host.pressure", "whether tasks waited for CPU, memory or devices"),
-    ("host.run_queue", "how long tasks waited for a CPU"),
-    ("host.cpu.total.frequency", "whether the CPUs were slowed down"),
-    ("host.cpu.total.throttled", "whether the CPUs were slowed down"),
-    ("host.cpu", "what the CPUs were busy with"),
-    ("host.disk", "device activity: log stalls, and what served the reads"),
-    ("host.numa", "whether memory was remote"),
-    ("host.hardware", "instructions and cache misses"),
-    ("host.memory_bandwidth", "whether memory bandwidth was the limit"),
-    ("host.process.server", "the CPU use of the server, and therefore of other processes"),
-    ("host.cgroup", "whether a limit throttled the work"),
-    ("postgres.blocks.read_ms", "how long reads took"),
-    ("postgres.checkpoints", "how many checkpoints there were, and what they wrote"),
+    (metric::INTERRUPT_PRESSURE, "how much time interrupts took"),
+    (metric::PRESSURE, "whether tasks waited for CPU, memory or devices"),
+    (metric::RUN_QUEUE, "how long tasks waited for a CPU"),
+    (metric::CPU_FREQUENCY, "whether the CPUs were slowed down"),
+    (metric::CPU_THROTTLED, "whether the CPUs were slowed down"),
+    (metric::CPU, "what the CPUs were busy with"),
+    (metric::DISK, "device activity: log stalls, and what served the reads"),
+    (metric::HOST_NUMA, "whether memory was remote"),
+    (metric::HARDWARE, "instructions and cache misses"),
+    (metric::MEMORY_BANDWIDTH, "whether memory bandwidth was the limit"),
+    (metric::SERVER_PROCESS, "the CPU use of the server, and therefore of other processes"),
+    (metric::CGROUP, "whether a limit throttled the work"),
+    (metric::BLOCK_READ_MS, "how long reads took"),
+    (metric::CHECKPOINTS, "how many checkpoints there were, and what they wrote"),
     ("postgres figures", "the database's counters: blocks, WAL, checkpoints, statements"),
     ("postgres sessions", "what sessions waited for, and therefore the verdict"),
-    ("postgres.wal", "how long WAL writes took, and how much of the WAL was full-page images"),
-    ("postgres.io", "which kind of process read and wrote"),
+    (metric::WAL, "how long WAL writes took, and how much of the WAL was full-page images"),
+    (metric::BACKEND_IO, "which kind of process read and wrote"),
     ("mysql figures", "the database's counters: pages, redo log, row locks, statements"),
     ("mysql sessions", "what sessions waited for, and therefore the verdict"),
     ("sqlserver figures", "the database's counters: waits, files, memory, schedulers, statements"),

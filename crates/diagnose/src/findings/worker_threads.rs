@@ -33,7 +33,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             format!("{} s per second", text::number(waited)),
         ),
     ];
-    let workers = evidence.mean(point, "sqlserver.schedulers.workers");
+    let workers = evidence.mean(point, metric::WORKERS);
     let most = evidence.setting("max_workers_count");
     facts.extend(workers.map(|workers| {
         let of = most.map_or(String::new(), |most| format!(" of {most}"));

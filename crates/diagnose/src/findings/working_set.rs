@@ -28,7 +28,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 /// group if that is lower, which a server on the same host is assumed to share.
 fn memory(evidence: &Evidence) -> Option<(f64, &'static str)> {
     let host = buffers_too_small::memory(evidence)?;
-    let limits = evidence.names("host.cgroup.", ".memory.limit");
+    let limits = evidence.names(metric::CGROUP, ".memory.limit");
     let limit = limits.filter_map(|name| evidence.newest(name)).fold(f64::INFINITY, f64::min);
     Some(if limit > 0.0 && limit < host {
         (limit, "memory limit of kelvin's control group")
@@ -82,7 +82,7 @@ impl Misses {
         let missed = reads / (hits + reads);
         let device = evidence.file_location("data").and_then(|place| place.device.clone());
         let delivered = device.and_then(|device| {
-            let kb = evidence.mean(point, &format!("host.disk.{device}.rkb_s"))?;
+            let kb = evidence.mean(point, &metric::disk(&device, "rkb_s"))?;
             Some((device, kb * 1024.0))
         });
         let pool = buffer_pool::configured_pool(evidence);
@@ -111,7 +111,7 @@ impl Misses {
         facts.extend(self.delivered.iter().map(|(device, bytes)| {
             EvidenceLine::new(format!("read from the data device {device}"), text::disk_rate(*bytes))
         }));
-        let cached = evidence.newest("host.memory.cached");
+        let cached = evidence.newest(metric::MEMORY_CACHED);
         facts.extend(cached.map(|bytes| EvidenceLine::new("page cache", text::memory(bytes))));
         facts
     }

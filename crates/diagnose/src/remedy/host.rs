@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use kelvin_measure::observation::{DiskQueue, WaitKind};
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 use super::{Change, HostSetting, Remedy, Rules, finding, waited_share};
 use crate::findings::numa_remote::SKEW;
@@ -80,7 +81,7 @@ fn read_ahead(evidence: &Evidence, queue: &DiskQueue, device: &str) -> Option<Re
     let now = queue.read_ahead.filter(|now| *now < READ_AHEAD)?;
     let disk = &queue.disk;
     let size = |point: u32| {
-        let of = |column: &str| evidence.mean(point, &format!("host.disk.{device}.{column}"));
+        let of = |column: &str| evidence.mean(point, &metric::disk(device, column));
         Some(of("rkb_s")? * 1024.0 / of("r_s").filter(|reads| *reads > 0.0)?)
     };
     let size = evidence.points().filter_map(|point| size(point.point)).reduce(f64::max)?;
@@ -120,7 +121,7 @@ fn huge_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     const GIGABYTE: f64 = 1_073_741_824.0;
     let from = finding(found, "huge-pages-off")?;
     // Other sizes than these two are not tried.
-    let value = match evidence.newest("host.memory.huge_pages.size")? {
+    let value = match evidence.newest(metric::HUGE_PAGE_SIZE)? {
         size if size == MEGABYTES_2 => "2M",
         size if size == GIGABYTE => "1G",
         _ => return None,
@@ -138,7 +139,6 @@ fn huge_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
 /// Memory beside the CPUs that use it, where these are mostly those of one node. The nodes' CPU use is the host's: where the client has much of
 /// it, the node may be the client's.
 fn memory_node(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
-    const PREFIX: &str = "host.numa.";
     /// CPUs that are lost in the server's own.
     const LITTLE: f64 = 0.2;
     let from = finding(found, "numa-remote")?;
@@ -148,9 +148,9 @@ fn memory_node(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
         return None;
     }
     let nodes: Vec<(u32, f64)> = evidence
-        .names(PREFIX, ".busy")
+        .names(metric::NODES, ".busy")
         .filter_map(|name| {
-            let node = name.strip_prefix(PREFIX)?.strip_suffix(".busy")?.parse().ok()?;
+            let node = name.strip_prefix(metric::NODES)?.strip_suffix(".busy")?.parse().ok()?;
             Some((node, evidence.mean(point, name)?))
         })
         .collect();

@@ -61,7 +61,7 @@ impl Readings<'_> {
     fn cpus_in_use(&self) -> Option<(&'static str, f64)> {
         let of_server =
             || Some(("CPUs in use by the server's own count", cpu_by_the_server(self.evidence, self.point)?));
-        self.mean("host.cpu.total.busy").map(|busy| ("CPUs in use", busy)).or_else(of_server)
+        self.mean(metric::CPU_BUSY).map(|busy| ("CPUs in use", busy)).or_else(of_server)
     }
 
     fn busy(&self) -> Option<IndependentCounter> {
@@ -70,19 +70,19 @@ impl Readings<'_> {
     }
 
     fn delayed(&self) -> Option<IndependentCounter> {
-        let share = self.mean("host.run_queue.total.delay_share")?;
+        let share = self.mean(metric::RUN_QUEUE_DELAY_SHARE)?;
         let found = format!("{} of running and waiting time, threshold {}", percent(share), percent(DELAYED));
         Some(counter("tasks waiting for a CPU", &found, share >= DELAYED))
     }
 
     fn pressed(&self) -> Option<IndependentCounter> {
-        let share = self.mean("host.pressure.cpu.some")?;
+        let share = self.mean(metric::CPU_PRESSURE)?;
         let found = format!("{} of the time, threshold {}", percent(share), percent(PRESSED));
         Some(counter("some task stalled for lack of a CPU", &found, share >= PRESSED))
     }
 
     fn held_up(&self) -> Option<IndependentCounter> {
-        let share = self.mean("host.pressure.io.some")?;
+        let share = self.mean(metric::IO_PRESSURE)?;
         let found = format!("{} of the time, threshold {}", percent(share), percent(HELD_UP));
         Some(counter("some task stalled by a device", &found, share >= HELD_UP))
     }
@@ -95,7 +95,7 @@ impl Readings<'_> {
         let mut flight = 0.0;
         let mut known = false;
         for kind in kinds {
-            let of = |column: &str| format!("host.disk.{device}.{kind}_{column}");
+            let of = |column: &str| metric::disk(device, format_args!("{kind}_{column}"));
             let window = self.evidence.window(self.point)?;
             let rate = self.evidence.mean(self.point, &of("s"));
             // The requests' own mean: a second with few slow ones must not count for one with many fast ones.
@@ -114,8 +114,8 @@ impl Readings<'_> {
     fn under_way(&self, role: &str, kinds: &[&str], sessions: f64) -> Option<IndependentCounter> {
         let names: &[&str] = match (role, kinds) {
             ("wal", _) => &metric::LOG_SYNC_MS[2..],
-            (_, ["r"]) => &["sqlserver.file.data.read_ms"],
-            _ => &["sqlserver.file.data.write_ms"],
+            (_, ["r"]) => &[metric::DATA_READ_MS],
+            _ => &[metric::DATA_WRITE_MS],
         };
         let flight = self.evidence.mean_of_first_known(self.point, names)? / 1e3;
         let what = if role == "wal" { "log" } else { "data files" };
@@ -149,7 +149,7 @@ impl Readings<'_> {
 
     /// For the record: no device explains it either. It agrees with nothing by itself.
     fn idle_devices(&self) -> Option<IndependentCounter> {
-        let share = self.mean("host.pressure.io.some").filter(|share| *share >= HELD_UP)?;
+        let share = self.mean(metric::IO_PRESSURE).filter(|share| *share >= HELD_UP)?;
         let found = format!("{} of the time, threshold {}", percent(share), percent(HELD_UP));
         Some(counter("some task stalled by a device", &found, false))
     }

@@ -10,6 +10,7 @@ pub(crate) mod time;
 
 use std::fmt::Write as _;
 
+use kelvin_observe::metric;
 use kelvin_store::{broken_invariant, failed_audit};
 use serde::Serialize;
 
@@ -205,7 +206,7 @@ fn paced(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
     if let Some(schedule) = point.window.as_ref().and_then(|window| window.schedule) {
         return (!schedule.overloaded()).then_some(share);
     }
-    let busy = mean_of_server(evidence, point.point, "host.cpu.total.busy");
+    let busy = mean_of_server(evidence, point.point, metric::CPU_BUSY);
     (share < PACED && busy.is_none_or(|busy| busy < independent_counters::BUSY)).then_some(share)
 }
 
@@ -400,8 +401,8 @@ fn unseen(evidence: &Evidence, point: u32) -> (BottleneckOutcome, String, String
         "the database's sessions were not sampled".to_owned()
     };
     let host = [
-        ("host.cpu.total.busy", "of the CPUs in use"),
-        ("host.pressure.io.some", "of the time some task waited for a device"),
+        (metric::CPU_BUSY, "of the CPUs in use"),
+        (metric::IO_PRESSURE, "of the time some task waited for a device"),
     ];
     for (name, words) in host {
         if let Some(share) = mean_of_server(evidence, point, name) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelvin_measure::event::KindCounts;
+use kelvin_observe::metric;
 use kelvin_stats::{ess, student};
 
 use super::Share;
@@ -54,9 +55,9 @@ pub(crate) fn model(evidence: &Evidence, point: &PointEvidence) -> Option<Model>
     // Where client and server share a host with saturated CPUs, the remainder was waiting for them as well, as far as
     // such waiting was measured: a user whose answer has arrived waits for its event loop, and the loop for a CPU,
     // which is counted once for all its users.
-    let full = evidence.mean(point.point, "host.cpu.total.busy").is_some_and(|busy| busy >= BUSY);
+    let full = evidence.mean(point.point, metric::CPU_BUSY).is_some_and(|busy| busy >= BUSY);
     let queued = client_delay(evidence, point).unwrap_or(0.0)
-        + evidence.mean(point.point, "host.process.server.run_delay").unwrap_or(0.0);
+        + evidence.mean(point.point, metric::SERVER_RUN_DELAY).unwrap_or(0.0);
     let more = if here && full { rest.min(queued) } else { 0.0 };
     // Every transaction includes the network time: the network accounts for no more time than fits into a typical
     // transaction. A pause of client or server affects a few long transactions and no others.
@@ -102,7 +103,7 @@ fn typical(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
 /// Time that the server's processes waited for a CPU before the database saw them active: their total wait, minus the
 /// part that is in the sessions sampled without a wait.
 fn waking(evidence: &Evidence, point: u32, on_cpu: f64) -> f64 {
-    let Some(delay) = evidence.mean(point, "host.process.server.run_delay") else { return 0.0 };
+    let Some(delay) = evidence.mean(point, metric::SERVER_RUN_DELAY) else { return 0.0 };
     let Some(cores) = process_cores(evidence, point, "server") else { return 0.0 };
     let within = (on_cpu - cores).max(0.0);
     (delay - within).max(0.0)

@@ -71,7 +71,7 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
     let against = before.map(|(before, body)| Against {
         number: before.id,
         taken: before.taken,
-        others: body.figure("host.others"),
+        others: body.figure(baseline::OTHERS),
         comparison: baseline::compare(&baseline, &body),
     });
     let remarks = baseline::judge(&baseline);

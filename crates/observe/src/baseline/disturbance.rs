@@ -8,6 +8,9 @@ use kelvin_host::Ticks;
 use super::{Baseline, BaselineMetricKind};
 use crate::{cpu_time, thread_times};
 
+/// The CPUs that other processes used meanwhile.
+pub const OTHERS: &str = "host.others";
+
 /// Watches from its making on.
 pub(super) struct DisturbanceMeter {
     ticks: Option<Ticks>,
@@ -35,7 +38,7 @@ impl DisturbanceMeter {
                 let busy = now.busy().saturating_sub(before.busy()) as f64 / all * cpus as f64;
                 let others = (busy - own / seconds).max(0.0);
                 baseline.put(
-                    "host.others",
+                    OTHERS,
                     "used by other processes",
                     others,
                     "cores",

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Baseline;
 use super::database::FAULT;
+use super::disturbance::OTHERS;
 
 /// A sentence about one figure or fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -72,9 +73,9 @@ fn processor(baseline: &Baseline, say: &mut Say<'_>) {
             format!("{steal:.1} % of CPU time went to other VMs: they affect every result on this host");
         say("host.steal", true, text);
     }
-    if let Some(others) = baseline.figure("host.others").filter(|others| *others > 0.2) {
+    if let Some(others) = baseline.figure(OTHERS).filter(|others| *others > 0.2) {
         let text = format!("{others:.1} cores during the measurement; stop these processes before a run");
-        say("host.others", true, text);
+        say(OTHERS, true, text);
     }
     if let Some(limit) = baseline.fact("host.cpu-limit") {
         say("host.cpu-limit", false, format!("the cgroup allows {limit}: a run cannot use more"));

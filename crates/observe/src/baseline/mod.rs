@@ -29,6 +29,7 @@ use kelvin_measure::observation::UnavailableMetrics;
 use serde::{Deserialize, Serialize};
 
 pub use compare::{Changed, Comparison, Line, compare};
+pub use disturbance::OTHERS;
 pub use judge::{Remark, judge};
 
 /// Incremented whenever a measurement is changed: results of different methods are not compared.

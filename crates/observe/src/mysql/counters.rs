@@ -78,8 +78,8 @@ const COUNTERS: &[Counter] = &[
         &[AGE_SHARE],
         "checkpoint age as a share of the age at which InnoDB starts furious flushing",
     ),
-    rate("mysql.binlog.bytes", "B/s", &["binlog_bytes_written"], "bytes written to the binary log"),
-    rate("mysql.binlog.bytes", "B/s", &["file.binlog.write_bytes"], "bytes written to the binary log"),
+    rate(metric::BINLOG_BYTES, "B/s", &["binlog_bytes_written"], "bytes written to the binary log"),
+    rate(metric::BINLOG_BYTES, "B/s", &["file.binlog.write_bytes"], "bytes written to the binary log"),
     rate("mysql.binlog.commits", "1/s", &["binlog_commits"], "transactions written to the binary log"),
     rate("mysql.binlog.groups", "1/s", &["binlog_group_commits"], "group commits to the binary log"),
     rate(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::metric;
 use kelvin_measure::observation::{Metric, Relation, StatementTotals, UnavailableMetrics};
 
 use super::counters::Counters;
@@ -52,7 +53,7 @@ impl PostgresCounters {
         }
         if server.version < super::sql::V16 {
             absent.push(UnavailableMetrics {
-                what: "postgres.io".into(),
+                what: metric::BACKEND_IO.into(),
                 why: "pg_stat_io is available since PostgreSQL 16".into(),
             });
         }

@@ -44,17 +44,12 @@ const SESSIONS: &[Row] =
 /// Since 18.
 const PARALLEL: &[Row] = &[
     (
-        "postgres.parallel_workers.planned",
+        metric::PLANNED_WORKERS,
         "1/s",
         "parallel_workers_to_launch",
         "parallel workers that statements wanted to start",
     ),
-    (
-        "postgres.parallel_workers.launched",
-        "1/s",
-        "parallel_workers_launched",
-        "parallel workers that were started",
-    ),
+    (metric::LAUNCHED_WORKERS, "1/s", "parallel_workers_launched", "parallel workers that were started"),
 ];
 
 const DATABASE: &[Row] = &[
@@ -83,12 +78,12 @@ const DATABASE: &[Row] = &[
     ("postgres.tuples.inserted", "1/s", "tup_inserted", "rows inserted"),
     ("postgres.tuples.updated", "1/s", "tup_updated", "rows updated"),
     ("postgres.tuples.deleted", "1/s", "tup_deleted", "rows deleted"),
-    ("postgres.temp.bytes", "B/s", "temp_bytes", "bytes written to temporary files"),
+    (metric::TEMPORARY_BYTES, "B/s", "temp_bytes", "bytes written to temporary files"),
     ("postgres.deadlocks", "1/s", "deadlocks", "deadlocks found"),
 ];
 
 const BLOCK_TIMES: &[Row] = &[
-    ("postgres.blocks.read_ms", "ms/s", "blk_read_time", "time backends spent reading pages"),
+    (metric::BLOCK_READ_MS, "ms/s", "blk_read_time", "time backends spent reading pages"),
     ("postgres.blocks.write_ms", "ms/s", "blk_write_time", "time backends spent writing pages"),
 ];
 

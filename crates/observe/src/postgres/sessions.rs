@@ -1,5 +1,6 @@
 //! What each session waits for, and what the server does on its own account.
 
+use crate::metric;
 use kelvin_database::{Error, Rows};
 use kelvin_measure::Nanos;
 use kelvin_measure::event::Phase;
@@ -149,7 +150,7 @@ impl SessionSource for PostgresSessions {
     fn begun(&mut self, link: &mut Link, feed: &mut Feed) {
         let readings = self.read_checkpoints(link, feed).and_then(|()| self.take_stock(link, feed));
         if let Err(why) = readings {
-            lost(feed, "postgres.checkpoints", why);
+            lost(feed, metric::CHECKPOINTS, why);
         }
     }
 

@@ -13,6 +13,7 @@ use perf_event::events::Dynamic;
 use super::counter::Counter;
 use super::perf::{Counting, Event, Whom, reason};
 use super::{Collector, Registry};
+use crate::metric;
 use kelvin_host::bytes::first_number;
 use kelvin_host::{Buffer, KernelFile, SystemTree};
 
@@ -30,7 +31,7 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry) {
     });
     let monitors = monitors(source, registry, controllers.is_err());
     if let (Err(first), Err(second)) = (controllers, monitors) {
-        registry.absent("host.memory_bandwidth", format!("{first}; {second}"));
+        registry.absent(metric::MEMORY_BANDWIDTH, format!("{first}; {second}"));
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! SystemTree: `Documentation/admin-guide/cgroup-v2.rst`.
 
+use crate::metric;
 use kelvin_host::cgroup::{group_of, hierarchy};
 use std::path::{Path, PathBuf};
 
@@ -107,7 +108,7 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, given: &[(S
     let old = Hierarchies::find(&mounts, &groups);
     let mount = hierarchy(&mounts, None);
     if mount.is_none() && old.is_empty() {
-        return registry.absent("host.cgroup", "no cgroup hierarchy is mounted".into());
+        return registry.absent(metric::CGROUP, "no cgroup hierarchy is mounted".into());
     }
     let below = |mount: &Mount, path: &Path| {
         let path = path.strip_prefix(&mount.root).unwrap_or(path);

@@ -7,6 +7,7 @@
 
 use super::counter::{Counter, figure, ratio};
 use super::{Collector, Registry};
+use crate::metric;
 use kelvin_host::bytes::{lines, number, words};
 use kelvin_host::{Buffer, KernelFile, SystemTree};
 
@@ -27,7 +28,7 @@ const BUSY: usize = 9;
 const WIDTH: usize = 10;
 
 const WHOLE: [(&str, &str, &str); 6] = [
-    ("host.context_switches", "1/s", "context switches"),
+    (metric::CONTEXT_SWITCHES, "1/s", "context switches"),
     ("host.interrupts", "1/s", "interrupts"),
     ("host.soft_interrupts", "1/s", "soft interrupts"),
     ("host.forks", "1/s", "processes and threads created"),
@@ -54,7 +55,7 @@ type Times = [Counter; 9];
 pub(super) fn register(source: &SystemTree, registry: &mut Registry, totals_only: bool) {
     let file = match source.open("/proc/stat") {
         Ok(file) => file,
-        Err(why) => return registry.absent("host.cpu", why),
+        Err(why) => return registry.absent(metric::CPU, why),
     };
     let mut cpus = vec![(None, Times::default())];
     if !totals_only {

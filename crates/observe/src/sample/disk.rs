@@ -6,6 +6,7 @@
 use super::backing_device::BackingDevice;
 use super::iostat::{COLUMNS, columns};
 use super::{Collector, Registry};
+use crate::metric;
 use kelvin_host::bytes::lines;
 use kelvin_host::disk::DiskCounters;
 use kelvin_host::{Buffer, KernelFile, SystemTree};
@@ -38,7 +39,7 @@ pub(super) fn register(
     let file = match source.open("/proc/diskstats") {
         Ok(file) => file,
         Err(why) => {
-            registry.absent("host.disk", why);
+            registry.absent(metric::DISK, why);
             return Vec::new();
         }
     };
@@ -76,7 +77,7 @@ pub(super) fn register(
         };
         let mut slots = Vec::new();
         for (i, (column, unit, help)) in COLUMNS.into_iter().enumerate() {
-            let full = format!("host.disk.{name}.{column}");
+            let full = metric::disk(&name, column);
             if missing(i, counters) {
                 registry.absent(&full, "this kernel does not count it".into());
             } else {
@@ -88,7 +89,7 @@ pub(super) fn register(
         disks.push(Disk { name: name.into_bytes(), before: None, slots, seen: false });
     }
     if disks.is_empty() {
-        registry.absent("host.disk", "/sys/block lists no block device that has a size".into());
+        registry.absent(metric::DISK, "/sys/block lists no block device that has a size".into());
     }
     registry.add(series, Disks { file, disks });
     kept

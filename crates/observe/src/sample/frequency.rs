@@ -5,11 +5,12 @@
 
 use super::counter::Counter;
 use super::{Collector, Registry};
+use crate::metric;
 use kelvin_host::bytes::{decimal, first_number, lines, number, words};
 use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const DIRECTORY: &str = "/sys/devices/system/cpu";
-const MEAN: (&str, &str, &str) = ("host.cpu.total.frequency", "MHz", "mean frequency of the CPUs now");
+const MEAN: (&str, &str, &str) = (metric::CPU_FREQUENCY, "MHz", "mean frequency of the CPUs now");
 const LEAST: (&str, &str, &str) = ("host.cpu.total.frequency_min", "MHz", "frequency of the slowest CPU now");
 const NOW: &str = "frequency now";
 
@@ -39,7 +40,7 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, totals_only
         }
     };
     match from {
-        None => registry.absent("host.cpu.total.frequency", why.into()),
+        None => registry.absent(metric::CPU_FREQUENCY, why.into()),
         Some(from) => {
             let mut series: Vec<_> =
                 [MEAN, LEAST].map(|(name, unit, help)| (name.to_owned(), unit, help)).into();
@@ -53,12 +54,12 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, totals_only
         cpus.iter().filter_map(|&cpu| file(cpu, "thermal_throttle/core_throttle_count")).collect();
     if throttled.is_empty() {
         let why = "no thermal_throttle/core_throttle_count in /sys/devices/system/cpu: not an Intel CPU, or a virtual machine";
-        return registry.absent("host.cpu.total.throttled", why.into());
+        return registry.absent(metric::CPU_THROTTLED, why.into());
     }
     let help = "thermal throttling events; each thread of a core counts";
     let counters = vec![Counter::default(); throttled.len()];
     let collector = Throttle { files: throttled, counters };
-    registry.add(vec![("host.cpu.total.throttled".to_owned(), "1/s", help)], collector);
+    registry.add(vec![(metric::CPU_THROTTLED.to_owned(), "1/s", help)], collector);
 }
 
 enum FrequencySource {

@@ -11,6 +11,7 @@ use super::counter::ratio;
 use super::pace::Pace;
 use super::perf::{Counting, Event, Whom, reason};
 use super::{Collector, Process, Registry};
+use crate::metric;
 use kelvin_host::{Buffer, SystemTree};
 
 const UNITS: &str = "/sys/bus/event_source/devices";
@@ -40,11 +41,11 @@ fn events() -> [Event; SERIES.len()] {
 
 pub(super) fn register(source: &SystemTree, registry: &mut Registry, processes: &[Process]) {
     if let Err(why) = unit(source) {
-        return registry.absent("host.hardware", why);
+        return registry.absent(metric::HARDWARE, why);
     }
     if !source.is_this_host() {
         return registry.absent(
-            "host.hardware",
+            metric::HARDWARE,
             "the files come from another host, and only that host can count these".into(),
         );
     }
@@ -56,10 +57,10 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, processes: 
             cpus.len(),
             cpus.len() * SERIES.len()
         );
-        registry.absent("host.hardware", why);
+        registry.absent(metric::HARDWARE, why);
     } else {
         let places: Vec<Whom> = cpus.into_iter().map(Whom::Cpu).collect();
-        if add(source, registry, "host.hardware", &places) {
+        if add(source, registry, metric::HARDWARE, &places) {
             return;
         }
     }

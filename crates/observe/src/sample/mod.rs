@@ -35,6 +35,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::metric;
 pub use backing_device::{BackingDevice, Device};
 pub use cgroup::other_group;
 pub(crate) use cpu::SHARES;
@@ -148,7 +149,7 @@ impl HostSampler {
         cpu::register(source, found, config.totals_only);
         run_queue::register(source, found, config.totals_only);
         frequency::register(source, found, config.totals_only);
-        pressure::register(source, found, "/proc/pressure/", "", "host.pressure");
+        pressure::register(source, found, "/proc/pressure/", "", metric::PRESSURE);
         memory::register(source, found);
         numa::register(source, found);
         let places: Vec<_> = config

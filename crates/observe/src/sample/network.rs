@@ -5,6 +5,7 @@
 
 use super::counter::{Counter, figure};
 use super::{Collector, Registry};
+use crate::metric;
 use kelvin_host::bytes::{hexadecimal, lines, number, words};
 use kelvin_host::{Buffer, KernelFile, SystemTree};
 
@@ -58,7 +59,7 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry) {
 fn devices(source: &SystemTree, registry: &mut Registry) {
     let file = match source.open("/proc/net/dev") {
         Ok(file) => file,
-        Err(why) => return registry.absent("host.network", why),
+        Err(why) => return registry.absent(metric::NETWORK, why),
     };
     let text = source.text("/proc/net/dev").unwrap_or_default();
     // Software devices that never carried a packet are left out: hosts of containers have dozens.
@@ -75,9 +76,7 @@ fn devices(source: &SystemTree, registry: &mut Registry) {
     for (name, ..) in &devices {
         let name = String::from_utf8_lossy(name);
         series.extend(
-            COLUMNS
-                .iter()
-                .map(|(column, unit, help, _)| (format!("host.network.{name}.{column}"), *unit, *help)),
+            COLUMNS.iter().map(|(column, unit, help, _)| (metric::network(&name, column), *unit, *help)),
         );
     }
     registry.add(series, Devices { file, devices });
@@ -126,7 +125,7 @@ fn protocol(
 ) {
     let file = match source.open(path) {
         Ok(file) => file,
-        Err(why) => return registry.absent("host.tcp", why),
+        Err(why) => return registry.absent(metric::TCP, why),
     };
     let text = source.text(path).unwrap_or_default();
     let found = pairs(text.as_bytes(), wanted);

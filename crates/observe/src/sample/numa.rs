@@ -7,6 +7,7 @@
 use super::counter::{Counter, figure, ratio};
 use super::fields::{Field, Fields, Kind};
 use super::{Collector, Registry};
+use crate::metric;
 use kelvin_host::bytes::{keyed, lines, number, words};
 use kelvin_host::{Buffer, KernelFile, SystemTree};
 
@@ -66,11 +67,11 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry) {
         nodes.map(|(n, file)| (n, (file, <[Counter; 6]>::default()))).unzip();
     if nodes.is_empty() {
         return registry.absent(
-            "host.numa",
+            metric::HOST_NUMA,
             format!("no NUMA node has a numastat file in {DIRECTORY}: the kernel has no NUMA support"),
         );
     }
-    let mut series = vec![("host.numa.total.remote_ratio".to_owned(), "ratio", REMOTE)];
+    let mut series = vec![(metric::REMOTE_MEMORY.to_owned(), "ratio", REMOTE)];
     for n in &numbers {
         series.extend(KEYS.iter().map(|(key, help)| (format!("host.numa.{n}.{key}"), "1/s", *help)));
         series.push((format!("host.numa.{n}.remote_ratio"), "ratio", REMOTE));

@@ -5,6 +5,7 @@
 
 use super::counter::{Counter, figure, ratio};
 use super::{Collector, Registry};
+use crate::metric;
 use kelvin_host::bytes::{lines, number, words};
 use kelvin_host::{Buffer, KernelFile, SystemTree};
 
@@ -23,7 +24,7 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, totals_only
         Err(why) => {
             let instead = "host.pressure.cpu.some shows how long any task waited, host.process.*.run_delay \
                            how long the sampled processes waited";
-            return registry.absent("host.run_queue", format!("{why}; {instead}"));
+            return registry.absent(metric::RUN_QUEUE, format!("{why}; {instead}"));
         }
     };
     let text = source.text("/proc/schedstat").unwrap_or_default();
@@ -32,11 +33,11 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, totals_only
         .map(|(cpu, ..)| (cpu, Counter::default(), Counter::default()))
         .collect();
     if cpus.is_empty() {
-        return registry.absent("host.run_queue", "/proc/schedstat lists no CPU".into());
+        return registry.absent(metric::RUN_QUEUE, "/proc/schedstat lists no CPU".into());
     }
     let mut series = vec![
-        ("host.run_queue.total.delay".to_owned(), "s/s", DELAY),
-        ("host.run_queue.total.delay_share".to_owned(), "ratio", SHARE),
+        (metric::RUN_QUEUE_DELAY.to_owned(), "s/s", DELAY),
+        (metric::RUN_QUEUE_DELAY_SHARE.to_owned(), "ratio", SHARE),
     ];
     if !totals_only {
         series.extend(cpus.iter().map(|(cpu, ..)| (format!("host.run_queue.{cpu}.delay"), "s/s", DELAY)));

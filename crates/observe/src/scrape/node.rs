@@ -6,6 +6,7 @@
 //!
 //! Source: node_exporter's README and its `collector/` (1.5); names ending in `_total` are counters.
 
+use crate::metric;
 use crate::sample::SHARES;
 use kelvin_host::disk::DiskCounters;
 use std::collections::{BTreeMap, HashMap};
@@ -101,7 +102,7 @@ type Plain = (&'static str, &'static str, &'static str, &'static str);
 
 /// Names there and here, units and helps of counters without labels.
 const RATES: [Plain; 10] = [
-    ("node_context_switches_total", "host.context_switches", "1/s", "context switches"),
+    ("node_context_switches_total", metric::CONTEXT_SWITCHES, "1/s", "context switches"),
     ("node_intr_total", "host.interrupts", "1/s", "interrupts"),
     ("node_forks_total", "host.forks", "1/s", "processes and threads created"),
     ("node_netstat_Tcp_OutSegs", "host.tcp.segments_out", "1/s", "segments sent"),
@@ -122,22 +123,22 @@ const RATES: [Plain; 10] = [
 const PRESSURES: [(&str, &str, &str); 6] = [
     (
         "node_pressure_cpu_waiting_seconds_total",
-        "host.pressure.cpu.some",
+        metric::CPU_PRESSURE,
         "share of time in which a task waited for a CPU",
     ),
     (
         "node_pressure_memory_waiting_seconds_total",
-        "host.pressure.memory.some",
+        metric::MEMORY_PRESSURE,
         "share of time in which a task waited for memory",
     ),
     (
         "node_pressure_memory_stalled_seconds_total",
-        "host.pressure.memory.full",
+        metric::FULL_MEMORY_PRESSURE,
         "share of time in which all tasks waited for memory",
     ),
     (
         "node_pressure_io_waiting_seconds_total",
-        "host.pressure.io.some",
+        metric::IO_PRESSURE,
         "share of time in which a task waited for a device",
     ),
     (
@@ -197,12 +198,12 @@ fn run_queue(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     let known = || rises.values().filter(|each| each[0].is_finite());
     let both = || known().filter(|each| each[1].is_finite());
     let waited = sum(&mut known().map(|each| each[0]));
-    figures.level("host.run_queue.total.delay", "s/s", DELAY, waited / figures.seconds());
+    figures.level(metric::RUN_QUEUE_DELAY, "s/s", DELAY, waited / figures.seconds());
     let waited = sum(&mut both().map(|each| each[0]));
     let all = waited + sum(&mut both().map(|each| each[1]));
     let share = if all > 0.0 { waited / all } else { f64::NAN };
     let help = "waiting for a CPU as a share of running and waiting";
-    figures.level("host.run_queue.total.delay_share", "ratio", help, share);
+    figures.level(metric::RUN_QUEUE_DELAY_SHARE, "ratio", help, share);
 }
 
 fn frequency(page: &Page<'_>, figures: &mut ScrapedMetrics) {
@@ -216,7 +217,7 @@ fn frequency(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     if !each.is_empty() {
         let mean = each.iter().map(|(_, megahertz)| megahertz).sum::<f64>() / each.len() as f64;
         let least = each.iter().map(|(_, megahertz)| *megahertz).fold(f64::INFINITY, f64::min);
-        figures.level("host.cpu.total.frequency", "MHz", "mean frequency of the CPUs now", mean);
+        figures.level(metric::CPU_FREQUENCY, "MHz", "mean frequency of the CPUs now", mean);
         figures.level("host.cpu.total.frequency_min", "MHz", "frequency of the slowest CPU now", least);
         for (cpu, megahertz) in each {
             figures.level(format!("host.cpu.{cpu}.frequency"), "MHz", "frequency now", megahertz);
@@ -230,7 +231,7 @@ fn frequency(page: &Page<'_>, figures: &mut ScrapedMetrics) {
     }
     if let Some(throttled) = throttled {
         let help = "thermal throttling events of cores";
-        figures.level("host.cpu.total.throttled", "1/s", help, throttled / figures.seconds());
+        figures.level(metric::CPU_THROTTLED, "1/s", help, throttled / figures.seconds());
     }
 }
 
@@ -284,7 +285,7 @@ fn nodes(page: &Page<'_>, figures: &mut ScrapedMetrics) {
         figures.level(format!("host.numa.{node}.remote_ratio"), "ratio", REMOTE, ratio(*each));
     }
     if !handed.is_empty() {
-        figures.level("host.numa.total.remote_ratio", "ratio", REMOTE, ratio(total));
+        figures.level(metric::REMOTE_MEMORY, "ratio", REMOTE, ratio(total));
     }
     for field in NUMA_LEVELS {
         for sample in page.all(&format!("node_memory_numa_{}", field.key)) {
@@ -338,7 +339,7 @@ fn disks(page: &Page<'_>, figures: &mut ScrapedMetrics, before: &mut Disks) {
         for (i, (column, unit, help)) in COLUMNS.into_iter().enumerate() {
             if !missing(i, count) {
                 let value = values.map_or(f64::NAN, |values| values[i]);
-                figures.level(format!("host.disk.{device}.{column}"), unit, help, value);
+                figures.level(metric::disk(&device, column), unit, help, value);
             }
         }
     }

@@ -88,9 +88,9 @@ const COUNTERS: &[Counter] = &[
     ),
     rate("sqlserver.full_scans", "1/s", &["Full Scans/sec"], "scans of a whole table or index"),
     rate("sqlserver.page_splits", "1/s", &["Page Splits/sec"], "page splits"),
-    rate("sqlserver.temp.worktables", "1/s", &["Worktables Created/sec"], "work tables created in tempdb"),
+    rate(metric::WORK_TABLES, "1/s", &["Worktables Created/sec"], "work tables created in tempdb"),
     rate("sqlserver.temp.workfiles", "1/s", &["Workfiles Created/sec"], "work files created in tempdb"),
-    rate("sqlserver.temp.tables", "1/s", &["Temp Tables Creation Rate"], "temporary tables created"),
+    rate(metric::TEMPORARY_TABLES, "1/s", &["Temp Tables Creation Rate"], "temporary tables created"),
     gauge(metric::GRANTS_PENDING, "1", &["Memory Grants Pending"], "statements that wait for a memory grant"),
     gauge("sqlserver.memory.grants", "1", &["Memory Grants Outstanding"], "statements with a memory grant"),
     gauge(
@@ -104,10 +104,10 @@ const COUNTERS: &[Counter] = &[
     gauge("sqlserver.connections", "1", &["User Connections"], "connections"),
     rate("sqlserver.file.data.reads", "1/s", &["file.data.reads"], "reads of data files"),
     rate("sqlserver.file.data.read_bytes", "B/s", &["file.data.read_bytes"], "bytes read from data files"),
-    rate("sqlserver.file.data.read_ms", "ms/s", &["file.data.read_ms"], "time spent reading data files"),
+    rate(metric::DATA_READ_MS, "ms/s", &["file.data.read_ms"], "time spent reading data files"),
     rate("sqlserver.file.data.writes", "1/s", &["file.data.writes"], "writes of data files"),
     rate(metric::DATA_WRITE_BYTES, "B/s", &["file.data.write_bytes"], "bytes written to data files"),
-    rate("sqlserver.file.data.write_ms", "ms/s", &["file.data.write_ms"], "time spent writing data files"),
+    rate(metric::DATA_WRITE_MS, "ms/s", &["file.data.write_ms"], "time spent writing data files"),
     rate("sqlserver.file.tempdb.reads", "1/s", &["file.tempdb.reads"], "reads of tempdb's files"),
     rate(
         "sqlserver.file.tempdb.read_ms",
@@ -132,7 +132,7 @@ const COUNTERS: &[Counter] = &[
     },
     gauge(metric::SCHEDULERS, "1", &["node.schedulers"], "schedulers, one for each CPU that the server uses"),
     gauge("sqlserver.schedulers.runnable", "1", &["node.runnable"], "tasks that wait for a CPU"),
-    gauge("sqlserver.schedulers.workers", "1", &["node.workers"], "worker threads"),
+    gauge(metric::WORKERS, "1", &["node.workers"], "worker threads"),
     gauge(metric::WORK_QUEUE, "1", &["node.work_queue"], "requests that wait for a worker thread"),
 ];
 

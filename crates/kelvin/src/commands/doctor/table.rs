@@ -3,7 +3,7 @@
 use kelvin_measure::text::three_figures;
 use std::fmt::Write as _;
 
-use kelvin_observe::baseline::{BaselineFact, BaselineMetric, Line};
+use kelvin_observe::baseline::{BaselineFact, BaselineMetric, Line, OTHERS};
 
 use super::DoctorReport;
 use crate::out::wrapped;
@@ -39,7 +39,7 @@ pub(super) fn render(report: &DoctorReport, width: usize) -> String {
             if let Some(why) = &against.comparison.why_not {
                 wrapped(&mut text, &format!("Values are not compared: {why}"), 0, 2, width);
             }
-            if let Some((before, now)) = against.others.zip(report.baseline.figure("host.others"))
+            if let Some((before, now)) = against.others.zip(report.baseline.figure(OTHERS))
                 && before.max(now) > 0.2
             {
                 let words = format!(

@@ -1,5 +1,7 @@
 //! One host sample in one line of at most 80 columns.
 
+use kelvin_observe::metric;
+
 use super::summary::Summary;
 
 /// Stands above the lines: shares of all CPUs in per cent, tasks waiting for a CPU, the busiest device, the network.
@@ -8,14 +10,14 @@ pub(super) const HEADING: &str =
 
 /// The newest values.
 pub(super) fn line(summary: &Summary) -> String {
-    let share = |mode: &str| percent(summary.last(&format!("host.cpu.total.{mode}")));
+    let share = |mode: &str| percent(summary.last(&metric::cpu(mode)));
     let busiest = summary
         .devices()
         .into_iter()
-        .map(|device| (summary.last(&format!("host.disk.{device}.util")).unwrap_or(0.0), device))
+        .map(|device| (summary.last(&metric::disk(device, "util")).unwrap_or(0.0), device))
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let disk = busiest.map_or_else(String::new, |(_, device)| {
-        let of = |column: &str| summary.last(&format!("host.disk.{device}.{column}"));
+        let of = |column: &str| summary.last(&metric::disk(device, column));
         let name: String = device.chars().take(9).collect();
         format!(
             "  {name:<9} {:>7} {:>7} {:>6} {:>6}",
@@ -33,7 +35,7 @@ pub(super) fn line(summary: &Summary) -> String {
         share("system"),
         share("iowait"),
         share("steal"),
-        summary.last("host.run_queue.total.delay").map_or("–".into(), |tasks| format!("{tasks:.2}")),
+        summary.last(metric::RUN_QUEUE_DELAY).map_or("–".into(), |tasks| format!("{tasks:.2}")),
     )
 }
 

@@ -1,6 +1,7 @@
 //! What was seen, added up.
 
 use kelvin_measure::text::three_figures;
+use kelvin_observe::metric;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -172,13 +173,16 @@ impl Summary {
 
     /// What stands between `prefix` and the next dot in the metrics' names.
     fn parts(&self, prefix: &str) -> BTreeSet<&str> {
-        let names = self.by_name.keys().filter_map(|name| name.strip_prefix(prefix)?.split_once('.'));
+        let names = self
+            .by_name
+            .keys()
+            .filter_map(|name| name.strip_prefix(prefix)?.strip_prefix('.')?.split_once('.'));
         names.map(|(part, _)| part).collect()
     }
 
     /// The block devices.
     pub(super) fn devices(&self) -> BTreeSet<&str> {
-        self.parts("host.disk.")
+        self.parts(metric::DISK)
     }
 
     /// All of it as text, in 80 columns.
@@ -221,17 +225,17 @@ impl Summary {
             ("soft interrupts", "softirq"),
             ("steal", "steal"),
         ] {
-            row(label, &format!("host.cpu.total.{mode}"), 100.0, "%");
+            row(label, &metric::cpu(mode), 100.0, "%");
         }
-        row("tasks waiting for a CPU", "host.run_queue.total.delay", 1.0, "");
-        row("context switches", "host.context_switches", 1.0, "1/s");
+        row("tasks waiting for a CPU", metric::RUN_QUEUE_DELAY, 1.0, "");
+        row("context switches", metric::CONTEXT_SWITCHES, 1.0, "1/s");
         for (resource, kind) in [("cpu", "some"), ("memory", "some"), ("io", "some"), ("io", "full")] {
-            let name = format!("host.pressure.{resource}.{kind}");
+            let name = metric::pressure(resource, kind);
             row(&format!("pressure, {resource} {kind}"), &name, 100.0, "%");
         }
-        row("memory available", "host.memory.available", 1.0 / (1 << 20) as f64, "MiB");
-        for process in self.parts("host.process.") {
-            let of = |column: &str| format!("host.process.{process}.{column}");
+        row("memory available", metric::MEMORY_AVAILABLE, 1.0 / (1 << 20) as f64, "MiB");
+        for process in self.parts(metric::PROCESSES) {
+            let of = |column: &str| metric::process(process, column);
             row(&format!("{process}: CPUs in user code"), &of("cpu.user"), 1.0, "");
             row(&format!("{process}: CPUs in the kernel"), &of("cpu.system"), 1.0, "");
             row(&format!("{process}: threads waiting"), &of("run_delay"), 1.0, "");
@@ -244,7 +248,7 @@ impl Summary {
         }
         text.push_str("\nDevice        r/s    rkB/s r_await rareq-sz      w/s    wkB/s w_await wareq-sz\n");
         for device in self.devices() {
-            let of = |column: &str| figure(self.mean(&format!("host.disk.{device}.{column}")));
+            let of = |column: &str| figure(self.mean(&metric::disk(device, column)));
             let name: String = device.chars().take(9).collect();
             let _ = writeln!(
                 text,
@@ -261,7 +265,7 @@ impl Summary {
         }
         text.push_str("\nDevice        f/s  f_await   aqu-sz    %util   holds\n");
         for device in self.devices() {
-            let of = |column: &str| figure(self.mean(&format!("host.disk.{device}.{column}")));
+            let of = |column: &str| figure(self.mean(&metric::disk(device, column)));
             let name: String = device.chars().take(9).collect();
             let holds = self.places.iter().filter(|place| place.device.as_deref() == Some(device));
             let holds: Vec<&str> = holds.map(|place| place.role.as_str()).collect();
@@ -279,12 +283,12 @@ impl Summary {
 
     fn networks(&self, text: &mut String) {
         let names: Vec<&str> =
-            self.parts("host.network.").into_iter().filter(|name| *name != "soft").collect();
+            self.parts(metric::NETWORK).into_iter().filter(|name| *name != "soft").collect();
         if !names.is_empty() {
             text.push_str("\nNetwork     rxkB/s  packets/s    txkB/s  packets/s   errors/s   drops/s\n");
         }
         for name in names {
-            let of = |column: &str| self.mean(&format!("host.network.{name}.{column}"));
+            let of = |column: &str| self.mean(&metric::network(name, column));
             let _ = writeln!(
                 text,
                 "{:<9} {:>8} {:>10} {:>9} {:>10} {:>10} {:>9}",
@@ -298,7 +302,7 @@ impl Summary {
             );
         }
         for (label, name) in [("TCP segments sent", "segments_out"), ("TCP segments resent", "retransmits")] {
-            if let Some(mean) = self.mean(&format!("host.tcp.{name}")) {
+            if let Some(mean) = self.mean(&metric::tcp(name)) {
                 let _ = writeln!(text, "{label:<28} {:>8} 1/s", figure(Some(mean)));
             }
         }

@@ -1,6 +1,11 @@
 //! Processors and block devices.
 
+<<<<<<< HEAD
 use kelvin_diagnose::{Evidence, HostResource, ProcessUse, Span, SpanValue, top_processes};
+=======
+use kelvin_diagnose::metric;
+use kelvin_diagnose::{Evidence, Span, SpanValue};
+>>>>>>> circles
 use serde::Serialize;
 
 /// Requests a second below which a device that holds nothing of the database is left out.
@@ -52,10 +57,11 @@ impl CpuUse {
     pub(super) fn of(evidence: &Evidence, window: Span) -> Option<Self> {
         let cpus = kelvin_diagnose::cpus(evidence)?;
         let process = |name: &str| {
-            let time = |time: &str| evidence.mean_over(&format!("host.process.{name}.cpu.{time}"), window);
+            let time =
+                |time: &str| evidence.mean_over(&metric::process(name, format_args!("cpu.{time}")), window);
             Some(time("user")? + time("system")?)
         };
-        let total = |what: &str| Some(evidence.mean_over(&format!("host.cpu.total.{what}"), window)? * cpus);
+        let total = |what: &str| Some(evidence.mean_over(&metric::cpu(what), window)? * cpus);
         let others = kelvin_diagnose::cpu_of_others(evidence, window).and_then(|seen| {
             let known: f64 = seen.iter().map(SpanValue::seconds).sum();
             let sum: f64 = seen.iter().map(|seen| seen.value * seen.seconds()).sum();
@@ -182,7 +188,7 @@ pub(super) fn processors(evidence: &Evidence, window: Span) -> Vec<ProcessorRow>
             idle_percent: share("idle")?,
         })
     };
-    evidence.names("", "host.cpu.total.user").filter_map(row).collect()
+    evidence.names("", metric::CPU_USER).filter_map(row).collect()
 }
 
 /// A device by its metrics.
@@ -198,7 +204,7 @@ pub(super) struct Disk {
 pub(super) fn disks(evidence: &Evidence) -> Vec<Disk> {
     let disk = |name: &str| {
         let prefix = name.strip_suffix("w_s")?;
-        let (_, device) = prefix.trim_end_matches('.').split_once("host.disk.")?;
+        let (_, device) = metric::split_disk(prefix.trim_end_matches('.'))?;
         let host = address(name);
         let here = evidence
             .file_locations()

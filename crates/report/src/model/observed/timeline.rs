@@ -146,7 +146,7 @@ fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
         })
     };
     let here = by_owner(evidence, grid);
-    let names = evidence.names("", "host.cpu.total.user");
+    let names = evidence.names("", metric::CPU_USER);
     let others = names.filter(|name| here.is_none() || super::host::address(name).is_some());
     let others: Vec<Chart> = others.filter_map(by_mode).collect();
     here.into_iter().chain(others).collect()
@@ -156,14 +156,14 @@ fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
 fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     let threads = kelvin_diagnose::cpus(evidence)?;
     let process = |name: &str| {
-        let time = |time: &str| grid.means(evidence, &format!("host.process.{name}.cpu.{time}"));
+        let time = |time: &str| grid.means(evidence, &metric::process(name, format_args!("cpu.{time}")));
         sum(time("user"), time("system"))
     };
     let (client, database) = (process("client"), process("server"));
     if !any(&client) {
         return None;
     }
-    let kernel = |what: &str| scaled(grid.means(evidence, &format!("host.cpu.total.{what}")), threads);
+    let kernel = |what: &str| scaled(grid.means(evidence, &metric::cpu(what)), threads);
     let others = kelvin_diagnose::cpu_of_others(evidence, grid.span());
     let others = others.map_or_else(Vec::new, |seen| grid.means_of(seen));
     let first = if kelvin_diagnose::is_embedded(evidence) { "client with the database" } else { "client" };

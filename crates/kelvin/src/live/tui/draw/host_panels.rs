@@ -2,6 +2,7 @@
 
 use kelvin_diagnose::Severity;
 use kelvin_measure::text::{short, whole_percent};
+use kelvin_observe::metric;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -18,7 +19,7 @@ const MODE_NAMES: [(char, &str); MODES] =
 /// The CPU by mode and the pressures.
 pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let Some(cpu) = model.host.cpu() else {
-        let why = model.host.why_not("host.cpu").unwrap_or("no host counters have been read yet");
+        let why = model.host.why_not(metric::CPU).unwrap_or("no host counters have been read yet");
         return line(buffer, area, 0, why, ink.faint());
     };
     let cell = |mode: usize| (MODE_NAMES[mode].0, ink.mode(mode));
@@ -59,7 +60,7 @@ pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette)
 
 /// "pressure cpu 12 % io 3 % memory 0 %": the share of time in which some task waited.
 fn pressure(model: &Model, narrow: bool) -> String {
-    let value = |what: &str| model.host.value(&format!("host.pressure.{what}.some"));
+    let value = |what: &str| model.host.value(&metric::pressure(what, "some"));
     let known = [("cpu", "cpu"), ("io", "io"), ("memory", "mem")]
         .into_iter()
         .filter_map(|(what, short)| Some((if narrow { short } else { what }, whole_percent(value(what)?))));
@@ -74,7 +75,7 @@ fn pressure(model: &Model, narrow: bool) -> String {
 /// CPUs that kelvin and the server use.
 fn processes(model: &Model) -> String {
     let used = |name: &str| {
-        let of = |mode: &str| model.host.value(&format!("host.process.{name}.cpu.{mode}"));
+        let of = |mode: &str| model.host.value(&metric::process(name, format_args!("cpu.{mode}")));
         Some(of("user")? + of("system")?)
     };
     let known: Vec<String> = [("kelvin", "client"), ("server", "server")]
@@ -88,7 +89,7 @@ fn processes(model: &Model) -> String {
 pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let devices = model.host.devices();
     if devices.is_empty() {
-        let why = model.host.why_not("host.disk").unwrap_or("no device counters have been read yet");
+        let why = model.host.why_not(metric::DISK).unwrap_or("no device counters have been read yet");
         return line(buffer, area, 0, why, ink.faint());
     }
     // The names get what the figures leave, and what is cut of them is their beginning.

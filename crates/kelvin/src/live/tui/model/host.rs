@@ -5,14 +5,11 @@ use std::collections::HashMap;
 
 use kelvin_measure::observation::{DatabaseDirectory, Observer, Reading, UnavailableMetrics};
 use kelvin_observe::metric::{
-    STREAM_BYTES, STREAM_DEPTH, STREAM_REQUESTS, STREAM_SEQUENTIAL, STREAMS, TRACE_LOST,
+    self, STREAM_BYTES, STREAM_DEPTH, STREAM_REQUESTS, STREAM_SEQUENTIAL, STREAMS, TRACE_LOST,
 };
 use kelvin_trace::attribution::stream_label;
 
 use super::timeline::MODES;
-
-/// What marks a block device's metrics, after a remote host's address where there is one.
-const DISK: &str = "host.disk.";
 
 /// The newest reading of every observer.
 #[derive(Debug, Default)]
@@ -55,7 +52,9 @@ impl Host {
         }
         for (offset, metric) in observer.metrics.iter().enumerate() {
             self.places.insert(metric.name.clone(), (observer.first, offset));
-            if let Some(device) = metric.name.strip_suffix(".r_s").filter(|name| name.contains(DISK)) {
+            if let Some(device) =
+                metric.name.strip_suffix(".r_s").filter(|name| metric::split_disk(name).is_some())
+            {
                 self.devices.push(device.to_owned());
             }
             let stream = metric.name.strip_suffix(STREAM_BYTES).and_then(|name| name.strip_suffix('.'));
@@ -71,7 +70,7 @@ impl Host {
     pub(super) fn take(&mut self, reading: &Reading) -> Option<[f64; MODES]> {
         self.readings.insert(reading.first, reading.values.clone());
         self.add_streams(reading);
-        let (first, _) = self.places.get("host.cpu.total.user")?;
+        let (first, _) = self.places.get(metric::CPU_USER)?;
         (*first == reading.first).then(|| self.cpu()).flatten()
     }
 
@@ -89,7 +88,7 @@ impl Host {
 
     /// Shares of this host's CPU time, of 1: user, system, interrupts, waiting for devices, stolen.
     pub(crate) fn cpu(&self) -> Option<[f64; MODES]> {
-        let share = |mode: &str| self.value(&format!("host.cpu.total.{mode}"));
+        let share = |mode: &str| self.value(&metric::cpu(mode));
         let or_none = |mode: &str| share(mode).unwrap_or(0.0);
         Some([
             share("user")? + or_none("nice"),
@@ -159,7 +158,7 @@ impl Host {
     }
 
     fn device(&self, prefix: &str) -> Device {
-        let (host, name) = prefix.split_once(DISK).unwrap_or(("", prefix));
+        let (host, name) = metric::split_disk(prefix).unwrap_or(("", prefix));
         let mut roles: Vec<&str> = Vec::new();
         // Files of the database are known on this host only.
         for file in self.files.iter().filter(|file| host.is_empty() && file.device.as_deref() == Some(name)) {

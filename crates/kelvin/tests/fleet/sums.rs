@@ -5,11 +5,15 @@ use kelvin_store::Store;
 
 use super::*;
 
-/// The sums over the window of a point, by series.
+/// The sums over the window of a point, by series. Its seconds were checked against the sums of who counted them.
 fn kinds(store: &std::path::Path, run: &str) -> Vec<KindCounts> {
     let store = Store::open_read_only(store).unwrap();
     let run = store.load(store.find(run).unwrap()).unwrap();
-    run.point_statistics(0).unwrap().kinds
+    let figures = run.point_statistics(0).unwrap();
+    let checks = run.cross_checks(0, &figures);
+    let summed = checks.iter().any(|check| check.name.contains("the collector's sum"));
+    assert!(summed && checks.iter().all(|check| check.holds), "{checks:?}");
+    figures.kinds
 }
 
 /// That the histograms of a run are the sums of those in the agents' own files of their last run, bin by bin.

@@ -220,10 +220,11 @@ mod tests {
     #[test]
     fn a_run_of_mariadb_without_indexes_is_one_in_which_they_were_not_read() {
         let run = |relations: &[(&str, u64)]| {
-            let evidence = run(relations);
-            let context = evidence.context.clone();
+            let mut evidence = run(relations);
             let environment = serde_json::json!({ "engine": "mysql" });
-            Evidence { context: context.with_environment(serde_json::Value::Null, environment), ..evidence }
+            evidence.context =
+                std::mem::take(&mut evidence.context).with_environment(serde_json::Value::Null, environment);
+            evidence
         };
         let with = || run(&[("k.stock", 90 << 20), ("k.stock_key", 0)]);
         assert_eq!(found(&[with()], &[run(&[("k.stock", 90 << 20)])]), []);

@@ -3,17 +3,12 @@
 use super::FindingDefinition;
 use crate::load::{client_cores, client_delay, cpus};
 use crate::noise::{WANTED, foreign_cpus, of_processes};
-<<<<<<< HEAD
 use crate::{
     Effect, EffectBasis, Evidence, EvidenceLine, Finding, HostResource, PointEvidence, ProcessUse, Severity,
     top_processes,
 };
 use kelvin_measure::text::percent;
-=======
-use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
-use kelvin_measure::text::{self, percent};
 use kelvin_observe::metric;
->>>>>>> circles
 
 pub(super) const ABOUT: FindingDefinition =
     FindingDefinition { id: "noisy-neighbour", question: "Did other processes use this host's CPUs?", find };

@@ -11,6 +11,7 @@ mod trace;
 
 use std::collections::BTreeMap;
 
+use kelvin_diagnose::Finding;
 use kelvin_diagnose::interference::{Interference, RelativeChange};
 use kelvin_measure::Bounded;
 use kelvin_measure::event::Phase;
@@ -64,14 +65,14 @@ pub fn render(report: &RunReport) -> Result<String> {
     page(report, None)
 }
 
-/// The same page as a server shows it, with a frame around it; as [`render`] without one.
-///
-/// # Errors
 /// Each with its points and its effect.
 fn with_effects(findings: Vec<FindingGroup<'_>>) -> Vec<(&Finding, String, String)> {
     findings.into_iter().map(|one| (one.finding, one.about, effect(one.finding))).collect()
 }
 
+/// The same page as a server shows it, with a frame around it; as [`render`] without one.
+///
+/// # Errors
 /// As [`render`].
 pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
     let io = report.is_io();

@@ -1,11 +1,6 @@
 //! Processors and block devices.
 
-<<<<<<< HEAD
-use kelvin_diagnose::{Evidence, HostResource, ProcessUse, Span, SpanValue, top_processes};
-=======
-use kelvin_diagnose::metric;
-use kelvin_diagnose::{Evidence, Span, SpanValue};
->>>>>>> circles
+use kelvin_diagnose::{Evidence, HostResource, ProcessUse, Span, SpanValue, metric, top_processes};
 use serde::Serialize;
 
 /// Requests a second below which a device that holds nothing of the database is left out.

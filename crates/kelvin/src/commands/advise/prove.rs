@@ -19,7 +19,7 @@ use kelvin_lab::live::Live;
 use kelvin_lab::open::{self, Opened, Purpose};
 use kelvin_lab::repeat::RepeatEnd;
 use kelvin_lab::{bench as benches, directories};
-use kelvin_measure::text::{self, count, trimmed_percent};
+use kelvin_measure::text::{self, count, plain_percent};
 use kelvin_observe::engine::locate_server;
 use kelvin_report::{ComparedMeans, RunReport, TriedChange};
 use kelvin_run::Spec;
@@ -495,7 +495,7 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
                     if proof.verdict.is_decided() { "yes" } else { "no" },
                     summary.complete,
                     summary.course.blocks,
-                    trimmed_percent(shown)
+                    plain_percent(shown)
                 ));
                 let aside = side_effects(summary);
                 if !aside.is_empty() {

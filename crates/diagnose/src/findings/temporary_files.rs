@@ -34,13 +34,11 @@ const SPILLS: f64 = 1.0;
 const BYTES: u64 = 1 << 20;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    match of_queries(evidence) {
-        Some(finding) => vec![finding],
-        None => {
-            let of = if is_mysql(evidence) { of_mysql } else { of_point };
-            evidence.points().filter_map(|point| of(evidence, point)).collect()
-        }
+    if let Some(finding) = of_queries(evidence) {
+        return vec![finding];
     }
+    let of = if is_mysql(evidence) { of_mysql } else { of_point };
+    evidence.points().filter_map(|point| of(evidence, point)).collect()
 }
 
 /// By the plans of the queries themselves, where they are known.

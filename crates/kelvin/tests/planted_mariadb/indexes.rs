@@ -13,7 +13,7 @@ const LEDGER: &str = "CREATE TABLE account (id INT PRIMARY KEY, code INT, KEY co
      FULLTEXT KEY words (note), KEY of_foreign_key (code), FOREIGN KEY (code) REFERENCES account (code))";
 /// Many rows at a time, so that a slow machine writes enough of them, too.
 const WRITES: &str = "\\set a random(1, 1000)\n\
-     insert into ledger (account, amount, stamp, note, code) select :a, seq, seq, 'x', 1 from seq_1_to_2000;\n\
+     insert into ledger (account, amount, stamp, note, code) select :a, id, id, 'x', 1 from h;\n\
      select count(*) from ledger where account = :a and amount < 5;\n";
 
 fn definitions(session: &mut dyn Session) -> Vec<String> {
@@ -44,7 +44,7 @@ fn makes_and_undoes(session: &mut dyn Session, remedy: &Remedy) {
 #[test]
 fn an_index_that_is_there_twice_and_one_that_is_never_used_are_named_and_no_other() {
     let words = ["--users", "2", "--ramp-up", "1s", "--duration", "5s"];
-    let of_load = Load { settings: &["--performance-schema=ON"], powers: 3, words: &words };
+    let of_load = Load { settings: &["--performance-schema=ON"], powers: 11, words: &words };
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = start(&of_load, |_| {});
     let mut session = server.session();
@@ -68,7 +68,11 @@ fn an_index_that_is_there_twice_and_one_that_is_never_used_are_named_and_no_othe
     let all = remedies(&evidence, &findings);
     let mut tried = 0;
     for remedy in all.iter().filter(|one| one.title.starts_with("drop ")) {
-        makes_and_undoes(&mut *session, remedy);
+        if mysql_support::is_mariadb() {
+            makes_and_undoes(&mut *session, remedy);
+        } else {
+            assert!(matches!(remedy.change, Change::Manual { .. }), "{remedy:#?}");
+        }
         tried += 1;
     }
     assert_eq!(tried, 2, "{all:#?}");
@@ -77,7 +81,7 @@ fn an_index_that_is_there_twice_and_one_that_is_never_used_are_named_and_no_othe
 #[test]
 fn without_performance_schema_uses_of_indexes_are_unobserved_and_no_index_is_called_unused() {
     let words = ["--users", "1", "--ramp-up", "1s", "--duration", "2s"];
-    let of_load = Load { settings: &[], powers: 3, words: &words };
+    let of_load = Load { settings: &["--performance-schema=OFF"], powers: 11, words: &words };
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = start(&of_load, |_| {});
     server.session().run(LEDGER).unwrap();
@@ -103,7 +107,9 @@ fn without_performance_schema_uses_of_indexes_are_unobserved_and_no_index_is_cal
 fn an_index_that_is_there_is_not_advised_again() {
     let script = "select sum(length(pad)) from h where v >= 1;\n";
     let words = ["--users", "1", "--ramp-up", "1s", "--duration", "3s"];
-    for (there, expected) in [("SELECT 1", 1), ("CREATE INDEX there ON h (v)", 0)] {
+    // None is advised on MySQL.
+    let missing = usize::from(mysql_support::is_mariadb());
+    for (there, expected) in [("SELECT 1", missing), ("CREATE INDEX there ON h (v)", 0)] {
         let of_load = Load { settings: &["--performance-schema=ON"], powers: 14, words: &words };
         let (evidence, findings) = load(
             &of_load,

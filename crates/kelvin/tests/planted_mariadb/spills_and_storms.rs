@@ -17,10 +17,9 @@ fn of<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
 #[test]
 fn sorts_that_are_merged_from_files_are_named_with_and_without_performance_schema() {
     let words = ["--users", "2", "--ramp-up", "1s", "--duration", "4s"];
-    for settings in [&["--sort-buffer-size=32K"][..], &["--sort-buffer-size=32K", "--performance-schema=ON"]]
-    {
-        let counted = settings.len() == 2;
-        let of_load = Load { settings, powers: 13, words: &words };
+    for (schema, counted) in [("--performance-schema=OFF", false), ("--performance-schema=ON", true)] {
+        let settings = ["--sort-buffer-size=32K", schema];
+        let of_load = Load { settings: &settings, powers: 13, words: &words };
         let (evidence, findings) = load(&of_load, |_| {}, |_, place| Beside::script(place, SORTS));
         let found = of(&findings, "temporary-files").unwrap();
         assert_eq!(found.severity, Severity::Amber);

@@ -93,7 +93,8 @@ fn three_findings_come_first_and_the_others_are_counted() {
         let of = |text: &str, lead: &str| text.lines().filter(|line| line.starts_with(lead)).count();
         ["red", "amber"].map(|word| of(text, &format!("{word} ")) + of(text, &format!("- **{word}**: ")))
     };
-    assert_eq!(several.each_ref().map(|text| heads(text)), [[3, 0], [3, 0], [3, 3], [3, 3]], "{several:?}");
+    // With all of them there is one whose effect is below the run's precision.
+    assert_eq!(several.each_ref().map(|text| heads(text)), [[3, 0], [3, 0], [3, 4], [3, 4]]);
     let counted = "and 3 amber findings, 1 note, 1 finding below the run's precision";
     assert_eq!(
         several.each_ref().map(|text| text.contains(counted)),
@@ -102,7 +103,7 @@ fn three_findings_come_first_and_the_others_are_counted() {
     );
     let page = html::render(&report).unwrap();
     assert!(
-        page.contains("3 more findings") && page.matches("<article class=\"finding amber\"").count() == 3
+        page.contains("3 more findings") && page.matches("<article class=\"finding amber\"").count() == 4
     );
 }
 

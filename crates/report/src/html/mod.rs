@@ -30,7 +30,7 @@ use crate::text::{
     describe_maximum_rate, effect, elasticity_interval, explained, how, interference_details,
     interference_sentence, interval, others, peak, plan_cells, squeezed, two_times, unanswered, waits,
 };
-use crate::{Result, RunReport};
+use crate::{Finding, Result, RunReport};
 use answer::Answer;
 use charts::Charts;
 use kelvin_measure::text::{

@@ -62,7 +62,7 @@ fn an_index_that_is_there_twice_and_one_that_is_never_used_are_named_and_no_othe
     // Whichever of the two the optimizer took.
     let (again, reason) = &twice[0];
     assert!(["kelvin.ledger.again", "kelvin.ledger.used"].contains(&again.as_str()), "{twice:?}");
-    assert!(reason.contains("rows found through it, ") && reason.ends_with("B"), "{reason}");
+    assert!(reason.contains("rows found through it, ") && reason.ends_with('B'), "{reason}");
     let unused: Vec<_> = named("unused-index").into_iter().map(|(name, _)| name).collect();
     assert_eq!(unused, ["kelvin.ledger.never_used"], "{findings:#?}");
     let all = remedies(&evidence, &findings);

@@ -31,16 +31,23 @@ fn sorts_that_are_merged_from_files_are_named_with_and_without_performance_schem
         assert!(lines.contains("sort_buffer_size") && lines.contains("32 kB"), "{lines}");
         assert_eq!(lines.contains("ORDER BY `pad`"), counted, "{lines}");
         assert_eq!(found.effect.high().is_some_and(|high| high > 0.9), counted, "{:?}", found.effect);
-        let all = kelvin_diagnose::remedies(&evidence, &findings);
-        let settings: Vec<_> = all.iter().filter(|one| one.finding == found.id).collect();
-        assert!(settings[0].title.starts_with("sort_buffer_size = 512 kB"), "{all:#?}");
+        // Where the server's host is known.
+        if evidence.file_location("data").is_some() {
+            let all = kelvin_diagnose::remedies(&evidence, &findings);
+            let of_it = all.iter().find(|one| one.finding == found.id).unwrap();
+            assert!(of_it.title.starts_with("sort_buffer_size = 512 kB"), "{all:#?}");
+        }
     }
 }
 
 #[test]
 fn temporary_tables_on_disk_are_named_with_their_statement_and_not_those_of_the_observer() {
     let words = ["--users", "2", "--ramp-up", "1s", "--duration", "4s"];
-    let settings = ["--tmp-table-size=64K", "--max-heap-table-size=64K", "--performance-schema=ON"];
+    let mut settings = vec!["--tmp-table-size=64K", "--max-heap-table-size=64K", "--performance-schema=ON"];
+    // MySQL's other engine for them takes a megabyte at a time.
+    if !mysql_support::is_mariadb() {
+        settings.push("--internal-tmp-mem-storage-engine=MEMORY");
+    }
     let of_load = Load { settings: &settings, powers: 13, words: &words };
     let (evidence, findings) = load(&of_load, |_| {}, |_, place| Beside::script(place, GROUPS));
     let found = of(&findings, "temporary-files").unwrap();

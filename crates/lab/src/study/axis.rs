@@ -1,7 +1,9 @@
 //! A factor as the design sees it: a name and its levels, whatever is changed for them.
 
-use super::design::MOST_LEVELS;
 use crate::factor::Factor;
+
+/// Maximum number of levels of one factor.
+const MOST_LEVELS: usize = 64;
 
 /// A factor's name and the names of its levels, the base level first.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -73,8 +73,6 @@ impl DesignKind {
 
 /// Maximum number of factors: more are not manageable, and a fraction has no letters for them.
 pub(super) const MOST_FACTORS: usize = 16;
-/// Maximum number of levels of one factor.
-pub(super) const MOST_LEVELS: usize = 64;
 /// Cells of a design.
 const MOST_CELLS: usize = 1024;
 /// Runs of a study: at a minute each, a week.

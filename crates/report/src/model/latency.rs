@@ -1,7 +1,8 @@
 //! Rows of the latency tables and the percentile curves.
 
-use kelvin_measure::event::KindCounts;
+use kelvin_measure::event::{KindCounts, Series, SeriesRole};
 use kelvin_measure::{Bounded, CensoredTimes, LatencySummary, PERCENTILES};
+use kelvin_store::PointStatistics;
 use serde::Serialize;
 
 /// A row of the latency table. Which time it is, service or response, says the table it stands
@@ -111,4 +112,43 @@ pub(super) fn curve(times: CensoredTimes<'_>) -> Vec<(f64, f64)> {
         beyond /= 1.3;
     }
     points
+}
+
+/// The rows of the types of transactions that a source did, as its clients see them; a tenant's without its name.
+pub(super) fn types_of_source(
+    series: &[Series],
+    figures: &PointStatistics,
+    tenant: Option<&str>,
+) -> Vec<LatencyRow> {
+    let mut rows = if figures.open_loop { responses(series, figures) } else { services(series, figures) };
+    rows.retain(|row| row.count() + row.failed > 0);
+    let named = |kind: &str| Some(kind.strip_prefix(tenant?)?.strip_prefix(": ")?.to_owned());
+    for row in &mut rows {
+        row.kind = named(&row.kind).unwrap_or_else(|| std::mem::take(&mut row.kind));
+    }
+    rows
+}
+
+/// The rows of service times.
+pub(super) fn services(series: &[Series], figures: &PointStatistics) -> Vec<LatencyRow> {
+    transactions(series, &figures.kinds)
+        .map(|(name, k)| row(&name.name, k, CensoredTimes::all_answered(&k.latency)))
+        .collect()
+}
+
+pub(super) fn transactions<'a>(
+    series: &'a [Series],
+    kinds: &'a [KindCounts],
+) -> impl Iterator<Item = (&'a Series, &'a KindCounts)> {
+    series.iter().zip(kinds).filter(|(s, _)| s.is_transaction())
+}
+
+/// The rows of response times under the names of their transactions. Their counts are their own: of the arrivals
+/// that were to start within the window.
+pub(super) fn responses(series: &[Series], figures: &PointStatistics) -> Vec<LatencyRow> {
+    let found = series.iter().zip(&figures.kinds).filter_map(|(s, k)| match s.role {
+        SeriesRole::Response { of } => Some((usize::from(of), k)),
+        _ => None,
+    });
+    found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, figures.response_times_of(k)))).collect()
 }

@@ -16,6 +16,7 @@ mod scenario;
 mod second;
 mod source;
 mod statements;
+mod throughput;
 mod tried;
 
 use std::sync::Arc;
@@ -41,13 +42,14 @@ pub use observed::{
     RowWaits, ServerStatement, SessionsReport, WaitRow,
 };
 pub use open_loop::ScheduleReport;
-pub use point::{PercentileInterval, PointChecks, PointReport, Precision, ServerCounts, Throughput};
+pub use point::{PercentileInterval, PointChecks, PointReport, Precision, ServerCounts};
 pub use queries::{QueryReport, QueryRow, WorkDetails};
 pub use reads::TableReads;
 pub use scenario::ScenarioReport;
 pub use second::{OpenSecond, SecondReport};
 pub use source::SourceReport;
 pub use statements::{StatementRow, TransactionStatements};
+pub use throughput::Throughput;
 pub use tried::{ComparedMeans, TriedChange};
 
 /// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.

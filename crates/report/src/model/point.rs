@@ -12,13 +12,14 @@ use serde::Serialize;
 use super::errors::{ErrorRow, error_row};
 use super::generator::{GeneratorReport, host_threads};
 use super::host::HostReport;
-use super::latency::{Distribution, LatencyRow, curve, row};
+use super::latency::{Distribution, LatencyRow, curve, responses, row, services, transactions};
 use super::observed::ObservationReport;
 use super::open_loop::ScheduleReport;
 use super::reads::TableReads;
 use super::second::SecondReport;
 use super::source::SourceReport;
 use super::statements::{TransactionStatements, statements};
+use super::throughput::Throughput;
 use crate::Result;
 use kelvin_measure::text::{rate, whole};
 
@@ -95,65 +96,6 @@ pub struct PointReport {
     /// What only I/O jobs have.
     #[serde(skip)]
     pub(crate) io: IoSeries,
-}
-
-/// What the clients count within the window.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Throughput {
-    /// Headline transactions committed.
-    pub headline_count: u64,
-    /// Headline transactions per elapsed minute.
-    pub headline_per_minute: Option<f64>,
-    /// Headline transactions per elapsed second.
-    pub headline_per_second: Option<f64>,
-    /// Commits and rollbacks per elapsed minute.
-    pub transactions_per_minute: Option<f64>,
-    /// Commits and rollbacks per elapsed second.
-    pub transactions_per_second: Option<f64>,
-    /// What scans read; none of another workload, and of one of several sources.
-    #[serde(flatten)]
-    pub reads: Option<TableReads>,
-}
-
-impl Throughput {
-    pub(super) fn of(figures: &PointStatistics) -> Self {
-        Self {
-            headline_count: figures.headline,
-            headline_per_minute: figures.headline_per(RatePeriod::Minute),
-            headline_per_second: figures.headline_per(RatePeriod::Second),
-            transactions_per_minute: figures.transactions_per(RatePeriod::Minute),
-            transactions_per_second: figures.transactions_per(RatePeriod::Second),
-            reads: None,
-        }
-    }
-
-    /// Of the tenants of a scenario together: a count, and no rate, because their loads have no common sum.
-    fn without_sum(figures: &PointStatistics) -> Self {
-        Self {
-            headline_count: figures.headline,
-            headline_per_minute: None,
-            headline_per_second: None,
-            transactions_per_minute: None,
-            transactions_per_second: None,
-            reads: None,
-        }
-    }
-
-    /// Commits and rollbacks per elapsed minute or second.
-    pub fn transactions(&self, per: RatePeriod) -> Option<f64> {
-        match per {
-            RatePeriod::Minute => self.transactions_per_minute,
-            RatePeriod::Second => self.transactions_per_second,
-        }
-    }
-
-    /// Headline transactions per elapsed minute or second.
-    pub fn headline(&self, per: RatePeriod) -> Option<f64> {
-        match per {
-            RatePeriod::Minute => self.headline_per_minute,
-            RatePeriod::Second => self.headline_per_second,
-        }
-    }
 }
 
 /// What the server counts within the window; none where it does not.
@@ -410,28 +352,6 @@ impl PointReport {
     }
 }
 
-/// The rows of the types of transactions that a source did, as its clients see them; a tenant's without its name.
-pub(super) fn types_of_source(
-    series: &[Series],
-    figures: &PointStatistics,
-    tenant: Option<&str>,
-) -> Vec<LatencyRow> {
-    let mut rows = if figures.open_loop { responses(series, figures) } else { services(series, figures) };
-    rows.retain(|row| row.count() + row.failed > 0);
-    let named = |kind: &str| Some(kind.strip_prefix(tenant?)?.strip_prefix(": ")?.to_owned());
-    for row in &mut rows {
-        row.kind = named(&row.kind).unwrap_or_else(|| std::mem::take(&mut row.kind));
-    }
-    rows
-}
-
-/// The rows of service times.
-fn services(series: &[Series], figures: &PointStatistics) -> Vec<LatencyRow> {
-    transactions(series, &figures.kinds)
-        .map(|(name, k)| row(&name.name, k, CensoredTimes::all_answered(&k.latency)))
-        .collect()
-}
-
 /// How long the phase of connecting took.
 fn connecting(phases: &[PhaseSpan]) -> Option<f64> {
     let connect = phases.iter().find(|span| span.phase == Phase::Connect)?;
@@ -444,23 +364,6 @@ pub(super) fn are_open(points: &[PointReport], series: &[Series]) -> bool {
         return series.iter().any(|s| matches!(s.role, SeriesRole::Response { .. } | SeriesRole::Lag));
     }
     points.iter().all(|point| point.open_loop)
-}
-
-fn transactions<'a>(
-    series: &'a [Series],
-    kinds: &'a [KindCounts],
-) -> impl Iterator<Item = (&'a Series, &'a KindCounts)> {
-    series.iter().zip(kinds).filter(|(s, _)| s.is_transaction())
-}
-
-/// The rows of response times under the names of their transactions. Their counts are their own: of the arrivals
-/// that were to start within the window.
-fn responses(series: &[Series], figures: &PointStatistics) -> Vec<LatencyRow> {
-    let found = series.iter().zip(&figures.kinds).filter_map(|(s, k)| match s.role {
-        SeriesRole::Response { of } => Some((usize::from(of), k)),
-        _ => None,
-    });
-    found.filter_map(|(of, k)| Some(row(&series.get(of)?.name, k, figures.response_times_of(k)))).collect()
 }
 
 fn distributions(series: &[Series], figures: &PointStatistics) -> Vec<Distribution> {

@@ -4,9 +4,9 @@ use kelvin_measure::{Source, SourceId, labels};
 use kelvin_store::StoredRun;
 use serde::Serialize;
 
-use super::latency::{LatencyRow, row};
-use super::point::{Throughput, types_of_source};
+use super::latency::{LatencyRow, row, types_of_source};
 use super::second::SecondReport;
+use super::throughput::Throughput;
 use crate::Result;
 
 /// What one source did in a point.

@@ -1,5 +1,6 @@
 //! The activity of host and database in a point's window.
 
+mod grid;
 mod host;
 mod sessions;
 mod statements;
@@ -13,10 +14,11 @@ use kelvin_diagnose::{Evidence, Span, SpanValue};
 use kelvin_measure::Nanos;
 use serde::Serialize;
 
+pub(crate) use grid::{Chart, Grid};
 pub use host::{CpuUse, DeviceRow, OtherProcessRow, ProcessorRow};
 pub use sessions::{ClassRow, RowWaits, SessionsReport, WaitRow};
 pub use statements::ServerStatement;
-pub(crate) use timeline::{Chart, Grid, colour, timeline};
+pub(crate) use timeline::{colour, timeline};
 
 /// The activity of host and database in a point's measured window. All means are over the window's time, those of a
 /// device's request times and sizes over its requests.

@@ -4,7 +4,7 @@ use kelvin_diagnose::Evidence;
 use kelvin_diagnose::metric::{STREAM_BYTES, STREAM_DEPTH, STREAM_REQUESTS, STREAM_SEQUENTIAL, STREAMS};
 use kelvin_trace::attribution::stream_label;
 
-use super::timeline::{Chart, Grid};
+use super::grid::{Chart, Grid};
 
 /// Streams that are drawn separately, those with the most bytes; of the rest the sums.
 const DRAWN: usize = 7;

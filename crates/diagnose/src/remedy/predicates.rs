@@ -92,7 +92,7 @@ fn find(tokens: &[Token], name: &str) -> Option<Vec<Vec<String>>> {
             Join::Full => false,
         };
         if finds {
-            all = both(all, arms(other.on, DEEPEST));
+            all = both(all, &arms(other.on, DEEPEST));
             // Of several earlier tables, which one has the column is not known.
             let column = if at == right || at == 0 && right == 1 { other.using.as_slice() } else { &[] };
             using.extend_from_slice(column);
@@ -101,7 +101,9 @@ fn find(tokens: &[Token], name: &str) -> Option<Vec<Vec<String>>> {
     let mut indexes: Vec<Vec<String>> = Vec::new();
     for arm in &all {
         let mut found = Predicates { joins: using.clone(), ..Predicates::default() };
-        arm.iter().for_each(|part| found.add(part, table, single));
+        for part in arm {
+            found.add(part, table, single);
+        }
         let columns = found.columns();
         if columns.is_empty() {
             return None;
@@ -259,8 +261,7 @@ fn table<'a>(tokens: &[Token], at: &mut usize, join: Join) -> Option<Table<'a>> 
 fn joins(rest: &[Token]) -> Option<(Option<Join>, usize)> {
     let Some(Token::Word(word) | Token::Sign(word)) = rest.first() else { return None };
     let join = match word.as_str() {
-        "," => return Some((Some(Join::Inner), 1)),
-        "join" => return Some((Some(Join::Inner), 1)),
+        "," | "join" => return Some((Some(Join::Inner), 1)),
         "natural" | "straight_join" => None,
         "inner" | "cross" => Some(Join::Inner),
         "left" => Some(Join::Left),
@@ -320,14 +321,14 @@ fn arms(tokens: &[Token], deepest: usize) -> Vec<Vec<&[Token]>> {
     }
     match split(tokens, "and") {
         parts if parts.len() > 1 => {
-            parts.into_iter().map(|part| arms(part, deeper)).fold(vec![Vec::new()], both)
+            parts.into_iter().fold(vec![Vec::new()], |all, part| both(all, &arms(part, deeper)))
         }
         parts => vec![parts],
     }
 }
 
 /// Both conditions; the first alone where there were too many alternatives.
-fn both<'a>(one: Vec<Vec<&'a [Token]>>, other: Vec<Vec<&'a [Token]>>) -> Vec<Vec<&'a [Token]>> {
+fn both<'a>(one: Vec<Vec<&'a [Token]>>, other: &[Vec<&'a [Token]>]) -> Vec<Vec<&'a [Token]>> {
     if one.len() * other.len() > MOST_ARMS {
         return one;
     }

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use kelvin_host::ProcessStat;
 use kelvin_measure::observation::OtherProcess;
 
+/// What processes of a name used of a resource.
+type UseOf = fn(&OtherProcess) -> f64;
+
 /// Names that are reported of each resource.
 const MOST: usize = 5;
 
@@ -121,7 +124,7 @@ impl OtherProcesses {
         };
         let mut rest: Vec<OtherProcess> = self.sums.iter().map(of).collect();
         let mut found: Vec<OtherProcess> = Vec::new();
-        let used: [(fn(&OtherProcess) -> f64, f64); 3] =
+        let used: [(UseOf, f64); 3] =
             [(|one| one.cpus, 0.01), (|one| one.resident as f64, 1e8), (|one| one.read + one.written, 1e5)];
         for (used, least) in used {
             let among = found.iter().chain(&rest).map(used).filter(|used| *used >= least);

@@ -187,7 +187,7 @@ pub struct Beat {
     pub machine: Option<Machine>,
     /// Its version of Kelvin.
     pub kelvin: String,
-    /// The process, which tells an agent from one that was started again.
+    /// The process, which distinguishes an agent from one that was started again.
     pub process: u64,
     /// The run that it works for.
     pub run: Option<Name>,

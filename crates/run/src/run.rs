@@ -203,7 +203,7 @@ impl Run<'_> {
             let trial = trial::judge(slo, point);
             let text = trial::describe_trial(&trial);
             sink.event(&Event::Note { point: trial.point, second: 0, text })?;
-            search.tell(rate, trial::for_search(&trial));
+            search.add_trial(rate, trial::for_search(&trial));
             trials.push(trial);
         }
         let found = search.outcome();

@@ -27,10 +27,10 @@ type Result<T> = std::result::Result<T, FleetError>;
 /// How often a load that waits for its start checks whether it shall end.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A start lies no further ahead, in nanoseconds: agents are told seconds before.
+/// A start lies no further ahead, in nanoseconds: agents receive it seconds before.
 const FURTHEST: Nanos = 600 * SECOND;
 
-/// A load that was told to end in order is interrupted after this time.
+/// A load that was asked to end in order is interrupted after this time.
 const ORDERLY: Duration = Duration::from_secs(5);
 
 /// What a job has of its agent.

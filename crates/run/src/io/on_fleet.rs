@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// An early end lies so far ahead, so that all hosts have heard of it by then.
 const NOTICE_OF_END: Nanos = 500_000_000;
 
-/// How long hosts may take to say what they did once they were told to stop immediately.
+/// How long hosts may take to report what they did after an order to stop immediately.
 const PATIENCE: Nanos = 20_000_000_000;
 
 /// Workers of all hosts.

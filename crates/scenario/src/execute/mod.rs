@@ -72,7 +72,7 @@ impl Turn {
     }
 }
 
-/// What threads tell the one that has the sink.
+/// What threads send to the one that has the sink.
 enum Message {
     /// An event of a tenant.
     Event(usize, Event),

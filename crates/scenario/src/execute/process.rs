@@ -133,11 +133,11 @@ pub(super) fn start(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad) -> Re
     };
     // It waits for its first line: nothing of its work is done before the limits hold.
     let held = stage.limits().take(tenant, child.id());
-    let told = held.and_then(|()| {
+    let sent = held.and_then(|()| {
         let input = child.stdin.as_mut().ok_or("it has no input")?;
         send(input, &assignment).map_err(|error| error.to_string())
     });
-    match told {
+    match sent {
         Ok(()) => Ok(child),
         Err(why) => {
             end(&mut child);

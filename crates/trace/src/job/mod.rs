@@ -263,7 +263,7 @@ fn file_name(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     let name: String = name.chars().map(plain).collect();
     let name = name.trim_matches('-');
-    // What tells paths apart is at their ends.
+    // Paths differ at their ends.
     let name = name[name.len().saturating_sub(LONGEST_NAME)..].trim_matches('-');
     if name.is_empty() { "unnamed".into() } else { name.to_owned() }
 }

@@ -136,7 +136,7 @@ pub(crate) struct Replaying {
     lasts: Nanos,
     began: Nanos,
     /// The time that was requested last.
-    told: Nanos,
+    waited_until: Nanos,
     upcoming: Option<TraceEvent>,
     problem: Option<Error>,
 }
@@ -201,7 +201,7 @@ impl Replaying {
             longest: survey.longest,
             lasts: survey.end,
             began: 0,
-            told: 0,
+            waited_until: 0,
             upcoming: None,
             problem: None,
         })
@@ -252,8 +252,8 @@ impl Replaying {
     pub(crate) fn next(&mut self) -> NextIo {
         let Some(event) = self.event() else { return NextIo::End };
         let due = self.began.saturating_add(event.at);
-        if !self.replay.no_stall && due > self.told {
-            self.told = due;
+        if !self.replay.no_stall && due > self.waited_until {
+            self.waited_until = due;
             self.upcoming = Some(event);
             return NextIo::NotBefore(due);
         }

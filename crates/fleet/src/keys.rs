@@ -1,4 +1,4 @@
-//! The keys by which the server of NATS knows its clients: a seed in a file that only its owner reads, and its public key.
+//! The keys by which the NATS server knows its clients: a seed in a file that only its owner reads, and its public key.
 
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};

@@ -1,4 +1,4 @@
-//! A server of NATS for a fleet: its directory with the configuration, the keys and the stored messages.
+//! A NATS server for a fleet: its directory with the configuration, the keys and the stored messages.
 //!
 //! On loopback it takes connections with keys; beyond it, with keys and TLS. Agents have a key each, which lets them say only
 //! what an agent of that name says.
@@ -82,7 +82,7 @@ impl FleetServer {
     pub fn connection(&self, client: &str) -> Result<Connection> {
         let state = self.state().ok_or_else(|| {
             FleetError::Refused(format!(
-                "no server of NATS runs in {}; kelvin fleet up starts one",
+                "no NATS server runs in {}; kelvin fleet up starts one",
                 self.directory.display()
             ))
         })?;
@@ -367,7 +367,7 @@ fn write_private(path: &Path, text: &str) -> Result<()> {
     written.and_then(|()| std::fs::rename(&new, path)).map_err(FleetError::file(path))
 }
 
-/// Whether a process is a server of NATS: a number can be another's after a restart of the host.
+/// Whether a process is a NATS server: a number can be another's after a restart of the host.
 fn is_server(pid: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let ended = state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']));

@@ -126,7 +126,7 @@ pub struct AgentFiles<'a> {
     pub key: &'a Path,
     /// The certificate of the server's authority, where there is TLS.
     pub authority: Option<&'a Path>,
-    /// Where the server of NATS is.
+    /// Where the NATS server is.
     pub url: &'a str,
     /// What it may put load on, as its own flags say.
     pub allow: &'a [String],

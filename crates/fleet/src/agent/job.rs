@@ -281,7 +281,7 @@ impl Job {
         drop(opened);
         finished.map_err(|error| FleetError::Refused(format!("its file is incomplete: {error}")))?;
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
-        let sent = if sent { "" } else { "; the server of NATS does not have all of it" };
+        let sent = if sent { "" } else { "; the NATS server does not have all of it" };
         Ok(format!("over, kept as run {id} of this host{why}{sent}"))
     }
 }

@@ -199,7 +199,7 @@ impl Agent<'_> {
             }
             for refusal in self.bus.take_refusals() {
                 (self.report)(&format!(
-                    "the server of NATS refuses it something: {refusal}; is its key that of agent {} of lab {}?",
+                    "the NATS server refuses it something: {refusal}; is its key that of agent {} of lab {}?",
                     self.options.name, self.options.lab
                 ));
             }

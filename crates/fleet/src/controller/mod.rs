@@ -49,7 +49,7 @@ const BEAT: Duration = Duration::from_secs(1);
 const SUSPECT: Duration = Duration::from_secs(3);
 const LOST: Duration = Duration::from_secs(10);
 
-/// Without the server of NATS for so long every agent is lost.
+/// Without the NATS server for so long every agent is lost.
 const UNREACHABLE: Duration = Duration::from_secs(30);
 
 /// How often it is looked for what agents do while they get ready.
@@ -158,7 +158,7 @@ impl CalledAgents {
             [] => error,
             refusals => {
                 let refusals = refusals.join("; ");
-                FleetError::Refused(format!("{error}; the server of NATS refuses: {refusals}"))
+                FleetError::Refused(format!("{error}; the NATS server refuses: {refusals}"))
             }
         })?;
         Ok(Self { bus, subjects, agents, heard, beats })

@@ -174,7 +174,7 @@ impl<'a> ArmedPoint<'a> {
             if let Some(since) = away {
                 if since.elapsed() > UNREACHABLE {
                     (progress.ended, progress.lost) = (true, true);
-                    let why = format!("the server of NATS was out of reach for {} s", UNREACHABLE.as_secs());
+                    let why = format!("the NATS server was out of reach for {} s", UNREACHABLE.as_secs());
                     messages.push((number, GeneratorMessage::Lost(why)));
                 }
                 continue;

@@ -12,13 +12,13 @@ use kelvin_run::spec::Span;
 
 use super::{FleetCollectArgs, FleetResumeArgs};
 
-/// Where the server of NATS is.
+/// Where the NATS server is.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NatsArgs {
     /// The fleet of this name that `kelvin fleet up` started on this host
     #[arg(long, value_name = "NAME", conflicts_with = "nats", help_heading = "Fleet")]
     pub(crate) fleet: Option<Name>,
-    /// A running server of NATS with JetStream: nats://127.0.0.1:4222, or tls://HOST:4222 beyond this host
+    /// A running NATS server with JetStream: nats://127.0.0.1:4222, or tls://HOST:4222 beyond this host
     #[arg(long, value_name = "URL", help_heading = "Fleet")]
     nats: Option<String>,
     /// The file of the nkey's seed by which the server knows this side; required beyond this host
@@ -130,7 +130,7 @@ pub(crate) struct AgentArgs {
 /// `kelvin fleet`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum FleetCommand {
-    /// Start a server of NATS for a fleet, with a key for the controller and for each agent
+    /// Start a NATS server for a fleet, with a key for the controller and for each agent
     ///
     /// It listens on 127.0.0.1 unless --listen gives another address; then it uses TLS with a certificate of the fleet's
     /// own authority. An agent on another host needs its key (NAME.nk) and ca.pem from the fleet's directory.

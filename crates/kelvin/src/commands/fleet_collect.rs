@@ -207,7 +207,7 @@ impl std::fmt::Display for Seconds {
 fn remove(files: &FleetFiles, run: &Name) -> Result<()> {
     if files.stored_runs()?.iter().any(|(stored, _)| stored == run) {
         files.remove_run(run)?;
-        out::line(&format!("removed what the server of NATS had of agents' run {run}"))?;
+        out::line(&format!("removed what the NATS server had of agents' run {run}"))?;
     }
     Ok(())
 }
@@ -216,7 +216,7 @@ fn remove(files: &FleetFiles, run: &Name) -> Result<()> {
 fn clear(store: &Store, files: &FleetFiles, lab: &Name) -> Result<Code> {
     let stored = files.stored_runs()?;
     if stored.is_empty() {
-        out::line("nothing is left on the server of NATS")?;
+        out::line("nothing is left on the NATS server")?;
     }
     for (run, bytes) in stored {
         match left_of(store, lab, &run)? {

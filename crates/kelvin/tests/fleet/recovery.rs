@@ -36,7 +36,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
     fleet.start_again(1, &["--fleet", "lab"], &url);
     let collected = fleet.place.expect(0, &collect);
     for words in
-        ["g1: its own file has ", "run 1 has ", "kept as run 2", "removed what the server of NATS had"]
+        ["g1: its own file has ", "run 1 has ", "kept as run 2", "removed what the NATS server had"]
     {
         assert!(collected.contains(words), "{words}: {collected}");
     }
@@ -77,7 +77,7 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
         let seconds = fleet.own(agent)["points"][0]["seconds"].as_array().map_or(0, Vec::len);
         assert!(seconds >= 2, "{agent} has {seconds} seconds");
     }
-    // A server of NATS that goes away before it has sent what it has of the run costs nothing of it.
+    // A NATS server that goes away before it has sent what it has of the run costs nothing of it.
     let before = seconds();
     let proxy = Proxy::cut_by(fleet.port, "CONSUMER.MSG.NEXT");
     let (nats, key) =

@@ -26,7 +26,7 @@ pub(crate) fn read_seed(path: &Path) -> Result<String, FleetError> {
     let facts = std::fs::metadata(path).map_err(FleetError::file(path))?;
     if facts.permissions().mode() & 0o077 != 0 {
         return Err(FleetError::Refused(format!(
-            "{}: others may read this key; chmod 600 it",
+            "{}: other users can read this key; run chmod 600",
             path.display()
         )));
     }

@@ -55,8 +55,8 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FleetError>
     let Version { version } = serde_json::from_slice(bytes).map_err(of)?;
     if version != VERSION {
         return Err(FleetError::Message(format!(
-            "the other side speaks version {version} of the fleet's messages, this one version {VERSION}: use \
-             the same kelvin on all hosts"
+            "the other side uses message version {version}, this one {VERSION}: use the same kelvin version \
+             on all hosts"
         )));
     }
     serde_json::from_slice::<Received<T>>(bytes).map(|received| received.body).map_err(of)

@@ -110,13 +110,13 @@ impl FleetServer {
                 || options.port != 0 && !state.url.ends_with(&format!(":{}", options.port))
             {
                 return Err(FleetError::Refused(format!(
-                    "the fleet's server runs at {}: end it first with kelvin fleet down",
+                    "the fleet's server runs at {}: stop it first with kelvin fleet down",
                     state.url
                 )));
             }
             if let Some(new) = options.agents.iter().find(|agent| !self.key(agent.as_str()).exists()) {
                 return Err(FleetError::Refused(format!(
-                    "the fleet's server runs without a key for {new}: end it first with kelvin fleet down"
+                    "the fleet's server runs without a key for {new}: stop it first with kelvin fleet down"
                 )));
             }
             return Ok(state);
@@ -180,7 +180,7 @@ impl FleetServer {
         let since = Instant::now();
         while is_server(state.pid) {
             if since.elapsed() > PATIENCE {
-                return Err(FleetError::Refused("nats-server does not end".into()));
+                return Err(FleetError::Refused("nats-server does not stop".into()));
             }
             std::thread::sleep(Duration::from_millis(50));
         }

@@ -196,7 +196,7 @@ impl Ssh {
         let own = rustix::system::uname();
         let own = format!("{} {}", own.sysname().to_string_lossy(), own.machine().to_string_lossy());
         if found != own {
-            let why = format!("{} is {}, and this kelvin is for {own}", placed.host.as_str(), clean(&found));
+            let why = format!("{} is {}, but this kelvin is for {own}", placed.host.as_str(), clean(&found));
             return Err(FleetError::Refused(why));
         }
         if self.state(placed)?.is_some() {

@@ -38,7 +38,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if own {
         facts.push(EvidenceLine::new(
             "whose",
-            "as many as transactions: the load itself may connect for each",
+            "as many as transactions: the load itself may open one for each",
         ));
     }
     Some(Finding {
@@ -57,8 +57,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             1.5 ms each, the lower end of what a new PostgreSQL session costs"
             .into(),
         next:
-            "Find out who connects (log_connections), and put a pooler in between or keep the sessions open; \
-            if connecting is what is to be measured, state it with the result."
+            "Find out which client connects (log_connections), and use a connection pooler or keep the \
+            sessions open; if connecting is part of the measurement, state it with the result."
                 .into(),
     })
 }

@@ -42,9 +42,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let mut facts = vec![
         EvidenceLine::new("seconds of the window", format!("{covered:.0} of {:.0}", window.seconds())),
         EvidenceLine::new("held by", longest.subject.clone()),
-        EvidenceLine::new("its age when it was seen last", text::short_seconds(figure(longest, "seconds"))),
+        EvidenceLine::new("its age in the last sample", text::short_seconds(figure(longest, "seconds"))),
         EvidenceLine::new(
-            "transactions that began meanwhile",
+            "transactions that began during it",
             text::rounded(figure(longest, "transactions")),
         ),
     ];
@@ -61,15 +61,15 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts,
         effect: match contrast {
             Some(seen) => effect::on_figure(Some(seen), covered / window.seconds()),
-            None => Effect::unknown("the window has too few seconds without it to compare them"),
+            None => Effect::unknown("the window has too few seconds without it for a comparison"),
         },
         below_precision: false,
-        threshold: "10 s of the window with a snapshot behind which 1000 transactions or more began; red if the \
-            throughput during it was certainly lower than in the rest of the window"
+        threshold: "10 s of the window with a snapshot during which 1000 transactions or more began; red if \
+            the throughput during it was significantly lower than in the rest of the window"
             .into(),
         next: "End the session, or find out why it does not end its transaction; \
-            idle_in_transaction_session_timeout ends forgotten ones. Vacuum the tables before the next run, or reset \
-            the data."
+            idle_in_transaction_session_timeout ends forgotten sessions. Vacuum the tables before the next \
+            run, or reset the data."
             .into(),
     })
 }

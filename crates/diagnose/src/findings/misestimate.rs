@@ -9,11 +9,8 @@ use super::FindingDefinition;
 use super::query_plans::{self, Affected};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding};
 
-pub(super) const ABOUT: FindingDefinition = FindingDefinition {
-    id: "misestimate",
-    question: "Did the planner expect other numbers of rows than there were?",
-    find,
-};
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "misestimate", question: "Were the planner's row estimates wrong?", find };
 
 /// From so many times as many or as few, joins are costed for another amount of work.
 const TIMES: f64 = 100.0;
@@ -24,8 +21,9 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 const THRESHOLD: &str = "a node of a plan with 100 times as many or as few rows per loop as the planner expected, of 1000 rows or more in all";
-const NEXT: &str = "Run `analyze` on the tables below these nodes; for columns that depend on each other `create statistics`, for uneven \
-    ones a higher statistics target. Compare the plan then: a wrong number is harmful only if it led to a slow plan.";
+const NEXT: &str = "Run `analyze` on the tables below these nodes; for columns that depend on each other \
+    `create statistics`, for columns with a skewed distribution a higher statistics target. Then compare the \
+    plans: a wrong estimate is harmful only if it leads to a slow plan.";
 
 /// Of the load's statements, by the plans in the server's log.
 fn of_statements(evidence: &Evidence) -> Option<Finding> {
@@ -49,9 +47,9 @@ fn of_statements(evidence: &Evidence) -> Option<Finding> {
         next: NEXT.into(),
         ..query_plans::amber(
             ABOUT.id,
-            format!("A statement was planned with wrong numbers of rows: {node}{more}"),
+            format!("A statement was planned with wrong row estimates: {node}{more}"),
             wrong.iter().take(5).map(line).collect(),
-            Effect::unknown("the time of the plans with the right numbers of rows was not measured"),
+            Effect::unknown("the time of the plans with correct estimates was not measured"),
         )
     })
 }
@@ -129,7 +127,7 @@ fn of_samples(evidence: &Evidence) -> Option<Finding> {
         next: NEXT.into(),
         ..query_plans::amber(
             ABOUT.id,
-            format!("A statement was planned with wrong numbers of rows: {}", first.node.node),
+            format!("A statement was planned with wrong row estimates: {}", first.node.node),
             all.iter().take(5).map(line).collect(),
             Effect::up_to(first.share, EffectBasis::StatementTime),
         )
@@ -149,7 +147,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
             format!("{estimated}, and had {actual}: {}", one.node)
         })
     });
-    let title = format!("{} planned with wrong numbers of rows", wrong.subject("was", "were"));
+    let title = format!("{} planned with wrong row estimates", wrong.subject("was", "were"));
     Some(Finding {
         threshold: THRESHOLD.into(),
         next: NEXT.into(),
@@ -157,7 +155,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
             ABOUT.id,
             title,
             facts,
-            Effect::unknown("the time of the plans with the right numbers of rows was not measured"),
+            Effect::unknown("the time of the plans with correct estimates was not measured"),
         )
     })
 }

@@ -199,7 +199,7 @@ impl Agent<'_> {
             }
             for refusal in self.bus.take_refusals() {
                 (self.report)(&format!(
-                    "the NATS server refuses it something: {refusal}; is its key that of agent {} of lab {}?",
+                    "the NATS server denied permission: {refusal}; is the key that of agent {} of lab {}?",
                     self.options.name, self.options.lab
                 ));
             }
@@ -260,7 +260,7 @@ impl Agent<'_> {
         match command {
             Command::Prepare(prepare) => {
                 if let Some(job) = &self.job {
-                    return Ok(Answer::Refused(format!("it works for run {}", job.run())));
+                    return Ok(Answer::Refused(format!("it is busy with run {}", job.run())));
                 }
                 let mut spec = self.options.targets.check(&prepare.spec)?;
                 // Another agent of this host has a directory of its own.
@@ -319,7 +319,7 @@ impl Agent<'_> {
             }
             Command::Share { run } => {
                 if let Some(job) = &self.job {
-                    return Ok(Answer::Refused(format!("it works for run {}", job.run())));
+                    return Ok(Answer::Refused(format!("it is busy with run {}", job.run())));
                 }
                 share::send(self.options, &self.bus, &self.subjects, &run)?;
                 (self.report)(&format!("run {run}: its file was sent to the controller"));
@@ -331,7 +331,7 @@ impl Agent<'_> {
                 job.end();
                 job.look_after();
                 let Some(end) = job.is_over() else {
-                    return Ok(Answer::Refused("its load is still ending".into()));
+                    return Ok(Answer::Refused("its load is still being stopped".into()));
                 };
                 self.end_job(end);
                 Ok(Answer::Accepted)
@@ -342,7 +342,7 @@ impl Agent<'_> {
     /// The job of this run; whoever commands it lives.
     fn job(&mut self, run: &Name) -> Result<&mut Job> {
         let job = self.job.as_mut().filter(|job| job.run() == run);
-        let job = job.ok_or_else(|| FleetError::Refused(format!("it does not work for run {run}")))?;
+        let job = job.ok_or_else(|| FleetError::Refused(format!("it is not part of run {run}")))?;
         job.heard();
         Ok(job)
     }

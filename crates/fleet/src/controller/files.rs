@@ -38,7 +38,7 @@ impl FleetFiles {
             }
             Some(Ok(Answer::Refused(why))) => Err(failed(clean(&why))),
             Some(Err(error)) => Err(failed(error.to_string())),
-            Some(Ok(_)) | None => Err(failed("it answers something else".into())),
+            Some(Ok(_)) | None => Err(failed("it sent an unexpected answer".into())),
         };
         let removed = self.bus.remove_bucket(&bucket);
         let size = fetched?;

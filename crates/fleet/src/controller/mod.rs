@@ -519,7 +519,7 @@ fn usable(beat: &Beat) -> Result<FleetAgent> {
     let agent = beat.agent.to_string();
     let own = env!("CARGO_PKG_VERSION");
     if beat.kelvin != own {
-        let why = format!("it is kelvin {}, this is kelvin {own}", clean(&beat.kelvin));
+        let why = format!("it runs kelvin {}, but this is kelvin {own}", clean(&beat.kelvin));
         return Err(FleetError::Agent { agent, why });
     }
     if beat.state != AgentState::Idle {

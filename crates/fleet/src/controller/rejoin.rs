@@ -44,8 +44,8 @@ impl NatsFleet {
         let Some(last) = stored.as_ref().filter(|one| one.is_whole).map(|one| one.last_sequence) else {
             let has = if stored.is_some() { "no longer has the beginning" } else { "has nothing" };
             return Err(FleetError::Refused(format!(
-                "the NATS server {has} of run {run}; the agents' own files have their shares: kelvin runs --store FILE on \
-                 their hosts"
+                "the NATS server {has} of run {run}; the agents' own stores have their parts of the run: \
+                 kelvin runs --store FILE on their hosts"
             )));
         };
         // First of all: agents stop when they do not hear it.
@@ -114,8 +114,8 @@ fn wait_to_reach(reached: &AtomicU64, last: u64) -> Result<()> {
             (before, since) = (now, Instant::now());
         } else if since.elapsed() > READING {
             return Err(FleetError::Nats(format!(
-                "the server sent {now} of the {last} messages that it has of the run, then nothing for {} s; nothing was \
-                 changed, resume it again",
+                "the server sent {now} of the {last} messages that it has of the run, then nothing for {} s; \
+                 nothing was changed; run kelvin fleet resume again",
                 READING.as_secs()
             )));
         }

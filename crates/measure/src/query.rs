@@ -178,7 +178,7 @@ impl QueryFigures {
             (of(QueryTest::Power).collect(), of(QueryTest::Throughput).collect());
         figures.limits = limits(&power, &throughput);
         if of(QueryTest::QuerySets).any(|one| !one.is_query()) {
-            figures.limits.push("query sets beside a trickle refresh".into());
+            figures.limits.push("query sets during a trickle refresh".into());
         }
         figures.void = void(executions);
         let good = |list: &[&QueryExecution]| !list.is_empty() && list.iter().all(|one| one.state.counts());
@@ -273,7 +273,7 @@ fn void(executions: &[QueryExecution]) -> Vec<String> {
     let bad = executions.iter().filter(|one| !one.state.counts());
     let line = |one: &QueryExecution| {
         let what = match one.state {
-            AnswerState::Differs => "answered otherwise than published",
+            AnswerState::Differs => "answered differently than published",
             AnswerState::TimedOut => "timed out",
             _ => "failed",
         };

@@ -147,9 +147,7 @@ impl Run<'_> {
                 return Err(RunError::Start(why));
             }
             (Some(_), None) => {
-                return Err(RunError::Start(
-                    "there is a fleet, and the load does not say for how many hosts".into(),
-                ));
+                return Err(RunError::Start("a fleet is given, but the load has no number of hosts".into()));
             }
         };
         let point = Point {

@@ -106,14 +106,13 @@ impl Proof {
             .ok_or_else(|| format!("a proof takes {FEWEST_ROUNDS} to {} rounds", FEWEST_ROUNDS + 99))?;
         if scenario.timeline.at_least {
             return Err(
-                "a proof needs a timeline whose times are known: one of its steps takes as long as it takes"
-                    .into(),
+                "a proof needs a timeline with known times: one of its steps has no fixed duration".into()
             );
         }
         let mut groups: Vec<&str> = scenario.tenants.iter().map(|tenant| tenant.group.as_str()).collect();
         groups.dedup();
         if groups.len() < 2 {
-            return Err("a proof leaves out one tenant after the other: it needs two at least".into());
+            return Err("a proof leaves out one tenant after the other: at least two are needed".into());
         }
         let whole = Scenario { expect: Vec::new(), ..scenario.clone() };
         let mut variants = vec![Variant { without: None, scenario: whole }];

@@ -35,8 +35,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
     assert_eq!(why.status.code(), Some(1), "its agent is not there");
     fleet.start_again(1, &["--fleet", "lab"], &url);
     let collected = fleet.place.expect(0, &collect);
-    for words in ["g1: its own file has ", "run 1 has ", "stored as run 2", "removed the data of agents"]
-    {
+    for words in ["g1: its own file has ", "run 1 has ", "stored as run 2", "removed the data of agents"] {
         assert!(collected.contains(words), "{words}: {collected}");
     }
     let after = fleet.place.report("1");

@@ -269,7 +269,8 @@ impl<'a> FleetIoRun<'a> {
             if firsts[number] != number {
                 let first = names[firsts[number]];
                 let text = format!(
-                    "{host} is on the machine of {first}: what its disks did is counted there, for all agents"
+                    "{host} is on the machine of {first}: the I/Os of its disks are counted there for all \
+                        agents"
                 );
                 sink.event_from(*source, &Event::Note { point: 0, second: 0, text })?;
             }

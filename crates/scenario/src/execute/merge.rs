@@ -343,7 +343,7 @@ impl<'a> Merge<'a> {
         if let Some(tenant) = lost.and_then(|index| tenants.get(index)) {
             let name = &tenant.name;
             self.error.get_or_insert_with(|| {
-                format!("{name}: its server has been restarted, and is without its limits since then")
+                format!("{name}: its server was restarted, and has had no limits since then")
             });
         }
     }

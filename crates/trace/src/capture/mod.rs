@@ -451,8 +451,7 @@ fn disk_named(tree: &SystemTree, device: &str) -> Result<HeaderDevice> {
     })?;
     if !has_queue(tree, &disk) {
         return Err(Error::Unavailable(format!(
-            "{device} has no request queue (a mapped, RAID or memory device): record the devices that \
-             it is made of"
+            "{device} has no request queue (a mapped, RAID or memory device): record the underlying devices"
         )));
     }
     Ok(found)

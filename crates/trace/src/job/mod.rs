@@ -224,7 +224,7 @@ fn chosen_devices(trace: &Trace, names: &[String]) -> Result<Vec<u16>> {
     let place = |name: &String| {
         let place = trace.devices.iter().position(|device| device.name == *name);
         let unknown =
-            || Error::Unavailable(format!("{name} is no device of the trace; there are {}", known()));
+            || Error::Unavailable(format!("{name} is not a device of the trace; there are {}", known()));
         place.map(|place| place as u16).ok_or_else(unknown)
     };
     names.iter().map(place).collect()

@@ -115,9 +115,9 @@ impl ZeroShare {
         if let Some(Estimate { share, low, high }) = self.never_written {
             let (share, low, high) = (percent(share), percent(low), percent(high));
             parts.push(if self.never_written_is_partial {
-                format!("at least {low} in room that was never written ({share} of the sample)")
+                format!("at least {low} in space that was never written ({share} of the sample)")
             } else {
-                format!("{share} in room that was never written ({low} to {high})")
+                format!("{share} in space that was never written ({low} to {high})")
             });
         }
         let mut text = format!("{} (sample of {})", parts.join(", "), whole(self.drawn));

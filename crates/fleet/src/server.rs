@@ -346,7 +346,8 @@ fn permissions(lab: &Name, client: &str) -> String {
             "{{ publish: [\"kelvin.{lab}.>\", \"$JS.>\", \"_INBOX.>\"], subscribe: [\"kelvin.{lab}.>\", \"_INBOX.>\"] }}"
         );
     }
-    let bucket = client.parse::<Name>().map(|agent| Subjects::of(lab).bucket(&agent)).unwrap_or_default();
+    let bucket =
+        client.parse::<Name>().map(|agent| Subjects::for_lab(lab).bucket(&agent)).unwrap_or_default();
     format!(
         "{{ publish: [\"kelvin.{lab}.agents.beat.{client}\", \"kelvin.{lab}.run.*.out.{client}\", \
          \"$O.{bucket}.>\", \"$JS.API.STREAM.INFO.OBJ_{bucket}\", \"$JS.API.DIRECT.GET.OBJ_{bucket}.>\", \

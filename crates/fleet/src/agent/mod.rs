@@ -102,7 +102,7 @@ pub fn serve(options: &AgentOptions, stop: &Stop, report: &mut dyn FnMut(&str)) 
     let inbox = format!("_INBOX_{}", options.name);
     let bus = Bus::connect(&options.connection, &format!("kelvin agent {}", options.name), Some(&inbox))?;
     let bus = Arc::new(bus);
-    let subjects = Subjects::of(&options.lab);
+    let subjects = Subjects::for_lab(&options.lab);
     let clock = Clock::real();
     let status = Arc::new(Status { beat: Mutex::new(first_beat(options)), changed: Notify::new() });
     let (hook, shown) = (options.clock, clock.clone());

@@ -19,7 +19,7 @@ pub struct FleetFiles {
 impl FleetFiles {
     /// Those of this lab.
     pub fn new(bus: Bus, lab: &Name) -> Self {
-        Self { bus, subjects: Subjects::of(lab) }
+        Self { bus, subjects: Subjects::for_lab(lab) }
     }
 
     /// Writes the file that an agent has of a run into `file`, through the server's object store; its size.

@@ -133,7 +133,7 @@ fn sequenced(next: &mut u64, sequence: u64) -> Sequenced {
 
 /// The agents that answer within this time, with their beats, by name.
 pub fn find_agents(bus: &Bus, lab: &Name, patience: Duration) -> Result<Vec<Beat>> {
-    let (heard, _listening) = HeardBeats::call(bus, &Subjects::of(lab))?;
+    let (heard, _listening) = HeardBeats::call(bus, &Subjects::for_lab(lab))?;
     std::thread::sleep(patience);
     let mut found: Vec<_> = heard.beats().values().map(|(_, beat)| beat.clone()).collect();
     found.sort_by(|a, b| a.agent.cmp(&b.agent));
@@ -152,7 +152,7 @@ pub struct CalledAgents {
 impl CalledAgents {
     /// Calls the agents of these names, or all that are idle when there are no names.
     pub fn call(bus: Bus, lab: &Name, names: &[Name]) -> Result<Self> {
-        let (bus, subjects) = (Arc::new(bus), Subjects::of(lab));
+        let (bus, subjects) = (Arc::new(bus), Subjects::for_lab(lab));
         let (heard, beats) = HeardBeats::call(&bus, &subjects)?;
         let agents = wait_for_agents(&heard, names).map_err(|error| match &bus.take_refusals()[..] {
             [] => error,

@@ -38,7 +38,7 @@ impl NatsFleet {
     /// # Errors
     /// When the run is not stored from its first message on any more, or NATS cannot be reached.
     pub fn rejoin(bus: Bus, lab: &Name, run: Name, names: Vec<Name>) -> Result<Self> {
-        let (bus, subjects) = (Arc::new(bus), Subjects::of(lab));
+        let (bus, subjects) = (Arc::new(bus), Subjects::for_lab(lab));
         let stream = subjects.stream(&run);
         let stored = bus.streams(&stream)?.into_iter().find(|one| one.name == stream);
         let Some(last) = stored.as_ref().filter(|one| one.is_whole).map(|one| one.last_sequence) else {

@@ -469,7 +469,7 @@ impl RemoteBooks {
                 first_user: host.range.first(),
                 users: host.range.count(),
                 client_headline: headline(report),
-                times: HostTimes::of(&report.times()),
+                times: HostTimes::from_histogram(&report.times()),
                 client_cpu: Some(report.cpu_time(elapsed)).filter(|cpu| *cpu > 0),
                 cpus: report.cpus,
                 late: report.late(),

@@ -131,7 +131,7 @@ fn one(
         length,
         directories: &directories,
         counters: &counters,
-        before: Counts::of(&counters, &directories, report.plan.directories.len()),
+        before: Counts::by_directory(&counters, &directories, report.plan.directories.len()),
         before_at: begin,
         machine,
         whole: machine,
@@ -207,7 +207,7 @@ impl Watch<'_> {
     /// A row for each directory, and one for all when there are several.
     fn rows(&mut self, plan: &VioperfPlan) -> Vec<Row> {
         let (now, machine) = (Instant::now(), Machine::read());
-        let counts = Counts::of(self.counters, self.directories, plan.directories.len());
+        let counts = Counts::by_directory(self.counters, self.directories, plan.directories.len());
         let recent: Vec<Counts> =
             counts.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
         let spans = (now - self.begin, now - self.before_at);
@@ -224,7 +224,7 @@ impl Watch<'_> {
 
     /// The whole test as a row, with the CPU use of the whole test.
     fn whole(&self, plan: &VioperfPlan) -> Option<Row> {
-        let counts = Counts::of(self.counters, self.directories, plan.directories.len());
+        let counts = Counts::by_directory(self.counters, self.directories, plan.directories.len());
         let span = self.before_at - self.begin;
         let use_of_cpu = self.machine.since(&self.whole);
         report::rows(self.test, plan, &counts, &counts, (span, span), use_of_cpu, self.length).pop()

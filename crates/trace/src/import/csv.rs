@@ -44,7 +44,7 @@ impl Columns {
     ///
     /// # Errors
     /// What a line of names lacks.
-    pub(super) fn of(line: &str) -> Result<Option<Self>, String> {
+    pub(super) fn from_header(line: &str) -> Result<Option<Self>, String> {
         let names: Vec<String> = line.split(',').map(|name| name.trim().to_ascii_lowercase()).collect();
         let is_msr = || {
             let [time, _, disk, operation, ..] = names.as_slice() else { return false };

@@ -101,5 +101,5 @@ fn recognise(text: &str) -> std::result::Result<Option<Kind>, String> {
     if blkparse(text) != Line::Other {
         return Ok(Some(Kind::Blkparse));
     }
-    Ok(Columns::of(text)?.map(Kind::Csv))
+    Ok(Columns::from_header(text)?.map(Kind::Csv))
 }

@@ -119,7 +119,7 @@ impl StatusLine {
                 state: WorkerState::Planned,
                 letter: letter(&job.pattern),
                 files: job.targets.filenames.len().max(job.targets.files as usize),
-                units: Units::of(&job.report),
+                units: Units::for_report(&job.report),
                 recent: PerDirection::default(),
                 covered: 0,
             })

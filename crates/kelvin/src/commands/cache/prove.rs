@@ -132,7 +132,7 @@ fn predict(
         let counts = window.contains(&trace.origin.saturating_add(request.at));
         blocks(request, block).map(move |block| (block, counts))
     });
-    let growth = Growth::of(accesses);
+    let growth = Growth::from_accesses(accesses);
     let of_run = args.sizes.first().copied().unwrap_or_default() - args.other_memory;
     let mut sizes = Vec::new();
     for size in &args.sizes {

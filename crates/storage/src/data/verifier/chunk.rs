@@ -72,7 +72,7 @@ impl Sealer {
                 checksum::word(method)
             ));
         }
-        let content = BufferContent::of(&job.buffers);
+        let content = BufferContent::for_buffers(&job.buffers);
         let thread = (clone % 0xffff) as u16 + 1;
         Ok(Self {
             method,
@@ -113,7 +113,7 @@ impl Sealer {
         if let Some(pattern) = &mut self.pattern {
             pattern.fill(offset, block);
         }
-        for chunk in self.chunks.of(block.len()) {
+        for chunk in self.chunks.split(block.len()) {
             let at = offset + chunk.start as u64;
             self.seal(at, seed(at), Number::Whole(number), &mut block[chunk]);
         }

@@ -264,7 +264,7 @@ impl replay::Draws for Drawn {
 fn instead_of_being_remembered_writes_are_drawn_again() {
     let job = verifying(VerifyMethod::Crc32c);
     let mut verifier = verifier(&job);
-    verifier.replay = Some(replay::Replay::of(Box::new(Drawn::new(5))));
+    verifier.replay = Some(replay::Replay::from_draws(Box::new(Drawn::new(5))));
     let mut medium = Medium::new();
     let mut source = Drawn::new(5);
     for _ in 0..150 {
@@ -281,7 +281,7 @@ fn instead_of_being_remembered_writes_are_drawn_again() {
     assert_eq!(medium.pass(&mut verifier), (150, vec![]));
     assert_eq!(medium.0, before);
     medium.0[4096 + 99] ^= 1;
-    verifier.replay = Some(replay::Replay::of(Box::new(Drawn::new(5))));
+    verifier.replay = Some(replay::Replay::from_draws(Box::new(Drawn::new(5))));
     let wrong = medium.pass(&mut verifier).1;
     assert!(!wrong.is_empty() && wrong.iter().all(|wrong| wrong.offset == 4096), "{wrong:?}");
 }

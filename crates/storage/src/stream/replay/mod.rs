@@ -36,7 +36,7 @@ pub struct ReplayTarget {
 /// Errors of reading the trace; a device that this machine does not have.
 pub fn files(job: &Job, clone: u32) -> Result<Vec<ReplayTarget>> {
     let Some(replay) = &job.replay else { return Ok(Vec::new()) };
-    Ok(Survey::of(job, replay, clone, &mut |_| ())?.reached)
+    Ok(Survey::of_traces(job, replay, clone, &mut |_| ())?.reached)
 }
 
 /// The trace of a clone.
@@ -81,7 +81,7 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(job: &Job, replay: &Replay, clone: u32, each: &mut dyn FnMut(TraceEvent)) -> Result<Self> {
+    fn of_traces(job: &Job, replay: &Replay, clone: u32, each: &mut dyn FnMut(TraceEvent)) -> Result<Self> {
         let mut reader = Reader::open(file_of(job, replay, clone)?)?;
         let mut all = Self { reached: Vec::new(), places: Vec::new(), end: 0, longest: 0 };
         while let Some(event) = reader.next()? {
@@ -154,7 +154,7 @@ impl Replaying {
         let path = file_of(job, replay, clone)?.to_path_buf();
         let mut events = Vec::new();
         let chunked = replay.chunked;
-        let survey = Survey::of(job, replay, clone, &mut |event| {
+        let survey = Survey::of_traces(job, replay, clone, &mut |event| {
             if !chunked {
                 events.push(event);
             }

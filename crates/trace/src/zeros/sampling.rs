@@ -57,7 +57,7 @@ pub fn add_sample(recording: &Path, options: SampleOptions) -> Result<Option<Rea
     if !is_complete || trace.sample.is_some() || draw.read_bytes() == 0 {
         return Ok(None);
     }
-    let changes = Rc::new(RefCell::new(Changes::of(draw.drawn())));
+    let changes = Rc::new(RefCell::new(Changes::for_sectors(draw.drawn())));
     let again = visit(changes.clone())?;
     debug_assert_eq!(began(&trace), began(&again));
     let changes = changes.borrow();

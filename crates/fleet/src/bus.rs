@@ -81,15 +81,16 @@ impl Connection {
         }
         if rest.contains('@') {
             return refused(
-                "a URL of NATS with a user or a token would show them in the list of processes: give the file \
-                 of an nkey's seed with --nats-key"
+                "a user or a token in a NATS URL would be visible in process lists: give the file of an nkey \
+                 seed with --nats-key"
                     .into(),
             );
         }
         let host = host_of(rest);
         if !is_loopback(host) && (scheme != "tls" || self.key.is_none()) {
             return refused(format!(
-                "{host} is not this host: a fleet uses TLS and keys beyond it; write tls://{rest} and give --nats-key"
+                "{host} is not this host: connections to other hosts require TLS and a key; write \
+                    tls://{rest} and give --nats-key"
             ));
         }
         Ok(())

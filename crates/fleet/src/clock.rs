@@ -98,7 +98,7 @@ impl ClockEstimate {
     pub(crate) fn at(&self, at: Nanos) -> Option<Offset> {
         let base = self.exchanges.first()?.offset();
         let strips: Vec<Strip> =
-            self.exchanges.iter().map(|exchange| Strip::of(exchange, base, at)).collect();
+            self.exchanges.iter().map(|exchange| Strip::from_exchange(exchange, base, at)).collect();
         let (low, high, drift) = feasible(&strips).unwrap_or_else(|| loose(&strips));
         let middle = f64::midpoint(low, high);
         Some(Offset {
@@ -119,7 +119,7 @@ struct Strip {
 }
 
 impl Strip {
-    fn of(exchange: &Exchange, base: i128, at: Nanos) -> Self {
+    fn from_exchange(exchange: &Exchange, base: i128, at: Nanos) -> Self {
         let (middle, half) = ((exchange.offset() - base) as f64, exchange.delay().unwrap_or(0) as f64 / 2.0);
         // The agent's own part of an exchange is short: within it the clocks do not drift by a nanosecond.
         let at = exchange.middle() as f64 - at as f64;

@@ -1,4 +1,4 @@
-//! The keys by which the server of NATS knows its clients: a seed in a file that only its owner reads, and its public key.
+//! The keys by which the NATS server knows its clients: a seed in a file that only its owner reads, and its public key.
 
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -26,7 +26,7 @@ pub(crate) fn read_seed(path: &Path) -> Result<String, FleetError> {
     let facts = std::fs::metadata(path).map_err(FleetError::file(path))?;
     if facts.permissions().mode() & 0o077 != 0 {
         return Err(FleetError::Refused(format!(
-            "{}: others may read this key; chmod 600 it",
+            "{}: other users can read this key; run chmod 600",
             path.display()
         )));
     }

@@ -55,8 +55,8 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FleetError>
     let Version { version } = serde_json::from_slice(bytes).map_err(of)?;
     if version != VERSION {
         return Err(FleetError::Message(format!(
-            "the other side speaks version {version} of the fleet's messages, this one version {VERSION}: use \
-             the same kelvin on all hosts"
+            "the other side uses message version {version}, this one {VERSION}: use the same kelvin version \
+             on all hosts"
         )));
     }
     serde_json::from_slice::<Received<T>>(bytes).map(|received| received.body).map_err(of)
@@ -187,7 +187,7 @@ pub struct Beat {
     pub machine: Option<Machine>,
     /// Its version of Kelvin.
     pub kelvin: String,
-    /// The process, which tells an agent from one that was started again.
+    /// The process, which distinguishes an agent from one that was started again.
     pub process: u64,
     /// The run that it works for.
     pub run: Option<Name>,

@@ -1,4 +1,4 @@
-//! A server of NATS for a fleet: its directory with the configuration, the keys and the stored messages.
+//! A NATS server for a fleet: its directory with the configuration, the keys and the stored messages.
 //!
 //! On loopback it takes connections with keys; beyond it, with keys and TLS. Agents have a key each, which lets them say only
 //! what an agent of that name says.
@@ -82,7 +82,7 @@ impl FleetServer {
     pub fn connection(&self, client: &str) -> Result<Connection> {
         let state = self.state().ok_or_else(|| {
             FleetError::Refused(format!(
-                "no server of NATS runs in {}; kelvin fleet up starts one",
+                "no NATS server runs in {}; kelvin fleet up starts one",
                 self.directory.display()
             ))
         })?;
@@ -110,13 +110,13 @@ impl FleetServer {
                 || options.port != 0 && !state.url.ends_with(&format!(":{}", options.port))
             {
                 return Err(FleetError::Refused(format!(
-                    "the fleet's server runs at {}: end it first with kelvin fleet down",
+                    "the fleet's server runs at {}: stop it first with kelvin fleet down",
                     state.url
                 )));
             }
             if let Some(new) = options.agents.iter().find(|agent| !self.key(agent.as_str()).exists()) {
                 return Err(FleetError::Refused(format!(
-                    "the fleet's server runs without a key for {new}: end it first with kelvin fleet down"
+                    "the fleet's server runs without a key for {new}: stop it first with kelvin fleet down"
                 )));
             }
             return Ok(state);
@@ -180,7 +180,7 @@ impl FleetServer {
         let since = Instant::now();
         while is_server(state.pid) {
             if since.elapsed() > PATIENCE {
-                return Err(FleetError::Refused("nats-server does not end".into()));
+                return Err(FleetError::Refused("nats-server does not stop".into()));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -346,7 +346,8 @@ fn permissions(lab: &Name, client: &str) -> String {
             "{{ publish: [\"kelvin.{lab}.>\", \"$JS.>\", \"_INBOX.>\"], subscribe: [\"kelvin.{lab}.>\", \"_INBOX.>\"] }}"
         );
     }
-    let bucket = client.parse::<Name>().map(|agent| Subjects::of(lab).bucket(&agent)).unwrap_or_default();
+    let bucket =
+        client.parse::<Name>().map(|agent| Subjects::for_lab(lab).bucket(&agent)).unwrap_or_default();
     format!(
         "{{ publish: [\"kelvin.{lab}.agents.beat.{client}\", \"kelvin.{lab}.run.*.out.{client}\", \
          \"$O.{bucket}.>\", \"$JS.API.STREAM.INFO.OBJ_{bucket}\", \"$JS.API.DIRECT.GET.OBJ_{bucket}.>\", \
@@ -367,7 +368,7 @@ fn write_private(path: &Path, text: &str) -> Result<()> {
     written.and_then(|()| std::fs::rename(&new, path)).map_err(FleetError::file(path))
 }
 
-/// Whether a process is a server of NATS: a number can be another's after a restart of the host.
+/// Whether a process is a NATS server: a number can be another's after a restart of the host.
 fn is_server(pid: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let ended = state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']));

@@ -126,7 +126,7 @@ pub struct AgentFiles<'a> {
     pub key: &'a Path,
     /// The certificate of the server's authority, where there is TLS.
     pub authority: Option<&'a Path>,
-    /// Where the server of NATS is.
+    /// Where the NATS server is.
     pub url: &'a str,
     /// What it may put load on, as its own flags say.
     pub allow: &'a [String],
@@ -196,7 +196,7 @@ impl Ssh {
         let own = rustix::system::uname();
         let own = format!("{} {}", own.sysname().to_string_lossy(), own.machine().to_string_lossy());
         if found != own {
-            let why = format!("{} is {}, and this kelvin is for {own}", placed.host.as_str(), clean(&found));
+            let why = format!("{} is {}, but this kelvin is for {own}", placed.host.as_str(), clean(&found));
             return Err(FleetError::Refused(why));
         }
         if self.state(placed)?.is_some() {

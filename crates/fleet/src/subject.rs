@@ -69,7 +69,7 @@ pub(crate) struct Subjects {
 
 impl Subjects {
     /// Those of this lab.
-    pub(crate) fn of(lab: &Name) -> Self {
+    pub(crate) fn for_lab(lab: &Name) -> Self {
         Self { lab: lab.clone() }
     }
 
@@ -145,7 +145,7 @@ mod tests {
             assert!(serde_json::from_value::<Name>(bad.into()).is_err(), "{bad}");
         }
         let (lab, agent): (Name, Name) = ("lab".parse().unwrap(), "db-1".parse().unwrap());
-        assert_eq!(Subjects::of(&lab).command(&agent), "kelvin.lab.agent.db-1.cmd");
+        assert_eq!(Subjects::for_lab(&lab).command(&agent), "kelvin.lab.agent.db-1.cmd");
         assert_eq!(Name::of_host("db1.example.org").unwrap().as_str(), "db1-example-org");
         assert_eq!(Name::of_host(""), None);
     }

@@ -151,7 +151,7 @@ impl<'r> Session<'r> {
                 if matches!(*option, "repeat" | "delay" | "iterations")
                     && !matches!(*value, "0" | "1" | "500")
                 {
-                    let text = format!("vuset {option} is ignored: users begin together and run once");
+                    let text = format!("vuset {option} is ignored: users start together and run once");
                     self.runner.warn(position, &text);
                 }
                 Ok(String::new())

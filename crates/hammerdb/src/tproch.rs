@@ -4,7 +4,7 @@ use crate::settings::System;
 use crate::step::{Action, Step};
 
 impl Step {
-    /// What `kelvin build tproc-h` is told.
+    /// The arguments of `kelvin build tproc-h`.
     pub(crate) fn tproch_build(&self) -> Result<Vec<String>, String> {
         let scale = self.text("scale_fact").trim();
         if !scale.parse::<f64>().is_ok_and(|scale| (0.01..=1000.0).contains(&scale)) {
@@ -18,7 +18,7 @@ impl Step {
         Ok(arguments)
     }
 
-    /// What `kelvin run tproc-h` is told. A single user that refreshes runs the power test: RF1, the queries, RF2.
+    /// The arguments of `kelvin run tproc-h`. A single user that refreshes runs the power test: RF1, the queries, RF2.
     pub(crate) fn tproch_run(&self) -> Result<Vec<String>, String> {
         let (sets, refreshes) = (self.count("total_querysets")?, self.flag("refresh_on")?);
         let mut arguments = vec!["--no-build".to_owned()];

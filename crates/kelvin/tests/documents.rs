@@ -24,7 +24,7 @@ const NOT_RUN: [(&str, &str); 18] = [
     ("examples/colocation/", "it writes more than a gigabyte; the tests of scenarios check its plan"),
     ("LOG|RESULT|DIRECTORY|RUN…", "the shape of a command"),
     ("ssh ", "another host"),
-    ("kelvin fleet", "a server of NATS: tests/fleet.rs has one"),
+    ("kelvin fleet", "a NATS server: tests/fleet.rs has one"),
     ("kelvin agent", "an agent waits for a controller: tests/fleet.rs starts some"),
     ("--fleet lab", "a fleet: tests/fleet.rs has some"),
     ("sslmode=verify-full", "a server with a certificate: tests/robustness_tls.rs has one"),

@@ -1,4 +1,4 @@
-//! One run from several agents: processes of their own, over a real server of NATS, on a real PostgreSQL.
+//! One run from several agents: processes of their own, over a real NATS server, on a real PostgreSQL.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -35,7 +35,7 @@ use kelvin_database::postgres::PostgresEngine;
 use serde_json::Value;
 use support::{Place, Server, nats_server, text, wait_until};
 
-/// Agents on this host, with the server of NATS between them.
+/// Agents on this host, with the NATS server between them.
 struct TestFleet {
     place: Place,
     port: u16,
@@ -80,7 +80,7 @@ impl TestFleet {
         agent.current_dir(self.place.path(name)).stdout(Stdio::null()).stderr(log).spawn().unwrap()
     }
 
-    /// Starts an agent again that may use this target, with another way to the server of NATS.
+    /// Starts an agent again that may use this target, with another way to the NATS server.
     fn start_again(&mut self, number: usize, nats: &[&str], target: &str) {
         self.agents[number].kill().unwrap();
         self.agents[number].wait().unwrap();
@@ -94,7 +94,7 @@ impl TestFleet {
         });
     }
 
-    /// Starts the server of NATS, always at the same port.
+    /// Starts the NATS server, always at the same port.
     fn up(&self) {
         let agents = self.names.join(",");
         let port = self.port.to_string();
@@ -102,15 +102,15 @@ impl TestFleet {
         let Some(server) = nats_server() else { return };
         let state: Value = serde_json::from_slice(&self.of_server("state.json")).unwrap();
         let runs = std::fs::read_link(format!("/proc/{}/exe", state["pid"])).unwrap();
-        assert_eq!(runs, std::fs::canonicalize(server).unwrap(), "the server of NATS that the test is for");
+        assert_eq!(runs, std::fs::canonicalize(server).unwrap(), "the NATS server that the test is for");
     }
 
-    /// A file of the server of NATS.
+    /// A file of the NATS server.
     fn of_server(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.place.path(".local/share/kelvin/fleet/lab").join(name)).unwrap()
     }
 
-    /// Ends the server of NATS as a crash does.
+    /// Ends the NATS server as a crash does.
     fn kill_nats(&self) {
         let state: Value = serde_json::from_slice(&self.of_server("state.json")).unwrap();
         let pid = state["pid"].to_string();

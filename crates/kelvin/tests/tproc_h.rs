@@ -242,7 +242,7 @@ fn trickles_on(place: &Place, target: &str) {
     let point = &queries["point_means"][0];
     assert_eq!(point["users"].as_array().unwrap().len(), 2, "{point}");
     assert!(queries["geometric_mean"].is_f64(), "{queries}");
-    assert!(queries["limits"].to_string().contains("beside a trickle refresh"), "{}", queries["limits"]);
+    assert!(queries["limits"].to_string().contains("during a trickle refresh"), "{}", queries["limits"]);
     let count = |query: &str| {
         queries["executions"].as_array().unwrap().iter().filter(|one| one["query"] == query).count()
     };

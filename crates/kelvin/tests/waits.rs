@@ -143,7 +143,7 @@ fn plan_change_is_seen(place: &Place, target: &str, part: &str, drop_index: impl
     let plan = format!("plans/{}-{}.txt", words(&then["query"]), words(&then["plan"]));
     assert_eq!(std::fs::read_to_string(place.path(&plan)).unwrap().trim_end(), words(&then["plan_text"]));
     let shown = place.expect(0, &["top-sql", "--target", target, "-d", "1s", "--since", "look.json", "-q"]);
-    assert!(shown.contains("give --plans to compare plans, too"), "{shown}");
+    assert!(shown.contains("give --plans to compare plans as well"), "{shown}");
 }
 
 #[test]

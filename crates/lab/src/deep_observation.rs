@@ -50,7 +50,7 @@ impl DeepObservation {
         switch_instruments(engine.as_ref(), &before, false)?;
         let note = format!(
             "observe deep: {instruments} instruments and {consumers} consumers of performance_schema were \
-             switched on for this run, which costs CPU, and are put back after it"
+             switched on for this run, which costs CPU, and are restored after it"
         );
         Ok((this, note))
     }

@@ -273,7 +273,7 @@ impl HeldLimits {
         let servers: Vec<&Limited<'_>> = wanted.iter().flatten().filter(|one| one.server.is_some()).collect();
         for (index, one) in servers.iter().enumerate() {
             if let Some(first) = servers[..index].iter().find(|other| other.server == one.server) {
-                let why = format!("it is the server that {} limits already", first.name);
+                let why = format!("its server is already limited by {}", first.name);
                 return Err(StoreBenchError::Refused(because(&one.name, &why)));
             }
         }

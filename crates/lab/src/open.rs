@@ -135,7 +135,7 @@ pub fn connect_with_password(target: &str, password: &str) -> Result<Box<dyn Ses
         Target::SqlServer(config) => Some(Arc::new(SqlServerEngine::new(*config)) as Arc<dyn Engine>),
         target => server(target),
     };
-    let engine = engine.ok_or_else(|| StoreBenchError::Refused(format!("{name} is no running server")))?;
+    let engine = engine.ok_or_else(|| StoreBenchError::Refused(format!("{name} is not a running server")))?;
     engine.connect().doing(format!("cannot use {}", engine.describe()))
 }
 

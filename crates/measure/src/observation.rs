@@ -160,7 +160,7 @@ impl WaitKind {
     }
 }
 
-/// What a session was doing, as far as sessions are told apart.
+/// What a session was doing, as far as sessions are distinguished.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WaitGroup {
     /// The kind of process: "client backend", "checkpointer", "walwriter", "autovacuum worker".

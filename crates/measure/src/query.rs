@@ -170,7 +170,7 @@ const LARGEST_RATIO: f64 = 1000.0;
 
 impl QueryFigures {
     /// Of the executions of a run; none if it has none.
-    pub fn of(executions: &[QueryExecution]) -> Option<Self> {
+    pub fn from_executions(executions: &[QueryExecution]) -> Option<Self> {
         let scale = executions.first()?.scale;
         let of = |test| executions.iter().filter(move |one| one.test == test);
         let mut figures = Self { scale, ..Self::default() };
@@ -178,7 +178,7 @@ impl QueryFigures {
             (of(QueryTest::Power).collect(), of(QueryTest::Throughput).collect());
         figures.limits = limits(&power, &throughput);
         if of(QueryTest::QuerySets).any(|one| !one.is_query()) {
-            figures.limits.push("query sets beside a trickle refresh".into());
+            figures.limits.push("query sets during a trickle refresh".into());
         }
         figures.void = void(executions);
         let good = |list: &[&QueryExecution]| !list.is_empty() && list.iter().all(|one| one.state.counts());
@@ -209,7 +209,7 @@ impl QueryFigures {
             .filter(|(_, list)| good(list))
             .filter_map(|(&point, list)| {
                 let queries: Vec<_> = list.iter().copied().filter(|one| one.is_query()).collect();
-                PointMeans::of(point, &queries)
+                PointMeans::of_point(point, &queries)
             })
             .collect();
         if let ([only], 1) = (&figures.point_means[..], points.len()) {
@@ -227,7 +227,7 @@ pub fn point_mean(executions: &[QueryExecution], point: u32) -> Option<f64> {
 }
 
 impl PointMeans {
-    fn of(point: u32, executions: &[&QueryExecution]) -> Option<Self> {
+    fn of_point(point: u32, executions: &[&QueryExecution]) -> Option<Self> {
         let mean = |list: &[&QueryExecution]| {
             geometric_mean(&list.iter().map(|one| one.seconds()).collect::<Vec<_>>())
         };
@@ -273,7 +273,7 @@ fn void(executions: &[QueryExecution]) -> Vec<String> {
     let bad = executions.iter().filter(|one| !one.state.counts());
     let line = |one: &QueryExecution| {
         let what = match one.state {
-            AnswerState::Differs => "answered otherwise than published",
+            AnswerState::Differs => "answered differently than published",
             AnswerState::TimedOut => "timed out",
             _ => "failed",
         };
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_figures_are_those_of_the_formulas() {
-        let figures = QueryFigures::of(&run()).unwrap();
+        let figures = QueryFigures::from_executions(&run()).unwrap();
         let near = |found: Option<f64>, wanted: f64| (found.unwrap() / wanted - 1.0).abs() < 1e-9;
         // 24 times of 2 s at scale factor 10; 44 queries from second 1 to 37.
         assert!(near(figures.power, 18_000.0), "{figures:?}");
@@ -345,7 +345,7 @@ mod tests {
         assert!(near(figures.composite, (18_000.0_f64 * 44_000.0).sqrt()));
         assert!(near(figures.geometric_mean, 2.0));
         assert_eq!((figures.streams, figures.limits.len(), figures.void.len()), (Some(2), 0, 0));
-        assert_eq!(QueryFigures::of(&[]), None);
+        assert_eq!(QueryFigures::from_executions(&[]), None);
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
         let mut all = run();
         all[5].state = AnswerState::TimedOut;
         all[5].detail = "canceled".into();
-        let figures = QueryFigures::of(&all).unwrap();
+        let figures = QueryFigures::from_executions(&all).unwrap();
         assert_eq!((figures.power, figures.composite), (None, None));
         assert!(figures.throughput.is_some());
         assert_eq!(figures.void, ["Q5 of stream 0 timed out: canceled"]);
@@ -365,18 +365,18 @@ mod tests {
             execution(QueryTest::Power, 0, "Q1", 0.0, 10.0),
             execution(QueryTest::Power, 0, "Q6", 10.0, 0.000_1),
         ];
-        let figures = QueryFigures::of(&all).unwrap();
+        let figures = QueryFigures::from_executions(&all).unwrap();
         // 10 s and 0.01 s.
         assert!((figures.power.unwrap() / (36_000.0 / 0.1_f64.sqrt()) - 1.0).abs() < 1e-9, "{figures:?}");
         assert_eq!(
             figures.limits,
             ["power test with queries 1, 6 only", "power test without the refresh functions"]
         );
-        assert_eq!(QueryFigures::of(&all[..1]).unwrap().throughput, None);
+        assert_eq!(QueryFigures::from_executions(&all[..1]).unwrap().throughput, None);
         // Refresh functions neither are raised nor raise the queries: 10 s, 0.01 s, 0.001 s and 100 s.
         all.push(execution(QueryTest::Power, 0, "RF1", 11.0, 0.001));
         all.push(execution(QueryTest::Power, 0, "RF2", 12.0, 100.0));
-        let power = QueryFigures::of(&all).unwrap().power.unwrap();
+        let power = QueryFigures::from_executions(&all).unwrap().power.unwrap();
         assert!((power / (36_000.0 / 0.01_f64.powf(0.25)) - 1.0).abs() < 1e-9, "{power}");
     }
 
@@ -387,7 +387,7 @@ mod tests {
             ..execution(QueryTest::QuerySets, stream, "Q1", 0.0, took)
         };
         let mut all = vec![set(0, 1, 1.0), set(0, 1, 4.0), set(1, 1, 3.0), set(1, 2, 12.0)];
-        let figures = QueryFigures::of(&all).unwrap();
+        let figures = QueryFigures::from_executions(&all).unwrap();
         let near = |found: f64, wanted: f64| (found / wanted - 1.0).abs() < 1e-9;
         let [alone, both] = &figures.point_means[..] else { panic!("{figures:?}") };
         assert!(near(alone.geometric_mean, 2.0) && near(both.geometric_mean, 6.0), "{figures:?}");
@@ -395,9 +395,9 @@ mod tests {
         assert_eq!((point_mean(&all, 0), point_mean(&all, 2)), (Some(alone.geometric_mean), None));
         // One mean of different loads says nothing.
         assert_eq!(figures.geometric_mean, None);
-        assert!(near(QueryFigures::of(&all[..2]).unwrap().geometric_mean.unwrap(), 2.0));
+        assert!(near(QueryFigures::from_executions(&all[..2]).unwrap().geometric_mean.unwrap(), 2.0));
         all[3].state = AnswerState::Failed;
-        let figures = QueryFigures::of(&all).unwrap();
+        let figures = QueryFigures::from_executions(&all).unwrap();
         assert_eq!((figures.point_means.len(), figures.geometric_mean), (1, None));
         assert_eq!(point_mean(&all, 1), None);
     }

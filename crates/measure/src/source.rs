@@ -27,7 +27,7 @@ impl SourceId {
 /// The machine of a host: hosts of a fleet that have the same one share its CPUs and disks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The kernel's number of its boot, by which machines are told apart. The machine's own identifier is not: containers of one
+    /// The kernel's number of its boot, which distinguishes machines. The machine's own identifier is not: containers of one
     /// machine have different ones, and copies of one image have the same.
     pub boot: String,
     /// CPUs that are online.

@@ -97,7 +97,7 @@ pub fn activity(engine: &Arc<dyn Engine>, looks: u32) -> Result<Activity> {
         EngineKind::Mysql => mysql::activity(engine, &plan),
         EngineKind::SqlServer => sqlserver::activity(engine, &plan),
         other => {
-            Err(Error::usage(format!("{other} has no server whose sessions and statements can be seen"))
+            Err(Error::usage(format!("{other} has no server whose sessions and statements can be observed"))
                 .with_help("give the address of a server with --target"))
         }
     }

@@ -57,15 +57,15 @@ pub(crate) struct Attributes {
 /// Calls `statx`. Kernels before 6.1 and some filesystems report no alignment.
 pub(crate) fn attributes(file: &File) -> Attributes {
     let asked = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN;
-    let Ok(told) = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, asked) else {
+    let Ok(facts) = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, asked) else {
         return Attributes::default();
     };
-    let has = |attribute: StatxAttributes| told.stx_attributes.contains(attribute);
-    let tells = told.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && told.stx_dio_offset_align > 0;
+    let has = |attribute: StatxAttributes| facts.stx_attributes.contains(attribute);
+    let reported = facts.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && facts.stx_dio_offset_align > 0;
     Attributes {
-        alignment: tells.then(|| Alignment {
-            memory: told.stx_dio_mem_align,
-            offset: told.stx_dio_offset_align,
+        alignment: reported.then(|| Alignment {
+            memory: facts.stx_dio_mem_align,
+            offset: facts.stx_dio_offset_align,
             source: "statx".into(),
         }),
         compressed: has(StatxAttributes::COMPRESSED),

@@ -59,7 +59,7 @@ pub struct FilesystemPart {
 }
 
 /// What the filesystem of an open file or directory keeps for itself on its main device. Blocks of directories and
-/// extent trees of ext4 are not among it: the kernel does not tell them from files' data.
+/// extent trees of ext4 are not among it: the kernel does not distinguish them from files' data.
 ///
 /// # Errors
 /// The kernel's error; `EOPNOTSUPP` or `ENOTTY` where the filesystem has no such map.

@@ -40,7 +40,7 @@ const LONGEST: Duration = Duration::from_millis(900);
 
 /// Looks at what the jobs are about to read and write: for each worker the name of its job and its targets, in the order
 /// of the jobs; or for each job, all its targets. Reads at most a few megabytes of the targets, writes nothing but pages
-/// that are dirty already, and takes less than a second. `written` tells what a job will write, where that is known.
+/// that are dirty already, and takes less than a second. `written` returns what a job will write, where that is known.
 pub fn facts_before_run(
     plan: &[(String, Vec<Target>)],
     jobs: &Jobs,

@@ -83,12 +83,12 @@ fn files_are_refused_that_others_use_or_that_are_more_than_data() {
     std::io::Read::read_exact(writer.stdout.as_mut().unwrap(), &mut ready).unwrap();
     // The list of files opened by other processes is cached for a moment.
     std::thread::sleep(std::time::Duration::from_millis(250));
-    let told = refusal(&used, &[]);
+    let message = refusal(&used, &[]);
     let confirmed = refusal(&used, std::slice::from_ref(&used));
     writer.kill().unwrap();
     writer.wait().unwrap();
-    assert!(told.contains("is open for writing by sleep"), "{told}");
-    assert!(told.ends_with(&format!("add `--i-know-it-destroys {}`", used.display())), "{told}");
+    assert!(message.contains("is open for writing by sleep"), "{message}");
+    assert!(message.ends_with(&format!("add `--i-know-it-destroys {}`", used.display())), "{message}");
     assert_eq!(confirmed, "");
     assert_eq!(fs::read(&used).unwrap(), [1; 8192], "only looked at");
 }
@@ -116,8 +116,8 @@ fn devices_are_refused_until_they_are_named() {
     if !works("mkfs.ext4", &[Path::new("-q"), Path::new("-F"), name]) {
         return;
     }
-    let told = refusal(name, &[]);
-    assert!(told.contains("holds an ext2, ext3 or ext4 filesystem"), "{told}");
+    let message = refusal(name, &[]);
+    assert!(message.contains("holds an ext2, ext3 or ext4 filesystem"), "{message}");
     let link = directory.path().join("by-id");
     symlink(name, &link).unwrap();
     assert_eq!(refusal(name, &[link]), "", "named through a link");
@@ -131,8 +131,8 @@ fn devices_are_refused_until_they_are_named() {
     let mounted = Mounted(point.clone());
     let confirmed = [name.to_owned()];
     for path in [name, &image] {
-        let told = refusal(path, &[name.to_owned(), image.clone()]);
-        assert!(told.contains(&format!("is mounted at {}", point.display())), "{told}");
+        let message = refusal(path, &[name.to_owned(), image.clone()]);
+        assert!(message.contains(&format!("is mounted at {}", point.display())), "{message}");
     }
     assert!(check_with(name, true, &[], true).is_err(), "mounted and not named");
     check_with(name, true, &confirmed, true).unwrap();

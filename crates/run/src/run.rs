@@ -147,9 +147,7 @@ impl Run<'_> {
                 return Err(RunError::Start(why));
             }
             (Some(_), None) => {
-                return Err(RunError::Start(
-                    "there is a fleet, and the load does not say for how many hosts".into(),
-                ));
+                return Err(RunError::Start("a fleet is given, but the load has no number of hosts".into()));
             }
         };
         let point = Point {
@@ -203,7 +201,7 @@ impl Run<'_> {
             let trial = trial::judge(slo, point);
             let text = trial::describe_trial(&trial);
             sink.event(&Event::Note { point: trial.point, second: 0, text })?;
-            search.tell(rate, trial::for_search(&trial));
+            search.add_trial(rate, trial::for_search(&trial));
             trials.push(trial);
         }
         let found = search.outcome();

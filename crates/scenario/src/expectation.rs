@@ -116,7 +116,7 @@ impl Expectation {
     /// Each part of it against what was measured.
     pub fn judge(&self, tenants: &[TenantSeries]) -> Vec<ExpectationResult> {
         let sums = self.seconds(tenants);
-        let (of, seconds) = (self.of(), sums.seconds as f64);
+        let (of, seconds) = (self.label(), sums.seconds as f64);
         let mut found = Vec::new();
         let mut add = |expected: String, measured: String, holds: bool| {
             found.push(ExpectationResult { expected: format!("{of}: {expected}"), measured, holds });
@@ -166,7 +166,7 @@ impl Expectation {
         })
     }
 
-    fn of(&self) -> String {
+    fn label(&self) -> String {
         let mut text = self.tenant.clone();
         if !self.during.is_empty() {
             text.push_str(&format!(" during {}", self.during.join(", ")));
@@ -185,6 +185,6 @@ impl std::fmt::Display for Expectation {
         let least = self.throughput_min.map(|min| format!("at least {min}/s"));
         let most = self.throughput_max.map(|max| format!("at most {max}/s"));
         let parts: Vec<String> = [slo, held, least, most].into_iter().flatten().collect();
-        write!(f, "{}: {}", self.of(), parts.join(", "))
+        write!(f, "{}: {}", self.label(), parts.join(", "))
     }
 }

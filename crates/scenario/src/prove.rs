@@ -89,7 +89,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    fn of(ratio: Ratio) -> Self {
+    fn from_ratio(ratio: Ratio) -> Self {
         let Ratio { ratio, low, high } = ratio;
         Self { ratio, low, high, shown: high < 1.0 || low > 1.0 }
     }
@@ -106,14 +106,13 @@ impl Proof {
             .ok_or_else(|| format!("a proof takes {FEWEST_ROUNDS} to {} rounds", FEWEST_ROUNDS + 99))?;
         if scenario.timeline.at_least {
             return Err(
-                "a proof needs a timeline whose times are known: one of its steps takes as long as it takes"
-                    .into(),
+                "a proof needs a timeline with known times: one of its steps has no fixed duration".into()
             );
         }
         let mut groups: Vec<&str> = scenario.tenants.iter().map(|tenant| tenant.group.as_str()).collect();
         groups.dedup();
         if groups.len() < 2 {
-            return Err("a proof leaves out one tenant after the other: it needs two at least".into());
+            return Err("a proof leaves out one tenant after the other: at least two are needed".into());
         }
         let whole = Scenario { expect: Vec::new(), ..scenario.clone() };
         let mut variants = vec![Variant { without: None, scenario: whole }];
@@ -189,7 +188,7 @@ impl Proof {
                 let each = pairs.iter().map(|[without, with]| Some((figure(without)?, figure(with)?)));
                 let (without, with): (Vec<f64>, Vec<f64>) =
                     each.collect::<Option<Vec<_>>>()?.into_iter().unzip();
-                paired_ratio(&without, &with, 1.0 - alpha).map(Shown::of)
+                paired_ratio(&without, &with, 1.0 - alpha).map(Shown::from_ratio)
             };
             found.push(NeighbourEffect {
                 neighbour: neighbour.to_owned(),
@@ -239,7 +238,7 @@ impl Proof {
         let together = |second: i64| neighbours.iter().any(|series| series.is_at_work(second));
         let figures = |tenants: &[TenantSeries]| {
             let own = tenants.iter().find(|series| series.name == tenant)?;
-            Figures::of(own, together)
+            Figures::of_tenant(own, together)
         };
         Some([figures(without)?, figures(whole)?])
     }
@@ -252,7 +251,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(tenant: &TenantSeries, of: impl Fn(i64) -> bool) -> Option<Self> {
+    fn of_tenant(tenant: &TenantSeries, of: impl Fn(i64) -> bool) -> Option<Self> {
         let sums = tenant.sums(of);
         let throughput = sums.good as f64 / sums.seconds as f64;
         (sums.seconds > 0).then_some(Self {

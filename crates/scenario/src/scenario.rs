@@ -141,7 +141,7 @@ fn parse(text: &str, directory: &Path, chosen: &[(String, String)]) -> Result<Sc
     };
     head.observe.validate().map_err(|why| (NOWHERE, why))?;
     if head.observe.deep {
-        return Err((NOWHERE, "deep observation is for a run by itself".into()));
+        return Err((NOWHERE, "deep observation is not supported in a scenario".into()));
     }
     let (_, tenants) =
         tenants.ok_or((NOWHERE, "there is no tenant: a scenario needs [tenants.NAME]".into()))?;
@@ -179,7 +179,7 @@ fn parse(text: &str, directory: &Path, chosen: &[(String, String)]) -> Result<Sc
         text: text.to_owned(),
     };
     if scenario.name.trim().is_empty() {
-        return Err((NOWHERE, "scenario = \"\" is no name".into()));
+        return Err((NOWHERE, "scenario = \"\" is not a valid name".into()));
     }
     scenario.timeline =
         Timeline::plan(&scenario).map_err(|(place, why)| (place..place + usize::from(place > 0), why))?;
@@ -197,7 +197,7 @@ fn parameters(text: &str, chosen: &[(String, String)]) -> Result<Vec<Parameter>,
         for (name, value) in tables {
             let name = name.into_inner();
             if ["copy", "each", "round"].contains(&name.as_ref()) {
-                return Err((value.span(), format!("\"{name}\" has its meaning in copies and rounds")));
+                return Err((value.span(), format!("\"{name}\" is reserved for copies and rounds")));
             }
             let chosen =
                 chosen.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());

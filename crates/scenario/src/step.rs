@@ -202,10 +202,7 @@ fn take<'a>(
     }
     if let Some((key, _)) = table.iter().next() {
         let key = key.as_ref();
-        return Err((
-            span,
-            format!("a step with repeat or for-each has nothing else but steps, and not \"{key}\""),
-        ));
+        return Err((span, format!("a step with repeat or for-each contains only steps, not \"{key}\"")));
     }
     for round in rounds(repeat, each, names)? {
         for item in &inner {
@@ -328,7 +325,7 @@ impl Table {
         match (given.next(), given.next()) {
             (Some(verb), None) => Ok(verb),
             (Some(first), Some(second)) => {
-                Err(format!("a step does one thing, and this one has \"{first}\" and \"{second}\""))
+                Err(format!("a step does one thing, but this one has \"{first}\" and \"{second}\""))
             }
             _ => {
                 let all: Vec<&str> = verbs.iter().map(|(verb, _)| *verb).collect();
@@ -350,7 +347,7 @@ impl Table {
         ];
         match strays.iter().find(|(_, given, verbs)| *given && !verbs.contains(&verb)) {
             Some((key, _, verbs)) => {
-                Err(format!("\"{key}\" belongs to {}, not to {verb}", verbs.join(" and ")))
+                Err(format!("\"{key}\" is valid only with {}, not with {verb}", verbs.join(" and ")))
             }
             None if self.r#for.is_some_and(Span::is_zero) => Err("for = \"0s\" would be no load".into()),
             None => Ok(()),

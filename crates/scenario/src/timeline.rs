@@ -73,7 +73,7 @@ impl Timeline {
         if seconds == 0.0 && !walk.at_least {
             return Err((
                 0,
-                "the scenario ends when it begins: add a wait, or a wait-for, after the start".into(),
+                "the scenario ends immediately: add a wait, or a wait-for, after the start".into(),
             ));
         }
         Ok(Self { steps, seconds, at_least: walk.at_least })
@@ -113,7 +113,7 @@ impl Walk<'_> {
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match &step.action {
             Action::Prepare(_) | Action::Fill(_) if self.at.is_some() => {
-                Err("prepare and fill come before the first start: they would be a load that is in no figure"
+                Err("prepare and fill must come before the first start: they would be an unmeasured load"
                     .into())
             }
             Action::Prepare(_) | Action::Mark(_) => Ok(()),
@@ -147,7 +147,9 @@ impl Walk<'_> {
                 self.each(
                     tenants,
                     |spec| !spec.is_io() && !spec.is_open_loop(),
-                    |name| format!("the users of {name} cannot be set: it is no closed loop of a database"),
+                    |name| {
+                        format!("the users of {name} cannot be set: it is not a closed loop on a database")
+                    },
                 )
             }
             Action::Wait(span) => {
@@ -174,7 +176,7 @@ impl Walk<'_> {
 
     fn each_at_work(&self, tenants: &[usize], verb: &str) -> Result<(), String> {
         match tenants.iter().find(|&&tenant| self.places[tenant] == Place::Idle) {
-            Some(&tenant) => Err(format!("{verb}: {} is not at work here", self.name(tenant))),
+            Some(&tenant) => Err(format!("{verb}: {} is not running here", self.name(tenant))),
             None => Ok(()),
         }
     }
@@ -185,7 +187,7 @@ impl Walk<'_> {
             if !self.is_idle(tenant) {
                 let name = self.name(tenant);
                 return Err(format!(
-                    "start: {name} may still be at work here; stop it or wait for it (wait-for)"
+                    "start: {name} may still be running here; stop it or wait for it (wait-for)"
                 ));
             }
             let one = &self.scenario.tenants[tenant];

@@ -108,7 +108,7 @@ impl Search {
     }
 
     /// Adds the result of a trial, even at a rate that the search did not choose.
-    pub fn tell(&mut self, rate: f64, trial: Trial) {
+    pub fn add_trial(&mut self, rate: f64, trial: Trial) {
         self.trials.push((rate, trial));
     }
 
@@ -210,7 +210,7 @@ mod tests {
             assert!(rates.len() < 200, "it does not end: {rates:?}");
             rates.push(rate);
             let held = holds(rate);
-            search.tell(rate, trial(rate, held));
+            search.add_trial(rate, trial(rate, held));
         }
         (search.outcome(), rates)
     }
@@ -315,7 +315,7 @@ mod tests {
             while let Some(rate) = search.next() {
                 prop_assert!(rate > 0.0 && rate <= Rates::HIGHEST);
                 let held = rate.ln() < threshold.ln() + softness * (2.0 * random.unit() - 1.0);
-                search.tell(rate, trial(rate, held));
+                search.add_trial(rate, trial(rate, held));
                 prop_assert!(search.trials().len() <= budget);
             }
             let found = search.outcome();

@@ -298,7 +298,9 @@ impl Spec {
             return Ok(());
         }
         if self.load.hosts.is_some() {
-            return Err("[tproc-h] trickle-refresh ends with the queries, which those of other hosts are not known to do".into());
+            return Err("[tproc-h] trickle-refresh is not supported with several hosts: it ends with the \
+                queries"
+                .into());
         }
         if options.profile == tproc_h::Profile::Hammerdb
             && self.load.points().iter().any(|(users, _)| *users < 2)

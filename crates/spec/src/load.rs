@@ -191,7 +191,7 @@ impl Load {
             (
                 self.sweep.as_ref().is_some_and(Sweep::is_over_hosts)
                     && (self.users.numbers().len() > 1 || self.hosts.is_some()),
-                "a sweep over hosts takes one number of users, which each host has, and no number of hosts",
+                "a sweep over hosts takes one number of users per host, and no number of hosts",
             ),
             (
                 self.most_hosts().is_some() && self.transaction_log.is_some(),

@@ -80,7 +80,7 @@ pub fn find(values: &[f64], options: &Options) -> Vec<ChangePoint> {
         return Vec::new();
     }
     let phi = noise_phi(values);
-    let noise = Noise { steps: Steps::of(values, phi), levels: Levels::of(values, phi) };
+    let noise = Noise { steps: Steps::from_values(values, phi), levels: Levels::from_values(values, phi) };
     let strong = options.p * (PLACES / values.len() as f64).min(1.0);
     let window = options.window.max(10);
     let mut cuts: Vec<usize> = Vec::new();
@@ -159,7 +159,7 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(values: &[f64], phi: f64) -> Self {
+    fn from_values(values: &[f64], phi: f64) -> Self {
         Self { effective: (0..=values.len()).map(|n| effective_count(n, phi)).collect() }
     }
 

@@ -281,7 +281,7 @@ impl Analysis {
             share: share(total_squares),
             degrees: values.len() - 1,
         };
-        let scale = Scale::of(&error, confidence);
+        let scale = Scale::from_error(&error, confidence);
         let effects = sets(design.levels.len())
             .into_iter()
             .map(|factors| effect(design, &cells, &fit, factors, &error, &scale, &share))

@@ -228,12 +228,12 @@ impl Seconds {
                         .entry((second, measured))
                         .or_insert_with(|| vec![KindCounts::default(); series]);
                     if let Some(place) = kinds.get_mut(kind) {
-                        place.add(&part.of(&counts));
+                        place.add(&part.apply(&counts));
                     }
                     if let Some((kind, counts)) = &response
                         && let Some(place) = kinds.get_mut(usize::from(*kind))
                     {
-                        place.add(&part.of(counts));
+                        place.add(&part.apply(counts));
                     }
                 };
                 if part >= 1.0 {
@@ -296,7 +296,7 @@ enum Share {
 
 impl Share {
     /// The part of these counts. First and rest add up to the whole in every count and sum.
-    fn of(self, counts: &KindCounts) -> KindCounts {
+    fn apply(self, counts: &KindCounts) -> KindCounts {
         let (share, rest) = match self {
             Self::Whole => return counts.clone(),
             Self::First(share) => (share, false),
@@ -450,7 +450,7 @@ mod tests {
                 latency.record(*time);
             }
             let counts = KindCounts { committed: times.len() as u64, failed, latency, ..KindCounts::default() };
-            let (first, rest) = (Share::First(part).of(&counts), Share::Rest(part).of(&counts));
+            let (first, rest) = (Share::First(part).apply(&counts), Share::Rest(part).apply(&counts));
             proptest::prop_assert_eq!(first.committed, first.latency.count());
             let mut both = first;
             both.add(&rest);

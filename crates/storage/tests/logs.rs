@@ -325,7 +325,7 @@ fn a_sum_grows_while_it_is_written_and_waits_for_the_slowest() {
             assert_eq!(rows(directory.path()), 10);
         }
         if tick == 7 {
-            assert_eq!(rows(directory.path()), 20, "no further than the slower one has told");
+            assert_eq!(rows(directory.path()), 20, "no further than the slower worker has reported");
         }
     }
     writer.finish().unwrap();

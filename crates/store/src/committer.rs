@@ -239,14 +239,14 @@ impl Committing {
                         }
                     }
                     let outcome = self.commit();
-                    self.tell(outcome.err());
+                    self.set_failed(outcome.err());
                 }
                 Message::Totals(point, totals, answer) => {
                     let _ = answer.send(self.write_totals(point, &totals));
                 }
                 Message::Flush(answer) => {
                     // Rows that could not be written before are written now, or fail again.
-                    self.tell(None);
+                    self.set_failed(None);
                     let _ = answer.send(self.commit());
                 }
                 #[cfg(test)]
@@ -263,7 +263,7 @@ impl Committing {
         }
     }
 
-    fn tell(&self, failed: Option<Error>) {
+    fn set_failed(&self, failed: Option<Error>) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
     }
 

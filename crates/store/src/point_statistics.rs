@@ -326,7 +326,7 @@ impl StoredRun {
         scheduled || answered > 0 && answered >= figures.all.good()
     }
 
-    /// The seconds in which a tenant's load was on, as its source tells; none of a source that does not.
+    /// The seconds in which a tenant's load was on, as its source reports; none of a source that does not.
     fn at_work(&self, point: u32, source: SourceId) -> Option<f64> {
         let each = self.stretches(point, source).map(|one| one.to.saturating_sub(one.from) as f64 / 1e9);
         each.reduce(|sum, one| sum + one)
@@ -339,7 +339,7 @@ impl StoredRun {
         })
     }
 
-    /// As the window's end tells it; of one of its sources, and of a run without its end, as far as its seconds do.
+    /// From the window's end; of one of its sources, and of a run without its end, from its seconds.
     fn never_begun(&self, point: u32, only: Option<SourceId>, figures: &PointStatistics) -> u64 {
         let schedule = self.events.iter().find_map(|(_, event)| match event {
             Event::Window(window) if window.point == point && only.is_none() => window.schedule,
@@ -361,7 +361,7 @@ impl StoredRun {
                 continue;
             }
             let Some(&place) = places.get(&new.second) else { continue };
-            // Of those who wait, a source's last event tells; those of several sources all wait.
+            // The number that waits is in a source's last event; those of several sources all wait.
             add(seconds.entry((place, source)).or_default(), new, |_, last| last);
             if figures.series[place].part == LoadPart::Measured {
                 add(window.entry(source).or_default(), new, |_, last| last);

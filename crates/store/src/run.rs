@@ -138,7 +138,7 @@ pub struct PointSummary {
 
 impl PointSummary {
     /// For a window that closed; `None` for one that never opened.
-    pub(crate) fn of(window: &Window) -> Option<Self> {
+    pub(crate) fn from_window(window: &Window) -> Option<Self> {
         let seconds = window.elapsed as f64 / 1e9;
         (window.elapsed > 0).then(|| Self {
             point: window.point,

@@ -157,7 +157,7 @@ CREATE VIEW row_wait AS
 SELECT run, source_id, at / 1e9 AS at_s, line.value ->> 0 AS relation, (line.value ->> 1) * 1.0 / lock_looks AS sessions
 FROM waits, json_each(rows) AS line;
 
--- One row each, as it was last told: its end comes in a second event.
+-- One row each, as last reported: its end comes in a second event.
 CREATE VIEW occurrence AS
 SELECT run, source_id, body ->> 'id' AS id, body ->> 'kind' AS kind, body ->> 'subject' AS subject,
        (body ->> 'from') / 1e9 AS from_s, (body ->> 'to') / 1e9 AS to_s, body -> 'figures' AS figures, max(seq) AS seq

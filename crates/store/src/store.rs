@@ -223,7 +223,7 @@ impl Store {
                     errors.extend(error.map(|error| (run.id.0, error)));
                     run.liveness = Liveness::Ended;
                 }
-                Event::Window(window) => run.points.extend(PointSummary::of(&window)),
+                Event::Window(window) => run.points.extend(PointSummary::from_window(&window)),
                 _ => {}
             }
         }

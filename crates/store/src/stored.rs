@@ -212,7 +212,7 @@ impl StoredRun {
         let mut points: Vec<PointSummary> = Vec::new();
         for (_, event) in &self.events {
             match event {
-                Event::Window(window) => points.extend(PointSummary::of(window)),
+                Event::Window(window) => points.extend(PointSummary::from_window(window)),
                 Event::Invariant { point, invariant } => {
                     let of = points.iter_mut().filter(|summary| summary.point == *point);
                     of.for_each(|summary| summary.void |= !invariant.holds);

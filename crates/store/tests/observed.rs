@@ -97,7 +97,7 @@ fn sixty_four_processors_ten_times_a_second_stay_below_raw_numbers() {
 
 #[test]
 fn the_list_of_runs_does_not_read_them_and_a_damaged_one_is_an_error() {
-    for (damage, told) in [
+    for (damage, message) in [
         ("UPDATE reading SET body = x'0102' WHERE rowid = 3", "a reading at"),
         ("UPDATE reading SET body = CAST(x'02ffffff00' || body AS BLOB) WHERE rowid = 3", "a reading at"),
         ("UPDATE reading SET body = substr(body, 1, length(body) - 3) WHERE rowid = 5", "a reading at"),
@@ -119,8 +119,8 @@ fn the_list_of_runs_does_not_read_them_and_a_damaged_one_is_an_error() {
         assert_eq!(store.runs().unwrap()[0].points.len(), 1, "{damage}");
         let read = store.load(RunId(1)).and_then(|run| run.events().collect::<Result<Vec<_>, _>>());
         let error = read.map(|events| events.len()).unwrap_err();
-        assert!(error.to_string().contains(told), "{damage}: {error}");
-        if !told.is_empty() {
+        assert!(error.to_string().contains(message), "{damage}: {error}");
+        if !message.is_empty() {
             assert!(matches!(error, Error::Damaged { .. }), "{damage}: {error}");
         }
     }

@@ -80,7 +80,7 @@ fn exporter(runs: &[i64], groups: &[i64]) -> Exporter {
 }
 
 /// Everything that is known of a run but its number, and whether it was imported.
-fn told(store: &Store, run: RunId) -> (String, Vec<String>) {
+fn content(store: &Store, run: RunId) -> (String, Vec<String>) {
     let summary = store.runs().unwrap().into_iter().find(|summary| summary.id == run).unwrap();
     let summary = kelvin_store::RunSummary { id: RunId(0), ..summary };
     let stored = store.load(run).unwrap();
@@ -104,7 +104,7 @@ fn what_was_exported_is_imported_the_same_under_new_numbers_and_once() {
     // The file is a store, with the numbers that the runs had.
     let read = Store::open_read_only(&file).unwrap();
     for run in &written {
-        assert_eq!(told(&read, *run), told(&source, *run));
+        assert_eq!(content(&read, *run), content(&source, *run));
     }
     assert_eq!(read.members(group).unwrap(), source.members(group).unwrap());
 
@@ -115,7 +115,7 @@ fn what_was_exported_is_imported_the_same_under_new_numbers_and_once() {
     assert_eq!(numbers, [(1, 2, false), (2, 3, false), (3, 4, false), (4, 5, false)]);
     assert_eq!(imported.host.as_deref(), Some("db1"));
     for run in &imported.runs {
-        assert_eq!(told(&target, run.run), told(&source, run.number));
+        assert_eq!(content(&target, run.run), content(&source, run.number));
         let origin = target.origin(run.run).unwrap().unwrap();
         assert_eq!((origin.number, origin.describe()), (run.number, "source.db on db1".into()));
     }
@@ -261,7 +261,7 @@ fn tried(
     place: &Place,
     bytes: &[u8],
     untouched: &Path,
-    told_before: &BTreeSet<(String, Vec<String>)>,
+    content_before: &BTreeSet<(String, Vec<String>)>,
 ) -> Option<String> {
     let (bad, copy) = (place.path("bad.kelvin"), place.path("copy.db"));
     std::fs::write(&bad, bytes).unwrap();
@@ -270,8 +270,8 @@ fn tried(
     match ImportSource::open(&bad).and_then(|file| target.import(&file)) {
         Ok(imported) => {
             // Damage where nothing stands: what was imported is what was exported.
-            let told: BTreeSet<_> = imported.runs.iter().map(|run| told(&target, run.run)).collect();
-            assert_eq!(&told, told_before);
+            let content: BTreeSet<_> = imported.runs.iter().map(|run| content(&target, run.run)).collect();
+            assert_eq!(&content, content_before);
             None
         }
         Err(error) => {
@@ -291,7 +291,7 @@ fn a_damaged_file_is_refused_or_imported_as_it_was_and_never_in_part() {
     let untouched = place.path("untouched.db");
     add(&Store::open(&untouched).unwrap(), &begun(300), &whole_run(8, 1, 5));
     let whole = std::fs::read(&file).unwrap();
-    let exported: BTreeSet<_> = (1..=3).map(|run| told(&source, RunId(run))).collect();
+    let exported: BTreeSet<_> = (1..=3).map(|run| content(&source, RunId(run))).collect();
     assert_eq!(tried(&place, &whole, &untouched, &exported), None);
 
     let mut noise = Noise(42);
@@ -343,6 +343,6 @@ fn a_run_that_was_killed_is_so_elsewhere() {
     exporter(&[1], &[]).write(&source, &file).unwrap();
     let mut target = place.store("target.db");
     target.import(&ImportSource::open(&file).unwrap()).unwrap();
-    assert_eq!(told(&target, RunId(1)), told(&source, RunId(1)));
+    assert_eq!(content(&target, RunId(1)), content(&source, RunId(1)));
     assert_eq!(target.load(RunId(1)).unwrap().status, Status::Partial);
 }

@@ -3,7 +3,7 @@
 //! The regularity of a stream is the share of its bytes whose request continues the request before it in the stream. That
 //! of the merged stream is what a device sees; that of its parts, weighted by bytes, is what was sent. The difference
 //! is the blender index. The parts are devices or files, processes, and the runs that are recovered from the merged
-//! stream without being told who sent what.
+//! stream without knowing who sent what.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -420,7 +420,7 @@ impl Builder {
         }
         if self.window.late > 0 {
             let times = count(self.window.late, "request");
-            self.trace.notes.push(format!("{times} not in the order of time, and taken as they came"));
+            self.trace.notes.push(format!("{times} not ordered by time, and used in their order"));
         }
         let requests = &mut self.trace.requests;
         // A recorder writes in the order of completions, which is not worth a note.
@@ -429,7 +429,7 @@ impl Builder {
             requests.sort_by_key(|request| request.at);
             if self.trace.recording.is_none() {
                 let times = count(unordered, "request");
-                self.trace.notes.push(format!("{times} not in the order of time; the trace was sorted"));
+                self.trace.notes.push(format!("{times} not ordered by time; the trace was sorted"));
             }
         }
         let first = requests.first().map_or(0, |first| first.at);

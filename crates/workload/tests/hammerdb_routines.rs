@@ -40,7 +40,7 @@ fn run(engine: &dyn Engine, calls: Option<Calls>, transactions: u32) -> (Vec<Str
     let mut sums = vec![0; counters.len()];
     counters.sum_into(&mut sums);
     let audit = workload.audit(&sums, 4);
-    // HammerDB's functions roll nothing back: no share of it is told for them, and one for everybody else.
+    // HammerDB's functions roll nothing back: no share of rollbacks is reported for them, and one for all others.
     let theirs = notes.iter().any(|note| note.contains("no New-Order is rolled back"));
     assert_eq!(audit.iter().any(|line| line.name == "New-Orders rolled back"), !theirs, "{notes:?}");
     let wrong = audit.into_iter().filter(|line| !line.valid).map(|line| line.name).collect();

@@ -66,15 +66,17 @@ END;
 ";
 
 /// The parameters that [`transactions`] passes to a measured client: the server, the work, the number of repetitions.
-const TOLD: &str = "KELVIN_PGBENCH_COST";
+const PARAMETERS: &str = "KELVIN_PGBENCH_COST";
 
 /// One client process, started by [`transactions`]. Alone it does nothing.
 #[test]
 #[ignore = "a part of a measurement"]
 fn client() {
-    let Ok(told) = std::env::var(TOLD) else { return };
-    let told: Vec<&str> = told.split('|').collect();
-    let [directory, port, scale, name, clients, count] = told.as_slice() else { panic!("{told:?}") };
+    let Ok(parameters) = std::env::var(PARAMETERS) else { return };
+    let parameters: Vec<&str> = parameters.split('|').collect();
+    let [directory, port, scale, name, clients, count] = parameters.as_slice() else {
+        panic!("{parameters:?}")
+    };
     let engine = PostgresEngine::new(Config::unix(
         std::path::Path::new(directory),
         port.parse().unwrap(),
@@ -153,14 +155,14 @@ fn medians(costs: &[Cost]) -> Cost {
 #[test]
 #[ignore = "a measurement"]
 fn transactions() {
-    let told = std::env::var("SERVER").ok();
-    let own = told.is_none().then(|| {
+    let named = std::env::var("SERVER").ok();
+    let own = named.is_none().then(|| {
         let server = Server::start();
         Pgbench::new(Options::default()).unwrap().build(&server.unix(), &Quiet, &Stop::new()).unwrap();
         server
     });
     let place =
-        told.unwrap_or_else(|| own.as_ref().map(|s| format!("{},1", pgbench_support::place(s))).unwrap());
+        named.unwrap_or_else(|| own.as_ref().map(|s| format!("{},1", pgbench_support::place(s))).unwrap());
     let place: Vec<&str> = place.split(',').collect();
     let [directory, port, scale] = place.as_slice() else { panic!("{place:?}") };
     let rounds: usize = std::env::var("ROUNDS").map_or(5, |rounds| rounds.parse().unwrap());
@@ -181,7 +183,7 @@ fn transactions() {
         for _ in 0..rounds {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args(["client", "--exact", "--ignored", "--nocapture"]);
-            command.env(TOLD, format!("{directory}|{port}|{scale}|{name}|{clients}|{count}"));
+            command.env(PARAMETERS, format!("{directory}|{port}|{scale}|{name}|{clients}|{count}"));
             ours.push(cost(command, transactions));
             for (threads, costs) in [("1", &mut one), ("2", &mut two)] {
                 if threads == "2" && clients == 1 {

@@ -186,8 +186,11 @@ fn data_that_we_did_not_make_are_refused_and_untouched() {
             ours.is_built(&engine).unwrap_err(),
             ours.inspect(&engine).unwrap_err(),
         ] {
-            let told = format!("{error} {}", error.help().unwrap_or_default());
-            assert!(told.contains(lack) && told.contains("kelvin drop pgbench --yes"), "{change}: {told}");
+            let message = format!("{error} {}", error.help().unwrap_or_default());
+            assert!(
+                message.contains(lack) && message.contains("kelvin drop pgbench --yes"),
+                "{change}: {message}"
+            );
         }
         assert_eq!(standing(session.as_mut()), before, "{change}");
     }

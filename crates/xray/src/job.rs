@@ -115,7 +115,7 @@ impl JobFile {
                 };
                 section.options.push(JobOption { name: canonical(name).to_owned(), value, location });
             } else {
-                return fault("stands before the first section: write [global] or a job's [name] above it");
+                return fault("precedes the first section: write [global] or a job's [name] above it");
             }
         }
         Ok(())
@@ -229,7 +229,7 @@ fn inside(directory: &Path, name: &str, location: &Location) -> Result<PathBuf, 
     if name.is_empty() || !plain {
         return Err(Fault {
             location: location.clone(),
-            message: format!("{name:?} is no file of the scenario's folder"),
+            message: format!("{name:?} is not a file of the scenario's folder"),
         });
     }
     Ok(directory.join(path))
@@ -278,11 +278,11 @@ impl JobOption {
             }
             // A share of the file stays that share.
             name if SIZES.contains(&name) && changes.sizes.changes() && !value.ends_with('%') => {
-                let bytes = bytes(value).ok_or_else(|| fault("it is no plain size"))?;
+                let bytes = bytes(value).ok_or_else(|| fault("it is not a plain size"))?;
                 size_text(changes.sizes.scaled(bytes))
             }
             name if TIMES.contains(&name) && changes.time != 1.0 => {
-                let seconds = seconds(value).ok_or_else(|| fault("it is no plain time"))?;
+                let seconds = seconds(value).ok_or_else(|| fault("it is not a plain time"))?;
                 milliseconds(seconds * changes.time)
             }
             _ => literal(value),
@@ -497,7 +497,7 @@ rate_iops=100
             runtime: None,
         };
         let fault = file.render(&changes).unwrap_err();
-        assert_eq!(fault.to_string(), "x.fio:3: size=1g-2g cannot be scaled: it is no plain size");
+        assert_eq!(fault.to_string(), "x.fio:3: size=1g-2g cannot be scaled: it is not a plain size");
     }
 
     #[test]

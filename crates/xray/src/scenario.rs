@@ -168,7 +168,7 @@ fn scenario_file(path: &Path) -> Result<PathBuf, Fault> {
         return if is_scenario(path) {
             Ok(path.to_owned())
         } else {
-            Err(fault("is no scenario: its name must end in .yml or .yaml".into()))
+            Err(fault("is not a scenario: its name must end in .yml or .yaml".into()))
         };
     }
     let mut files: Vec<PathBuf> = Vec::new();

@@ -346,7 +346,7 @@ fn action(step: &Arguments<'_>) -> Result<Action, Problem> {
             if let (true, Some(timeout)) = (start.background, step.given.get("timeout_secs")) {
                 return Err(Problem::new(
                     timeout.line,
-                    "timeout_secs means nothing for a workload that starts with async",
+                    "timeout_secs has no effect on a workload that starts with async",
                 ));
             }
             Action::Start(start)

@@ -135,7 +135,7 @@ fn unknown(map: &Assignment, patterns: &BTreeMap<(String, String), String>) -> S
     }
     known.dedup();
     let hint = hint(&map.subject, known.iter().map(String::as_str));
-    format!("{} is no group, device or GROUP:DEVICE of the scenario{hint}", map.subject)
+    format!("{} is not a group, device or GROUP:DEVICE of the scenario{hint}", map.subject)
 }
 
 /// A device's name without its directory.

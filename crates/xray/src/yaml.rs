@@ -258,7 +258,7 @@ impl Node {
     /// The text of a scalar; `name` is what a message calls it.
     pub(crate) fn expect_text(&self, name: &str) -> Result<&str, Problem> {
         self.text().ok_or_else(|| {
-            Problem::new(self.line, format!("{name} must be a text, and is {}", self.description()))
+            Problem::new(self.line, format!("{name} must be a string, not {}", self.description()))
         })
     }
 
@@ -293,9 +293,7 @@ impl Node {
         match &self.kind {
             Kind::Sequence(items) => Ok(items),
             _ if self.is_null() => Ok(&[]),
-            _ => {
-                Err(Problem::new(self.line, format!("{name} must be a list, and is {}", self.description())))
-            }
+            _ => Err(Problem::new(self.line, format!("{name} must be a list, not {}", self.description()))),
         }
     }
 
@@ -306,7 +304,7 @@ impl Node {
             _ if self.is_null() => Ok(&[]),
             _ => Err(Problem::new(
                 self.line,
-                format!("{name} must be a table of keys, and is {}", self.description()),
+                format!("{name} must be a table of keys, not {}", self.description()),
             )),
         }
     }

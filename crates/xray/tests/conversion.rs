@@ -126,7 +126,7 @@ fn what_is_wrong_has_its_line() {
             "  - workload.Stop:\n      workload_name: Orders\n  - workload.Wait:\n      workload_name: Nobody",
             "there is no workload \"Nobody\"",
         ),
-        ("async: True", "timeout_secs: 5\n      async: True", "timeout_secs means nothing"),
+        ("async: True", "timeout_secs: 5\n      async: True", "timeout_secs has no effect"),
         ("run:\n", "rum:\n", "has no steps in run"),
     ] {
         let fault = fault_with(from, to);

@@ -63,7 +63,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
             ])?;
             // The first run makes the snapshot.
             if way != "template-wal" && round > 0 {
-                let (all, copy) = told(&bench.report()?).context("the run reports no reset")?;
+                let (all, copy) = reset_seconds(&bench.report()?).context("the run reports no reset")?;
                 took.push(all);
                 copied.push(copy);
             }
@@ -84,7 +84,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
 }
 
 /// Seconds of the reset with all steps that make it ready to run, and of the copy alone, from the run's notes.
-fn told(report: &serde_json::Value) -> Option<(f64, f64)> {
+fn reset_seconds(report: &serde_json::Value) -> Option<(f64, f64)> {
     let notes: Vec<&str> = report["notes"].as_array()?.iter().filter_map(serde_json::Value::as_str).collect();
     let seconds = |text: &str| -> Option<f64> { text.split(" s").next()?.rsplit(' ').next()?.parse().ok() };
     let copy =
@@ -132,10 +132,10 @@ mod tests {
             tproc-c, 1 warehouse",
             "before the run: vacuum and analyze 1.1 s, checkpoint 0.7 s",
         ] });
-        let (all, copy) = told(&report).unwrap();
+        let (all, copy) = reset_seconds(&report).unwrap();
         assert!((all - 3.5).abs() < 1e-9 && (copy - 1.7).abs() < 1e-9);
         let reload = json!({ "notes": ["reset by reload (as requested): rebuilt in 3.4 s"] });
-        assert_eq!(told(&reload), Some((3.4, 3.4)));
-        assert_eq!(told(&json!({ "notes": [] })), None);
+        assert_eq!(reset_seconds(&reload), Some((3.4, 3.4)));
+        assert_eq!(reset_seconds(&json!({ "notes": [] })), None);
     }
 }

@@ -57,8 +57,8 @@ fn first_run(root: &Root, run: &[&str]) -> Result<()> {
     let output = root.kelvin(&[&["run", "tproc-c"], run].concat(), &[0, 1])?;
     let shown = String::from_utf8_lossy(&output.stdout);
     ensure!(shown.contains(" NOPM"), "the run shows no NOPM:\n{shown}");
-    let told = String::from_utf8_lossy(&output.stderr);
-    match told.lines().find(|line| ["warning", "error", "note"].iter().any(|word| line.starts_with(word))) {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    match errors.lines().find(|line| ["warning", "error", "note"].iter().any(|word| line.starts_with(word))) {
         Some(line) => bail!("the run warned: {line}"),
         None => Ok(()),
     }

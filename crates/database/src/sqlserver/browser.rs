@@ -22,8 +22,8 @@ pub(crate) fn find_port(host: &str, instance: &str, deadline: Instant) -> Result
     let found = asking.join().unwrap_or_else(|_| Err(Error::connection_lost("the look-up failed")));
     found.map_err(|e| {
         e.context(&format!("cannot find the port of the instance {instance} on {host}")).with_help(
-            "is SQL Server Browser running there, and UDP port 1434 open? With the port in the URL (host:port) nobody \
-             is asked",
+            "check that SQL Server Browser runs there and that UDP port 1434 is open, or give the port in \
+             the URL (host:port)",
         )
     })
 }

@@ -82,7 +82,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, text: &str, encoding: Encoding) -> Re
         out.push(byte.ok_or_else(|| {
             Error::new(
                 ErrorClass::Statement,
-                format!("the column's code page, as far as Kelvin knows it, does not have {found:?}"),
+                format!("the column's code page, as supported by Kelvin, does not contain {found:?}"),
             )
             .with_help("make the column nvarchar, or give it a collation whose name ends in _UTF8")
         })?);
@@ -94,7 +94,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, text: &str, encoding: Encoding) -> Re
 fn unknown_code_page() -> Error {
     Error::new(
         ErrorClass::Statement,
-        "a text is in a code page that Kelvin does not know (it knows 1252 and UTF-8)",
+        "a string is in a code page that Kelvin does not support (it supports 1252 and UTF-8)",
     )
     .with_help("cast it in the statement: CAST(… AS nvarchar(4000))")
 }

@@ -128,12 +128,11 @@ impl Reply {
             (Encrypt::Strict, _) | (Encrypt::Optional, Encryption::None) => Ok(Agreed::Nothing),
             (_, Encryption::All | Encryption::Required) => Ok(Agreed::All),
             (Encrypt::Optional, Encryption::Login) => Ok(Agreed::Login),
-            (Encrypt::Mandatory, _) => Err(Error::usage(
-                "the server does not encrypt, which encrypt=mandatory requires",
-            )
-            .with_help(
-                "configure a certificate on the server, or write encrypt=optional where nobody can listen",
-            )),
+            (Encrypt::Mandatory, _) => {
+                Err(Error::usage("the server does not encrypt, which encrypt=mandatory requires").with_help(
+                    "configure a certificate on the server, or use encrypt=optional on a trusted network",
+                ))
+            }
         }
     }
 }

@@ -184,7 +184,7 @@ impl SqlServerSession {
 fn no_such_parameter(procedure: &str, at: usize) -> Error {
     Error::new(
         ErrorClass::Statement,
-        format!("the server knows no procedure {procedure} with a parameter for argument {}", at + 1),
+        format!("there is no procedure {procedure} with a parameter for argument {}", at + 1),
     )
 }
 

@@ -322,8 +322,8 @@ fn change(body: &[u8], answer: &mut Answer) -> Result<()> {
         PACKET_SIZE => {
             let text = fields.short_text()?;
             let size = text.parse().ok().filter(|size| (512..=32_767).contains(size));
-            answer.packet_size =
-                size.ok_or_else(|| Error::protocol(format!("the server wants packets of {text:?} bytes")))?;
+            answer.packet_size = size
+                .ok_or_else(|| Error::protocol(format!("the server requested packets of {text:?} bytes")))?;
         }
         COLLATION => {
             if let Ok(collation) = <[u8; 5]>::try_from(fields.short_bytes()?) {

@@ -43,7 +43,7 @@ pub(crate) fn parse(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<C
     config.user = match found.user {
         Some(_) if config.token_file.is_some() => {
             return Err(Error::usage("the URL names both a user and an access token")
-                .with_help("the token says who you are: leave out the user"));
+                .with_help("the access token identifies the user: omit the user from the URL"));
         }
         Some(user) => user,
         None if config.token.is_some() || config.token_file.is_some() => String::new(),

@@ -49,7 +49,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if own {
         facts.push(EvidenceLine::new(
             "whose",
-            "as many as transactions: the load itself may connect for each",
+            "as many as transactions: the load itself may open one for each",
         ));
     }
     let failed = evidence.mean(point.point, metric::FAILED_CONNECTIONS).filter(|failed| *failed > 0.0);

@@ -31,10 +31,14 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     facts.extend(found.iter().take(10).map(|one| EvidenceLine::new(&one.index.name, one.reason())));
     vec![Finding {
         id: ABOUT.id,
-        severity: if matches!(cost, Effect::Bounded { low, .. } if low >= WANTED) { Severity::Red } else { Severity::Amber },
+        severity: if matches!(cost, Effect::Bounded { low, .. } if low >= WANTED) {
+            Severity::Red
+        } else {
+            Severity::Amber
+        },
         point: None,
         title: format!(
-            "The index {} has the same columns as {}{more}: each write of such a row is made twice",
+            "The index {} has the same columns as {}{more}: each write of such a row is done twice",
             first.index.name,
             first.twin.unwrap_or_default()
         ),
@@ -42,13 +46,13 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         effect: cost,
         below_precision: false,
         threshold: "two indexes of one table with the same method, columns, options and condition, of which \
-            the second enforces no constraint, and 1000 entries or more were written into it; red if their share of all \
-            row versions and index entries that the load wrote, of the time that the work of writing and the statements that write \
-            must have in common, is 10 % of the transactions' time or more"
+            the second enforces no constraint, and 1000 entries or more were written into it; red if their \
+            share of all row versions and index entries that the load wrote, multiplied by the smallest \
+            possible overlap of writing work and writing statements, is 10 % of the transactions' time or \
+            more"
             .into(),
-        next:
-            "Drop the second one; `kelvin advise` has the statements, and --prove measures what that saves."
-                .into(),
+        next: "Drop the second index; `kelvin advise` shows the statements, and --prove measures the gain."
+            .into(),
     }]
 }
 

@@ -47,9 +47,10 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         below_precision: false,
         threshold: "half of the WAL's bytes or more, with 8 kB an image, and 10 % of the transactions' time or more in the log"
             .into(),
-        next: "After each checkpoint the first change of a page writes all of it. Measure later after a checkpoint or longer, so that the \
-            window has the share that the load has in the long run; then fewer checkpoints (checkpoint_timeout, max_wal_size) or \
-            wal_compression: `kelvin advise` has them, and --prove measures what they gain."
+        next: "The first change of a page after a checkpoint writes the whole page to the WAL. Use a longer \
+            window, or start it later after a checkpoint, so that it contains the long-term share. Fewer \
+            checkpoints (checkpoint_timeout, max_wal_size) or wal_compression reduce the share: `kelvin \
+            advise` lists these changes, and --prove measures the gain."
             .into(),
     })
 }

@@ -127,7 +127,8 @@ fn dear_generic(evidence: &Evidence, point: u32) -> Option<Finding> {
     facts.extend(dear.iter().take(3).map(|(one, plan)| {
         let plans = match (one.planning, evidence.prepared(point, one)) {
             (None, Some(plans)) => format!(
-                "{} executions with the generic plan and {} with custom plans in the sessions that were asked",
+                "{} executions with the generic plan and {} with custom plans in the sessions that were \
+                    queried",
                 text::rounded(plans.generic as f64),
                 text::rounded(plans.custom as f64)
             ),
@@ -156,12 +157,12 @@ fn dear_generic(evidence: &Evidence, point: u32) -> Option<Finding> {
             "Prepared statements had a generic plan that costs up to {} × as much as one for known values",
             text::number(times)
         ),
-        threshold: "a statement that was executed with its generic plan more often than not, whose plan for known values (the most common or a rare one of \
-            each column) is another one and costs half of the generic plan or less, by the planner; amber from 5 % of the \
-            statements' time"
+        threshold: "a statement that was executed with its generic plan more often than not, whose plan for \
+            known values (the most common or a rare one of each column) differs and costs half of the \
+            generic plan or less, according to the planner; amber from 5 % of the statements' time"
             .into(),
-        next: "Set plan_cache_mode = force_custom_plan for these sessions; `kelvin advise --prove` measures what that gains, \
-            with the values of the load."
+        next: "Set plan_cache_mode = force_custom_plan for these sessions; `kelvin advise --prove` measures \
+            the gain with the values of the load."
             .into(),
         ..amber(point, share)
     })
@@ -195,7 +196,7 @@ fn long_planning(evidence: &Evidence, point: u32) -> Option<Finding> {
             "Prepare these statements if they are not prepared; if they are, set plan_cache_mode = force_generic_plan, unless \
              their plans differ by value.{}",
             prepared_planning_share(evidence, point)
-                .map_or("", |_| " `kelvin advise --prove` measures what that gains.")
+                .map_or("", |_| " `kelvin advise --prove` measures the gain.")
         ),
         ..amber(point, share)
     })

@@ -105,7 +105,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Optio
         effect: match contrast {
             _ if catalogs => Effect::unknown("what the catalogs' size costs is not measured"),
             Some(seen) => effect::on_figure(Some(seen), covered / window.seconds()),
-            None => Effect::unknown("the window has too few seconds without it to compare them"),
+            None => Effect::unknown("the window has too few seconds without it for a comparison"),
         },
         below_precision: false,
         threshold: "10 s of the window with a snapshot behind which 1000 transactions or more began; red if the \

@@ -182,17 +182,17 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         point: None,
         title: format!("Updates of {} wrote its indexes, too: {}", first.table.name, first.reason()),
         evidence: facts,
-        effect: Effect::unknown("what an update spends on the indexes is not measured"),
+        effect: Effect::unknown("the time that an update spends on indexes is not measured"),
         below_precision: false,
-        threshold:
-            "less than half of 10,000 updates or more, at least one for each row, left the indexes alone, \
-            although the statements set no indexed column; red if the entries for them, less one for each row, are such a \
-            share of all row versions and index entries that the load wrote that it is 10 % when multiplied with the share of \
-            the statements' time in these updates"
-                .into(),
+        threshold: "less than half of 10,000 updates or more, at least one per row, were HOT, although the \
+            statements set no indexed column; red if the share of their index entries (minus one per row) in \
+            all row versions and index entries that the load wrote, multiplied by the share of the \
+            statements' time in these updates, is 10 % or more"
+            .into(),
         next: format!(
-            "Look for long transactions, which keep old versions in the pages; otherwise give the table room: ALTER \
-            TABLE {} SET (fillfactor = {ROOM}), then VACUUM FULL. `kelvin advise --prove` measures what that gains.",
+            "Look for long transactions, which keep old versions in the pages; otherwise leave room in the \
+            table's pages: ALTER TABLE {} SET (fillfactor = {ROOM}), then VACUUM FULL. `kelvin advise \
+            --prove` measures the gain.",
             first.table.name
         ),
     }]

@@ -48,8 +48,8 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
     })
 }
 
-const NEXT: &str = "Set jit = off, or raise jit_above_cost above the cost of these statements; `kelvin advise --prove` \
-    measures what that gains.";
+const NEXT: &str = "Set jit = off, or raise jit_above_cost above the cost of these statements; `kelvin \
+    advise --prove` measures the gain.";
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let (statements, total) = evidence.statements(point.point)?;

@@ -64,9 +64,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     if let Some(contrast) = contrast {
         facts.push(contrast.fact());
         let lost = (contrast.rest - contrast.during).max(0.0) * effect::covered(&spans);
-        facts.push(EvidenceLine::new("transactions not made because of it", text::rounded(lost)));
+        facts.push(EvidenceLine::new("transactions lost because of it", text::rounded(lost)));
     }
-    facts.push(EvidenceLine::new("share of the users' time that was waited for it", text::percent(share)));
+    facts.push(EvidenceLine::new("share of the users' time spent waiting for it", text::percent(share)));
     for other in all.iter().skip(1).take(2) {
         let one = other.worst;
         facts.push(EvidenceLine::new(
@@ -99,9 +99,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         ),
         below_precision: false,
         threshold: format!(
-            "the same transaction held the lock at looks that are {LEAST:.0} s apart or more (PostgreSQL \
-             reports waits longer than deadlock_timeout, 1 s), {USUAL:.0} times as long as the load's \
-             transactions take; red if 10 % of the users' time was lost, or the throughput was certainly lower"
+            "the same transaction held the lock in samples {LEAST:.0} s apart or more (PostgreSQL reports \
+             waits longer than deadlock_timeout, 1 s), {USUAL:.0} times as long as the load's transactions \
+             take; red if 10 % of the users' time was lost, or the throughput was significantly lower"
         ),
         next: format!(
             "Find out why this session does not end its transaction, and repeat the run without it: its \
@@ -184,26 +184,25 @@ fn of_holder(held: &Held<'_>, window: Span) -> Vec<EvidenceLine> {
             format!("blocked {}{more}", whom.join(", ")),
         ),
         EvidenceLine::new(
-            "seen to hold it",
+            "held, as sampled",
             format!("from {:.0} s to {:.0} s of the window", seconds(held.span.from), seconds(held.span.to)),
         ),
     ];
     if let Some(age) = held.latest.1.transaction_ms {
-        facts.push(EvidenceLine::new("age of its transaction then", text::short_seconds(age / 1e3)));
+        facts.push(EvidenceLine::new("age of its transaction at that time", text::short_seconds(age / 1e3)));
     }
     if !one.lock.is_empty() {
         facts.push(EvidenceLine::new("what it held", one.lock.clone()));
     }
     for (what, statement) in
-        [("its statement", &one.statement), ("statement that waited for it", &one.waiting_statement)]
+        [("its statement", &one.statement), ("statement waiting for it", &one.waiting_statement)]
     {
         if !statement.is_empty() {
             facts.push(EvidenceLine::new(what, text::statement(statement)));
         }
     }
     if let Some(waited) = held.latest.1.waited_ms {
-        facts
-            .push(EvidenceLine::new("longest wait when it was seen last", text::short_seconds(waited / 1e3)));
+        facts.push(EvidenceLine::new("longest wait in the last sample", text::short_seconds(waited / 1e3)));
     }
     facts
 }
@@ -246,7 +245,7 @@ mod tests {
         assert!(found[0].title.contains("row of public.district): 8 sessions waited"), "{}", found[0].title);
         let facts: Vec<String> =
             found[0].evidence.iter().map(|f| format!("{}: {}", f.what, f.found)).collect();
-        for wanted in ["its statement: update district set d_tax", "transactions not made because of it: "] {
+        for wanted in ["its statement: update district set d_tax", "transactions lost because of it: "] {
             assert!(facts.iter().any(|fact| fact.starts_with(wanted)), "{wanted}: {facts:#?}");
         }
         assert!(found[0].next.contains("pg_terminate_backend(7)"), "{}", found[0].next);

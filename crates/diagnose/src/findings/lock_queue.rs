@@ -10,7 +10,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "lock-queue",
-    question: "Did sessions queue for a lock of a table, its extension, or an application?",
+    question: "Did sessions queue for a table, extension or advisory lock?",
     find,
 };
 
@@ -41,17 +41,20 @@ const REMEDIES: [(&str, &str, &str); 9] = [
     (
         "virtualxid",
         "the end of other transactions",
-        "`create index concurrently` and its like wait for all older transactions: keep them out of the measured window.",
+        "`create index concurrently` and similar commands wait for all older transactions: keep them out of \
+            the measured window.",
     ),
     (
         "object",
         "locks of database objects",
-        "They are taken to create and drop objects, and by `notify` at the commit: create none in transactions, and send fewer notifications.",
+        "They are taken to create and drop objects, and by `notify` at commit: do not create objects in \
+            transactions, and send fewer notifications.",
     ),
     (
         "spectoken",
         "insertions with ON CONFLICT",
-        "Several sessions insert the same key with `on conflict`: give each key one session, or look for the row first.",
+        "Several sessions insert the same key with `on conflict`: give each key one session, or check first \
+            whether the row exists.",
     ),
     (
         "metadata lock",
@@ -132,11 +135,13 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::up_to(of_time.min(1.0), EffectBasis::TransactionTime),
         below_precision: false,
         threshold: if is_mysql(evidence) {
-            "one kind of lock that is no row's: amber from 10 % of the active sessions and half a session; a single transaction that \
-             holds it is lock-holder's only if it holds a row"
+            "one kind of lock other than row locks: amber from 10 % of the active sessions and half a \
+             session; a single transaction that holds it is reported by lock-holder only if it holds a row \
+             lock"
         } else {
-            "one kind of lock that is no row's: amber from 10 % of the active sessions and half a session, unless one transaction held \
-             it for long (lock-holder); whether it limits is said by the verdict"
+            "one kind of lock other than row locks: amber from 10 % of the active sessions and half a \
+             session, unless one transaction held it for long (lock-holder); the verdict shows whether it is \
+             the limit"
         }
         .into(),
         next: next.into(),

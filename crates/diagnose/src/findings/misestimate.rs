@@ -10,11 +10,8 @@ use super::query_plans::{self, Affected};
 use super::stale_statistics;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding};
 
-pub(super) const ABOUT: FindingDefinition = FindingDefinition {
-    id: "misestimate",
-    question: "Did the planner expect other numbers of rows than there were?",
-    find,
-};
+pub(super) const ABOUT: FindingDefinition =
+    FindingDefinition { id: "misestimate", question: "Were the planner's row estimates wrong?", find };
 
 /// From so many times as many or as few, joins are costed for another amount of work.
 const TIMES: f64 = 100.0;
@@ -25,8 +22,9 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 }
 
 const THRESHOLD: &str = "a node of a plan with 100 times as many or as few rows per loop as the planner expected, of 1000 rows or more in all";
-const NEXT: &str = "Run `analyze` on the tables below these nodes; for columns that depend on each other `create statistics`, for uneven \
-    ones a higher statistics target. Compare the plan then: a wrong number is harmful only if it led to a slow plan.";
+const NEXT: &str = "Run `analyze` on the tables below these nodes; for columns that depend on each other \
+    `create statistics`, for columns with a skewed distribution a higher statistics target. Then compare the \
+    plans: a wrong estimate is harmful only if it leads to a slow plan.";
 
 /// The plans in the server's log that missed, the worst first.
 fn logged(evidence: &Evidence) -> Vec<Misestimate> {
@@ -70,7 +68,7 @@ fn of_statements(evidence: &Evidence) -> Option<Finding> {
             ABOUT.id,
             format!("A statement was planned with wrong numbers of rows: {}{more}", node(first)),
             wrong.iter().take(5).map(line).collect(),
-            Effect::unknown("the time of the plans with the right numbers of rows was not measured"),
+            Effect::unknown("the time of the plans with correct estimates was not measured"),
         )
     };
     stale_statistics::name_cause(evidence, wrong.iter().map(node), &mut found);
@@ -150,7 +148,7 @@ fn of_samples(evidence: &Evidence) -> Option<Finding> {
         next: NEXT.into(),
         ..query_plans::amber(
             ABOUT.id,
-            format!("A statement was planned with wrong numbers of rows: {}", first.node.node),
+            format!("A statement was planned with wrong row estimates: {}", first.node.node),
             all.iter().take(5).map(line).collect(),
             Effect::up_to(first.share, EffectBasis::StatementTime),
         )
@@ -180,7 +178,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
             ABOUT.id,
             title,
             facts,
-            Effect::unknown("the time of the plans with the right numbers of rows was not measured"),
+            Effect::unknown("the time of the plans with correct estimates was not measured"),
         )
     };
     let nodes = evidence.query_analyses().iter().filter_map(|one| one.misestimate.as_ref());

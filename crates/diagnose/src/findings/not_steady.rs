@@ -159,9 +159,10 @@ fn finding(point: u32, found: &Unsteady, speeds: &[CpuPerTransaction]) -> Findin
         )
     }));
     let next = if speed_changed(found, speeds) {
-        "The CPUs seem to have changed their speed: client and server took another CPU time for the same work. Look at frequency, temperature, \
-        other processes on the same cores and, in a virtual machine, the other guests of its host; run again when they are calm, or \
-        compare by `kelvin ab`, whose sides alternate."
+        "The speed of the CPUs probably changed: the CPU time of client and server for the same work \
+        differs. Check the frequency, the temperature, other processes on the same cores and, in a virtual \
+        machine, the other guests of its host; run again when they are idle, or use `kelvin ab`, whose sides \
+        alternate."
     } else {
         "Look at the other findings and at the timeline for what changed (checkpoint, vacuum, caches, \
         neighbours); lengthen ramp-up and window until the rounds agree."

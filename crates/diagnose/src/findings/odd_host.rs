@@ -9,7 +9,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "odd-host",
-    question: "Did one host of the fleet see other times than the others?",
+    question: "Did one host of the fleet measure different times than the others?",
     find,
 };
 
@@ -73,14 +73,14 @@ fn of_point(point: &PointEvidence) -> Option<Finding> {
         effect: Effect::up_to_or(
             share,
             EffectBasis::Figure,
-            "it changes the times of its own transactions, and not the number of all",
+            "it affects the times of its own transactions, but not the total number",
         ),
         below_precision: false,
-        threshold: "of at least three hosts one whose mean differs from the median of all means by more than 10 % \
-            and by more than five of its standard errors"
+        threshold: "at least three hosts, and one whose mean differs from the median of all means by more \
+            than 10 % and by more than five of its standard errors"
             .into(),
-        next: "Compare its network path, CPU frequency and load with those of the others; run without it, and look \
-            whether the figure per host rises."
+        next: "Compare its network path, CPU frequency and load with those of the others; run without it, \
+            and check whether the figure per host increases."
             .into(),
     })
 }

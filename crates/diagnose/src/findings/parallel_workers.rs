@@ -8,7 +8,7 @@ use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "parallel-workers",
-    question: "Did parallel statements get the workers that they planned for?",
+    question: "Did parallel statements get their planned workers?",
     find,
 };
 
@@ -47,9 +47,9 @@ fn settings(evidence: &Evidence) -> impl Iterator<Item = EvidenceLine> {
     names.into_iter().filter_map(|name| Some(EvidenceLine::new(name, evidence.setting(name)?)))
 }
 
-const NEXT: &str = "Raise max_parallel_workers and max_worker_processes to users × max_parallel_workers_per_gather if there \
-    are CPUs for them; otherwise lower max_parallel_workers_per_gather, so that plans do not count on workers that they do \
-    not get.";
+const NEXT: &str = "Raise max_parallel_workers and max_worker_processes to users × \
+    max_parallel_workers_per_gather if there are CPUs for them; otherwise lower \
+    max_parallel_workers_per_gather, so that plans do not rely on unavailable workers.";
 
 const NOT_MEASURED: &str = "the time of the statements with all of their workers was not measured";
 

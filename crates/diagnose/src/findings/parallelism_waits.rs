@@ -13,7 +13,7 @@ use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "parallelism-waits",
-    question: "Do parallelism waits stand out, and do they limit anything?",
+    question: "Are parallelism waits frequent, and are they a limit?",
     find,
 };
 
@@ -69,11 +69,11 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Note,
         point: Some(point),
-        title: format!("Parallelism waits are {} of the counted waits, and no limit", text::percent(share)),
+        title: format!("Parallelism waits are {} of the counted waits, but not a limit", text::percent(share)),
         evidence: facts,
         effect: Effect::unknown(
-            "the threads of a statement wait for one another while others of them work: these waits are no \
-             transaction's time",
+            "the threads of a statement wait for one another while others of them work: these waits are not \
+             part of any transaction's time",
         ),
         below_precision: false,
         threshold: "20 % of the waits that the server counts for the load's sessions; in one study they were 40 %, and \

@@ -9,7 +9,7 @@ use crate::{Effect, Evidence, Finding};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "partition-scan",
-    question: "Was a partitioned table read as a whole for a part of it?",
+    question: "Did a query read all partitions but need few of their rows?",
     find,
 };
 
@@ -47,8 +47,8 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
         threshold: "10,000 rows or more of a partitioned table, all partitions of the plan read sequentially, less than 10 % \
             of the rows needed"
             .into(),
-        next: "Partition by the column that these queries filter by, write the condition on that column itself (not on an \
-            expression of it), or give the partitions an index on it."
+        next: "Partition by the column that these queries filter by, use that column itself in the condition \
+            (not an expression), or create an index on it."
             .into(),
         ..query_plans::amber(
             ABOUT.id,

@@ -42,11 +42,13 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "amber from 2 % of the active sessions' time, red from 40 % (the verdict's own threshold)".into(),
-        next: "Set QUERY_CAPTURE_MODE = AUTO and a longer DATA_FLUSH_INTERVAL_SECONDS, or switch Query Store off, and compare \
-            both as an A/B; a load of statements with values in their texts fills it fastest. State which with the \
-            result."
+        threshold: "amber from 2 % of the active sessions' time, red from 40 % (the verdict's own threshold)"
             .into(),
+        next:
+            "Set QUERY_CAPTURE_MODE = AUTO and a longer DATA_FLUSH_INTERVAL_SECONDS, or switch Query Store \
+            off, and compare both as an A/B; statements with literal values fill it fastest. State the \
+            setting with the result."
+                .into(),
     })
 }
 

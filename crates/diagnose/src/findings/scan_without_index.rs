@@ -156,7 +156,7 @@ fn gone(evidence: &Evidence) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Red,
         point: None,
-        title: format!("The index {} on {table}, which {run} used, is gone", index.name),
+        title: format!("The index {} on {table}, which {run} used, no longer exists", index.name),
         evidence: vec![EvidenceLine::new(
             format!("indexes on {table} that {run} had and this run does not have"),
             dropped(evidence, &table).join(", "),

@@ -16,9 +16,9 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 /// Share of the active sessions from which a queue should be known, as for hot pages.
 const KNOWN: f64 = 0.1;
 
-const PREDICATES: &str = "This is what SERIALIZABLE transactions have read (predicate locks): declare those that only read `read only`, make them \
-    short, or use REPEATABLE READ if the application allows it; a higher max_pred_locks_per_transaction keeps locks of rows from becoming \
-    locks of tables.";
+const PREDICATES: &str = "These are the predicate locks of SERIALIZABLE transactions: declare transactions \
+    that only read as `read only`, keep transactions short, or use REPEATABLE READ if the application allows \
+    it; a higher max_pred_locks_per_transaction prevents the promotion of row locks to table locks.";
 
 /// What a lock protects, by the beginning of its name in any version, and what helps.
 const REMEDIES: [(&str, &str); 12] = [
@@ -39,7 +39,8 @@ const REMEDIES: [(&str, &str); 12] = [
     ),
     (
         "xidgen",
-        "Each transaction that writes takes a number: put more changes into one transaction, and avoid savepoints.",
+        "Each transaction that writes takes a transaction ID: put more changes into one transaction, and \
+            avoid savepoints.",
     ),
     (
         "subtrans",
@@ -104,12 +105,15 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         // Whether the queue limits is what the verdict says; this finding names the lock.
         severity: Severity::Amber,
         point: Some(point.point),
-        title: format!("Sessions queued for the lightweight lock {event}: {} of their active time", text::percent(share)),
+        title: format!(
+            "Sessions queued for the lightweight lock {event}: {} of their active time",
+            text::percent(share)
+        ),
         evidence: facts.collect(),
         effect: Effect::up_to(of_time, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "one lightweight lock (pages' contents and the log's are other findings'): amber from 10 % of the active \
-            sessions and half a session; whether it limits is said by the verdict"
+        threshold: "one lightweight lock (page contents and locks of the WAL have separate findings): amber \
+            from 10 % of the active sessions and half a session; the verdict shows whether it is the limit"
             .into(),
         next: remedy(event).into(),
     })

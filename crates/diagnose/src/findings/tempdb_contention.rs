@@ -62,10 +62,12 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "amber from 10 % of the active sessions, red from 40 % (the verdict's own threshold)".into(),
-        next: "For PFS, GAM and SGAM pages: as many tempdb data files of one size as CPUs, up to eight. For other pages \
-            (the catalogue of temporary tables): `ALTER SERVER CONFIGURATION SET MEMORY_OPTIMIZED TEMPDB_METADATA = ON`, or \
-            fewer temporary tables; a statement that spills to tempdb needs better estimates."
+        threshold: "amber from 10 % of the active sessions, red from 40 % (the verdict's own threshold)"
+            .into(),
+        next: "For PFS, GAM and SGAM pages: as many tempdb data files of equal size as CPUs, up to eight. \
+            For other pages (the catalogue of temporary tables): `ALTER SERVER CONFIGURATION SET \
+            MEMORY_OPTIMIZED TEMPDB_METADATA = ON`, or fewer temporary tables; a statement that spills to \
+            tempdb needs better estimates."
             .into(),
     })
 }

@@ -60,8 +60,8 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
     );
     Some(Finding {
         threshold: "1 MB of temporary files by a query, when it was executed once more after the load".into(),
-        next: "Raise work_mem (each sort and each process of a query takes it, a hash hash_mem_multiplier times it), \
-            for the sessions of these queries only if there are many others."
+        next: "Raise work_mem (each sort and each process of a query can use it, a hash hash_mem_multiplier \
+            times as much); if there are many other sessions, raise it only for those of these queries."
             .into(),
         ..query_plans::amber(ABOUT.id, title, facts, spilled.effect(|_| 1.0))
     })
@@ -117,12 +117,15 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "which statements spilled is not known (pg_stat_statements)",
         ),
         below_precision: false,
-        threshold: "1 MB/s of temporary files; red if writing and reading them would take 10 % of the statements' time even at \
-            1 GB/s, as in the system's cache, and a quarter of the host's memory would hold three times the bytes of their files for all users"
+        threshold: "1 MB/s of temporary files; red if writing and reading them would take 10 % of the \
+            statements' time even at 1 GB/s, as in the page cache, and a quarter of the host's memory can \
+            hold three times the size of their files for all users"
             .into(),
-        next: "Raise work_mem for the statements that spill (it is taken by each sort and hash of each session), \
-            or give them an index in the order that they need; `kelvin advise --prove` measures what it gains."
-            .into(),
+        next:
+            "Raise work_mem for the statements that spill (each sort and hash of each session can use this \
+            much), or create an index that provides the required order; `kelvin advise --prove` measures the \
+            gain."
+                .into(),
     })
 }
 

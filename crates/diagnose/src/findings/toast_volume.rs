@@ -10,7 +10,7 @@ use crate::{Class, Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severit
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "toast-volume",
-    question: "How much of the WAL was large values, stored beside their table?",
+    question: "How much of the WAL was TOAST data (large values)?",
     find,
 };
 
@@ -59,23 +59,24 @@ fn of_run(evidence: &Evidence) -> Option<Finding> {
         EvidenceLine::new("WAL", text::disk_rate(log)),
     ];
     facts.extend(tables.iter().take(5).map(|(table, pieces)| {
-        EvidenceLine::new(*table, format!("{} pieces of 2 kB at most", text::rounded(*pieces as f64)))
+        EvidenceLine::new(*table, format!("at most {} chunks of 2 kB", text::rounded(*pieces as f64)))
     }));
     Some(Finding {
         id: ABOUT.id,
         severity: Severity::Note,
         point: Some(point.point),
-        title: format!("Up to {} of the WAL were large values, stored beside their table", text::percent(share)),
+        title: format!("Up to {} of the WAL was TOAST data (large values)", text::percent(share)),
         evidence: facts,
         effect: Effect::up_to_or(
             waiting.map(|waiting| waiting * share),
             EffectBasis::TransactionTime,
-            "what the sessions spent their time on was not sampled",
+            "the wait events of the sessions were not sampled",
         ),
         below_precision: false,
-        threshold: "a quarter of the WAL's bytes or more, with 2 kB a piece, over ramp-up and window".into(),
-        next: "An update of another column leaves such a value where it is; one that replaces it writes all of it. Compare \
-            `default_toast_compression = lz4`, and keep large values that change often in a table of their own."
+        threshold: "a quarter of the WAL's bytes or more, at 2 kB per chunk, over ramp-up and window".into(),
+        next: "An update of other columns does not write such a value; an update that replaces the value \
+            writes all of it. Compare `default_toast_compression = lz4`, and store large values that change \
+            often in a separate table."
             .into(),
     })
 }

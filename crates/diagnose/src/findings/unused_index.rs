@@ -32,8 +32,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
             "an index without a single scan from the beginning of the load to its end, which enforces \
             no constraint, and into which 1000 entries or more were written"
                 .into(),
-        next: "Find out what the index is for before it is dropped: a window shows only its own statements. \
-            `kelvin advise` has the statements, and --prove measures what dropping it saves."
+        next: "Before you drop the index, find out what it is for: the window contains only the statements \
+            of this load. `kelvin advise` shows the statements, and --prove measures the gain."
             .into(),
     }]
 }

@@ -136,7 +136,7 @@ fn writing(evidence: &Evidence, point: u32) -> Option<f64> {
 /// in common.
 pub(crate) fn cost(evidence: &Evidence, entries: u64) -> Effect {
     let Some(working) = working(evidence) else {
-        return Effect::unknown("what the sessions spent their time on was not sampled");
+        return Effect::unknown("the wait events of the sessions were not sampled");
     };
     let share = written(evidence).share(entries);
     let common = evidence.points().filter_map(|point| {

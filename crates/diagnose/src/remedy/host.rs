@@ -161,8 +161,8 @@ fn memory_node(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
         title: format!("the server's memory on NUMA node {node}, whose CPUs do most of the work"),
         change: Change::Manual {
             how: format!(
-                "start a server with numactl --membind={node} and another without it, and compare them by kelvin ab: memory that \
-                has moved to a node stays there while the server runs"
+                "start a server with numactl --membind={node} and another without it, and compare them with \
+                kelvin ab: memory that has moved to a node stays there while the server runs"
             ),
         },
         reason: from.title.clone(),

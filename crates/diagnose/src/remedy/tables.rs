@@ -93,8 +93,8 @@ fn filled_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
         finding: from.id,
         title: "build tproc-c with --fill-page".into(),
         change: Change::Manual {
-            how: "compare by kelvin ab two specifications (kelvin run --print-spec), one of them with --fill-page and both with \
-                --reset reload"
+            how: "use kelvin ab to compare two specifications (kelvin run --print-spec), one of them with \
+                --fill-page and both with --reset reload"
                 .into(),
         },
         reason: from.title.clone(),
@@ -123,7 +123,7 @@ fn fillfactor(evidence: &Evidence) -> Vec<Remedy> {
                 control: vec![rewritten],
             },
             reason: one.reason(),
-            effect: Effect::unknown("what an update spends on the indexes is not measured"),
+            effect: Effect::unknown("the time that an update spends on indexes is not measured"),
             rules: Rules::Allowed,
         }
     });

@@ -121,7 +121,7 @@ impl Readings<'_> {
         let what = if role == "wal" { "log" } else { "data files" };
         let found =
             format!("{flight:.2} I/Os of the {what} on average, {sessions:.2} sessions waiting for them");
-        Some(counter("I/Os under way by the server's own count", &found, flight >= IN_FLIGHT * sessions))
+        Some(counter("pending I/Os by the server's own count", &found, flight >= IN_FLIGHT * sessions))
     }
 
     fn rows(&self, sessions: f64) -> Option<IndependentCounter> {

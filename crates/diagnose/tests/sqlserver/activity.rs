@@ -100,7 +100,7 @@ fn a_server_without_the_views_is_rejected_with_what_would_show_them() {
     let clock = Clock::mock();
     for (name, why, help) in [
         ("babelfish", "Babelfish has none", "postgres://"),
-        ("low-permission", "the login may not see", "GRANT VIEW SERVER STATE"),
+        ("low-permission", "the login lacks the permission", "GRANT VIEW SERVER STATE"),
         ("sql-server-2014", "does not count waits by session", "2016"),
     ] {
         let error = watchers(&engine(name, &clock), &WatchPlan::default()).err().unwrap().to_string();

@@ -96,7 +96,7 @@ fn a_changed_plan_is_named_and_parallelism_waits_are_no_limit() {
 fn a_slow_disk_is_the_limit_by_the_servers_own_count() {
     let seen = observe("slow-disk");
     bound(&seen, "data reads");
-    assert!(seen.verdict.independent_counters[0].what.starts_with("I/Os under way"), "{:?}", seen.verdict);
+    assert!(seen.verdict.independent_counters[0].what.starts_with("pending I/Os"), "{:?}", seen.verdict);
     assert!(!seen.ids().contains(&"changed-plan") && !seen.ids().contains(&"hot-page"), "{:?}", seen.ids());
 }
 

@@ -87,7 +87,7 @@ fn then_reads_of_the_data_are_the_limit_and_not_the_log() {
     }
     bound(&seen, "data reads");
     let counters = &seen.verdict.independent_counters;
-    assert!(counters.iter().any(|one| one.what.starts_with("I/Os under way")), "{:?}", seen.verdict);
+    assert!(counters.iter().any(|one| one.what.starts_with("pending I/Os")), "{:?}", seen.verdict);
     // The slow plan is in the past.
     seen.silent(&["changed-plan", "hot-page", "parallelism-waits", "log-write-latency", "memory-grants"]);
 }

@@ -89,7 +89,7 @@ pub enum Amount {
 
 impl Amount {
     /// In bytes of a whole that has so many, rounded down; none for zones.
-    pub fn of(self, whole: u64) -> Option<u64> {
+    pub fn bytes_of(self, whole: u64) -> Option<u64> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
             Self::Percent(percent) => Some((whole as f64 * percent / 100.0) as u64),

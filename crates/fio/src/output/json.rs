@@ -116,7 +116,7 @@ fn job(entry: &ResultEntry<'_>, all: &[ResultEntry<'_>], plus: bool, partial: bo
     let classes = if report.disabled.completion {
         Classes::default()
     } else {
-        Classes::of(&entry.mixed().sums.completion_bins)
+        Classes::from_bins(&entry.mixed().sums.completion_bins)
     };
     fields
         .add("latency_ns", class(&classes.nano, &SHORT))
@@ -305,7 +305,7 @@ fn disk(disk: &DiskUse) -> Vec<JsonTree> {
         .add("write_ticks", disk.ticks[Write])
         .add("in_queue", disk.in_queue)
         .add("util", busy(disk));
-    if let Some(below) = Below::of(disk) {
+    if let Some(below) = Below::from_disk(disk) {
         fields
             .add("aggr_read_ios", below.ios[0])
             .add("aggr_write_ios", below.ios[1])

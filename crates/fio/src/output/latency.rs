@@ -17,7 +17,7 @@ pub(super) struct Classes {
 
 impl Classes {
     /// Of bins. A bin that reaches over the end of a class is where its middle is: bins are less than 1 % wide.
-    pub(super) fn of(bins: &BinSums) -> Self {
+    pub(super) fn from_bins(bins: &BinSums) -> Self {
         let mut classes = Self::default();
         let all = bins.count() as f64;
         for (bin, count) in bins.filled() {

@@ -97,7 +97,7 @@ fn entry_text(text: &mut String, entry: &ResultEntry<'_>, all: &[ResultEntry<'_>
         goal.target.map_or(100.0, |_| goal.percentile),
     );
     if let (Some(steady), Some(asked)) = (&first.steady, &job.steady) {
-        steady_line(text, steady, asked, Units::of(&job.report));
+        steady_line(text, steady, asked, Units::for_report(&job.report));
     }
     added(text, entry);
 }
@@ -108,7 +108,7 @@ pub(super) fn millis(nanos: u64) -> u64 {
 }
 
 fn direction(text: &mut String, word: &str, line: &Line, report: &ReportOptions, whole: f64) {
-    let units = Units::of(report);
+    let units = Units::for_report(report);
     let rate = line.bytes_per_second();
     let _ = writeln!(
         text,
@@ -263,7 +263,7 @@ fn rate_samples(text: &mut String, line: &Line, report: &ReportOptions, whole: f
 }
 
 fn classes(text: &mut String, bins: &BinSums) {
-    let classes = Classes::of(bins);
+    let classes = Classes::from_bins(bins);
     let label = |end: Option<&u64>| end.map_or_else(|| ">=2000".to_owned(), ToString::to_string);
     let rows: [(&str, &[f64], &[u64]); 3] =
         [("nsec", &classes.nano, &SHORT), ("usec", &classes.micro, &SHORT), ("msec", &classes.milli, &LONG)];
@@ -330,7 +330,7 @@ fn steady_line(text: &mut String, steady: &SteadyOutcome, asked: &crate::job::St
 /// Values that fio does not print: the results of each target where there are several, the effective depth, the reads
 /// of the verifying pass, and notes.
 fn added(text: &mut String, entry: &ResultEntry<'_>) {
-    let units = Units::of(&entry.job.report);
+    let units = Units::for_report(&entry.job.report);
     let asked = u64::from(entry.job.depth.depth) * entry.workers.len() as u64;
     let depth = |depth: Option<f64>| depth.map_or_else(|| "–".into(), |depth| format!("{depth:.2}"));
     let several = entry.workers.iter().any(|worker| worker.targets.len() > 1);
@@ -404,7 +404,7 @@ fn groups(text: &mut String, entries: &[ResultEntry<'_>]) {
     for group in numbers {
         let members: Vec<&ResultEntry<'_>> =
             entries.iter().filter(|entry| entry.first().is_some_and(|first| first.group == group)).collect();
-        let Some(units) = members.first().map(|entry| Units::of(&entry.job.report)) else { continue };
+        let Some(units) = members.first().map(|entry| Units::for_report(&entry.job.report)) else { continue };
         let _ = writeln!(text, "\nRun status group {group} (all jobs):");
         for word in ["read", "write", "trim", "mixed"] {
             let lines: Vec<(u64, u64)> = members
@@ -459,7 +459,7 @@ fn disk_line(text: &mut String, disk: &DiskUse, indent: usize) {
         disk.in_queue,
         busy(disk)
     );
-    let below = Below::of(disk);
+    let below = Below::from_disk(disk);
     if let Some(below) = &below {
         let pair = |values: &[u64; 2]| format!("{}/{}", values[0], values[1]);
         let _ = write!(
@@ -488,7 +488,7 @@ pub(super) struct Below {
 }
 
 impl Below {
-    pub(super) fn of(disk: &DiskUse) -> Option<Self> {
+    pub(super) fn from_disk(disk: &DiskUse) -> Option<Self> {
         let all = disk.below.len() as u64;
         if all == 0 {
             return None;

@@ -57,7 +57,7 @@ fn line(text: &mut String, entry: &ResultEntry<'_>, disks: &[DiskUse], version: 
     let classes = if entry.job.report.disabled.completion {
         Classes::default()
     } else {
-        Classes::of(&entry.mixed().sums.completion_bins)
+        Classes::from_bins(&entry.mixed().sums.completion_bins)
     };
     // What is below a microsecond is in the first class of microseconds.
     let below: f64 = classes.nano.iter().sum();

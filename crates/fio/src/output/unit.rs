@@ -69,7 +69,7 @@ impl Default for Units {
 }
 
 impl Units {
-    pub(super) fn of(report: &crate::job::ReportOptions) -> Self {
+    pub(super) fn for_report(report: &crate::job::ReportOptions) -> Self {
         let digits = usize::from(report.significant_figures);
         Self { thousand: report.thousand, bits: report.bits, digits }
     }

@@ -267,11 +267,11 @@ fn the_check_tells_a_wrong_field_type_place_and_a_missing_one() {
         ),
         ("\"eta\" : 0,\n", "", "$.jobs[] lacks eta"),
     ];
-    for (found, instead, told) in faults {
+    for (found, instead, message) in faults {
         assert!(good.contains(found), "{found}");
         let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
         let bad = good.replacen(found, instead, 1);
         check(&schema(), &serde_json::from_str(&bad).unwrap(), "$", &mut seen, &mut wrong);
-        assert!(wrong.iter().any(|one| one.contains(told)), "{told}: {wrong:?}");
+        assert!(wrong.iter().any(|one| one.contains(message)), "{message}: {wrong:?}");
     }
 }

@@ -40,17 +40,17 @@ fn text_and_json_in_one_stream_as_fio_writes_them() {
 
 #[test]
 fn what_cannot_be_read_is_told_with_its_place() {
-    let told = |text: &str| parse_json(text, Some(Path::new("r.json"))).unwrap_err().to_string();
-    assert_eq!(told(""), "r.json:1: no fio JSON result: the input is empty (use --output-format=json)");
-    assert!(told("3;fio-3.33;a;0").contains("the first line is \"3;fio-3.33;a;0\""));
+    let message = |text: &str| parse_json(text, Some(Path::new("r.json"))).unwrap_err().to_string();
+    assert_eq!(message(""), "r.json:1: no fio JSON result: the input is empty (use --output-format=json)");
+    assert!(message("3;fio-3.33;a;0").contains("the first line is \"3;fio-3.33;a;0\""));
     let cut = result();
     let cut = &cut[..cut.len() / 2];
-    assert!(told(cut).contains("the result is truncated: was the run killed?"), "{}", told(cut));
-    assert_eq!(told("x\n{\n \"jobs\" : [ 1,, 2 ]\n}"), "r.json:3:15: not JSON: expected value");
+    assert!(message(cut).contains("the result is truncated: was the run killed?"), "{}", message(cut));
+    assert_eq!(message("x\n{\n \"jobs\" : [ 1,, 2 ]\n}"), "r.json:3:15: not JSON: expected value");
     // JSON, but no result.
-    assert!(told("{\"a\": 1}\n").contains("no fio JSON result"));
+    assert!(message("{\"a\": 1}\n").contains("no fio JSON result"));
     let deep = format!("{}{}", "{\"jobs\":".repeat(2000), "1");
-    assert!(told(&deep).contains("not JSON"));
+    assert!(message(&deep).contains("not JSON"));
 }
 
 #[test]

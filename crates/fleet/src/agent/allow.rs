@@ -38,7 +38,7 @@ impl AllowedTargets {
             let target = shared_target(spec.target.as_str())?;
             if !self.databases.contains(&target) {
                 return Err(FleetError::Refused(format!(
-                    "{target} is not a target that it may put load on; start it with --allow-target {target}"
+                    "{target} is not an allowed target; start the agent with --allow-target {target}"
                 )));
             }
         }

@@ -41,7 +41,7 @@ impl AllowedIo {
     /// `aux`.
     pub(super) fn open(&self, spec: &Spec, host: (u32, u32), aux: &Path) -> Result<IoRun> {
         let Work::Io(options) = &spec.work else {
-            return Err(FleetError::Refused("these are no I/O jobs".into()));
+            return Err(FleetError::Refused("these are not I/O jobs".into()));
         };
         let refused = |error: &dyn std::error::Error| FleetError::Refused(causes(error));
         let of_fleet = options.jobs(spec.load.seed).map_err(|error| refused(&error))?;
@@ -56,7 +56,7 @@ impl AllowedIo {
         for device in run.written_devices() {
             if !self.destroys.contains(&resolved(&device).map_err(FleetError::Refused)?) {
                 return Err(FleetError::Refused(format!(
-                    "jobs would write to the device {0}; start it with --i-know-it-destroys {0}",
+                    "jobs would write to the device {0}; start the agent with --i-know-it-destroys {0}",
                     device.display()
                 )));
             }
@@ -69,7 +69,7 @@ impl AllowedIo {
         for command in [&job.process.before, &job.process.after].into_iter().flatten() {
             if !self.commands.contains(command) {
                 return Err(format!(
-                    "{command:?} is not a command that it may run; start it with --allow-command"
+                    "{command:?} is not an allowed command; start the agent with --allow-command"
                 ));
             }
         }
@@ -103,7 +103,7 @@ impl AllowedIo {
             return Ok(());
         }
         Err(format!(
-            "{0} is not a path that its jobs may use; start it with --allow-path {0}, or a directory above",
+            "{0} is not an allowed path; start the agent with --allow-path {0}, or with a parent directory",
             path.display()
         ))
     }
@@ -114,7 +114,7 @@ fn resolved(path: &Path) -> std::result::Result<PathBuf, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let whole = std::path::absolute(path).map_err(failed)?;
     if whole.components().any(|part| part == Component::ParentDir) {
-        return Err(format!("{}: a path of a job on a fleet has no ..", path.display()));
+        return Err(format!("{}: a path of a job on a fleet must not contain ..", path.display()));
     }
     let mut missing = Vec::new();
     let mut there = whole.as_path();

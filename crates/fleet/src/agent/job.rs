@@ -27,10 +27,10 @@ type Result<T> = std::result::Result<T, FleetError>;
 /// How often a load that waits for its start checks whether it shall end.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A start lies no further ahead, in nanoseconds: agents are told seconds before.
+/// A start lies no further ahead, in nanoseconds: agents receive it seconds before.
 const FURTHEST: Nanos = 600 * SECOND;
 
-/// A load that was told to end in order is interrupted after this time.
+/// A load that was asked to end in order is interrupted after this time.
 const ORDERLY: Duration = Duration::from_secs(5);
 
 /// What a job has of its agent.
@@ -161,7 +161,7 @@ impl Job {
     pub(super) fn arm(&mut self, mut assignment: GeneratorAssignment) -> Result<()> {
         assignment.load = self.allowed_load(&assignment)?;
         if !self.is_idle() {
-            return Err(FleetError::Refused("its load of another point is still on".into()));
+            return Err(FleetError::Refused("its load of another point is still running".into()));
         }
         let Some(sender) = self.outbox.sender() else {
             return Err(FleetError::Refused("its run has ended".into()));
@@ -267,10 +267,10 @@ impl Job {
         let (status, why) = match end {
             JobEnd::Over => (RunStatus::Complete, None),
             JobEnd::Alone => {
-                let why = format!("the controller was not heard for {} s", self.alone.as_secs_f64());
+                let why = format!("no message from the controller for {} s", self.alone.as_secs_f64());
                 (RunStatus::Interrupted, Some(why))
             }
-            JobEnd::Aborted => (RunStatus::Interrupted, Some("the agent was ended".into())),
+            JobEnd::Aborted => (RunStatus::Interrupted, Some("the agent was stopped".into())),
         };
         let Self { writer, outbox, opened, .. } = self;
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -281,8 +281,8 @@ impl Job {
         drop(opened);
         finished.map_err(|error| FleetError::Refused(format!("its file is incomplete: {error}")))?;
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
-        let sent = if sent { "" } else { "; the server of NATS does not have all of it" };
-        Ok(format!("over, kept as run {id} of this host{why}{sent}"))
+        let sent = if sent { "" } else { "; the NATS server did not receive all of it" };
+        Ok(format!("ended, stored as run {id} on this host{why}{sent}"))
     }
 }
 
@@ -291,11 +291,11 @@ fn lead(times: LoadTimes, now: Nanos) -> Result<Nanos> {
     let LoadTimes { begin, open, close, end } = times;
     let refused = |why: &str| Err(FleetError::Refused(why.into()));
     if !(begin <= open && open <= close && close <= end) {
-        return refused("the times of the load are not in their order");
+        return refused("the times of the load are out of order");
     }
     match begin.saturating_sub(now) {
-        0 => refused("the time of the start has passed already"),
-        ahead if ahead > FURTHEST => refused("the time of the start is too far ahead"),
+        0 => refused("the start time has already passed"),
+        ahead if ahead > FURTHEST => refused("the start time is too far ahead"),
         ahead => Ok(ahead),
     }
 }

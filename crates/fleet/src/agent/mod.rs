@@ -95,14 +95,14 @@ impl Status {
     }
 }
 
-/// Serves until `stop` is requested, or with `once` until its first run is over. Steps are reported through `tell`.
-pub fn serve(options: &AgentOptions, stop: &Stop, tell: &mut dyn FnMut(&str)) -> Result<AgentEnd> {
+/// Serves until `stop` is requested, or with `once` until its first run is over. Steps are reported through `report`.
+pub fn serve(options: &AgentOptions, stop: &Stop, report: &mut dyn FnMut(&str)) -> Result<AgentEnd> {
     // The statements of scripts are the controller's, and its target is one file.
     sqlite::confine_sessions();
     let inbox = format!("_INBOX_{}", options.name);
     let bus = Bus::connect(&options.connection, &format!("kelvin agent {}", options.name), Some(&inbox))?;
     let bus = Arc::new(bus);
-    let subjects = Subjects::of(&options.lab);
+    let subjects = Subjects::for_lab(&options.lab);
     let clock = Clock::real();
     let status = Arc::new(Status { beat: Mutex::new(first_beat(options)), changed: Notify::new() });
     let (hook, shown) = (options.clock, clock.clone());
@@ -119,12 +119,12 @@ pub fn serve(options: &AgentOptions, stop: &Stop, tell: &mut dyn FnMut(&str)) ->
     let asked = Arc::clone(&status);
     let _hello = bus.subscribe(&subjects.hello(), move |_| asked.changed.notify_one())?;
     let _beats = send_beats(&bus, subjects.beat(&options.name), &status);
-    tell(&format!(
+    report(&format!(
         "agent {} of lab {} waits for a run at {}",
         options.name, options.lab, options.connection.url
     ));
     let stop = stop.clone();
-    let mut agent = Agent { options, bus, subjects, clock, status, job: None, ended: None, stop, tell };
+    let mut agent = Agent { options, bus, subjects, clock, status, job: None, ended: None, stop, report };
     agent.work(&commands)
 }
 
@@ -184,7 +184,7 @@ struct Agent<'a> {
     /// How the last job ended.
     ended: Option<JobEnd>,
     stop: Stop,
-    tell: &'a mut dyn FnMut(&str),
+    report: &'a mut dyn FnMut(&str),
 }
 
 impl Agent<'_> {
@@ -198,8 +198,8 @@ impl Agent<'_> {
                 }
             }
             for refusal in self.bus.take_refusals() {
-                (self.tell)(&format!(
-                    "the server of NATS refuses it something: {refusal}; is its key that of agent {} of lab {}?",
+                (self.report)(&format!(
+                    "the NATS server denied permission: {refusal}; is the key that of agent {} of lab {}?",
                     self.options.name, self.options.lab
                 ));
             }
@@ -236,8 +236,8 @@ impl Agent<'_> {
         let Some(job) = self.job.take() else { return };
         let run = job.run().clone();
         match job.finish(end, &self.stop) {
-            Ok(text) => (self.tell)(&format!("run {run}: {text}")),
-            Err(error) => (self.tell)(&format!("run {run}: {error}")),
+            Ok(text) => (self.report)(&format!("run {run}: {text}")),
+            Err(error) => (self.report)(&format!("run {run}: {error}")),
         }
         self.status.set_run(None, AgentState::Idle);
         self.ended = Some(end);
@@ -250,7 +250,7 @@ impl Agent<'_> {
         };
         let answer = answer.unwrap_or_else(|error| Answer::Refused(error.to_string()));
         if let Answer::Refused(why) = &answer {
-            (self.tell)(&format!("refused: {}", clean(why)));
+            (self.report)(&format!("refused: {}", clean(why)));
         }
         // A controller that hears nothing asks again or gives up.
         let _lost = self.bus.answer(incoming, &answer);
@@ -260,7 +260,7 @@ impl Agent<'_> {
         match command {
             Command::Prepare(prepare) => {
                 if let Some(job) = &self.job {
-                    return Ok(Answer::Refused(format!("it works for run {}", job.run())));
+                    return Ok(Answer::Refused(format!("it is busy with run {}", job.run())));
                 }
                 let mut spec = self.options.targets.check(&prepare.spec)?;
                 // Another agent of this host has a directory of its own.
@@ -268,7 +268,7 @@ impl Agent<'_> {
                 std::fs::create_dir_all(&aux).map_err(FleetError::file(&aux))?;
                 let jobs = self.options.targets.open_jobs(&spec, prepare.host, &aux)?;
                 let what = jobs.as_ref().map_or_else(|| spec.target.to_string(), IoRun::target);
-                (self.tell)(&format!("run {}: opening {what}", prepare.run));
+                (self.report)(&format!("run {}: opening {what}", prepare.run));
                 self.status.set_run(Some(prepare.run.clone()), AgentState::Preparing);
                 let store = Store::open(&self.options.store)
                     .map_err(|error| FleetError::Refused(format!("its store: {error}")));
@@ -307,7 +307,7 @@ impl Agent<'_> {
             Command::Arm(arm) => self.job(&arm.run)?.arm(arm.assignment).map(|()| Answer::Accepted),
             Command::Start { run, point, times } => {
                 let at = self.job(&run)?.start(point, times)?;
-                (self.tell)(&format!("run {run}: point {point} starts at {at} ns of the monotonic clock"));
+                (self.report)(&format!("run {run}: point {point} starts at {at} ns of the monotonic clock"));
                 Ok(Answer::Accepted)
             }
             Command::EndAt { run, point, times } => {
@@ -319,10 +319,10 @@ impl Agent<'_> {
             }
             Command::Share { run } => {
                 if let Some(job) = &self.job {
-                    return Ok(Answer::Refused(format!("it works for run {}", job.run())));
+                    return Ok(Answer::Refused(format!("it is busy with run {}", job.run())));
                 }
                 share::send(self.options, &self.bus, &self.subjects, &run)?;
-                (self.tell)(&format!("run {run}: its file was sent to the controller"));
+                (self.report)(&format!("run {run}: its file was sent to the controller"));
                 Ok(Answer::Accepted)
             }
             Command::End { run } => {
@@ -331,7 +331,7 @@ impl Agent<'_> {
                 job.end();
                 job.look_after();
                 let Some(end) = job.is_over() else {
-                    return Ok(Answer::Refused("its load is still ending".into()));
+                    return Ok(Answer::Refused("its load is still being stopped".into()));
                 };
                 self.end_job(end);
                 Ok(Answer::Accepted)
@@ -342,7 +342,7 @@ impl Agent<'_> {
     /// The job of this run; whoever commands it lives.
     fn job(&mut self, run: &Name) -> Result<&mut Job> {
         let job = self.job.as_mut().filter(|job| job.run() == run);
-        let job = job.ok_or_else(|| FleetError::Refused(format!("it does not work for run {run}")))?;
+        let job = job.ok_or_else(|| FleetError::Refused(format!("it is not part of run {run}")))?;
         job.heard();
         Ok(job)
     }

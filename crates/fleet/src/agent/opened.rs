@@ -51,7 +51,7 @@ impl OpenedLoad {
             }
             Self::Jobs(jobs) => {
                 let jobs = jobs.take();
-                let jobs = jobs.ok_or_else(|| FleetError::Refused("its jobs have begun already".into()))?;
+                let jobs = jobs.ok_or_else(|| FleetError::Refused("its jobs have already started".into()))?;
                 Ok(PointWork::Jobs(jobs, Box::new(spec.clone())))
             }
         }
@@ -67,7 +67,8 @@ impl OpenedLoad {
                 NewRun { notes: prepared.notes.clone(), ..info }
             }
             Self::Jobs(jobs) => {
-                let jobs = jobs.as_ref().ok_or_else(|| FleetError::Refused("its jobs have begun".into()))?;
+                let jobs =
+                    jobs.as_ref().ok_or_else(|| FleetError::Refused("its jobs have started".into()))?;
                 let environment = Environment::of_files(jobs.target(), jobs.filesystem_path().as_deref());
                 let info =
                     new_run_of_jobs(spec, jobs.target(), jobs.series(), &environment).map_err(message)?;
@@ -75,8 +76,9 @@ impl OpenedLoad {
             }
         };
         info.label = Some(run.to_string());
-        info.notes
-            .push(format!("{SHARE_NOTE}{agent} in the fleet's run {run}; the controller has the whole"));
+        info.notes.push(format!(
+            "{SHARE_NOTE}{agent} in the fleet's run {run}; the controller has the complete run"
+        ));
         Ok(info)
     }
 }

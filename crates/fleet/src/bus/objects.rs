@@ -68,7 +68,7 @@ impl Bus {
             }
             if info.digest.is_none() || info.options.as_ref().is_some_and(|options| options.link.is_some()) {
                 // A link could lead into another agent's bucket, or to itself.
-                return Err(refused("is none, or has no digest"));
+                return Err(refused("does not exist, or has no digest"));
             }
             let mut object = store.get(OBJECT).await.map_err(|error| FleetError::Nats(causes(&error)))?;
             if object.info().size as u64 != size {
@@ -89,7 +89,7 @@ impl Bus {
                 }
                 file.write_all(part).map_err(|error| FleetError::Refused(error.to_string()))?;
             }
-            if read == size { Ok(size) } else { Err(refused("is not as long as it says")) }
+            if read == size { Ok(size) } else { Err(refused("does not have the stated length")) }
         };
         self.wait(async { tokio::time::timeout(TRANSFER, get).await }).map_err(|_| timed_out())?
     }

@@ -84,7 +84,7 @@ async fn with_agent(client: Client, subject: String, clock: Clock, times: u32) -
         let request = Request::new().timeout(Some(PATIENCE));
         let t0 = clock.now();
         let Ok(answer) = client.send_request(subject.clone(), request).await else {
-            // It says nothing: the beats tell whether it lives.
+            // No answer: the beats show whether it still runs.
             break;
         };
         let t3 = clock.now();

@@ -19,7 +19,7 @@ pub struct FleetFiles {
 impl FleetFiles {
     /// Those of this lab.
     pub fn new(bus: Bus, lab: &Name) -> Self {
-        Self { bus, subjects: Subjects::of(lab) }
+        Self { bus, subjects: Subjects::for_lab(lab) }
     }
 
     /// Writes the file that an agent has of a run into `file`, through the server's object store; its size.
@@ -38,7 +38,7 @@ impl FleetFiles {
             }
             Some(Ok(Answer::Refused(why))) => Err(failed(clean(&why))),
             Some(Err(error)) => Err(failed(error.to_string())),
-            Some(Ok(_)) | None => Err(failed("it answers something else".into())),
+            Some(Ok(_)) | None => Err(failed("it sent an unexpected answer".into())),
         };
         let removed = self.bus.remove_bucket(&bucket);
         let size = fetched?;

@@ -20,7 +20,7 @@ pub(super) struct Inbox {
     received: mpsc::Receiver<Received>,
     /// The number of each agent's next message.
     pub(super) next: Vec<u64>,
-    /// When the server of NATS was last out of reach, and since when it is.
+    /// When the NATS server was last out of reach, and since when it is.
     pub(super) back: Option<Instant>,
     pub(super) away: Option<Instant>,
 }

@@ -49,7 +49,7 @@ const BEAT: Duration = Duration::from_secs(1);
 const SUSPECT: Duration = Duration::from_secs(3);
 const LOST: Duration = Duration::from_secs(10);
 
-/// Without the server of NATS for so long every agent is lost.
+/// Without the NATS server for so long every agent is lost.
 const UNREACHABLE: Duration = Duration::from_secs(30);
 
 /// How often it is looked for what agents do while they get ready.
@@ -133,7 +133,7 @@ fn sequenced(next: &mut u64, sequence: u64) -> Sequenced {
 
 /// The agents that answer within this time, with their beats, by name.
 pub fn find_agents(bus: &Bus, lab: &Name, patience: Duration) -> Result<Vec<Beat>> {
-    let (heard, _listening) = HeardBeats::call(bus, &Subjects::of(lab))?;
+    let (heard, _listening) = HeardBeats::call(bus, &Subjects::for_lab(lab))?;
     std::thread::sleep(patience);
     let mut found: Vec<_> = heard.beats().values().map(|(_, beat)| beat.clone()).collect();
     found.sort_by(|a, b| a.agent.cmp(&b.agent));
@@ -152,13 +152,13 @@ pub struct CalledAgents {
 impl CalledAgents {
     /// Calls the agents of these names, or all that are idle when there are no names.
     pub fn call(bus: Bus, lab: &Name, names: &[Name]) -> Result<Self> {
-        let (bus, subjects) = (Arc::new(bus), Subjects::of(lab));
+        let (bus, subjects) = (Arc::new(bus), Subjects::for_lab(lab));
         let (heard, beats) = HeardBeats::call(&bus, &subjects)?;
         let agents = wait_for_agents(&heard, names).map_err(|error| match &bus.take_refusals()[..] {
             [] => error,
             refusals => {
                 let refusals = refusals.join("; ");
-                FleetError::Refused(format!("{error}; the server of NATS refuses: {refusals}"))
+                FleetError::Refused(format!("{error}; the NATS server refuses: {refusals}"))
             }
         })?;
         Ok(Self { bus, subjects, agents, heard, beats })
@@ -519,7 +519,7 @@ fn usable(beat: &Beat) -> Result<FleetAgent> {
     let agent = beat.agent.to_string();
     let own = env!("CARGO_PKG_VERSION");
     if beat.kelvin != own {
-        let why = format!("it is kelvin {}, this is kelvin {own}", clean(&beat.kelvin));
+        let why = format!("it runs kelvin {}, but this is kelvin {own}", clean(&beat.kelvin));
         return Err(FleetError::Agent { agent, why });
     }
     if beat.state != AgentState::Idle {

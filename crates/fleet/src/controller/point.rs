@@ -174,7 +174,7 @@ impl<'a> ArmedPoint<'a> {
             if let Some(since) = away {
                 if since.elapsed() > UNREACHABLE {
                     (progress.ended, progress.lost) = (true, true);
-                    let why = format!("the server of NATS was out of reach for {} s", UNREACHABLE.as_secs());
+                    let why = format!("the NATS server was unreachable for {} s", UNREACHABLE.as_secs());
                     messages.push((number, GeneratorMessage::Lost(why)));
                 }
                 continue;
@@ -188,11 +188,11 @@ impl<'a> ArmedPoint<'a> {
             }
             if silence >= LOST {
                 (progress.ended, progress.lost) = (true, true);
-                let why = format!("nothing was heard of it for {} s", LOST.as_secs());
+                let why = format!("no message from it for {} s", LOST.as_secs());
                 messages.push((number, GeneratorMessage::Lost(why)));
             } else if silence >= SUSPECT && !progress.suspect {
                 progress.suspect = true;
-                let why = format!("nothing was heard of it for {} s", SUSPECT.as_secs());
+                let why = format!("no message from it for {} s", SUSPECT.as_secs());
                 messages.push((number, GeneratorMessage::Suspect(why)));
             } else if silence < SUSPECT {
                 progress.suspect = false;
@@ -213,9 +213,9 @@ impl RemoteGenerators for ArmedPoint<'_> {
     fn start(&mut self, times: LoadTimes) -> Result<(), RunError> {
         let mut commands = Vec::with_capacity(self.agents.len());
         for (agent, estimate) in self.agents.iter().zip(self.clocks.estimates()) {
-            let offset = estimate
-                .at(times.begin)
-                .ok_or_else(|| RunError::Start(format!("agent {}: its clock does not answer", agent.name)))?;
+            let offset = estimate.at(times.begin).ok_or_else(|| {
+                RunError::Start(format!("agent {}: it does not answer clock requests", agent.name))
+            })?;
             self.offsets.push(offset.nanos);
             let times = times.shifted(offset.nanos);
             let start = Command::Start { run: self.fleet.run.clone(), point: self.point, times };

@@ -65,7 +65,7 @@ pub(super) fn call(call: &mut Call<'_, '_>) -> Answer {
         ("exit" | "quit", []) => Err(Stop::Exit(0)),
         ("exit", [status]) => match status.parse() {
             Ok(status) => Err(Stop::Exit(status)),
-            Err(_) => call.fail(&format!("{status:?} is no exit status")),
+            Err(_) => call.fail(&format!("{status:?} is not an exit status")),
         },
         _ => call.misuse(&format!("{} with other arguments", call.name)),
     }
@@ -86,7 +86,7 @@ fn increment(call: &mut Call<'_, '_>, name: &str, by: &str) -> Answer {
         if call.interpreter.exists(name) { call.interpreter.read(name, call.line)? } else { "0".into() };
     let sum = match (old.trim().parse::<i64>(), by.trim().parse::<i64>()) {
         (Ok(old), Ok(by)) => old.checked_add(by),
-        (Err(_), _) => return call.fail(&format!("{name} holds {old:?}, which is no integer")),
+        (Err(_), _) => return call.fail(&format!("{name} holds {old:?}, which is not an integer")),
         (_, Err(_)) => return call.fail(&format!("{by:?} is no integer")),
     };
     match sum {
@@ -412,6 +412,6 @@ fn after(call: &mut Call<'_, '_>, milliseconds: &str) -> Answer {
                 Err(Stop::Fault(fault))
             }
         },
-        _ => call.fail(&format!("{milliseconds:?} is no number of milliseconds of at most a day")),
+        _ => call.fail(&format!("{milliseconds:?} is not a number of milliseconds of at most a day")),
     }
 }

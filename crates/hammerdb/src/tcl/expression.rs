@@ -412,7 +412,7 @@ impl Expression<'_, '_, '_> {
     }
 
     fn real(&self, value: f64) -> Found {
-        if value.is_nan() { Err(self.fault("the result is no number")) } else { Ok(Value::Real(value)) }
+        if value.is_nan() { Err(self.fault("the result is not a number")) } else { Ok(Value::Real(value)) }
     }
 
     fn whole(&self, value: Option<i64>) -> Found {

@@ -72,7 +72,7 @@ impl Files {
         }
         // Its links have been followed, as far as they lead to something.
         if path.is_symlink() {
-            return Err(format!("{name} is refused: it is a link that leads nowhere"));
+            return Err(format!("{name} is refused: it is a dangling link"));
         }
         Ok(path)
     }
@@ -102,7 +102,7 @@ fn normal(path: &Path) -> PathBuf {
 /// Opens a file that is one: a pipe or a device could be waited for without an end.
 fn open_regular(path: &Path, options: &OpenOptions) -> std::io::Result<File> {
     if path.metadata().is_ok_and(|found| !found.is_file()) {
-        return Err(std::io::Error::other("it is no regular file"));
+        return Err(std::io::Error::other("it is not a regular file"));
     }
     options.open(path)
 }

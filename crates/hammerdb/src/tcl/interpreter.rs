@@ -230,7 +230,7 @@ impl<'h> Interpreter<'h> {
             Stop::Fault(fault) => fault,
             _ => Fault::at(
                 Position { file: self.file.clone(), line: 0 },
-                "break or continue stands outside a loop",
+                "break or continue is outside a loop",
             ),
         }
     }

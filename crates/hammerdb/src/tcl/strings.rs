@@ -103,7 +103,8 @@ fn since_epoch() -> std::time::Duration {
 /// The position that `index` names in something of `length`: a number, `end`, `end-N` or `N+M`. It may lie outside.
 fn position(call: &Call<'_, '_>, index: &str, length: usize) -> Result<i64, super::interpreter::Stop> {
     let bad = || {
-        call.interpreter.fault(call.line, &format!("{index:?} is no index: write a number, end, or end-N"))
+        call.interpreter
+            .fault(call.line, &format!("{index:?} is not an index: write a number, end, or end-N"))
     };
     let term = |text: &str| match text.trim() {
         "end" => Some(length as i64 - 1),
@@ -431,7 +432,7 @@ fn format(call: &Call<'_, '_>, template: &str, values: &[&str]) -> Answer {
                     _ => format!("{number}"),
                 }
             }
-            other => return call.fail(&format!("format knows no conversion {other:?}")),
+            other => return call.fail(&format!("format does not support the conversion {other:?}")),
         };
         let missing = width.saturating_sub(body.chars().count());
         match (left, zero && conversion != Some('s')) {

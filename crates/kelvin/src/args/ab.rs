@@ -39,17 +39,18 @@ pub(crate) struct AbArgs {
     #[arg(required_unless_present = "apply", num_args = 1.., value_name = "FILE.toml")]
     files: Vec<PathBuf>,
 
-    /// Compare a stored run [default: last] with the same and the change that `kelvin advise` lists for a finding; #N is its
-    /// N-th change. The change is made and put back by `kelvin advise --prove`, which has more options
+    /// Compare a stored run [default: last] with the same and the change that `kelvin advise` lists for a finding; #N
+    /// is its N-th change. The change is applied and reverted by `kelvin advise --prove`, which has more options
     #[arg(long, value_name = "FINDING[#N]", conflicts_with_all = ["effect", "stop_early", "no_control", "noise",
         "measure", "replacements", "seed", "name", "allow_shell", "i_know_it_destroys"])]
     apply: Option<String>,
 
-    /// With --apply: allow changes of settings of a server that kelvin does not manage; they are put back
+    /// With --apply: allow changes of settings of a server that kelvin does not manage; they are restored afterwards
     #[arg(long, requires = "apply")]
     allow_settings: bool,
 
-    /// With --apply: do not ask before this host is changed, or a server that kelvin does not manage, whose data are replaced
+    /// With --apply: do not ask for confirmation before changing this host, or a server that kelvin does not manage and
+    /// whose data are replaced
     #[arg(long, requires = "apply")]
     yes: bool,
 

@@ -10,31 +10,33 @@ use super::{Format, FormatArgs};
 /// `kelvin advise`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each line is a change that may remove what a finding names, with the most that it can gain: the \
-    throughput times 1 / (1 - s), where s is the share of the time that it can take away, if the other transactions \
-    do not wait for what the statement itself uses or holds. A bound is no forecast. \
-    --prove tries a change: the data are saved, both sides run in turn from the same data, with and without the \
-    change, and everything is put back, however it ends. Before it changes this host, or a server that kelvin does not manage, it asks. \
-    Several are tried one after another; what is confirmed stays on for the next ones, until the end. Each has its \
-    own 95 % interval, which is not corrected for their number. After a kill, `kelvin server restore --target TARGET` puts the \
-    settings and statements back, and `kelvin snapshot restore` the data.\n\
+    after_help = "Each line is a change that may remove the cause of a finding, with an upper bound of its \
+    gain: the throughput times 1 / (1 - s), where s is the share of the time that the change can remove, if \
+    the other transactions do not wait for what the statement itself uses or holds. The bound is not a \
+    forecast. --prove tries a change: the data are saved, both sides run in turn from the same data, with \
+    and without the change, and everything is restored at the end, also after an error. It asks for \
+    confirmation before it changes this host, or a server that kelvin does not manage. Several changes are \
+    tried one after another; confirmed ones stay applied while the next ones are tried. Each has its own 95 \
+    % interval, which is not corrected for their number. After a kill, `kelvin server restore --target \
+    TARGET` restores settings and statements, and `kelvin snapshot restore` the data.\n\
     \n\
     Examples:\n\
     \x20 kelvin advise last                        list the changes for the last run\n\
     \x20 kelvin advise 17 --within-rules           only those that TPC-C's rules allow\n\
     \x20 kelvin advise 17 --prove 1                try the first\n\
     \x20 kelvin advise 17 --prove all --budget 2h  try one after another\n\
-    \x20 kelvin advise 17 --prove jit-cost         try what the finding names; jit-cost#2 is its second change\n\
-    \x20 kelvin advise 17 --try jit=off --prove 4  a setting of your choice, which is last in the list\n\
+    \x20 kelvin advise 17 --prove jit-cost         try the change of a finding; jit-cost#2 is its second \
+    change\n\
+    \x20 kelvin advise 17 --try jit=off --prove 4  a setting of your choice, the last in the list\n\
     \x20 kelvin advise --target postgres://dba@db.example/shop -d 1m\n\
-    \x20                                           watch a server for a minute and list changes for it"
+    \x20                                           observe a server for a minute and list changes for it"
 )]
 pub(crate) struct AdviseArgs {
     /// The run: its number, its label, or "last"
     #[arg(default_value = "last")]
     pub(crate) run: String,
 
-    /// List changes for a server as it is, instead of a run: it is watched for --duration, and nothing is changed
+    /// List changes for a running server instead of a run: it is observed for --duration, and nothing is changed
     #[arg(long, short, value_name = "TARGET", conflicts_with_all = ["run", "prove", "within_rules"])]
     pub(crate) target: Option<TargetName>,
 
@@ -67,8 +69,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=200), requires = "prove")]
     pub(crate) blocks: Option<u32>,
 
-    /// With --prove: duration of the measured window [default: that of the run]; with --target: how long it is watched
-    /// [default: 30s]
+    /// With --prove: duration of the measured window [default: that of the run]; with --target: how long the server is
+    /// observed [default: 30s]
     #[arg(long, short, value_name = "TIME")]
     pub(crate) duration: Option<Span>,
 
@@ -76,15 +78,16 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "TIME", requires = "prove")]
     pub(crate) ramp_up: Option<Span>,
 
-    /// With --prove: do not save and restore the data; each run begins with what the one before left
+    /// With --prove: do not save and restore the data; each run begins with the data that the previous run left
     #[arg(long, requires = "prove")]
     pub(crate) no_reset: bool,
 
-    /// With --prove: allow changes of settings of a server that kelvin does not manage; they are put back
+    /// With --prove: allow changes of settings of a server that kelvin does not manage; they are restored afterwards
     #[arg(long, requires = "prove")]
     pub(crate) allow_settings: bool,
 
-    /// With --prove: do not ask before this host is changed, or a server that kelvin does not manage, whose data are replaced
+    /// With --prove: do not ask for confirmation before changing this host, or a server that kelvin does not manage and
+    /// whose data are replaced
     #[arg(long, requires = "prove")]
     pub(crate) yes: bool,
 
@@ -138,7 +141,7 @@ impl AdviseArgs {
     pub(crate) fn proved(&self, findings: &[&str]) -> Result<Option<Tried>> {
         let Some(text) = &self.prove else {
             if self.duration.is_some() && self.target.is_none() {
-                bail!("--duration: give --prove or --target, too");
+                bail!("--duration: give --prove or --target as well");
             }
             return Ok(None);
         };

@@ -9,17 +9,17 @@ use super::FormatArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// Write a study whose levels are sizes of a cache, with the misses that a run's trace predicts for them; after its
-    /// runs, compare these with what was read
+    /// Write a study whose levels are cache sizes, with the misses that a run's trace predicts for them; after its
+    /// runs, compare the predictions with the measured reads
     Prove(CacheProveArgs),
 }
 
 /// `kelvin cache prove`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The run is made with --trace and the smallest cache, as what a cache has is not read from storage: a \
-    trace shows the misses only. Its time before the measured window fills the cache of the prediction, so it needs a ramp-up. \
-    What is compared is the bytes read per transaction, as a share of those at the smallest size.\n\
+    after_help = "Make the run with --trace and the smallest cache, because a trace contains only the misses \
+    of a cache. Its reads before the measured window fill the simulated cache, so the run needs a ramp-up. \
+    The bytes read per transaction are compared, as a share of those at the smallest size.\n\
     \n\
     Examples:\n\
     \x20 kelvin run pgbench -S --target postgres --ramp-up 30s --trace      it is run 7, with shared_buffers = 16 MB\n\
@@ -31,20 +31,20 @@ pub(crate) struct CacheProveArgs {
     /// The run that was made with --trace: its number or label; or the folder of the study, to compare
     #[arg(value_name = "RUN|DIR")]
     pub(crate) run: PathBuf,
-    /// Sizes of the cache in ascending order; the first is the one that the run was made with
+    /// Sizes of the cache in ascending order; the first is that of the run
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = parse_bytes)]
     pub(crate) sizes: Vec<u64>,
     /// Folder of the study to create
     #[arg(long, value_name = "DIR", requires = "sizes")]
     pub(crate) study: Option<PathBuf>,
-    /// The server's setting with the size [default: shared_buffers or innodb_buffer_pool_size]
+    /// The server setting for the size [default: shared_buffers or innodb_buffer_pool_size]
     #[arg(long, value_name = "SETTING")]
     pub(crate) setting: Option<String>,
     /// Limit the memory of this control group instead of changing a setting: its directory, with memory.max or
     /// memory.limit_in_bytes; the sizes are the limits
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "setting")]
     pub(crate) control_group: Option<PathBuf>,
-    /// Memory within the limit that caches nothing of the files, such as the processes' own
+    /// Memory within the limit that is not page cache, such as that of the processes
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_bytes, requires = "control_group")]
     pub(crate) other_memory: u64,
     /// Size of the cache's pages [default: 4k with --control-group, otherwise the database's]

@@ -12,28 +12,28 @@ use kelvin_run::spec::Span;
 
 use super::{FleetCollectArgs, FleetResumeArgs};
 
-/// Where the server of NATS is.
+/// Where the NATS server is.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NatsArgs {
     /// The fleet of this name that `kelvin fleet up` started on this host
     #[arg(long, value_name = "NAME", conflicts_with = "nats", help_heading = "Fleet")]
     pub(crate) fleet: Option<Name>,
-    /// A running server of NATS with JetStream: nats://127.0.0.1:4222, or tls://HOST:4222 beyond this host
+    /// A running NATS server with JetStream: nats://127.0.0.1:4222, or tls://HOST:4222 on another host
     #[arg(long, value_name = "URL", help_heading = "Fleet")]
     nats: Option<String>,
-    /// The file of the nkey's seed by which the server knows this side; required beyond this host
+    /// File with the nkey seed for authentication; required for a server on another host
     #[arg(long, value_name = "FILE", requires = "nats", help_heading = "Fleet")]
     nats_key: Option<PathBuf>,
-    /// The certificate of the authority that signed the server's [default: those of the system]
+    /// Certificate of the authority that signed the server's certificate [default: those of the system]
     #[arg(long, value_name = "FILE", requires = "nats", help_heading = "Fleet")]
     nats_ca: Option<PathBuf>,
-    /// This side's certificate, for a server that wants one
+    /// Client certificate, if the server requires one
     #[arg(long, value_name = "FILE", requires_all = ["nats", "nats_cert_key"], help_heading = "Fleet")]
     nats_cert: Option<PathBuf>,
-    /// The key of that certificate
+    /// Key of the client certificate
     #[arg(long, value_name = "FILE", requires = "nats_cert", help_heading = "Fleet")]
     nats_cert_key: Option<PathBuf>,
-    /// The lab: several fleets on one server have different ones [default: the fleet's, or kelvin]
+    /// The lab, which distinguishes several fleets on one server [default: the fleet's, or kelvin]
     #[arg(long, value_name = "NAME", requires = "nats", help_heading = "Fleet")]
     lab: Option<Name>,
 }
@@ -64,8 +64,7 @@ impl NatsArgs {
 /// The fleet of a run.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunFleetArgs {
-    /// Divide the users among these agents, which `kelvin agent` started; or among so many of those that are idle; I/O jobs
-    /// run on each
+    /// Divide the users among these agents, or among this number of idle agents; I/O jobs run on each of them
     #[arg(long, value_name = "AGENT[,AGENT…]|N", value_delimiter = ',', help_heading = "Fleet")]
     pub(crate) hosts: Vec<Name>,
     /// How far apart the agents may start; beyond that the run is void [default: 10ms]
@@ -85,10 +84,11 @@ impl RunFleetArgs {
 /// `kelvin agent`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The agent waits for a controller (kelvin run … --hosts), connects its share of the users, starts at the \
-    moment that the controller says, and keeps its own results in its own store as well. It puts load only on the \
-    targets of --allow-target and the files and devices of --allow-path, and finds passwords where psql and mariadb \
-    do: in its own environment and in its own password files. It stops its load when the controller is silent for longer than --alone.\n\
+    after_help = "The agent waits for a controller (kelvin run … --hosts), connects its share of the users, \
+    starts at the time given by the controller, and also stores its results in its own store. It uses only \
+    the targets of --allow-target and the files and devices of --allow-path, and reads passwords from the \
+    same sources as psql and mariadb: its environment and its password files. It stops its load after \
+    --alone without a message from the controller.\n\
     \n\
     Examples:\n\
     \x20 kelvin agent --fleet lab --name g1 --allow-target postgres://bench@db1/tpcc\n\
@@ -96,7 +96,7 @@ impl RunFleetArgs {
     \x20              --allow-target postgres://bench@db1/tpcc\n\
     \x20 kelvin agent --fleet lab --name g1 --allow-path /mnt/nvme     for kelvin run io --fleet lab\n\
     \n\
-    Exit codes: 0 ended as asked · 2 bad input · 4 with --once: the run lost its controller"
+    Exit codes: 0 stopped, or done · 2 bad input · 4 with --once: the run lost its controller"
 )]
 pub(crate) struct AgentArgs {
     /// The agent's name in the fleet [default: the host's name]
@@ -104,19 +104,20 @@ pub(crate) struct AgentArgs {
     pub(crate) name: Option<Name>,
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
-    /// A database that the agent may put load on, as in --target; may be repeated
+    /// A database that the agent may drive, as in --target; may be repeated
     #[arg(long = "allow-target", value_name = "TARGET", required_unless_present = "allow_paths")]
     pub(crate) allow_targets: Vec<String>,
-    /// A file or device that I/O jobs may use, or a directory in which they may use and make any file; may be repeated
+    /// A file or device that I/O jobs may use, or a directory in which they may use and create any file; may be
+    /// repeated
     #[arg(long = "allow-path", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) allow_paths: Vec<PathBuf>,
-    /// A block device of --allow-path that I/O jobs may write to, whatever it holds; may be repeated
+    /// A block device of --allow-path that I/O jobs may write to, even if it holds data; may be repeated
     #[arg(long, value_name = "DEVICE", requires = "allow_paths", value_hint = ValueHint::FilePath)]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
-    /// A command that I/O jobs may run with exec_prerun or exec_postrun, exactly as they write it; may be repeated
+    /// A command that I/O jobs may run with exec_prerun or exec_postrun, exactly as written in the job; may be repeated
     #[arg(long = "allow-command", value_name = "COMMAND", requires = "allow_paths")]
     pub(crate) allow_commands: Vec<String>,
-    /// Stop the load when the controller was not heard for this time; at most 15s
+    /// Stop the load after this time without a message from the controller; at most 15s
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub(crate) alone: Span,
     /// End after the first run
@@ -130,7 +131,7 @@ pub(crate) struct AgentArgs {
 /// `kelvin fleet`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum FleetCommand {
-    /// Start a server of NATS for a fleet, with a key for the controller and for each agent
+    /// Start a NATS server for a fleet, with a key for the controller and for each agent
     ///
     /// It listens on 127.0.0.1 unless --listen gives another address; then it uses TLS with a certificate of the fleet's
     /// own authority. An agent on another host needs its key (NAME.nk) and ca.pem from the fleet's directory.
@@ -144,28 +145,31 @@ pub(crate) enum FleetCommand {
         #[command(flatten)]
         of: FleetNameArgs,
     },
-    /// Take up a run whose controller died
+    /// Continue a run whose controller was killed
     ///
-    /// Agents go on for 15 s without a controller: within that time their load goes on to its planned end, and later it has
-    /// stopped. Either way the run gets all that its agents have done, is closed, and does not count.
+    /// Agents continue for 15 s without a controller: within that time the load runs to its planned end; later it has
+    /// stopped. In both cases the run receives all results of its agents, is completed, and does not count.
     #[command(after_help = "Examples:
   kelvin fleet resume --fleet lab
-  kelvin fleet resume 12 --fleet lab --verbose
+  kelvin fleet resume 12 --fleet lab \
+        --verbose
 
-Exit codes: 1 the load came to its planned end; the run is void · 2 bad input, or nothing to resume
-            4 the load had ended early; the run has failed · 130 ended by Ctrl-C")]
+Exit codes: 1 the load reached its planned end; the run is void · 2 bad input, or nothing \
+        to resume
+            4 the load ended early; the run has failed · 130 ended by Ctrl-C")]
     Resume(FleetResumeArgs),
-    /// Fetch the files that agents have of a run, of hosts that were lost; without a run, remove what ended runs left on the server
+    /// Fetch the results of lost hosts from their agents; without a run, remove the data of ended runs from the server
     ///
-    /// Each agent keeps its share of a run in its own store. The shares become runs of this store, labelled with the name of the
-    /// agents' run; the run itself gets a note of them and stays as it was judged.
+    /// Each agent stores its part of a run in its own store. These parts become runs of this store, labelled with the
+    /// name of the agents' run. A note is added to the run itself; its state does not change.
     #[command(after_help = "Examples:
   kelvin fleet collect 12 --fleet lab
   kelvin fleet collect --fleet lab
 
 Exit codes: 0 done · 1 an agent did not send its file · 2 bad input")]
     Collect(FleetCollectArgs),
-    /// End the agents that ssh placed, remove what was copied to their hosts, and end the server of a fleet; its keys stay
+    /// Stop the agents that were started with ssh, remove the copied files from their hosts, and stop the server of a
+    /// fleet; its keys are kept
     Down {
         #[command(flatten)]
         of: FleetNameArgs,
@@ -188,11 +192,11 @@ pub(crate) struct FleetUpArgs {
     /// The names of the agents [default with --ssh: those of the hosts]
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',', required_unless_present = "ssh")]
     pub(crate) agents: Vec<Name>,
-    /// Copy this kelvin and the agent's key to each of these hosts with ssh, and start the agent there. KELVIN_SSH gives ssh's
-    /// own options, such as KELVIN_SSH="ssh -F FILE"
+    /// Copy this kelvin and the agent's key to each of these hosts with ssh, and start the agent there. KELVIN_SSH sets
+    /// the ssh command with its options, such as KELVIN_SSH="ssh -F FILE"
     #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
     pub(crate) ssh: Vec<SshHost>,
-    /// With --ssh: a database that the agents may put load on; may be repeated
+    /// With --ssh: a database that the agents may drive; may be repeated
     #[arg(long = "allow-target", value_name = "TARGET", requires = "ssh")]
     pub(crate) allow_targets: Vec<String>,
     /// With --ssh: a file, device or directory of the hosts that I/O jobs may use; may be repeated

@@ -13,13 +13,13 @@ use clap::{Args, Subcommand};
     buildschema, checkschema, deleteschema and vurun run kelvin build, check, drop and run with the profile \
     hammerdb. Runs are stored, and job ID result, timing and tcount print them; runs with several numbers of \
     users are shown as a sweep at the end. A script in Tcl may read and write files below its own directory, \
-    the current one and $TMP, and starts no programs. A script in Python runs in python3 and may do whatever \
-    you may.\n\
+    the current one and $TMP, and starts no programs. A script in Python runs in python3 with all \
+    permissions of your user.\n\
     \n\
     Examples:\n\
     \x20 kelvin hammerdb run pg_tprocc_run.tcl\n\
     \x20 kelvin hammerdb run pg_tprocc_run.tcl --plan           print the kelvin commands, run nothing\n\
-    \x20 kelvin hammerdb run pg_tprocc_run.tcl --scale-time 0.1 rehearse in a tenth of the time"
+    \x20 kelvin hammerdb run pg_tprocc_run.tcl --scale-time 0.1 a test run in a tenth of the time"
 )]
 pub(crate) struct HammerdbArgs {
     #[command(subcommand)]
@@ -44,7 +44,7 @@ pub(crate) struct HammerdbRunArgs {
     /// Print a specification file for each run of the script, and run nothing
     #[arg(long, conflicts_with = "plan")]
     pub(crate) print_spec: bool,
-    /// Multiply ramp-up and duration by this, to rehearse a script
+    /// Multiply ramp-up and duration by this factor, for a test run
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(crate) scale_time: f64,
 }

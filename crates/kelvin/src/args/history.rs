@@ -76,7 +76,7 @@ pub(crate) struct HistoryArgs {
     /// The workload [default: that of the newest run]
     #[arg(long, value_name = "WORKLOAD")]
     pub(crate) workload: Option<String>,
-    /// The tenant of a scenario [default: each by itself]
+    /// The tenant of a scenario [default: each separately]
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
     /// Use only the newest N runs
@@ -109,7 +109,7 @@ pub(crate) struct GateArgs {
     /// The runs to judge [default: the newest run, with its group]
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: Option<String>,
-    /// The runs to judge against; runs of the candidate are left out
+    /// The runs to judge against; runs of the candidate are excluded
     #[arg(long, value_name = "BASE")]
     pub(crate) against: String,
     /// The largest regression allowed

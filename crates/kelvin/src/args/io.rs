@@ -138,10 +138,13 @@ impl IoFlags {
     /// Applies the flags on top of a file or fio's options.
     pub(crate) fn apply(&self, spec: &mut Spec) -> Result<()> {
         if self.load.fleet.is_given() && !self.i_know_it_destroys.is_empty() {
-            bail!("on a fleet each agent says what may be destroyed: start it with --i-know-it-destroys");
+            bail!(
+                "on a fleet each agent determines what may be destroyed: start it with \
+                --i-know-it-destroys"
+            );
         }
         if self.split_workers && !self.load.fleet.is_given() {
-            bail!("--split-workers divides workers among the agents of a fleet: give --fleet NAME too");
+            bail!("--split-workers divides workers among the agents of a fleet: give --fleet NAME as well");
         }
         self.load.apply(spec)?;
         if let Work::Io(io) = &mut spec.work {

@@ -134,12 +134,12 @@ pub(crate) enum Command {
     Io(Box<IoArgs>),
     /// Limit one resource at a time under load, to find what the throughput depends on
     Squeeze(SqueezeArgs),
-    /// Run several loads on one timeline, and see what they do to each other
+    /// Run several loads on one timeline, and measure how they affect each other
     #[command(subcommand)]
     Scenario(ScenarioCommand),
     /// Compare two or more specifications by running them alternately in blocks
     Ab(AbArgs),
-    /// List changes that may help a stored run, by the most that they can gain, and try them
+    /// List changes that may improve a stored run, with upper bounds of their gains, and try them
     Advise(AdviseArgs),
     /// List groups of related runs, or show one
     Groups(GroupsArgs),
@@ -181,7 +181,7 @@ pub(crate) enum Command {
     /// Start the server that connects the agents of a fleet, and show them
     #[command(subcommand)]
     Fleet(FleetCommand),
-    /// Put a share of other hosts' runs on a database, as an agent of a fleet
+    /// Run an agent of a fleet, which generates a share of the load of another host's runs
     Agent(AgentArgs),
     /// Save the state of a database, and restore it
     #[command(subcommand)]
@@ -195,12 +195,12 @@ pub(crate) enum Command {
     Observe(ObserveArgs),
     /// Show what a server's sessions wait for: waits by class, files, statements, who blocks whom
     Waits(WaitsArgs),
-    /// Show a server's most expensive statements, their plans, and what changed since an earlier look
+    /// Show a server's most expensive statements, their plans, and what changed since they were saved
     TopSql(TopSqlArgs),
     /// Record the block requests of this host, and describe the streams of a trace
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Predict what a larger cache of a database would bring, and prove it by a study
+    /// Predict the effect of a larger database cache, and verify it by a study
     #[command(subcommand)]
     Cache(CacheCommand),
     /// Measure whether storage is fast enough for a column store: MB/s per core, with vioperf's four tests

@@ -28,7 +28,7 @@ pub(crate) struct ObservationArgs {
     looks: Option<u32>,
 
     /// Record the block requests of all devices during the run, as root: which files they are for, how sequential and
-    /// bursty they are, what a cache would bring (see kelvin trace)
+    /// bursty they are, and the effect of a cache (see kelvin trace)
     #[arg(long, help_heading = "Observation")]
     trace: bool,
 

@@ -22,7 +22,7 @@ pub(crate) enum ScenarioCommand {
     Run(Box<ScenarioRunArgs>),
     /// Check a scenario's file, and run nothing
     Check(ScenarioFileArgs),
-    /// Print the timeline: which step is planned for when
+    /// Print the timeline: with the planned time of each step
     Plan(ScenarioFileArgs),
     /// Print the tenants, the parameters with their ranges, and what is expected
     Show(ScenarioFileArgs),
@@ -69,7 +69,7 @@ pub(crate) struct ScenarioRunArgs {
     /// The most rounds of --prove, 4 to 100; a round runs the scenario once with all tenants and once without each
     #[arg(long, value_name = "N", default_value_t = 8, requires = "prove", value_parser = clap::value_parser!(u32).range(4..=100))]
     pub(crate) rounds: u32,
-    /// Show the run on the whole terminal, with a lane for each tenant
+    /// Show the run full-screen in the terminal, with a panel for each tenant
     #[arg(long)]
     pub(crate) tui: bool,
     #[command(flatten)]

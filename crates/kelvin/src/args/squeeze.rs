@@ -23,11 +23,11 @@ use super::workload::TakesFile;
     work waits for the resource, 0 that none does. The server's CPU can exceed 1 (docs/machine.md has \
     examples). The slices determine the length of the window; --duration is ignored.\n\
     \n\
-    It needs a database on this host that kelvin may move into a control group (usually as root), and \
-    restores all limits however the run ends. Without control groups, the server's CPU is limited by CPU \
-    affinity if a whole number of CPUs is close to the percentage (1 of 4 is 25 %), or otherwise by \
-    stopping its processes for part of every 20 ms, which needs only the server's user. The run's own \
-    figures are those of a squeezed database.\n\
+    It needs a database on this host that kelvin may move into a control group (usually as root), and always \
+    restores all limits when the run ends. Without control groups, the server's CPU is limited by CPU \
+    affinity if a whole number of CPUs is close to the percentage (1 of 4 is 25 %), or otherwise by stopping \
+    its processes for part of every 20 ms, which needs only the server's user. The run's own figures are \
+    those of a squeezed database.\n\
     \n\
     Examples:\n\
     \x20 kelvin squeeze tproc-c --target postgres -w 4 --users 16\n\

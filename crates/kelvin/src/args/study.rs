@@ -84,7 +84,7 @@ pub(crate) struct PlanArgs {
 /// `kelvin study run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Settings changed for a factor are restored however the command ends; after kill -9, by \
+    after_help = "Settings changed for a factor are always restored when the command ends; after kill -9, by \
     kelvin study recover or the next kelvin study run. A run that fails its checks is void: it is stored, \
     reported, and replaced at the end of its block while replacements are left.\n\
     \n\

@@ -41,7 +41,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "N", help_heading = "TPROC-C")]
     partitions: Option<u32>,
 
-    /// Give each warehouse and each district row a page of its own (SQL Server)
+    /// Store each warehouse and each district row on a separate page (SQL Server)
     #[arg(long, help_heading = "TPROC-C")]
     fill_page: bool,
 }

@@ -25,11 +25,11 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "N", help_heading = "TPROC-H")]
     loaders: Option<u32>,
 
-    /// Build orders and their lines with partitions by year (PostgreSQL)
+    /// Partition orders and lineitem by year (PostgreSQL)
     #[arg(long, help_heading = "TPROC-H")]
     partition: bool,
 
-    /// Build tables by columns (SQL Server: clustered columnstore indexes)
+    /// Build columnstore tables (SQL Server: clustered columnstore indexes)
     #[arg(long, help_heading = "TPROC-H")]
     colstore: bool,
 
@@ -45,9 +45,9 @@ pub(crate) struct DataArgs {
     mut_arg("users", |arg| arg.short('u').help("Virtual users, each with its query sets (hammerdb profile) [default: 1]")),
     mut_arg("verbose", |arg| arg.short('v')),
     after_help = "The power test runs the queries one after another, between the two refresh functions; the \
-    throughput test runs several streams at once, and the refresh functions beside them. A query that fails, takes \
-    longer than --timeout or has a wrong answer voids the figure and is named. The figures are derived from TPC-H \
-    and are no TPC results.\n\
+    throughput test runs several streams and the refresh functions concurrently. A query that fails, takes \
+    longer than --timeout or has a wrong answer voids the figure and is reported. The figures are derived \
+    from TPC-H and are not TPC results.\n\
     \n\
     Examples:\n\
     \x20 kelvin run tproc-h --scale 0.01                              on SQLite, in a temporary file\n\
@@ -78,16 +78,16 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "TPROC-H")]
     queries: Vec<u8>,
 
-    /// Leave out the refresh functions, which change the data
+    /// Omit the refresh functions, which change the data
     #[arg(long, help_heading = "TPROC-H")]
     no_refresh: bool,
 
-    /// Beside the queries, insert and delete the orders of the refresh functions one by one with this pause; of the users of the
-    /// hammerdb profile the last one does it
+    /// While the queries run, insert and delete the orders of the refresh functions one by one with this pause; in the
+    /// hammerdb profile the last user does this
     #[arg(long, value_name = "MS", help_heading = "TPROC-H")]
     trickle_refresh: Option<u32>,
 
-    /// Do not execute the queries once more after the load for what their plans do (PostgreSQL)
+    /// Do not execute the queries once more after the load to analyze their plans (PostgreSQL)
     #[arg(long, help_heading = "TPROC-H")]
     no_analyze: bool,
 

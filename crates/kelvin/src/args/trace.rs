@@ -11,9 +11,9 @@ use super::FormatArgs;
 
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "A trace has a line of time for each block request: device, place, size, operation, process, response \
-    time. kelvin trace record takes it from the kernel (as root); the other commands also read traces of blktrace, perf \
-    script, fio's iologs and csv files; docs/trace.md describes all.\n\
+    after_help = "A trace contains each block request with its time, device, offset, size, operation, \
+    process and response time. kelvin trace record takes it from the kernel (as root); the other commands \
+    also read traces of blktrace, perf script, fio's iologs and csv files (docs/trace.md).\n\
     \n\
     Examples:\n\
     \x20 kelvin trace record --duration 30s -o io.trace\n\
@@ -25,11 +25,11 @@ use super::FormatArgs;
 pub(crate) enum TraceCommand {
     /// Record the block requests of this host, until Ctrl-C, for a time, or while a command runs
     Record(TraceRecordArgs),
-    /// Show the streams of a trace: sizes, arrivals, depth, sequentiality, and what merging made of them
+    /// Show the streams of a trace: sizes, arrivals, depth, sequentiality, and the effect of merging
     Show(TraceShowArgs),
-    /// Predict what a cache would bring: miss ratios of LRU, ARC and S3-FIFO by size
+    /// Predict the effect of a cache: miss ratios of LRU, ARC and S3-FIFO by size
     Cache(TraceCacheArgs),
-    /// Write a trace as a job file of fio's: streams with the same sizes, mix, sequentiality, arrivals and depth
+    /// Write a trace as an fio job file: streams with the same sizes, mix, sequentiality, arrivals and depth
     ToFio(TraceToFioArgs),
     /// Write a trace as csv, a line for each request, with its process, and its database object where that is known
     Csv(TraceCsvArgs),
@@ -51,17 +51,17 @@ pub(crate) struct TraceRecordArgs {
     /// How long to record [default: until Ctrl-C, or until the command ends]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Span>,
-    /// Record only these block devices, such as vda or /dev/vda (of a partition its disk) [default: all]
+    /// Record only these block devices, such as vda or /dev/vda (for a partition, its disk) [default: all]
     #[arg(long, value_name = "DEVICE,…", value_delimiter = ',')]
     pub(crate) device: Vec<String>,
-    /// A database whose catalogue gives the files of its tables and indexes their names
+    /// A database whose catalog provides the names of its tables and indexes for their files
     #[arg(long, value_name = "TARGET", conflicts_with = "no_files")]
     pub(crate) target: Option<TargetName>,
-    /// Also find out where the files in this directory lie; may be given several times [default: those of running
+    /// Also map the files in this directory to device blocks; may be given several times [default: those of running
     /// database servers, and all files that a process has open]
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "no_files")]
     pub(crate) files: Vec<PathBuf>,
-    /// Do not find out which files the requests are for
+    /// Do not attribute requests to files
     #[arg(long)]
     pub(crate) no_files: bool,
     /// Do not sample how many of the blocks that were read are zeros
@@ -70,7 +70,7 @@ pub(crate) struct TraceRecordArgs {
     /// The file to write; it must not exist
     #[arg(long, short, value_name = "FILE", default_value = "kelvin.trace")]
     pub(crate) output: PathBuf,
-    /// End when the file has this size
+    /// End the recording when the file reaches this size
     #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = parse_bytes)]
     pub(crate) most_bytes: u64,
     /// Size of the kernel's buffer of each processor
@@ -90,7 +90,7 @@ pub(crate) struct TraceFileArgs {
     /// Read at most this many requests
     #[arg(long, value_name = "N", default_value_t = MOST)]
     pub(crate) most: usize,
-    /// Of a run, read its whole recording [default: its measured window]
+    /// For a run, read the whole recording [default: its measured window]
     #[arg(long)]
     pub(crate) whole: bool,
 }
@@ -100,8 +100,8 @@ pub(crate) struct TraceFileArgs {
 pub(crate) struct TraceShowArgs {
     #[command(flatten)]
     pub(crate) trace: TraceFileArgs,
-    /// What one device would see if these streams came together on it: `merge A,B,C`, each a process or a device of the
-    /// trace, or the file of another trace
+    /// Show what one device would see if these streams were merged on it: `merge A,B,C`, each a process or a device of
+    /// the trace, or the file of another trace
     #[arg(long, num_args = 2, value_names = ["merge", "STREAMS"])]
     pub(crate) what_if: Option<Vec<String>>,
     #[command(flatten)]
@@ -113,20 +113,20 @@ pub(crate) struct TraceShowArgs {
 pub(crate) struct TraceCacheArgs {
     #[command(flatten)]
     pub(crate) trace: TraceFileArgs,
-    /// Sizes of the cache [default: ten sizes up to what the trace touches]
+    /// Sizes of the cache [default: ten sizes up to the amount of data in the trace]
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = parse_bytes)]
     pub(crate) sizes: Vec<u64>,
     /// Size of the cache's blocks
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_bytes)]
     pub(crate) block: u64,
-    /// Share of the blocks in a sample; five samples show its error. 1 leaves the samples out
+    /// Share of the blocks in a sample; five samples show the error. 1 disables sampling
     #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
     pub(crate) sample: f64,
-    /// Leave the exact curve out, and take the samples while the trace is read, for traces that are too long to be kept; then
-    /// all requests are read unless --most limits them
+    /// Omit the exact curve, and take the samples while the trace is read, for traces that do not fit in memory; all
+    /// requests are then read unless --most limits them
     #[arg(long)]
     pub(crate) sampled_only: bool,
-    /// Policies to simulate beside LRU: arc, s3-fifo, or none
+    /// Policies to simulate in addition to LRU: arc, s3-fifo, or none
     #[arg(
         long,
         value_name = "POLICY,…",
@@ -136,7 +136,7 @@ pub(crate) struct TraceCacheArgs {
         default_value = "arc,s3-fifo"
     )]
     pub(crate) policies: Vec<TracePolicy>,
-    /// Cache reads only: writes go past the cache [default: a write-back cache of reads and writes]
+    /// Cache reads only: writes bypass the cache [default: a write-back cache of reads and writes]
     #[arg(long)]
     pub(crate) reads: bool,
     /// Response time of a hit, for the predicted mean response time
@@ -162,25 +162,26 @@ pub(crate) enum TracePolicy {
 pub(crate) struct TraceToFioArgs {
     #[command(flatten)]
     pub(crate) trace: TraceFileArgs,
-    /// What makes a stream: class (a database's data, its log, …), object, process, or nothing
+    /// How requests are grouped into streams: by class (a database's data, its log, …), object, process, or nothing
     #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true, default_value = "class")]
     pub(crate) by: TraceStreams,
     /// Devices of the trace [default: the one with the most requests]
     #[arg(long, value_name = "DEVICE,…", value_delimiter = ',')]
     pub(crate) device: Vec<String>,
-    /// Replay each request at its time, by iologs beside the job file, instead of describing the streams by figures
+    /// Replay each request at its original time, with iologs next to the job file, instead of describing the streams by
+    /// parameters
     #[arg(long)]
     pub(crate) replay: bool,
     /// The job file to write; it must not exist [default: print it]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Bytes of the job's files together, at most
+    /// Maximum total size of the job's files
     #[arg(long, value_name = "SIZE", default_value = "8g", value_parser = parse_bytes)]
     pub(crate) most_size: u64,
-    /// Run the job with kelvin io while its requests are recorded, and show feature by feature how close it comes (as root)
+    /// Run the job with kelvin io, record its requests, and compare their properties with those of the trace (as root)
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Where --verify puts the job's files, which are removed afterwards
+    /// With --verify: directory for the job's files, which are removed afterwards
     #[arg(long, value_name = "DIRECTORY", default_value = ".", requires = "verify")]
     pub(crate) directory: PathBuf,
     #[command(flatten)]

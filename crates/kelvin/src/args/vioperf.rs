@@ -27,7 +27,7 @@ use kelvin_run::spec::Span;
     \n\
     Writes that extend a file and writes that overwrite it are reported separately: the former also write \
     filesystem metadata. The CPU time of checksums (CRC-32C, with the processor's instruction if available) \
-    and of everything else is reported per MB, to tell a slow processor from slow storage.\n\
+    and of everything else is reported per MB, to distinguish a slow processor from slow storage.\n\
     \n\
     Examples:\n\
     \x20 kelvin vioperf /data                        five minutes, like vioperf\n\

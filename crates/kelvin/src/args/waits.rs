@@ -24,9 +24,9 @@ pub(crate) struct SampledServerArgs {
 /// `kelvin waits`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Only observes: nothing is installed, loaded or changed on the server. To see other users' sessions, the role needs \
-    pg_monitor on PostgreSQL, PROCESS on MySQL and MariaDB, and VIEW SERVER STATE on SQL Server; what it cannot see is \
-    listed.\n\
+    after_help = "Only observes: nothing is installed, loaded or changed on the server. To see other users' \
+    sessions, the role needs pg_monitor on PostgreSQL, PROCESS on MySQL and MariaDB, and VIEW SERVER STATE \
+    on SQL Server; unavailable parts are listed.\n\
     \n\
     Examples:\n\
     \x20 kelvin waits --target postgres://dba@db.example/shop\n\
@@ -74,9 +74,10 @@ pub(crate) enum PlansOf {
 /// `kelvin top-sql`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Only observes: nothing is installed, loaded or changed on the server. Statements are counted by pg_stat_statements \
-    on PostgreSQL, by performance_schema on MySQL and MariaDB, and by the plan cache on SQL Server. Without these, the \
-    statements that sessions are found running are sampled. Values in statements are not shown.\n\
+    after_help = "Only observes: nothing is installed, loaded or changed on the server. Statements are \
+    counted by pg_stat_statements on PostgreSQL, by performance_schema on MySQL and MariaDB, and by the plan \
+    cache on SQL Server. Without these, the statements of the sessions are sampled. Values in statements are \
+    not shown.\n\
     \n\
     Examples:\n\
     \x20 kelvin top-sql --target postgres://dba@db.example/shop --by reads\n\

@@ -16,15 +16,15 @@ use super::hammerdb::factor;
     results. Each workload becomes a tenant, with a copy for each machine of its group. The cluster has as few nodes as the \
     scenario allows, unless --nodes sets their number.\n\
     \n\
-    A step that needs a hypervisor (nodes.PowerOff, vm_group.MigrateGroup, vm_group.CreatePeriodicSnapshots, ...) is bound \
-    to a command or refused by name before anything starts. {ARGUMENT} in the command is an argument of the step, and \
-    {snapshot} the number of a snapshot.\n\
+    A step that needs a hypervisor (nodes.PowerOff, vm_group.MigrateGroup, vm_group.CreatePeriodicSnapshots, \
+    ...) is bound to a command or rejected by name before anything starts. {ARGUMENT} in the command is an \
+    argument of the step, and {snapshot} the number of a snapshot.\n\
     \n\
     Devices of the machines become files in a directory, one for each group, copy and device. --map places them: DIR, \
     GROUP=DIR, DEVICE=TARGET or GROUP:DEVICE=TARGET; {group}, {copy} and {device} in it are replaced.\n\
     \n\
-    Expected values and bands are printed beside those that follow from the rates: X-Ray's band of a point holds for \
-    one second of Poisson arrivals, whatever time the point covers.\n\
+    Expected values and bands are printed with those calculated from the rates: X-Ray's band of a point \
+    holds for one second of Poisson arrivals, whatever time the point covers.\n\
     \n\
     Examples:\n\
     \x20 kelvin xray database_colocation_standard --check\n\
@@ -52,7 +52,7 @@ pub(crate) struct XrayArgs {
     /// Place devices of the machines [default: files below ./SCENARIO.data]
     #[arg(long, value_name = "[DEVICE=]TARGET", value_parser = assignment)]
     pub(crate) map: Vec<Assignment>,
-    /// Have agents of a fleet run the machines of a group, one agent for each
+    /// Run the machines of a group on agents of a fleet, one agent for each
     #[arg(long, value_name = "GROUP=AGENT[,AGENT…]", value_parser = parameter)]
     pub(crate) place: Vec<(String, String)>,
     /// Number of nodes of the cluster [default: as few as the scenario allows]
@@ -67,7 +67,7 @@ pub(crate) struct XrayArgs {
     /// Permit I/O jobs to write to this block device, whose contents are destroyed; can be repeated
     #[arg(long, value_name = "DEVICE")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
-    /// Show the run on the whole terminal, with a lane for each tenant
+    /// Show the run full-screen in the terminal, with a panel for each tenant
     #[arg(long)]
     pub(crate) tui: bool,
     #[command(flatten)]

@@ -126,7 +126,7 @@ fn chosen(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
         title: format!("{name} = {value}"),
         change,
         reason: "asked for with --try".into(),
-        effect: Effect::unknown("nothing in the run bounds it"),
+        effect: Effect::unknown("no bound is known"),
         rules: rules_of_setting(name, value),
     }
 }
@@ -172,7 +172,7 @@ impl Document for Advice {
         let run = self.run.map_or(String::new(), |run| format!("run {run}: "));
         let mut text = format!("{run}{}\n\n", self.what);
         if self.lines.is_empty() {
-            text.push_str("No change is proposed: no finding names one, and no wait has one.\n");
+            text.push_str("No change is proposed: neither the findings nor the waits suggest one.\n");
         }
         for (number, Line { remedy, proof }) in (1..).zip(&self.lines) {
             let _ = writeln!(text, "{number:>3}  {}  {}", remedy.title, gain(remedy.gain()));
@@ -192,7 +192,7 @@ impl Document for Advice {
             }
         }
         if self.forbidden > 0 {
-            let _ = writeln!(text, "\n{} left out: not within the rules", self.forbidden);
+            let _ = writeln!(text, "\n{} omitted: not within the rules", self.forbidden);
         }
         if !self.not_explained.is_empty() {
             text.push_str("\nnot explained:\n");
@@ -202,7 +202,7 @@ impl Document for Advice {
         }
         if !self.lines.is_empty() {
             let how = self.run.map_or_else(
-                || "a run of its load can prove it, kelvin advise RUN --prove 1".into(),
+                || "a run of this load can prove it: kelvin advise RUN --prove 1".into(),
                 |run| format!("kelvin advise {run} --prove 1"),
             );
             let _ = writeln!(text, "\nA bound is the most that can be gained, and no forecast: {how}");

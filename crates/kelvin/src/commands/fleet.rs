@@ -166,7 +166,7 @@ pub(super) fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)
         return Ok(given);
     }
     let Some(name) = &args.fleet else {
-        bail!("where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL");
+        bail!("no fleet is given: use --fleet NAME after kelvin fleet up, or --nats URL");
     };
     Ok((of_name(name)?.connection(client)?, name.clone()))
 }
@@ -184,7 +184,7 @@ fn share_session_name(lab: &Name) -> Result<()> {
 pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<NatsFleet>> {
     if !args.nats.is_given() {
         if args.is_given() || spec.load.most_hosts().is_some() {
-            bail!("where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL");
+            bail!("no fleet is given: use --fleet NAME after kelvin fleet up, or --nats URL");
         }
         return Ok(None);
     }
@@ -237,7 +237,8 @@ pub(super) fn scenario_agents(args: &NatsArgs, scenario: &Scenario) -> Result<Op
         ),
         None => return Ok(None),
         Some((tenant, agent)) if !args.is_given() => bail!(
-            "{tenant} runs on the agent {agent}; where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL"
+            "{tenant} runs on the agent {agent}; no fleet is given: use --fleet NAME after kelvin fleet up, \
+                or --nats URL"
         ),
         Some(_) => {}
     }

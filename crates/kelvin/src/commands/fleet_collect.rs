@@ -24,10 +24,10 @@ use crate::{live, out, paths, signal};
 fn run_of_fleet(stored: &StoredRun, lab: &Name) -> Result<Name> {
     let id = stored.id;
     let Some((of, run)) = stored.info.notes.iter().find_map(|note| run_in_note(note)) else {
-        bail!("run {id} is none of a fleet");
+        bail!("run {id} is not a run on a fleet");
     };
     if of != *lab {
-        bail!("run {id} was made by the fleet {of}, not by {lab}");
+        bail!("run {id} was made on the fleet {of}, not on {lab}");
     }
     Ok(run)
 }
@@ -56,7 +56,7 @@ pub(super) fn resume(args: &FleetResumeArgs, global: &Global) -> Result<Code> {
         // Another process may hear this run, or it can be resumed again.
         fleet.leave();
     } else if let Err(error) = fleet.finish(true) {
-        out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
+        out::note(&format!("kelvin: the agents could not be notified of the end of the run: {error}"));
     }
     let done = done?;
     let code = Code::of_run(done.judged.run.state, done.stored.failed());
@@ -78,12 +78,17 @@ pub(super) fn collect(args: &FleetCollectArgs, global: &Global) -> Result<Code> 
     match stored.liveness {
         Liveness::Ended => {}
         Liveness::Running => bail!("run {id} is still running"),
-        Liveness::Killed => bail!("the controller of run {id} died: first kelvin fleet resume {id}"),
+        Liveness::Killed => {
+            bail!("the controller of run {id} was killed: run kelvin fleet resume {id} first")
+        }
     }
     let run = run_of_fleet(&stored, &lab)?;
     let hosts = wanted_hosts(&stored, args.all)?;
     if hosts.is_empty() {
-        out::line(&format!("run {id} lacks nothing of its hosts; --all fetches their files all the same"))?;
+        out::line(&format!(
+            "no results of the hosts of run {id} are missing; --all fetches their files \
+            anyway"
+        ))?;
         return remove(&files, &run).map(|()| Code::Success);
     }
     let mut missing = 0;
@@ -152,15 +157,15 @@ fn keep(
     };
     let same = |of: &StoredRun| (of.info.workload.clone(), of.info.seed, of.info.kinds.clone());
     if share.info.label.as_deref() != Some(run.as_str()) || same(&share) != same(whole) {
-        bail!("agent {host}: its file is of another run");
+        bail!("agent {host}: its file belongs to another run");
     }
     let imported = store.import(&ImportSource::open(part)?)?;
     let Some(kept) = imported.runs.iter().find(|one| one.number == id) else {
-        bail!("agent {host}: its file was not taken");
+        bail!("agent {host}: its file was not imported");
     };
     let (own, here) = (Seconds::of(&share, None)?, Seconds::of(whole, Some(source))?);
     let text = format!(
-        "{host}: its own file has {own}, run {} has {here} of it; kept as run {}",
+        "{host}: its own file has {own}, run {} has {here} of these; stored as run {}",
         whole.id, kept.run
     );
     if !kept.was_there {
@@ -207,7 +212,7 @@ impl std::fmt::Display for Seconds {
 fn remove(files: &FleetFiles, run: &Name) -> Result<()> {
     if files.stored_runs()?.iter().any(|(stored, _)| stored == run) {
         files.remove_run(run)?;
-        out::line(&format!("removed what the server of NATS had of agents' run {run}"))?;
+        out::line(&format!("removed the data of agents' run {run} from the NATS server"))?;
     }
     Ok(())
 }
@@ -216,7 +221,7 @@ fn remove(files: &FleetFiles, run: &Name) -> Result<()> {
 fn clear(store: &Store, files: &FleetFiles, lab: &Name) -> Result<Code> {
     let stored = files.stored_runs()?;
     if stored.is_empty() {
-        out::line("nothing is left on the server of NATS")?;
+        out::line("no data is left on the NATS server")?;
     }
     for (run, bytes) in stored {
         match left_of(store, lab, &run)? {
@@ -239,7 +244,10 @@ fn left_of(store: &Store, lab: &Name, run: &Name) -> Result<Option<(RunId, Liven
 fn describe(run: &Name, bytes: u64, found: Option<(RunId, Liveness)>) -> String {
     let what = match found {
         Some((id, Liveness::Running)) => format!("run {id} is running"),
-        Some((id, Liveness::Killed)) => format!("the controller of run {id} died: kelvin fleet resume {id}"),
+        Some((id, Liveness::Killed)) => format!(
+            "the controller of run {id} was killed: kelvin fleet resume \
+            {id}"
+        ),
         Some((id, Liveness::Ended)) => format!("run {id} has ended: kelvin fleet collect"),
         None => "a run that this store does not have".into(),
     };

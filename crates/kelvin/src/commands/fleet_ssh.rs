@@ -32,12 +32,12 @@ pub(super) fn planned(args: &FleetUpArgs) -> Result<Vec<PlacedAgent>> {
         bail!("--agents names {} agents for the {} hosts of --ssh", args.agents.len(), args.ssh.len());
     }
     if args.allow_targets.is_empty() && args.allow_paths.is_empty() {
-        bail!("what may the agents put load on? Give --allow-target TARGET or --allow-path PATH");
+        bail!("the agents have no allowed target: give --allow-target TARGET or --allow-path PATH");
     }
     // What an agent would refuse on its host is refused before anything is copied.
     AllowedTargets::parse(&args.allow_targets, AllowedIo::default())?;
     if args.allow_paths.iter().any(|path| !path.starts_with('/') || path.contains(char::is_control)) {
-        bail!("--allow-path: write the whole path, from /");
+        bail!("--allow-path: write an absolute path");
     }
     let mut agents = args.agents.iter();
     let placed = args.ssh.iter().map(|host| {
@@ -83,7 +83,8 @@ pub(super) fn place(
         };
         if !ssh().place(one, &files)? {
             out::note(&format!(
-                "kelvin: agent {} ran already, and may do what it was allowed when it started; `kelvin fleet down` ends it",
+                "kelvin: agent {} was already running, with the permissions of its start; `kelvin fleet \
+                    down` stops it",
                 one.agent
             ));
         }
@@ -124,7 +125,7 @@ pub(super) fn show(server: &FleetServer) -> Result<()> {
             Err(error) => error.to_string(),
         };
         out::line(&kelvin_measure::text::printable_lines(&format!(
-            "  {}  placed on {} by ssh, {state}",
+            "  {}  started on {} by ssh, {state}",
             one.agent,
             one.host.as_str()
         )))?;
@@ -139,7 +140,9 @@ pub(super) fn remove_all(server: &FleetServer, quiet: bool) -> Result<()> {
     for one in &placed {
         match ssh().remove(one) {
             Ok(()) if quiet => {}
-            Ok(()) => out::note(&format!("kelvin: agent {} is gone from {}", one.agent, one.host.as_str())),
+            Ok(()) => {
+                out::note(&format!("kelvin: agent {} was removed from {}", one.agent, one.host.as_str()))
+            }
             Err(error) => {
                 left.push(one.clone());
                 why.push(error.to_string());

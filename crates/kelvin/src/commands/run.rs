@@ -95,7 +95,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     if let Some(fleet) = &fleet
         && let Err(error) = fleet.finish(done.is_ok())
     {
-        out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
+        out::note(&format!("kelvin: the agents could not be notified of the end of the run: {error}"));
     }
     let done = done?;
 
@@ -132,7 +132,7 @@ pub(super) fn run_on_fleet(
     let done = bench.run(&mut spec, vec![fleet.note()], None, None);
     drop(bench);
     if let Err(error) = fleet.finish(done.is_ok()) {
-        out::note(&format!("kelvin: the agents were not told that the run is over: {error}"));
+        out::note(&format!("kelvin: the agents could not be notified of the end of the run: {error}"));
     }
     let done = done?;
     let code = Code::of_run(done.judged.run.state, done.stored.failed());

@@ -252,7 +252,10 @@ fn print_effects(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {
         }
         return Ok(());
     }
-    out::line(&format!("{} rounds; effect of a neighbour, with it against without it:", proof.rounds()))?;
+    out::line(&format!(
+        "{} rounds; effect of a neighbour (with it, compared with without it):",
+        proof.rounds()
+    ))?;
     for effect in &effects {
         out::line(&format!("  {}", effect_line(effect)))?;
     }

@@ -94,8 +94,8 @@ pub(crate) fn top_sql(args: &TopSqlArgs, global: &Global) -> Result<Code> {
     }
     let since = earlier.map(|earlier| {
         let changes = earlier.changes(&statements);
-        let why =
-            (args.plans().is_none() && earlier.has_plans()).then_some("give --plans to compare plans, too");
+        let why = (args.plans().is_none() && earlier.has_plans())
+            .then_some("give --plans to compare plans as well");
         Changes {
             target: earlier.target,
             product: earlier.product,

@@ -35,9 +35,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
     assert_eq!(why.status.code(), Some(1), "its agent is not there");
     fleet.start_again(1, &["--fleet", "lab"], &url);
     let collected = fleet.place.expect(0, &collect);
-    for words in
-        ["g1: its own file has ", "run 1 has ", "kept as run 2", "removed what the server of NATS had"]
-    {
+    for words in ["g1: its own file has ", "run 1 has ", "stored as run 2", "removed the data of agents"] {
         assert!(collected.contains(words), "{words}: {collected}");
     }
     let after = fleet.place.report("1");
@@ -73,11 +71,11 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     let left = data.engine("postgres").connect().unwrap().query(sessions).unwrap().int(0, 0).unwrap();
     assert_eq!(left, 0, "connections of the load");
     for agent in ["g0", "g1"] {
-        assert!(fleet.log(agent).contains("the controller was not heard for 3 s"), "{}", fleet.log(agent));
+        assert!(fleet.log(agent).contains("no message from the controller for 3 s"), "{}", fleet.log(agent));
         let seconds = fleet.own(agent)["points"][0]["seconds"].as_array().map_or(0, Vec::len);
         assert!(seconds >= 2, "{agent} has {seconds} seconds");
     }
-    // A server of NATS that goes away before it has sent what it has of the run costs nothing of it.
+    // A NATS server that goes away before it has sent what it has of the run costs nothing of it.
     let before = seconds();
     let proxy = Proxy::cut_by(fleet.port, "CONSUMER.MSG.NEXT");
     let (nats, key) =

@@ -1,4 +1,4 @@
-//! What is said between a controller, its agents and the server of NATS has no secret in it: every byte is recorded, without TLS.
+//! What is said between a controller, its agents and the NATS server has no secret in it: every byte is recorded, without TLS.
 
 use super::proxy::Proxy;
 use super::*;
@@ -59,7 +59,7 @@ fn server_with_a_password() -> (Server, String) {
     (server, url)
 }
 
-/// A controller and three agents, which reach the server of NATS through a proxy that records.
+/// A controller and three agents, which reach the NATS server through a proxy that records.
 struct Recorded {
     fleet: TestFleet,
     proxy: Proxy,
@@ -72,7 +72,7 @@ struct Recorded {
 impl Recorded {
     fn start() -> Self {
         let (server, url) = server_with_a_password();
-        // It starts the server of NATS with three keys; the agents that it starts do not use the proxy.
+        // It starts the NATS server with three keys; the agents that it starts do not use the proxy.
         let mut fleet = TestFleet::start(3, &[&url], "15s", &[]);
         let passwords =
             fleet.place.write("passwords", format!("*:*:*:bench:{PASSWORD}\nelsewhere:*:*:*:{OTHER_LINE}\n"));

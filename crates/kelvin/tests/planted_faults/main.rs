@@ -234,11 +234,9 @@ fn a_forgotten_transaction() {
     let fault = plants::lock_holder(7000);
     let shown = fault.expect().place.expect(0, &["show", "last", "--all"]);
     // Who held what, with the statements of both, and whose snapshot kept row versions is seen, too.
-    for part in [
-        "row of public.warehouse",
-        "its statement: update warehouse set w_ytd",
-        "statement that waited for it: ",
-    ] {
+    for part in
+        ["row of public.warehouse", "its statement: update warehouse set w_ytd", "statement waiting for it: "]
+    {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
 }

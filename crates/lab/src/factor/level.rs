@@ -224,9 +224,10 @@ pub(crate) fn kernel_path(key: &str) -> Result<std::path::PathBuf, String> {
     if key.starts_with("/sys/") {
         return kernel::is_of_sysfs(key).then(|| key.into()).ok_or_else(|| {
             format!(
-                "{key:?} is not a file that a factor may write: valid are /sys/block/DISK/queue/scheduler and read_ahead_kb, \
-                /sys/kernel/mm/transparent_hugepage/enabled, /sys/devices/system/cpu/cpufreq/policy*/scaling_governor, and their \
-                neighbours (docs/factors.md)"
+                "{key:?} is not a file that a factor may write: valid are /sys/block/DISK/queue/scheduler \
+                and read_ahead_kb, /sys/kernel/mm/transparent_hugepage/enabled, \
+                /sys/devices/system/cpu/cpufreq/policy*/scaling_governor, and related files \
+                (docs/factors.md)"
             )
         });
     }

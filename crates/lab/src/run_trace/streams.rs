@@ -58,10 +58,10 @@ fn observer(name: &str) -> Observer {
     Observer {
         source: "trace".into(),
         metrics: vec![
-            metric(STREAM_REQUESTS, "1/s", "requests that the device got"),
+            metric(STREAM_REQUESTS, "1/s", "requests to the device"),
             metric(STREAM_BYTES, "B/s", "bytes read and written"),
             metric(STREAM_SEQUENTIAL, "ratio", "share of the bytes in sequential runs"),
-            metric(STREAM_DEPTH, "1", "requests that each found in flight on the device"),
+            metric(STREAM_DEPTH, "1", "requests in flight on the device when a request arrives"),
         ],
         ..Observer::default()
     }
@@ -98,7 +98,7 @@ impl Watcher for StreamWatcher {
         let lost = Metric {
             name: TRACE_LOST.into(),
             unit: "1".into(),
-            help: "events so far that found no room in the kernel's buffers".into(),
+            help: "events lost so far because the kernel's buffers were full".into(),
         };
         self.lost =
             feed.declare(Observer { source: "trace".into(), metrics: vec![lost], ..Observer::default() });
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(names[0].0, "host.trace.lost");
         let what = "share of the bytes in sequential runs: PostgreSQL WAL";
         assert_eq!(names[3], ("host.trace.postgres-wal.sequential".into(), what.into()));
-        let what = "requests that each found in flight on the device: no known file on vda";
+        let what = "requests in flight on the device when a request arrives: no known file on vda";
         assert_eq!(names[8], ("host.trace.vda.depth".into(), what.into()));
         let none = f32::NAN;
         let expected: [(u32, Vec<f32>); 6] = [

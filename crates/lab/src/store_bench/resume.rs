@@ -40,7 +40,7 @@ impl BegunRun {
         hosts.sort();
         if hosts.is_empty() || stored.info.workload == labels::IO {
             return refused(format!(
-                "run {id} has no users on hosts of a fleet; what was measured of it is kept"
+                "run {id} has no users on hosts of a fleet; its results so far are kept"
             ));
         }
         let spec = Spec::parse(&stored.info.spec_toml, "the stored specification")

@@ -53,7 +53,7 @@ pub struct HostTimes {
 
 impl HostTimes {
     /// Of a histogram; none of an empty one.
-    pub fn of(times: &Histogram) -> Option<Self> {
+    pub fn from_histogram(times: &Histogram) -> Option<Self> {
         Some(Self { count: times.count(), mean: times.mean()?, deviation: times.deviation()? })
     }
 }
@@ -115,17 +115,17 @@ pub struct HostSkew {
 impl HostSkew {
     /// The starts of the hosts of one point; none where that of one of them is not known.
     pub fn of_starts<'a>(hosts: impl IntoIterator<Item = &'a HostLoad>) -> Option<Self> {
-        Self::of(hosts.into_iter().map(|host| Some((host.started()?, host.clock.as_ref()?.bound))))
+        Self::from_offsets(hosts.into_iter().map(|host| Some((host.started()?, host.clock.as_ref()?.bound))))
     }
 
     /// The closes of their windows; none where that of one of them is not known.
     pub fn of_ends<'a>(hosts: impl IntoIterator<Item = &'a HostLoad>) -> Option<Self> {
         let end = |host: &HostLoad| host.clock.as_ref()?.end.map(|end| (end.error, end.bound));
-        Self::of(hosts.into_iter().map(end))
+        Self::from_offsets(hosts.into_iter().map(end))
     }
 
     /// Of moments with their bounds.
-    fn of(each: impl Iterator<Item = Option<(i64, Nanos)>>) -> Option<Self> {
+    fn from_offsets(each: impl Iterator<Item = Option<(i64, Nanos)>>) -> Option<Self> {
         let each = each.collect::<Option<Vec<_>>>()?;
         let [_, _, ..] = each.as_slice() else {
             return (!each.is_empty()).then_some(Self { skew: 0, at_most: 0 });
@@ -160,7 +160,7 @@ mod tests {
             first_user: 0,
             users: 4,
             client_headline: 100,
-            times: HostTimes::of(&Histogram::new()),
+            times: HostTimes::from_histogram(&Histogram::new()),
             client_cpu: Some(500_000_000),
             cpus: 2.0,
             late: Some(late),
@@ -191,12 +191,12 @@ mod tests {
     #[test]
     fn a_host_with_transactions_has_their_mean_and_deviation() {
         let mut times = Histogram::new();
-        assert_eq!(HostTimes::of(&times), None);
+        assert_eq!(HostTimes::from_histogram(&times), None);
         for _ in 0..50 {
             times.record(1_000_000);
             times.record(3_000_000);
         }
-        let found = HostTimes::of(&times).unwrap();
+        let found = HostTimes::from_histogram(&times).unwrap();
         assert_eq!((found.count, found.mean), (100, 2_000_000.0));
         assert!((found.deviation / 1_000_000.0 - 1.0).abs() < 0.01, "{}", found.deviation);
     }

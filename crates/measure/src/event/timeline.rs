@@ -55,7 +55,7 @@ impl StepKind {
     }
 }
 
-/// A stretch of time in which a tenant had its load on, as its source tells at the end.
+/// A stretch of time in which a tenant had its load on, as its source reports at the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stretch {
     /// Which point of the run.

@@ -206,8 +206,8 @@ impl ServerActivity for PostgresActivity {
             return Err("pg_stat_statements no longer has its text".into());
         };
         if !ours && !others {
-            return Err("other roles' statement: planning it may run its functions with your rights; \
-                 --plans=all plans these, too"
+            return Err("statement of another role: planning it may run functions with your privileges; \
+                 --plans=all includes such statements"
                 .into());
         }
         // The server's message repeats parts of the statement, which here is normalised.

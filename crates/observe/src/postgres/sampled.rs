@@ -83,7 +83,7 @@ impl SampledTexts {
             let executed = self.executable(one.query, text, *ours, link.about.version).and_then(|sql| {
                 let left = ALL.saturating_sub(ended.elapsed()).as_millis();
                 if left == 0 {
-                    return Err(format!("the statements before it took {} s", ALL.as_secs()));
+                    return Err(format!("the previous statements took {} s", ALL.as_secs()));
                 }
                 let patience = PATIENCE_MS.min(left as u32);
                 // The server's own text may repeat values without quotes: "Key (name)=(Smith) already exists".
@@ -110,7 +110,7 @@ impl SampledTexts {
         version: i64,
     ) -> std::result::Result<String, String> {
         if !ours {
-            return Err("another role's statement: it would run with this role's rights".into());
+            return Err("statement of another role: it would run with this role's privileges".into());
         }
         match first_word(text).as_str() {
             "select" | "with" => {}
@@ -136,7 +136,7 @@ impl SampledTexts {
                 Err("its values are not known: pg_stat_activity has query identifiers since PostgreSQL 14"
                     .into())
             }
-            None => Err("its values are not known: it was in no session when these were read".into()),
+            None => Err("its values are not known: it was in no sampled session".into()),
         }
     }
 }

@@ -105,7 +105,8 @@ impl Hierarchies {
                 // It is the size of what the limit holds only if it is the limit's group: each hierarchy has groups of its own.
                 "cpuacct" if path.is_none() && self.own("cpu").is_some_and(|cpu| cpu != hierarchy.own) => {
                     held.cpu = true;
-                    let why = "this process's group in the hierarchy cpuacct is another one than in cpu, whose limit is read";
+                    let why = "this process's groups in the hierarchies cpuacct and cpu differ; the limit is \
+                        read from cpu";
                     registry.absent(&format!("{prefix}.cpu.usage"), why.into());
                 }
                 "cpuacct" => {

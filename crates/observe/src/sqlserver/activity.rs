@@ -94,8 +94,7 @@ impl ServerActivity for SqlServerActivity {
             rows.optional(0, 0, |rows, row, column| rows.text(row, column).map(str::to_owned))
         })?;
         Ok(StatementCounters {
-            since: since
-                .map(|since| format!("{since} (server's time; plans that were dropped are forgotten)")),
+            since: since.map(|since| format!("{since} (server's time; evicted plans are not included)")),
             cpu: true,
             sampled_by_id: true,
             reads: "pages read from files",
@@ -133,7 +132,10 @@ impl ServerActivity for SqlServerActivity {
             Ok((cached, faster))
         })?;
         let cached = cached.ok_or("the server no longer has it in its plan cache")?;
-        let mut plan = cached.plan.ok_or("the server gives no plan of it (it is too large, or no query)")?;
+        let mut plan = cached.plan.ok_or(
+            "the server provides no plan of it (it is too large, or not a \
+            query)",
+        )?;
         if let Some(faster) = faster {
             plan.text = format!("{}\n{}", faster.sentence(), plan.text);
             plan.faster = Some(faster);

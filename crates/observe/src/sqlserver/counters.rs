@@ -28,8 +28,8 @@ const COUNTERS: &[Counter] = &[
         metric::BATCH_REQUESTS,
         "1/s",
         &["Batch Requests/sec"],
-        "batches and calls of all clients, the observers' included; HammerDB's TPM is this number per minute, and no \
-         number of transactions",
+        "batches and calls of all clients, the observers' included; HammerDB's TPM is this number per \
+         minute, not a number of transactions",
     ),
     rate("sqlserver.compilations", "1/s", &["SQL Compilations/sec"], "compilations of statements"),
     rate("sqlserver.recompilations", "1/s", &["SQL Re-Compilations/sec"], "recompilations of statements"),
@@ -38,12 +38,7 @@ const COUNTERS: &[Counter] = &[
     rate("sqlserver.lock_waits", "1/s", &["Lock Waits/sec"], "lock waits"),
     rate("sqlserver.latch_waits", "1/s", &["Latch Waits/sec"], "latch waits"),
     rate(metric::LOG_BYTES[2], "B/s", &["file.log.write_bytes"], "bytes written to the log of the database"),
-    rate(
-        metric::LOG_SYNCS[2],
-        "1/s",
-        &["file.log.writes"],
-        "writes of the log, each of which is on the device when it returns",
-    ),
+    rate(metric::LOG_SYNCS[2], "1/s", &["file.log.writes"], "synchronous writes of the log"),
     rate(metric::LOG_SYNC_MS[2], "ms/s", &["file.log.write_ms"], "time spent writing the log"),
     rate("sqlserver.log.flushes", "1/s", &["Log Flushes/sec"], "log blocks flushed"),
     rate("sqlserver.log.flush_waits", "1/s", &["Log Flush Waits/sec"], "commits that waited for a log flush"),
@@ -203,7 +198,7 @@ pub(super) const GROUPS: &[(&str, &str)] = &[
     ("worker_thread", "a worker thread"),
     ("query_store", "Query Store"),
     ("other", "other things"),
-    ("signal", "a CPU, after what they had waited for was there"),
+    ("signal", "a CPU, after the end of a wait"),
 ];
 
 fn add(table: &mut Table, of: &str, wait: &CountedWait) {

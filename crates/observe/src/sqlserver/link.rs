@@ -81,7 +81,8 @@ pub(super) fn connect(engine: &dyn Engine) -> Result<(Box<dyn Session>, Server)>
         let permission = if azure_database { "VIEW DATABASE STATE" } else { "VIEW SERVER STATE" };
         let newer = "; since SQL Server 2022, VIEW SERVER PERFORMANCE STATE is enough";
         return Err(Error::usage(
-            "the login may not see what the server does: no waits, files, locks, counters or statements",
+            "the login lacks the permission to observe the server: no waits, files, locks, counters or \
+                statements",
         )
         .with_help(format!("GRANT {permission} TO the login{}", if azure_database { "" } else { newer })));
     }

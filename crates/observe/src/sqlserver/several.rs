@@ -69,7 +69,7 @@ impl Several {
             let of_load = format!("time that the load's sessions waited for {what}");
             add(format!("{}{group}", metric::LOAD_WAITS), "s/s", of_load, format!("load.{group}"), Of::Time);
             let of_server = format!(
-                "time that all tasks of the server waited for {what}, less what they do when the server is idle"
+                "time that all tasks of the server waited for {what}, minus the waits of the idle server"
             );
             add(
                 format!("{}{group}", metric::SERVER_WAITS),

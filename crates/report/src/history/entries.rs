@@ -68,9 +68,7 @@ pub fn load_each(
         found.push(load(store, &asked, &mut |read, of| progress(index * of + read, all * of))?);
     }
     if found.is_empty() {
-        return Err(Error::Compare(format!(
-            "the scenarios on branch {branch} have no tenant that did anything"
-        )));
+        return Err(Error::Compare(format!("no tenant of the scenarios on branch {branch} has results")));
     }
     Ok(found)
 }

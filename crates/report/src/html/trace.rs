@@ -31,7 +31,7 @@ impl TraceView {
             .iter()
             .map(|one| {
                 (
-                    format!("Places of {} over time: reads blue, writes orange", one.device),
+                    format!("Offsets of {} over time: reads blue, writes orange", one.device),
                     density(one, found.seconds),
                 )
             })
@@ -61,7 +61,7 @@ fn density(found: &Density, seconds: f64) -> String {
     if most == 0 || found.rows == 0 || found.columns == 0 {
         return String::new();
     }
-    let mut out = FRAME.begin(&format!("places of {} over time", found.device));
+    let mut out = FRAME.begin(&format!("offsets of {} over time", found.device));
     let (low, high) = (found.span.0 as f64, found.span.1 as f64);
     out.push_str("<g class=\"axes\">");
     for quarter in 0..=4 {

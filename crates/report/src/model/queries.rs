@@ -80,7 +80,7 @@ pub struct QueryRow {
 impl QueryReport {
     /// None of a run without queries.
     fn of(executions: Vec<QueryExecution>, analyses: Vec<QueryAnalysis>) -> Option<Self> {
-        let figures = QueryFigures::of(&executions)?;
+        let figures = QueryFigures::from_executions(&executions)?;
         let mut ranks: Vec<u32> = executions.iter().map(QueryExecution::rank).collect();
         ranks.sort_unstable();
         ranks.dedup();

@@ -133,10 +133,10 @@ pub(crate) fn sentence(one: &Interference) -> String {
             let parts: Vec<String> = parts.into_iter().flatten().collect();
             format!("no interference shown: {}", parts.join(", "))
         }
-        InterferenceVerdict::TooShort => "too few seconds before or after it to say anything".to_owned(),
+        InterferenceVerdict::TooShort => "too few seconds before or after it for a comparison".to_owned(),
     };
     let held = match one.rate_held() {
-        Some((true, false)) => "; the rate was held before and not after",
+        Some((true, false)) => "; the rate was held before, but not after",
         Some((false, true)) => "; the rate was not held before",
         _ => "",
     };

@@ -320,7 +320,7 @@ pub fn judged(mut report: RunReport) -> RunReport {
         ],
         sentence: "CPU (41 % of the active sessions) and log writes (38 %) limit the throughput together"
             .into(),
-        next: "kelvin squeeze on both would tell which gives more".into(),
+        next: "kelvin squeeze on both would show which gives more".into(),
     });
     report
 }

@@ -190,13 +190,13 @@ impl GeneratorReport {
         let series = [self.totals.roles.len(), self.totals.measured.len(), self.totals.all.len()];
         let lengths = [self.user_sums.len(), self.counters.len(), self.ended_at.len()];
         if self.totals.roles != roles || series != [roles.len(); 3] {
-            return Err("its report is of other series".into());
+            return Err("its report contains other series".into());
         }
         if lengths != [UserCounter::LENGTH, counters, users as usize] {
-            return Err("its report is of other users or counters".into());
+            return Err("its report contains other users or counters".into());
         }
         if self.numbers().any(|number| number > LARGEST) || self.at_work > users || self.gave_up > users {
-            return Err("its report has a number that nothing can have counted".into());
+            return Err("its report contains an impossible number".into());
         }
         Ok(())
     }

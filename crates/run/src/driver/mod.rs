@@ -256,7 +256,7 @@ impl Point<'_> {
         self.phase(sink, first, begin, planned)
     }
 
-    /// What tells the point from others of its run.
+    /// What distinguishes the point from others of its run.
     fn label(&self) -> String {
         self.rate.map_or_else(String::new, |rate| {
             format!("{} arrivals per second, ", (rate * 100.0).round() / 100.0)

@@ -250,7 +250,7 @@ impl<'a> RemoteLoad<'a> {
                         let report = report.on_clock_that_opened(self.times.open);
                         let latest = latest_end(self.times.open, (!self.resumed).then_some(now));
                         if report.latest() > latest {
-                            host.lose("its report is of a time that has not come".into());
+                            host.lose("its report is for a time in the future".into());
                             continue;
                         }
                         if let Some(early) = early_end(&report, self.times.close).filter(|_| !self.aborted) {
@@ -288,7 +288,7 @@ impl<'a> RemoteLoad<'a> {
         let (mut reports, mut ends, mut sum) = (Vec::new(), Vec::new(), 0);
         for (mut host, clock) in self.hosts.into_iter().zip(clocks) {
             let report = host.report.take().unwrap_or_else(|| {
-                host.lost.get_or_insert_with(|| "its report did not come".into());
+                host.lost.get_or_insert_with(|| "its report is missing".into());
                 GeneratorReport::of_lost(self.times, host.seconds, host.counters)
             });
             // From here on the reports are added up as they are; sums of the hosts' seconds and counters saturate.
@@ -296,7 +296,7 @@ impl<'a> RemoteLoad<'a> {
                 sum = with;
                 report
             } else {
-                host.lost = Some("its counts and those of the hosts before it cannot be added up".into());
+                host.lost = Some("the sum of its counts and those of the other hosts overflows".into());
                 report.without_counts(self.times)
             };
             reports.push(report.of_host(host.source, &host.name));
@@ -378,7 +378,7 @@ impl Host {
 fn early_end(report: &GeneratorReport, ordered: Nanos) -> Option<String> {
     let by = ordered.saturating_sub(report.close?);
     (by > CLOSES_WITHIN).then(|| match ordered {
-        Nanos::MAX => "it ended its load before its users had done their transactions".into(),
+        Nanos::MAX => "it ended its load before its users had completed their transactions".into(),
         _ => format!("it ended its load {} before the end", text::short_seconds(by as f64 / 1e9)),
     })
 }
@@ -469,7 +469,7 @@ impl RemoteBooks {
                 first_user: host.range.first(),
                 users: host.range.count(),
                 client_headline: headline(report),
-                times: HostTimes::of(&report.times()),
+                times: HostTimes::from_histogram(&report.times()),
                 client_cpu: Some(report.cpu_time(elapsed)).filter(|cpu| *cpu > 0),
                 cpus: report.cpus,
                 late: report.late(),

@@ -64,7 +64,7 @@ impl BegunPoint<'_> {
             let planned = (times.close != Nanos::MAX).then_some(times.close - times.open);
             self.phase(Phase::Measure, times.open, planned, sink)?;
         }
-        let text = "the controller died; another process hears the hosts from here on".into();
+        let text = "the controller was killed; another process receives the results from here on".into();
         let second = kelvin_measure::second_from(self.open, self.reached);
         sink.event(&Event::Note { point: self.index, second, text })?;
         let ended = self.hear(&mut remote, times.end, (clock, stop), sink)?;
@@ -89,8 +89,10 @@ impl BegunPoint<'_> {
             server: None,
             accept_noise: self.accept_noise,
         };
-        let evidence =
-            format!("it died about {second} s into the window; what the server did since then was not read");
+        let evidence = format!(
+            "it was killed about {second} s into the window; the server's counters were not read \
+                after that"
+        );
         let stayed = Invariant::new(CONTROLLER_STAYED, false, evidence);
         let (window, invariants) = closing.emit(Some(stayed), ended, None, sink)?;
         self.phase(Phase::Stop, times.open + window.elapsed, None, sink)?;

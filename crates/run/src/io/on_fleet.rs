@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// An early end lies so far ahead, so that all hosts have heard of it by then.
 const NOTICE_OF_END: Nanos = 500_000_000;
 
-/// How long hosts may take to say what they did once they were told to stop immediately.
+/// How long hosts may take to report what they did after an order to stop immediately.
 const PATIENCE: Nanos = 20_000_000_000;
 
 /// Workers of all hosts.
@@ -269,7 +269,8 @@ impl<'a> FleetIoRun<'a> {
             if firsts[number] != number {
                 let first = names[firsts[number]];
                 let text = format!(
-                    "{host} is on the machine of {first}: what its disks did is counted there, for all agents"
+                    "{host} is on the machine of {first}: the I/Os of its disks are counted there for all \
+                        agents"
                 );
                 sink.event_from(*source, &Event::Note { point: 0, second: 0, text })?;
             }

@@ -182,7 +182,7 @@ impl<'a> Merge<'a> {
         self.error.is_some()
     }
 
-    /// Takes what a thread tells.
+    /// Takes a message of a thread.
     pub(super) fn take(&mut self, message: Message, sink: &mut dyn Sink) -> Result<(), SinkError> {
         match message {
             Message::Opened(origin) => {
@@ -262,7 +262,7 @@ impl<'a> Merge<'a> {
                 place.add_host_load(*load);
                 return Ok(());
             }
-            // Its turn's end tells them.
+            // They come with the end of its turn.
             Event::Phase { .. } | Event::Window(_) => return Ok(()),
             other => other,
         };
@@ -343,7 +343,7 @@ impl<'a> Merge<'a> {
         if let Some(tenant) = lost.and_then(|index| tenants.get(index)) {
             let name = &tenant.name;
             self.error.get_or_insert_with(|| {
-                format!("{name}: its server has been restarted, and is without its limits since then")
+                format!("{name}: its server was restarted, and has had no limits since then")
             });
         }
     }

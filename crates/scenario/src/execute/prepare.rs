@@ -38,7 +38,7 @@ pub(super) struct IoFacts {
 }
 
 impl IoFacts {
-    pub(super) fn of(run: &IoRun) -> Self {
+    pub(super) fn of_run(run: &IoRun) -> Self {
         Self {
             series: run.series(),
             counters: run.counters(),
@@ -193,7 +193,7 @@ fn take(
         bench.message(&format!("{doing} {}", of.name));
         io_run(&spec, devices, None)?.lay_out(stop, &mut Unseen)?;
         let run = io_run(&of.spec, devices, None)?;
-        PreparedLoad::Io(IoFacts::of(&run))
+        PreparedLoad::Io(IoFacts::of_run(&run))
     } else {
         let prepared = bench.prepare_tenant(&mut spec)?;
         PreparedLoad::Database(Box::new((spec, prepared)))

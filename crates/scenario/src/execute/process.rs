@@ -133,11 +133,11 @@ pub(super) fn start(stage: &Stage<'_>, tenant: usize, load: &PreparedLoad) -> Re
     };
     // It waits for its first line: nothing of its work is done before the limits hold.
     let held = stage.limits().take(tenant, child.id());
-    let told = held.and_then(|()| {
+    let sent = held.and_then(|()| {
         let input = child.stdin.as_mut().ok_or("it has no input")?;
         send(input, &assignment).map_err(|error| error.to_string())
     });
-    match told {
+    match sent {
         Ok(()) => Ok(child),
         Err(why) => {
             end(&mut child);
@@ -246,7 +246,7 @@ fn listen(
     let mut connections = OfProcess::default();
     while next_line(&mut output, LONGEST, &mut line)? {
         let report: Report = serde_json::from_slice(&line)
-            .map_err(|error| format!("its process says what is not understood: {error}"))?;
+            .map_err(|error| format!("its process sent an invalid message: {error}"))?;
         let heard = |turn: usize, begun| {
             if let Some(turn) = turns.get(turn) {
                 turn.control.heard(begun);
@@ -300,7 +300,7 @@ fn next_line(input: &mut impl BufRead, longest: usize, line: &mut Vec<u8>) -> Re
         .read_until(b'\n', line)
         .map_err(|error| format!("its process cannot be heard: {error}"))?;
     if line.last() != Some(&b'\n') && line.len() >= longest {
-        return Err(format!("its process says a line of more than {longest} bytes"));
+        return Err(format!("its process sent a line of more than {longest} bytes"));
     }
     Ok(line.last() == Some(&b'\n'))
 }

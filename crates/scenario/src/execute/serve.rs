@@ -75,7 +75,7 @@ fn prepare(assignment: &Assignment, stop: &Stop) -> Result<(Scenario, PreparedLo
     let mut spec = Spec::parse(&assignment.spec, &assignment.name).map_err(|error| error.to_string())?;
     let load = if spec.is_io() {
         let run = io_run(&spec, &assignment.devices, None).map_err(|error| error.to_string())?;
-        PreparedLoad::Io(IoFacts::of(&run))
+        PreparedLoad::Io(IoFacts::of_run(&run))
     } else {
         let prepared = reopen_tenant(&mut spec, stop).map_err(|error| error.to_string())?;
         PreparedLoad::Database(Box::new((spec.clone(), prepared)))

@@ -151,7 +151,7 @@ impl Steps<'_> {
             }
             let turn = self.turn[tenant].map_or(0, |turn| turn + 1);
             self.turn[tenant] = Some(turn);
-            if let Some(turn) = self.of(tenant) {
+            if let Some(turn) = self.turn(tenant) {
                 turn.control.begin_at(wanted);
             }
             together.push(tenant);
@@ -163,7 +163,7 @@ impl Steps<'_> {
     fn begun(&mut self, number: u32, tenants: &[usize], text: &str, shown: bool) -> Result<(), End> {
         let mut found: Vec<(Nanos, usize)> = Vec::with_capacity(tenants.len());
         for &tenant in tenants {
-            let Some(turn) = self.of(tenant) else { continue };
+            let Some(turn) = self.turn(tenant) else { continue };
             self.wait(None, || turn.control.begun().is_some() || turn.control.is_ended())?;
             let begun = turn.control.begun().ok_or_else(|| {
                 End::Failed(format!("{} could not begin", self.stage.scenario.tenants[tenant].name))
@@ -190,7 +190,7 @@ impl Steps<'_> {
     ) -> Result<(), End> {
         let at = self.due()?;
         for &tenant in tenants.iter().filter(|&&tenant| self.is_at_work(tenant)) {
-            if let Some(turn) = self.of(tenant) {
+            if let Some(turn) = self.turn(tenant) {
                 turn.control.change_at(at, change);
             }
         }
@@ -204,11 +204,11 @@ impl Steps<'_> {
         let left: Vec<usize> = tenants.iter().copied().filter(|&tenant| self.is_at_work(tenant)).collect();
         let (jobs, databases): (Vec<usize>, Vec<usize>) =
             left.iter().partition(|&&tenant| self.stage.scenario.tenants[tenant].spec.is_io());
-        for turn in databases.iter().filter_map(|&tenant| self.of(tenant)) {
+        for turn in databases.iter().filter_map(|&tenant| self.turn(tenant)) {
             turn.control.change_at(at, Change::Close);
         }
         self.sleep_until(at)?;
-        for turn in jobs.iter().filter_map(|&tenant| self.of(tenant)) {
+        for turn in jobs.iter().filter_map(|&tenant| self.turn(tenant)) {
             turn.stop.request();
         }
         self.at = at;
@@ -222,7 +222,7 @@ impl Steps<'_> {
     /// Waits until the turns of tenants have ended.
     fn wait_for(&mut self, tenants: &[usize], until: Option<Nanos>) -> Result<(), End> {
         for &tenant in tenants {
-            if let Some(turn) = self.of(tenant) {
+            if let Some(turn) = self.turn(tenant) {
                 self.wait(until, || turn.control.is_ended()).map_err(|end| match end {
                     End::Failed(why) => {
                         End::Failed(format!("wait-for {}: {why}", self.stage.scenario.tenants[tenant].name))
@@ -239,12 +239,12 @@ impl Steps<'_> {
         step.note.clone().unwrap_or_else(|| self.stage.scenario.describe(&step.action))
     }
 
-    fn of(&self, tenant: usize) -> Option<&Turn> {
+    fn turn(&self, tenant: usize) -> Option<&Turn> {
         self.stage.turns[tenant].get(self.turn[tenant]?)
     }
 
     fn is_at_work(&self, tenant: usize) -> bool {
-        self.of(tenant).is_some_and(|turn| !turn.control.is_ended())
+        self.turn(tenant).is_some_and(|turn| !turn.control.is_ended())
     }
 
     /// Every tenant's first turn is ready, or has failed.

@@ -183,7 +183,7 @@ fn describe_clock(load: &HostLoad) -> Option<String> {
     let clock = load.clock.as_ref()?;
     let microseconds = |nanos: f64| format!("{:.0} µs", nanos / 1e3);
     Some(format!(
-        "its host began {} from the time that was ordered; its clock was known to ± {}, by {} exchanges",
+        "its host started {} from the scheduled time; its clock was known to ± {}, from {} exchanges",
         microseconds(clock.start_error as f64),
         microseconds(clock.bound as f64),
         clock.exchanges

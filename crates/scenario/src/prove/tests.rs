@@ -56,7 +56,7 @@ fn without_a_neighbour_everything_else_keeps_its_time_and_who_began_the_clock_st
     assert!(proof.kept()[0].contains("shop cannot be left out"), "{:?}", proof.kept());
     let open = THREE.replace("for = \"10s\"", "").replace("wait-for = \"scan\"", "run = \"true\"");
     let open = Scenario::parse(&open, "x", Path::new(""), &[]).unwrap();
-    assert!(Proof::plan(&open, 4).unwrap_err().contains("times are known"));
+    assert!(Proof::plan(&open, 4).unwrap_err().contains("known times"));
 }
 
 /// A tenant at work from `from` to `to` with so many transactions a second.

@@ -208,7 +208,7 @@ fn holds(scenario: &Scenario) -> Result<(), TestCaseError> {
 fn has_place(error: &ScenarioError, text: &str) -> bool {
     let numbers = error.place.strip_prefix("x.toml:").and_then(|place| place.split_once(':'));
     let numbers = numbers.and_then(|(line, column)| Some((line.parse().ok()?, column.parse().ok()?)));
-    let whole = ["no step starts the tenant", "ends when it begins"];
+    let whole = ["no step starts the tenant", "ends immediately"];
     numbers.map_or_else(
         || error.place == "x.toml" && whole.iter().any(|whole| error.message.contains(whole)),
         |(line, column): (usize, usize)| {

@@ -20,7 +20,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    pub(super) fn of(values: &[f64], phi: f64) -> Self {
+    pub(super) fn from_values(values: &[f64], phi: f64) -> Self {
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let values: Vec<f64> = values.iter().map(|value| value - mean).collect();
         let mut before = 0.0;

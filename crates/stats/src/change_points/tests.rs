@@ -16,16 +16,16 @@ fn indices(values: &[f64]) -> Vec<usize> {
 #[test]
 fn the_step_is_the_one_worked_by_hand() {
     // 1, 2, 4, 5 without dependence: around 3 and around 1.5 and 4.5, 10 and 1 are left; t² = 9/(1/2) with 2 degrees.
-    let steps = Steps::of(&[1.0, 2.0, 4.0, 5.0], 0.0);
+    let steps = Steps::from_values(&[1.0, 2.0, 4.0, 5.0], 0.0);
     assert_eq!(steps.largest(0..4), Some(2));
     let p = two_sided(18.0_f64.sqrt(), 2.0).unwrap();
     assert!((steps.p(0..4, 2) - p).abs() < 1e-12, "{} {p}", steps.p(0..4, 2));
     // φ = 0.5: a step of 1 in the third of five makes 0, 0, 1, 0.5, 0.5 of what is new, whatever lies before the range.
-    let steps = Steps::of(&[9.0, 0.0, 0.0, 1.0, 1.0, 1.0], 0.5);
+    let steps = Steps::from_values(&[9.0, 0.0, 0.0, 1.0, 1.0, 1.0], 0.5);
     assert_eq!((steps.largest(1..6), steps.p(1..6, 3)), (Some(3), 0.0));
     assert!(steps.p(1..6, 4) > 0.1);
     assert_eq!((steps.largest(1..3), steps.largest(0..0)), (None, None));
-    assert_eq!(Steps::of(&[4.0; 10], 0.3).largest(0..10), None);
+    assert_eq!(Steps::from_values(&[4.0; 10], 0.3).largest(0..10), None);
 }
 
 #[test]

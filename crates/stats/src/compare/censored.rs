@@ -95,10 +95,10 @@ fn signed_ranks(a: &[Value], b: &[Value]) -> Vec<f64> {
         _ => (0.0, 0.0),
     };
     let pairs: Vec<(f64, f64)> = a.iter().zip(b).map(distance).collect();
-    let told = || pairs.iter().filter(|(sign, _)| *sign != 0.0);
+    let signed = || pairs.iter().filter(|(sign, _)| *sign != 0.0);
     let rank = |of: f64| {
-        let below = told().filter(|(_, distance)| *distance < of).count();
-        let upto = told().filter(|(_, distance)| *distance <= of).count();
+        let below = signed().filter(|(_, distance)| *distance < of).count();
+        let upto = signed().filter(|(_, distance)| *distance <= of).count();
         (below + upto + 1) as f64 / 2.0
     };
     pairs.iter().map(|(sign, distance)| if *sign == 0.0 { 0.0 } else { sign * rank(*distance) }).collect()

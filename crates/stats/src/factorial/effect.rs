@@ -14,7 +14,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    pub(super) fn of(error: &Variation, confidence: f64) -> Self {
+    pub(super) fn from_error(error: &Variation, confidence: f64) -> Self {
         let t = quantile(f64::midpoint(1.0, confidence), error.degrees as f64);
         let half = t.map_or(f64::INFINITY, |t| t * (error.sum_of_squares / error.degrees as f64).sqrt());
         Self { half }

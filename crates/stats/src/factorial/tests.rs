@@ -15,7 +15,7 @@ fn close(found: f64, expected: f64, within: f64) {
     assert!((found - expected).abs() <= within, "{found} instead of {expected}");
 }
 
-fn of<'a>(analysis: &'a Analysis, factors: &[usize]) -> &'a Effect {
+fn effect_of<'a>(analysis: &'a Analysis, factors: &[usize]) -> &'a Effect {
     analysis.effects.iter().find(|effect| effect.factors == factors).unwrap()
 }
 
@@ -47,7 +47,7 @@ fn jains_memory_cache_and_processors() {
         );
         close(coded.q, q, 1e-12);
         if !factors.is_empty() {
-            let effect = of(&found, factors);
+            let effect = effect_of(&found, factors);
             close(effect.sum_of_squares, 8.0 * q * q, 1e-9);
             close(effect.share, 8.0 * q * q / 4512.0, 1e-12);
             assert_eq!((effect.f, effect.p), (None, None));
@@ -55,14 +55,14 @@ fn jains_memory_cache_and_processors() {
     }
     close(found.total.sum_of_squares, 4512.0, 1e-9);
     assert_eq!((found.error.degrees, found.total.degrees, found.blocks), (0, 7, None));
-    let memory = of(&found, &[0]);
+    let memory = effect_of(&found, &[0]);
     assert_eq!(memory.contrasts.len(), 1);
     assert_eq!(memory.contrasts[0].levels, [(0, 1)]);
     close(memory.contrasts[0].estimate, 20.0, 1e-12);
     close(memory.means[0].mean, 30.0, 1e-12);
     close(memory.means[1].mean, 50.0, 1e-12);
     // A difference of differences: 4q.
-    close(of(&found, &[0, 1]).contrasts[0].estimate, 20.0, 1e-12);
+    close(effect_of(&found, &[0, 1]).contrasts[0].estimate, 20.0, 1e-12);
 }
 
 #[test]
@@ -86,11 +86,11 @@ fn jains_workstation_with_replications() {
         close(effect.share, share, 5e-5);
     }
     close(found.error.share, 0.0145, 5e-5);
-    close(of(&found, &[0]).f.unwrap(), 5547.0 / 12.75, 1e-9);
-    assert!(of(&found, &[0]).p.unwrap() < 1e-7);
+    close(effect_of(&found, &[0]).f.unwrap(), 5547.0 / 12.75, 1e-9);
+    assert!(effect_of(&found, &[0]).p.unwrap() < 1e-7);
     close(found.residuals.iter().sum::<f64>(), 0.0, 1e-9);
     // The interval of 2q is twice as wide.
-    let contrast = &of(&found, &[1]).contrasts[0];
+    let contrast = &effect_of(&found, &[1]).contrasts[0];
     close(contrast.high - contrast.low, 4.0 * 1.92, 0.03);
 }
 
@@ -122,7 +122,7 @@ fn montgomerys_battery() {
     close(found.total.sum_of_squares, 77646.97, 0.01);
     assert_eq!((found.error.degrees, found.total.degrees), (27, 35));
     assert!(found.coded.is_empty() && found.balanced);
-    let interaction = of(&found, &[0, 1]);
+    let interaction = effect_of(&found, &[0, 1]);
     assert_eq!((interaction.contrasts.len(), interaction.means.len()), (9, 9));
     // From the first material to the second and the first temperature to the second:
     // (119.75 − 155.75) − (57.25 − 134.75) = 41.5.
@@ -153,15 +153,15 @@ fn blocks_take_away_what_they_share() {
     let blocks = found.blocks.unwrap();
     assert_eq!((blocks.degrees, found.error.degrees), (5, 25));
     assert!(blocks.share > 0.8, "{blocks:?}");
-    assert!(of(&found, &[0]).p.unwrap() < 1e-6);
+    assert!(effect_of(&found, &[0]).p.unwrap() < 1e-6);
     let parts = found.effects.iter().map(|e| e.share).sum::<f64>() + blocks.share + found.error.share;
     close(parts, 1.0, 1e-12);
     // Without the blocks the same effect drowns.
     let without: Vec<Observation> =
         observations.iter().map(|o| Observation { block: 0, ..o.clone() }).collect();
     let without = Analysis::from_observations(&design, &without, 0.95).unwrap();
-    close(of(&without, &[0]).sum_of_squares, of(&found, &[0]).sum_of_squares, 1e-6);
-    assert!(of(&without, &[0]).p.unwrap() > 0.05);
+    close(effect_of(&without, &[0]).sum_of_squares, effect_of(&found, &[0]).sum_of_squares, 1e-6);
+    assert!(effect_of(&without, &[0]).p.unwrap() > 0.05);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn least_squares_of_a_balanced_study_is_what_its_means_say() {
     let squares: f64 = fit.residuals.iter().map(|r| r * r).sum();
     close(squares, found.error.sum_of_squares, 1e-8);
     close(fit.blocks.unwrap().sum_of_squares, found.blocks.unwrap().sum_of_squares, 1e-7);
-    let scale = Scale::of(&found.error, 0.95);
+    let scale = Scale::from_error(&found.error, 0.95);
     for expected in &found.effects {
         let effect =
             effect(&design, &design.cells(), &fit, expected.factors.clone(), &found.error, &scale, &|s| s);
@@ -199,7 +199,7 @@ fn void_runs_leave_an_answer_without_bias() {
         let found = Analysis::from_observations(&design, &observations, 0.9).unwrap();
         assert!(!found.balanced);
         assert_eq!(found.error.degrees, 22 - 6 - 3);
-        let contrast = &of(&found, &[0]).contrasts[0];
+        let contrast = &effect_of(&found, &[0]).contrasts[0];
         covered += u32::from(contrast.low <= 5.0 && 5.0 <= contrast.high);
     }
     // 360 ± 6.
@@ -212,7 +212,8 @@ fn no_effect_is_found_as_seldom_as_asked() {
     let alarms = (0..1000)
         .filter(|_| {
             let (design, observations) = in_blocks(3, 0.0, 1.0, &mut random);
-            of(&Analysis::from_observations(&design, &observations, 0.95).unwrap(), &[0]).p.unwrap() < 0.05
+            effect_of(&Analysis::from_observations(&design, &observations, 0.95).unwrap(), &[0]).p.unwrap()
+                < 0.05
         })
         .count();
     assert!((30..=72).contains(&alarms), "{alarms} of 1000");
@@ -250,9 +251,9 @@ fn a_study_without_any_scatter_has_certain_effects() {
     let design = Design::new(&[2, 2]);
     let runs: [&[f64]; 4] = [&[1.0, 1.0], &[2.0, 2.0], &[1.0, 1.0], &[2.0, 2.0]];
     let found = Analysis::from_observations(&design, &replicated(&design, &runs), 0.95).unwrap();
-    let contrast = &of(&found, &[1]).contrasts[0];
+    let contrast = &effect_of(&found, &[1]).contrasts[0];
     assert_eq!((contrast.low, contrast.estimate, contrast.high), (1.0, 1.0, 1.0));
-    assert_eq!((of(&found, &[1]).f, of(&found, &[1]).share), (None, 1.0));
+    assert_eq!((effect_of(&found, &[1]).f, effect_of(&found, &[1]).share), (None, 1.0));
     let same =
         Analysis::from_observations(&design, &replicated(&design, &[[3.0].as_slice(); 4]), 0.95).unwrap();
     assert_eq!((same.total.share, same.effects[0].share), (0.0, 0.0));

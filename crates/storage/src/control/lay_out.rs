@@ -26,16 +26,16 @@ pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher
     if !prepared.plan.makings.is_empty() {
         let plan = prepared.plan.clone();
         let stopper = stop.clone();
-        let (tell, hear) = channel();
+        let (sender, receiver) = channel();
         run_in_thread(
             stop,
             move || {
                 let report = |worker: u32, what: &str, done: u64, total: u64| {
-                    let _ = tell.send((worker, what.to_owned(), done, total));
+                    let _ = sender.send((worker, what.to_owned(), done, total));
                 };
                 layout::carry_out_plan(&plan, &stopper, &report)
             },
-            |worker_is_set| forward_progress(&hear, watcher, worker_is_set),
+            |worker_is_set| forward_progress(&receiver, watcher, worker_is_set),
         )?
         .unwrap_or(Ok(()))?;
     }
@@ -73,8 +73,12 @@ pub(super) fn run_in_thread<T: Send + 'static>(
 type LayoutProgress = (u32, String, u64, u64);
 
 /// Forwards the layout's progress for a while.
-fn forward_progress(hear: &Receiver<LayoutProgress>, watcher: &mut dyn IoWatcher, current: &mut Option<u32>) {
-    let mut first = hear.recv_timeout(Duration::from_millis(20));
+fn forward_progress(
+    receiver: &Receiver<LayoutProgress>,
+    watcher: &mut dyn IoWatcher,
+    current: &mut Option<u32>,
+) {
+    let mut first = receiver.recv_timeout(Duration::from_millis(20));
     if matches!(first, Err(RecvTimeoutError::Timeout)) {
         return watcher.idle();
     }
@@ -84,7 +88,7 @@ fn forward_progress(hear: &Receiver<LayoutProgress>, watcher: &mut dyn IoWatcher
             watcher.event(&IoEvent::State { worker, state: WorkerState::SettingUp });
         }
         watcher.event(&IoEvent::Layout { worker, what: &what, done, total });
-        first = hear.try_recv().map_err(|_| RecvTimeoutError::Timeout);
+        first = receiver.try_recv().map_err(|_| RecvTimeoutError::Timeout);
     }
 }
 

@@ -178,10 +178,10 @@ impl<'a> Run<'a> {
             // Its files are there: that was all.
             self.shared.flow.absent(worker as u32);
             self.stage(worker, Stage::Over);
-            return self.tell(worker, WorkerState::Ended);
+            return self.report_state(worker, WorkerState::Ended);
         }
         let plan = planned.plan(worker as u32, &job, self.aux_directory.as_deref());
-        self.tell(worker, WorkerState::Created);
+        self.report_state(worker, WorkerState::Created);
         let started =
             thread::start(Arc::clone(&self.work), plan, Arc::clone(&self.shared), self.directory.clone());
         match started {
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
                 if let Some(collected) = self.collected.get_mut(worker) {
                     collected.fail(number, format!("cannot start the worker's thread: {cause}"));
                 }
-                self.tell(worker, WorkerState::Failed);
+                self.report_state(worker, WorkerState::Failed);
                 self.over(worker);
             }
         }
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn tell(&mut self, worker: usize, state: WorkerState) {
+    fn report_state(&mut self, worker: usize, state: WorkerState) {
         self.watcher.event(&IoEvent::State { worker: worker as u32, state });
         self.heard = Instant::now();
     }
@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
 
     fn message(&mut self, message: Message) -> Result<()> {
         match message {
-            Message::State(worker, state) => self.tell(worker as usize, state),
+            Message::State(worker, state) => self.report_state(worker as usize, state),
             Message::Tick(tick) => {
                 let Some(collected) = self.collected.get_mut(tick.worker as usize) else { return Ok(()) };
                 collected.tick(&tick)?;
@@ -367,7 +367,7 @@ impl<'a> Run<'a> {
             if let Some(collected) = self.collected.get_mut(worker) {
                 collected.fail(libc::EINTR, problem);
             }
-            self.tell(worker, WorkerState::Failed);
+            self.report_state(worker, WorkerState::Failed);
         }
         Ok(())
     }

@@ -49,10 +49,10 @@ pub(super) fn start(
 fn whole(work: &dyn WorkerIo, plan: WorkerPlan, shared: &Shared, directory: &Path) -> Result<bool> {
     let number = plan.number;
     let job = Arc::clone(&plan.job);
-    let tell = |message: Message| {
+    let send = |message: Message| {
         let _ = shared.messages.send(message);
     };
-    tell(Message::State(number, WorkerState::SettingUp));
+    send(Message::State(number, WorkerState::SettingUp));
     take_rights(&job.process)?;
     if let Some(command) = &job.process.before {
         execute(command, &job.name, "prerun", directory)?;
@@ -60,7 +60,7 @@ fn whole(work: &dyn WorkerIo, plan: WorkerPlan, shared: &Shared, directory: &Pat
     // What is read before is not to be dropped.
     if job.targets.invalidate && !job.targets.pre_read {
         for note in plan.targets.iter().filter_map(layout::invalidate) {
-            tell(Message::Note(number, note));
+            send(Message::Note(number, note));
         }
     }
     let end = work.run(plan, shared);

@@ -14,7 +14,7 @@ pub(super) struct Chunks {
 impl Chunks {
     /// The chunks of a block of this length. A rest too short for a header belongs to the chunk before it, so that no
     /// byte is in none.
-    pub(super) fn of(self, length: usize) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn split(self, length: usize) -> impl Iterator<Item = Range<usize>> {
         let interval = self.interval.unwrap_or(length).clamp(1, length.max(1));
         let mut from = 0;
         std::iter::from_fn(move || {
@@ -40,7 +40,7 @@ mod tests {
     fn chunks_cover_every_byte_once_and_none_is_too_short() {
         for interval in [None, Some(512), Some(1000), Some(4096), Some(1 << 20)] {
             for length in [45, 512, 513, 1000, 1044, 1045, 4096, 5000, 65536] {
-                let chunks: Vec<_> = Chunks { interval, least: 45 }.of(length).collect();
+                let chunks: Vec<_> = Chunks { interval, least: 45 }.split(length).collect();
                 let mut at = 0;
                 for chunk in &chunks {
                     assert_eq!(chunk.start, at);
@@ -50,8 +50,8 @@ mod tests {
                 assert_eq!(at, length);
             }
         }
-        let cut: Vec<_> = Chunks { interval: Some(512), least: 45 }.of(1024).collect();
+        let cut: Vec<_> = Chunks { interval: Some(512), least: 45 }.split(1024).collect();
         assert_eq!(cut, [0..512, 512..1024]);
-        assert_eq!(Chunks { interval: None, least: 45 }.of(0).count(), 0);
+        assert_eq!(Chunks { interval: None, least: 45 }.split(0).count(), 0);
     }
 }

@@ -68,7 +68,7 @@ pub(super) enum BufferContent {
 
 impl BufferContent {
     /// As fio orders the options: a compressible mix before a pattern, a pattern before zeros.
-    pub(super) fn of(buffers: &Buffers) -> Self {
+    pub(super) fn for_buffers(buffers: &Buffers) -> Self {
         match (buffers.compress_percentage, &buffers.pattern) {
             (Some(percent), pattern) if percent > 0.0 => Self::Mixed {
                 chunk: buffers.compress_chunk as usize,

@@ -41,7 +41,7 @@ enum FillMethod {
 impl Filler {
     /// For one worker of a job; `seed` differs for each worker. Refuses a working set of unknown size.
     pub fn new(job: &Job, seed: u64) -> Result<Self> {
-        let content = BufferContent::of(&job.buffers);
+        let content = BufferContent::for_buffers(&job.buffers);
         let seeds = Seeds::new(job, seed)?;
         let writes = job.pattern.writes || job.replay.is_some();
         let reads = job.pattern.reads || job.replay.is_some();

@@ -108,7 +108,7 @@ impl RememberedWrites {
                 continue;
             }
             let (mut before, mut after) = (0, entry.length);
-            for chunk in chunks.of(entry.length as usize) {
+            for chunk in chunks.split(entry.length as usize) {
                 if at + chunk.end as u64 <= offset {
                     before = chunk.end as u32;
                 }

@@ -44,7 +44,7 @@ pub(super) fn save(
     targets: &[PathBuf],
     entries: impl Iterator<Item = (BlockAddress, RememberedBlock)>,
 ) -> Result<()> {
-    let told = path.display();
+    let shown = path.display();
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
@@ -87,7 +87,7 @@ pub(super) fn save(
     write().map_err(|error| {
         // The remaining file is useless, and a second failure would hide the first.
         let _gone = fs::remove_file(&beside);
-        Error::system(format!("cannot save the verify state in {told}"))(error)
+        Error::system(format!("cannot save the verify state in {shown}"))(error)
     })
 }
 

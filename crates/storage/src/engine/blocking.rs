@@ -134,7 +134,7 @@ impl IoEngine for Blocking {
     fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
         if let Some(request) = self.queued.take() {
             let result = self.call(&request);
-            ended.push(CompletedRequest::of(request.slot, result));
+            ended.push(CompletedRequest::from_result(request.slot, result));
         }
         Ok(())
     }

@@ -226,7 +226,7 @@ impl IoEngine for Libaio {
     }
 
     fn priority(&self, slot: u32) -> Option<u16> {
-        self.priorities.of(slot)
+        self.priorities.for_slot(slot)
     }
 
     #[allow(unsafe_code, reason = "a system call")]

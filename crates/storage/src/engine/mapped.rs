@@ -202,7 +202,7 @@ impl IoEngine for Mapped {
     #[inline]
     fn commit(&mut self, ended: &mut Vec<CompletedRequest>) -> io::Result<()> {
         if let Some(request) = self.queued.take() {
-            ended.push(CompletedRequest::of(request.slot, self.copy(&request)));
+            ended.push(CompletedRequest::from_result(request.slot, self.copy(&request)));
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ pub(crate) struct CompletedRequest {
 }
 
 impl CompletedRequest {
-    fn of(slot: u32, result: io::Result<usize>) -> Self {
+    fn from_result(slot: u32, result: io::Result<usize>) -> Self {
         let result = match result {
             Ok(bytes) => bytes as i64,
             Err(error) => -i64::from(error.raw_os_error().unwrap_or(libc::EIO)),

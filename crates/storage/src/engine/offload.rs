@@ -51,7 +51,7 @@ fn work<E: IoEngine>(jobs: &Mutex<Receiver<Request>>, ended: &Sender<CompletedRe
         let Ok(request) = next else { return };
         engine.queue(request);
         if let Err(error) = engine.commit(&mut results) {
-            results.push(CompletedRequest::of(request.slot, Err(error)));
+            results.push(CompletedRequest::from_result(request.slot, Err(error)));
         }
         for result in results.drain(..) {
             if ended.send(result).is_err() {

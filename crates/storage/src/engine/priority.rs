@@ -66,7 +66,7 @@ impl Priorities {
     }
 
     /// What was drawn for what is in flight in a slot.
-    pub(super) fn of(&self, slot: u32) -> Option<u16> {
+    pub(super) fn for_slot(&self, slot: u32) -> Option<u16> {
         self.drawn.get(slot as usize).copied().flatten()
     }
 }
@@ -119,6 +119,6 @@ mod tests {
         }
         assert_eq!(priorities.draw(&request(Direction::Read, 8192)), None);
         assert_eq!(priorities.draw(&request(Direction::Write, 8192)), Some((1 << 13) | 3));
-        assert_eq!(priorities.of(0), Some((1 << 13) | 3));
+        assert_eq!(priorities.for_slot(0), Some((1 << 13) | 3));
     }
 }

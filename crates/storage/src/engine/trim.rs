@@ -1,4 +1,4 @@
-//! Telling a device, or a filesystem, that data may be forgotten.
+//! Trims: the blocks of a device or a file are no longer in use.
 
 use std::io;
 use std::os::fd::RawFd;

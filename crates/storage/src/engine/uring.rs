@@ -315,7 +315,7 @@ impl IoEngine for Uring {
     }
 
     fn priority(&self, slot: u32) -> Option<u16> {
-        self.priorities.of(slot)
+        self.priorities.for_slot(slot)
     }
 
     #[cold]

@@ -64,7 +64,7 @@ pub(super) fn region(
     let length = match targets.size {
         Some(percent @ Amount::Percent(_)) => {
             let whole = begin + length;
-            let part = percent.of(whole).unwrap_or(0).min(length);
+            let part = percent.bytes_of(whole).unwrap_or(0).min(length);
             if part == whole { part } else { part - part % block }
         }
         Some(Amount::Zones(_)) => {
@@ -121,8 +121,8 @@ fn begin(
         return Ok(found.size.unwrap_or(0));
     }
     let zones = || "offsets in zones need zoned devices, which are not supported".to_owned();
-    let offset = targets.offset.of(whole).ok_or_else(zones)?;
-    let increment = targets.offset_increment.of(whole).ok_or_else(zones)?;
+    let offset = targets.offset.bytes_of(whole).ok_or_else(zones)?;
+    let increment = targets.offset_increment.bytes_of(whole).ok_or_else(zones)?;
     let begin = increment
         .checked_mul(u64::from(clone))
         .and_then(|far| far.checked_add(offset))

@@ -89,7 +89,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn of(job: &Job) -> Self {
+    fn for_job(job: &Job) -> Self {
         let (logs, disabled) = (&job.logs, job.report.disabled);
         let latency = logs.latency.is_some();
         Self {
@@ -124,7 +124,7 @@ impl LogRecorder {
             shared_grid: logs.summed,
             window: window.filter(|_| rows),
             every: rows && window.is_none(),
-            kinds: Kinds::of(job),
+            kinds: Kinds::for_job(job),
             averaged: None,
             histogram_window,
             histograms: None,

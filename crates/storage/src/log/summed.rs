@@ -29,7 +29,7 @@ pub(super) struct Summed {
     /// By the number of the window on the run's clock.
     windows: BTreeMap<u64, PerDirection<Sum>>,
     /// The time up to which each active worker has reported everything.
-    told: BTreeMap<u32, Nanos>,
+    reported: BTreeMap<u32, Nanos>,
     latest: Nanos,
     /// The first window that was not written yet.
     open: u64,
@@ -45,7 +45,7 @@ impl Summed {
             kind,
             length: if length == 0 { 1_000_000_000 } else { length },
             windows: BTreeMap::new(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             latest: 0,
             open: 0,
             seen: PerDirection::default(),
@@ -61,9 +61,9 @@ impl Summed {
         }
         self.latest = self.latest.max(chunk.until);
         if chunk.last {
-            self.told.remove(&worker);
+            self.reported.remove(&worker);
         } else {
-            self.told.insert(worker, chunk.until);
+            self.reported.insert(worker, chunk.until);
         }
     }
 
@@ -95,7 +95,7 @@ impl Summed {
 
     /// The rows of the windows that are complete; with `all` of every window.
     pub(super) fn rows(&mut self, all: bool, maximum: bool) -> Vec<LogRow> {
-        let until = self.told.values().copied().min().unwrap_or(self.latest);
+        let until = self.reported.values().copied().min().unwrap_or(self.latest);
         let complete = until.min(self.latest.saturating_sub(HELD)) / self.length;
         let mut rows = Vec::new();
         while let Some(entry) = self.windows.first_entry() {

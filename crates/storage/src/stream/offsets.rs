@@ -54,7 +54,7 @@ impl OffsetRules {
             job.blocks.sizes.0.iter().map(|sizes| u64::from(sizes.largest())).max().unwrap_or(smallest);
         let align = PerDirection(Direction::ALL.map(|direction| {
             let own = job.blocks.align[direction].filter(|align| *align > 0);
-            own.unwrap_or_else(|| sizes.of(direction, true).smallest()).max(1)
+            own.unwrap_or_else(|| sizes.for_direction(direction, true).smallest()).max(1)
         }));
         let zones = pattern
             .zones
@@ -156,7 +156,7 @@ impl OffsetGenerator {
         let draws = (rules.random && length >= rules.smallest).then(|| {
             let places = Direction::ALL.map(|direction| {
                 let unit = rules.align[direction];
-                let smallest = rules.sizes.of(direction, true).smallest();
+                let smallest = rules.sizes.for_direction(direction, true).smallest();
                 let count = length.checked_sub(smallest).map_or(0, |rest| rest / unit + 1);
                 let distribution = &job.pattern.distribution[direction];
                 if count == 0 || !job.pattern.has(direction) {
@@ -214,7 +214,7 @@ impl OffsetGenerator {
             return None;
         }
         // An I/O that begins below the bound is done whole.
-        let least = |random| rules.sizes.of(direction, random).smallest();
+        let least = |random| rules.sizes.for_direction(direction, random).smallest();
         let left = left.max(least(true)).max(least(false));
         let (offset, length) = if self.zone.is_some() {
             self.in_zone(rules, direction, left, streams)?
@@ -230,7 +230,7 @@ impl OffsetGenerator {
             next
         } else {
             let at = self.sequential[direction as usize];
-            let sizes = rules.sizes.of(direction, false);
+            let sizes = rules.sizes.for_direction(direction, false);
             let fits = |at: u64, streams: &mut Streams| {
                 Some((at, sizes.fitting(&mut streams.sizes, self.length.checked_sub(at)?.min(left))?))
             };
@@ -277,7 +277,7 @@ impl OffsetGenerator {
     ) -> Option<(u64, u64)> {
         let at = self.sequential[direction as usize];
         let room = self.length.checked_sub(at)?.min(left);
-        Some((at, rules.sizes.of(direction, false).fitting(&mut streams.sizes, room)?))
+        Some((at, rules.sizes.for_direction(direction, false).fitting(&mut streams.sizes, room)?))
     }
 
     /// The next of `rw=rand…:N`; none when there is no run, or its next would be outside.
@@ -295,7 +295,7 @@ impl OffsetGenerator {
         self.run.1 -= 1;
         let at = self.run.0;
         let room = self.length.checked_sub(at)?.min(left);
-        let sizes = rules.sizes.of(direction, rules.sequencer == Sequencer::Identical);
+        let sizes = rules.sizes.for_direction(direction, rules.sequencer == Sequencer::Identical);
         Some((at, sizes.fitting(&mut streams.sizes, room)?))
     }
 
@@ -309,7 +309,7 @@ impl OffsetGenerator {
     ) -> Option<(u64, u64)> {
         let draws = self.draws.as_mut()?;
         let (places, count) = &draws.places[direction as usize];
-        let sizes = rules.sizes.of(direction, true);
+        let sizes = rules.sizes.for_direction(direction, true);
         match &mut draws.used {
             Used::No => {
                 let offset = if *count == 0 {
@@ -369,7 +369,7 @@ impl OffsetGenerator {
         }
         let end = zone.from + left_of(zone.from);
         let is_random = rules.random && Self::is_random(rules, direction, streams);
-        let sizes = rules.sizes.of(direction, is_random);
+        let sizes = rules.sizes.for_direction(direction, is_random);
         let to_move = quota(zone.from).saturating_sub(zone.moved).max(sizes.smallest()).min(left);
         let (offset, length) = if is_random {
             let smallest = sizes.smallest();

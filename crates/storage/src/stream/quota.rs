@@ -42,7 +42,7 @@ impl Quota {
         let times = if job.pattern.trim_then_write { 2 } else { 1_u64 };
         let regions = targets.iter().map(|target| target.length).fold(0, u64::saturating_add);
         let part = match amounts.io_size {
-            Some(percent @ Amount::Percent(_)) => percent.of(regions).unwrap_or(regions),
+            Some(percent @ Amount::Percent(_)) => percent.bytes_of(regions).unwrap_or(regions),
             _ => regions,
         };
         let pass = match amounts.size {

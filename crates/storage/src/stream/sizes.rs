@@ -115,7 +115,7 @@ impl JobSizes {
     }
 
     #[inline]
-    pub(crate) fn of(&self, direction: Direction, random: bool) -> &Sizes {
+    pub(crate) fn for_direction(&self, direction: Direction, random: bool) -> &Sizes {
         if random { &self.random[direction] } else { &self.sequential[direction] }
     }
 
@@ -134,6 +134,8 @@ impl JobSizes {
                 [(direction, true, random), (direction, false, sequential)]
             })
             .collect();
-        used.into_iter().filter(|(_, _, used)| *used).map(|(direction, random, _)| self.of(direction, random))
+        used.into_iter()
+            .filter(|(_, _, used)| *used)
+            .map(|(direction, random, _)| self.for_direction(direction, random))
     }
 }

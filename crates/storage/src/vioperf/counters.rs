@@ -44,7 +44,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// By directory, and last for all together when there are several.
-    pub(super) fn of(counters: &[Counters], directories: &[usize], count: usize) -> Vec<Self> {
+    pub(super) fn by_directory(counters: &[Counters], directories: &[usize], count: usize) -> Vec<Self> {
         let mut all = vec![Self::default(); count];
         for (counters, directory) in counters.iter().zip(directories) {
             if let Some(counts) = all.get_mut(*directory) {

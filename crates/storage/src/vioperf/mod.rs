@@ -77,12 +77,16 @@ pub enum VioperfEvent<'a> {
 }
 
 /// Measures. Errors are those before the first I/O; later errors are in the report, with the results up to then.
-pub fn run(options: &Options, stop: &Stop, tell: &mut dyn FnMut(&VioperfEvent<'_>)) -> Result<Report> {
+pub fn run(
+    options: &Options,
+    stop: &Stop,
+    report_event: &mut dyn FnMut(&VioperfEvent<'_>),
+) -> Result<Report> {
     let mut plan = plan::make(options)?;
     let mut workers = worker::open(options, &mut plan)?;
-    tell(&VioperfEvent::Plan(&plan));
+    report_event(&VioperfEvent::Plan(&plan));
     for note in &plan.notes {
-        tell(&VioperfEvent::Note(note));
+        report_event(&VioperfEvent::Note(note));
     }
     let mut report = Report::new(plan);
     for test in Test::ALL {
@@ -90,7 +94,7 @@ pub fn run(options: &Options, stop: &Stop, tell: &mut dyn FnMut(&VioperfEvent<'_
             report.interrupted = true;
             break;
         }
-        if let Err(problem) = one(test, options, &mut workers, stop, &mut report, tell) {
+        if let Err(problem) = one(test, options, &mut workers, stop, &mut report, report_event) {
             report.failure = Some(problem);
             break;
         }
@@ -114,7 +118,7 @@ fn one(
     workers: &mut [Worker],
     stop: &Stop,
     report: &mut Report,
-    tell: &mut dyn FnMut(&VioperfEvent<'_>),
+    report_event: &mut dyn FnMut(&VioperfEvent<'_>),
 ) -> std::result::Result<(), String> {
     let length = options.duration / 4;
     let over = Arc::new(AtomicBool::new(false));
@@ -127,7 +131,7 @@ fn one(
         length,
         directories: &directories,
         counters: &counters,
-        before: Counts::of(&counters, &directories, report.plan.directories.len()),
+        before: Counts::by_directory(&counters, &directories, report.plan.directories.len()),
         before_at: begin,
         machine,
         whole: machine,
@@ -150,7 +154,7 @@ fn one(
             // The last row of a test is made when its threads have ended.
             if Instant::now() >= next && begin.elapsed() + options.interval / 2 < length {
                 for row in watch.rows(&report.plan) {
-                    tell(&VioperfEvent::Row(&row));
+                    report_event(&VioperfEvent::Row(&row));
                     report.rows.push(row);
                 }
                 next += options.interval;
@@ -167,7 +171,7 @@ fn one(
     let elapsed = begin.elapsed();
     let last = watch.last(&report.plan);
     for row in &last {
-        tell(&VioperfEvent::Row(row));
+        report_event(&VioperfEvent::Row(row));
     }
     report.rows.extend(last);
     let whole = watch.whole(&report.plan);
@@ -177,7 +181,7 @@ fn one(
         match end {
             Ok(None) => {}
             Ok(Some(note)) => {
-                tell(&VioperfEvent::Note(&note));
+                report_event(&VioperfEvent::Note(&note));
                 report.notes.push(note);
             }
             Err(problem) => failed = Err(problem),
@@ -203,7 +207,7 @@ impl Watch<'_> {
     /// A row for each directory, and one for all when there are several.
     fn rows(&mut self, plan: &VioperfPlan) -> Vec<Row> {
         let (now, machine) = (Instant::now(), Machine::read());
-        let counts = Counts::of(self.counters, self.directories, plan.directories.len());
+        let counts = Counts::by_directory(self.counters, self.directories, plan.directories.len());
         let recent: Vec<Counts> =
             counts.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
         let spans = (now - self.begin, now - self.before_at);
@@ -220,7 +224,7 @@ impl Watch<'_> {
 
     /// The whole test as a row, with the CPU use of the whole test.
     fn whole(&self, plan: &VioperfPlan) -> Option<Row> {
-        let counts = Counts::of(self.counters, self.directories, plan.directories.len());
+        let counts = Counts::by_directory(self.counters, self.directories, plan.directories.len());
         let span = self.before_at - self.begin;
         let use_of_cpu = self.machine.since(&self.whole);
         report::rows(self.test, plan, &counts, &counts, (span, span), use_of_cpu, self.length).pop()

@@ -60,7 +60,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    fn of(test: Test, counts: &Counts, span: Duration) -> Self {
+    fn for_test(test: Test, counts: &Counts, span: Duration) -> Self {
         let seconds = span.as_secs_f64().max(1e-9);
         let (read, write) = (counts.read as f64 / MB / seconds, counts.written as f64 / MB / seconds);
         match test {
@@ -151,7 +151,8 @@ pub(super) fn rows(
         .map(|(index, (counts, recent))| {
             let directory =
                 plan.directories.get(index).map_or_else(|| "all".into(), |at| at.path.display().to_string());
-            let (value, recent) = (Rate::of(test, counts, span), Rate::of(test, recent, recent_span));
+            let (value, recent) =
+                (Rate::for_test(test, counts, span), Rate::for_test(test, recent, recent_span));
             Row {
                 test,
                 directory,

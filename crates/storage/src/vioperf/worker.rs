@@ -210,7 +210,7 @@ impl Worker {
         if self.blocks >= self.most {
             return Ok(Some(Grown::Enough));
         }
-        let told = |blocks: u64, bytes: usize| {
+        let stopped_at = |blocks: u64, bytes: usize| {
             format!("stops growing after {:.0} MB", blocks as f64 * bytes as f64 / MB)
         };
         let bytes = self.buffer.bytes().len();
@@ -220,7 +220,7 @@ impl Worker {
                 return Ok(Some(Grown::NoRoom(format!(
                     "{} {}: another process fills the filesystem",
                     self.path.display(),
-                    told(self.blocks, bytes)
+                    stopped_at(self.blocks, bytes)
                 ))));
             }
         }
@@ -238,7 +238,7 @@ impl Worker {
                 Ok(Some(Grown::NoRoom(format!(
                     "{} {}: {error}",
                     self.path.display(),
-                    told(self.blocks, bytes)
+                    stopped_at(self.blocks, bytes)
                 ))))
             }
             Err(error) => Err(self.failed("write", self.blocks, &error)),

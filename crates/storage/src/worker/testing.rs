@@ -94,7 +94,7 @@ pub(super) struct Sent {
 
 impl Sent {
     /// Adds up the messages in the channel; asserts the invariants of every run's ticks.
-    pub(super) fn of(messages: &Receiver<Message>) -> Self {
+    pub(super) fn from_messages(messages: &Receiver<Message>) -> Self {
         let mut sent = Self::default();
         for message in messages.try_iter() {
             match message {
@@ -160,7 +160,7 @@ pub(super) fn run_on(
         WorkerParts { stream: Blocks::new(job, target.length), fill: Box::new(Offsets), check: None };
     change(&mut parts);
     run_parts(&plan(job, vec![target]), &shared, || Ok(parts));
-    Sent::of(&received)
+    Sent::from_messages(&received)
 }
 
 /// Runs a job with an engine of the test.
@@ -189,7 +189,7 @@ pub(super) fn run_engine_with<E: IoEngine>(
     let parts = WorkerParts { stream, fill: Box::new(Offsets), check: None };
     let made = Made { files, pool, parts, depth, notes: Vec::new() };
     let course = Loop::new(&shared, &plan, engine, made).run();
-    let mut sent = Sent::of(&received);
+    let mut sent = Sent::from_messages(&received);
     sent.end.error = course.halt.map(|halt| (halt.number, halt.message));
     sent.end.notes = course.notes;
     sent

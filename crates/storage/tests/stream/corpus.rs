@@ -172,9 +172,9 @@ fn every_job_does_what_its_options_say() {
             // The same in every run of the test.
             job.pattern.repeatable = true;
             // What is wrong is said by the assertion that fails; this says where.
-            let tells = catch_unwind(|| look(&job));
-            assert!(tells.is_ok(), "{} [{}]", path.display(), job.name);
-            placed += u32::from(tells.unwrap_or_default());
+            let checked = catch_unwind(|| look(&job));
+            assert!(checked.is_ok(), "{} [{}]", path.display(), job.name);
+            placed += u32::from(checked.unwrap_or_default());
             looked += 1;
         }
     }

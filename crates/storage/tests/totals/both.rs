@@ -95,8 +95,8 @@ impl Both {
         let before = what(case);
         let differs = |case: &Case| {
             let saves = case.get("verify").is_some() && case.get("verify_state_save").is_none();
-            let told = case.get("rw").is_some() && case.excluded().is_none() && !saves;
-            told && before.is_some() && what(case) == before
+            let usable = case.get("rw").is_some() && case.excluded().is_none() && !saves;
+            usable && before.is_some() && what(case) == before
         };
         let mut index = 0;
         while index < small.lines.len() {

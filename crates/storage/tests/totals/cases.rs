@@ -355,7 +355,7 @@ impl Draw {
         self.below(100) < percent
     }
 
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len() as u64) as usize]
     }
 
@@ -371,14 +371,14 @@ impl Draw {
 
     fn any(&mut self) -> Case {
         let mut case = Case::default();
-        let block = self.of(&[1, 2, 4, 4, 4, 8, 12]);
+        let block = self.pick(&[1, 2, 4, 4, 4, 8, 12]);
         let rw = self.pattern(block);
         let random = rw.starts_with("rand");
         let mixed = rw.contains("rw");
-        let engine = self.of(&["sync", "psync", "psync", "io_uring", "libaio"]);
+        let engine = self.pick(&["sync", "psync", "psync", "io_uring", "libaio"]);
         case.lines.push(("ioengine", engine.into()));
         if engine == "io_uring" || engine == "libaio" {
-            case.lines.push(("iodepth", self.of(&[1, 4, 16]).to_string()));
+            case.lines.push(("iodepth", self.pick(&[1, 4, 16]).to_string()));
         }
         self.blocks(&mut case, block);
         let named = self.chance(45);
@@ -393,17 +393,19 @@ impl Draw {
                 case.lines.push(("norandommap", "1".into()));
             }
             if self.chance(15) {
-                case.lines.push(("percentage_random", self.of(&["0", "30", "80"]).into()));
+                case.lines.push(("percentage_random", self.pick(&["0", "30", "80"]).into()));
             }
             if self.chance(10) {
-                case.lines
-                    .push(("random_distribution", self.of(&["zipf:1.2", "pareto:0.3", "normal:20"]).into()));
+                case.lines.push((
+                    "random_distribution",
+                    self.pick(&["zipf:1.2", "pareto:0.3", "normal:20"]).into(),
+                ));
             } else if self.chance(12) {
-                case.lines.push(("random_generator", self.of(&["tausworthe64", "lfsr"]).into()));
+                case.lines.push(("random_generator", self.pick(&["tausworthe64", "lfsr"]).into()));
             }
         }
         if mixed && self.chance(60) {
-            case.lines.push(("rwmixread", self.of(&["0", "10", "30", "70", "100"]).into()));
+            case.lines.push(("rwmixread", self.pick(&["0", "10", "30", "70", "100"]).into()));
         }
         if self.chance(8) && !named {
             self.zones(&mut case, block);
@@ -421,7 +423,7 @@ impl Draw {
 
     fn pattern(&mut self, block: u64) -> String {
         let mut rw = self
-            .of(&["read", "write", "write", "randread", "randwrite", "randwrite", "rw", "randrw"])
+            .pick(&["read", "write", "write", "randread", "randwrite", "randwrite", "rw", "randrw"])
             .to_owned();
         if self.chance(15) {
             if rw.starts_with("rand") {
@@ -450,7 +452,7 @@ impl Draw {
             case.lines.push(("nrfiles", files.to_string()));
             if self.chance(50) {
                 let how =
-                    self.of(&["roundrobin", "sequential", "random", "zipf", "roundrobin:3", "random:2"]);
+                    self.pick(&["roundrobin", "sequential", "random", "zipf", "roundrobin:3", "random:2"]);
                 case.lines.push(("file_service_type", how.into()));
             }
             if self.chance(25) {
@@ -553,7 +555,7 @@ impl Draw {
     }
 
     fn verified(&mut self, case: &mut Case, named: bool) {
-        let method = self.of(&["crc32c", "md5", "xxhash", "sha1", "crc64"]);
+        let method = self.pick(&["crc32c", "md5", "xxhash", "sha1", "crc64"]);
         let verify = vec![("verify", method.to_owned()), ("verify_state_save", "0".into())];
         case.lines.extend(verify.clone());
         match self.below(4) {
@@ -582,7 +584,7 @@ impl Draw {
         if let (true, true, Some(size), Some(bs)) =
             (plain, named, size, case.get("bs").filter(|bs| !bs.contains(',')))
         {
-            let rw = self.of(&["read", "randread"]);
+            let rw = self.pick(&["read", "randread"]);
             let mut after = vec![
                 ("filename", "data".to_owned()),
                 ("rw", rw.into()),

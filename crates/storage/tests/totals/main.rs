@@ -51,7 +51,7 @@ fn totals_are_those_of_fio() {
             }
             if case.differs(&kelvin, &fio).is_some() {
                 different += 1;
-                let tell = |which: &str, case: &Case, kelvin: &Totals, fio: &Totals| {
+                let print = |which: &str, case: &Case, kelvin: &Totals, fio: &Totals| {
                     eprintln!(
                         "case {done}, {which}: {:?}\nthere={:?}\n{}kelvin {kelvin:?}\nfio    {fio:?}\n",
                         case.differs(kelvin, fio),
@@ -59,10 +59,10 @@ fn totals_are_those_of_fio() {
                         case.text("job", ".")
                     );
                 };
-                tell("as it was drawn", case, &kelvin, &fio);
+                print("as it was drawn", case, &kelvin, &fio);
                 let small = both.shrink(case);
                 let (kelvin, fio) = both.one(&small);
-                tell("made small", &small, &kelvin, &fio);
+                print("made small", &small, &kelvin, &fio);
             }
         }
     }

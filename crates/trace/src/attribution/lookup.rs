@@ -183,7 +183,8 @@ pub fn attribute(trace: &mut Trace, mut changes: Vec<Change>) {
     for (place, device) in trace.devices.iter().enumerate().filter(|(_, device)| is_through(device)) {
         trace.repeated.push(place as u16);
         trace.notes.push(format!(
-            "requests to {} are also those to the disk of its image: classes and objects count the disk's only",
+            "requests to {} also appear at the disk of its image: classes and objects count only those at \
+                the disk",
             device.name
         ));
     }

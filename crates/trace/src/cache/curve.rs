@@ -27,7 +27,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    fn of(distances: &StackDistances, step: f64, expected: Option<f64>) -> Self {
+    fn from_distances(distances: &StackDistances, step: f64, expected: Option<f64>) -> Self {
         let found: u64 = distances.histogram().iter().sum::<u64>() + distances.first_accesses();
         let accesses = expected.unwrap_or(found as f64);
         let mut sum = accesses - found as f64;
@@ -68,7 +68,7 @@ pub fn exact(accesses: impl Iterator<Item = u64>) -> Curve {
     for block in accesses {
         distances.access(block);
     }
-    Curve::of(&distances, 1.0, None)
+    Curve::from_distances(&distances, 1.0, None)
 }
 
 /// Curves of samples with different seeds.
@@ -138,7 +138,7 @@ impl Sampler {
     /// The curves.
     pub fn finish(&self) -> Sampled {
         let expected = self.accesses as f64 * self.rate;
-        let curve = |sample| Curve::of(sample, 1.0 / self.rate, Some(expected));
+        let curve = |sample| Curve::from_distances(sample, 1.0 / self.rate, Some(expected));
         Sampled { rate: self.rate, curves: self.samples.iter().map(curve).collect() }
     }
 }

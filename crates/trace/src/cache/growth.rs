@@ -32,7 +32,7 @@ pub struct MissRange {
 
 impl Growth {
     /// Of accesses in the order of time, with whether each counts: the ones before fill the cache.
-    pub fn of(accesses: impl Iterator<Item = (u64, bool)>) -> Self {
+    pub fn from_accesses(accesses: impl Iterator<Item = (u64, bool)>) -> Self {
         let mut stack = StackDistances::new();
         let mut found = Self::default();
         for (block, counts) in accesses {
@@ -113,7 +113,7 @@ mod tests {
             // What a block trace has, the last two thirds of which count; at its beginning the caches are empty.
             let from = accesses.len() / 3;
             let trace = accesses.iter().enumerate().filter(|(at, _)| small[*at]).map(|(at, block)| (*block, at >= from));
-            let found = Growth::of(trace);
+            let found = Growth::from_accesses(trace);
             let count = |missed: &[bool]| missed[from..].iter().filter(|one| **one).count() as u64;
             prop_assert_eq!(found.accesses(), count(&small));
             if let Some(most) = found.most_misses(smaller as u64, larger as u64) {
@@ -121,7 +121,7 @@ mod tests {
                 prop_assert!(share <= most + 1e-9, "{} of {}", share, most);
             }
                 // Of all accesses the range is exact but for first accesses.
-            let every = Growth::of(accesses.iter().enumerate().map(|(at, block)| (*block, at >= from)));
+            let every = Growth::from_accesses(accesses.iter().enumerate().map(|(at, block)| (*block, at >= from)));
             let range = every.miss_range(larger as u64).unwrap();
             let share = count(&large) as f64 / every.accesses() as f64;
             prop_assert!((range.low - 1e-9..=range.high + 1e-9).contains(&share), "{} of {:?}", share, range);
@@ -135,7 +135,7 @@ mod tests {
         let accesses: Vec<u64> = (0..60_000).map(|_| random.range(0, 9_999) as u64).collect();
         let small = misses(&accesses, 1000);
         let missed = || accesses.iter().zip(&small).enumerate().filter(|(_, (_, missed))| **missed);
-        let found = Growth::of(missed().map(|(at, (block, _))| (*block, at >= 30_000)));
+        let found = Growth::from_accesses(missed().map(|(at, (block, _))| (*block, at >= 30_000)));
         let range = found.miss_range(6000).unwrap();
         assert!((range.low - 0.4 / 0.9).abs() < 0.02 && range.high - range.low < 0.001, "{range:?}");
         let most = found.most_misses(1000, 6000).unwrap();

@@ -19,14 +19,14 @@ pub fn tracefs(tree: &SystemTree) -> Result<PathBuf> {
     let mounted = tree.mounts().into_iter().find(|mount| mount.kind == "tracefs").map(|mount| mount.point);
     let place = mounted.ok_or_else(|| {
         Error::Unavailable(
-            "tracefs is not mounted, which recording reads: mount -t tracefs tracefs /sys/kernel/tracing"
+            "tracefs, which recording needs, is not mounted: mount -t tracefs tracefs /sys/kernel/tracing"
                 .into(),
         )
     })?;
     match fs::read_dir(place.join("instances")) {
         Ok(_) => Ok(place),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Err(Error::Unavailable(format!("{} is for root only: record as root", place.display())))
+            Err(Error::Unavailable(format!("only root can access {}: record as root", place.display())))
         }
         Err(error) => Err(Error::system(format!("reading {}", place.join("instances").display()))(error)),
     }

@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    fn of<'a>(totals: &'a LiveTotals, name: &str) -> &'a StreamTotals {
+    fn stream_totals<'a>(totals: &'a LiveTotals, name: &str) -> &'a StreamTotals {
         totals.streams.iter().find(|stream| stream.name == name).unwrap()
     }
 
@@ -297,15 +297,15 @@ mod tests {
         events.extend([inner, image, again, flush, issue(2300, VDA, 1 << 40, 8)]);
         feed(&mut live, &mut matcher, &events);
         let totals = live.totals(0);
-        let log = of(&totals, "postgres-wal");
+        let log = stream_totals(&totals, "postgres-wal");
         assert_eq!((log.requests, log.bytes, log.sequential, log.depths), (10, 40_960, 40_960, 0));
-        let data = of(&totals, "postgres-data");
+        let data = stream_totals(&totals, "postgres-data");
         assert_eq!(
             (data.requests, data.bytes, data.sequential),
             (2, 16_384, 0),
             "the first of the loop device's came before"
         );
-        let rest = of(&totals, "vda");
+        let rest = stream_totals(&totals, "vda");
         assert_eq!((rest.requests, rest.bytes, rest.depths), (2, 4096, 1 + 2));
         assert_eq!((totals.until, totals.streams.len()), (2300, 3));
     }
@@ -320,13 +320,16 @@ mod tests {
         feed(&mut live, &mut matcher, &[at(1), at(2), at(3), RequestEvent { at: 4, ..back }]);
         feed(&mut live, &mut matcher, &[at(5), RequestEvent { at: 6, ..at(3) }]);
         let totals = live.totals(0);
-        assert_eq!((of(&totals, "vda").requests, of(&totals, "vda").depths), (4, 1 + 2 + 2));
+        assert_eq!(
+            (stream_totals(&totals, "vda").requests, stream_totals(&totals, "vda").depths),
+            (4, 1 + 2 + 2)
+        );
         // All their completions are lost but one, which is not of what is counted from here on.
         live.settled(10);
         assert_eq!(live.totals(3).lost, 3);
         feed(&mut live, &mut matcher, &[at(11), done(at(1), 12), at(13), done(at(11), 14), at(15)]);
         let after = live.totals(3);
-        let depths = of(&after, "vda").depths - of(&totals, "vda").depths;
+        let depths = stream_totals(&after, "vda").depths - stream_totals(&totals, "vda").depths;
         assert_eq!(depths, 1 + 1);
     }
 

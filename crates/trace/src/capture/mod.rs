@@ -86,7 +86,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn of(event: &EventFormat) -> Option<Self> {
+    fn of_event(event: &EventFormat) -> Option<Self> {
         Some(Self {
             device: event.place("dev")?,
             sector: event.place("sector")?,
@@ -187,7 +187,7 @@ impl<W: Write> Capture<W> {
         let format = |name: &str| {
             let text = instance.text(format!("events/block/{name}/format"))?;
             let event = EventFormat::parse(&text);
-            let found = event.and_then(|event| Some((event.id, Fields::of(&event)?)));
+            let found = event.and_then(|event| Some((event.id, Fields::of_event(&event)?)));
             found.ok_or_else(|| {
                 Error::Unavailable(format!(
                     "the kernel's event {name} lacks a field that a request consists of"
@@ -451,8 +451,7 @@ fn disk_named(tree: &SystemTree, device: &str) -> Result<HeaderDevice> {
     })?;
     if !has_queue(tree, &disk) {
         return Err(Error::Unavailable(format!(
-            "{device} has no request queue (a mapped, RAID or memory device): record the devices that \
-             it is made of"
+            "{device} has no request queue (a mapped, RAID or memory device): record the underlying devices"
         )));
     }
     Ok(found)
@@ -504,7 +503,7 @@ mod tests {
     fn records_become_events() {
         let format = |text: &str| {
             let event = EventFormat::parse(text).unwrap();
-            (event.id, Fields::of(&event).unwrap())
+            (event.id, Fields::of_event(&event).unwrap())
         };
         let records =
             Records { issue: format(ISSUE), complete: format(COMPLETE), requeue: (7, format(COMPLETE).1) };

@@ -32,7 +32,7 @@ pub(super) fn decode(
     let mut time = format.timestamp.number(page).ok_or("the page has no time")?;
     let commit = format.commit.number(page).ok_or("the page has no length")?;
     let length = (commit & LENGTH) as usize;
-    let data = page.get(format.data..).and_then(|data| data.get(..length)).ok_or("the page is cut off")?;
+    let data = page.get(format.data..).and_then(|data| data.get(..length)).ok_or("the page is truncated")?;
     let mut rest = data;
     while let Some((word, after)) = word(rest) {
         let (kind, delta) = (word & 0x1f, u64::from(word >> 5));
@@ -43,7 +43,7 @@ pub(super) fn decode(
                 (None, length as usize)
             }
             TIME_EXTEND | TIME_STAMP => {
-                let (upper, _) = self::word(after).ok_or("a time is cut off")?;
+                let (upper, _) = self::word(after).ok_or("a time is truncated")?;
                 let extended = delta | u64::from(upper) << TIME_BITS;
                 if kind == TIME_EXTEND {
                     time = time.wrapping_add(extended);
@@ -57,12 +57,12 @@ pub(super) fn decode(
                 let (length, behind) = self::word(after).ok_or("a record without a length")?;
                 // It counts its own word.
                 let length = (length as usize).checked_sub(4).ok_or("a record without a length")?;
-                (Some(behind.get(..length).ok_or("a record is cut off")?), length.next_multiple_of(4) + 4)
+                (Some(behind.get(..length).ok_or("a record is truncated")?), length.next_multiple_of(4) + 4)
             }
             words => {
                 debug_assert!(words <= LONGEST_TYPE, "five bits have no more values");
                 let length = words as usize * 4;
-                (Some(after.get(..length).ok_or("a record is cut off")?), length)
+                (Some(after.get(..length).ok_or("a record is truncated")?), length)
             }
         };
         time = time.wrapping_add(delta);

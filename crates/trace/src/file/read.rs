@@ -58,7 +58,7 @@ pub fn read(mut input: impl BufRead, path: &Path, reading: impl Into<Reading>) -
             break;
         }
         if file.end.is_some() && (head[0] != b'Z' || file.sample.is_some()) {
-            return Err(Error::byte(path, at, "something follows the end of the recording"));
+            return Err(Error::byte(path, at, "data follows the end of the recording"));
         }
         let [kind, lengths @ ..] = head;
         let length = u32::from_le_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
@@ -83,7 +83,7 @@ pub fn read(mut input: impl BufRead, path: &Path, reading: impl Into<Reading>) -
             break;
         }
     }
-    file.finish().ok_or_else(|| Error::byte(path, at, "the recording was cut off before its first part"))
+    file.finish().ok_or_else(|| Error::byte(path, at, "the recording is truncated before its first part"))
 }
 
 /// Reads as much as there is, up to the length of `into`.
@@ -138,7 +138,7 @@ impl Files {
             }
             _ => {
                 let decoded = places::decode(content, &mut self.changes);
-                decoded.ok_or("places of files that make no sense, or too many: the file is damaged")?;
+                decoded.ok_or("invalid or too many file mappings: the file is damaged")?;
             }
         }
         // What is beyond is left out: requests that it would name have no file.
@@ -208,7 +208,7 @@ impl File {
                 self.end = Some(end);
                 Ok(false)
             }
-            _ => Err("a part of this kind does not belong here".into()),
+            _ => Err("a part of this kind is not valid here".into()),
         }
     }
 
@@ -217,7 +217,7 @@ impl File {
         let mut classes = Vec::new();
         let mut ends = HashMap::new();
         let mut last: Nanos = 0;
-        let damaged = || "a request of this part makes no sense: the file is damaged".to_owned();
+        let damaged = || "a request of this part is invalid: the file is damaged".to_owned();
         while !input.0.is_empty() {
             let class = self.class(&mut input, &mut classes).ok_or_else(damaged)?;
             let mut request = || {
@@ -272,7 +272,7 @@ impl File {
         };
         if !recording.complete {
             self.builder.note(format!(
-                "the recording has no end: it was cut off, or --most is smaller than it; {} read",
+                "the recording has no end: it is truncated, or --most is smaller than it; {} read",
                 count(self.found, "request")
             ));
         }
@@ -283,7 +283,7 @@ impl File {
             ));
         }
         if recording.files_partial || self.files.is_partial {
-            self.builder.note("there were too many files to follow all of them: some requests have no file");
+            self.builder.note("there were too many files to map all of them: some requests have no file");
         }
         if let Some(sample) = &self.sample {
             // What another host wrote is neither long nor steers a terminal.

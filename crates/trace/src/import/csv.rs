@@ -44,7 +44,7 @@ impl Columns {
     ///
     /// # Errors
     /// What a line of names lacks.
-    pub(super) fn of(line: &str) -> Result<Option<Self>, String> {
+    pub(super) fn from_header(line: &str) -> Result<Option<Self>, String> {
         let names: Vec<String> = line.split(',').map(|name| name.trim().to_ascii_lowercase()).collect();
         let is_msr = || {
             let [time, _, disk, operation, ..] = names.as_slice() else { return false };
@@ -105,12 +105,12 @@ impl Columns {
         };
         let at = duration(self.time, "a time")?;
         let word = value(self.operation, "an operation")?;
-        let operation = operation(word).ok_or_else(|| format!("{word:?} is no operation that is known"))?;
+        let operation = operation(word).ok_or_else(|| format!("{word:?} is not a known operation"))?;
         let size = number(self.size, "a size in bytes")?;
         let length = u32::try_from(size).map_err(|_| format!("a size of {size} bytes"))?;
         let place = number(self.place, "a place")?;
         let offset = place.checked_mul(self.block).filter(|offset| offset.checked_add(size).is_some());
-        let offset = offset.ok_or_else(|| format!("place {place} is beyond the largest device"))?;
+        let offset = offset.ok_or_else(|| format!("offset {place} is beyond the largest device"))?;
         let response = match self.response {
             Some(column) if values.get(column) != Some(&"") => Some(duration(column, "a response time")?),
             _ => None,

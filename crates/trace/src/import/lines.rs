@@ -11,7 +11,7 @@ use crate::{Builder, Error, Reading, Result, Trace};
 const LONGEST: u64 = 1 << 14;
 /// The format must show within so many lines.
 const BEGINNING: u64 = 1000;
-const UNKNOWN: &str = "not a trace that kelvin knows: a recording of kelvin trace record, blktrace (binary, or \
+const UNKNOWN: &str = "not a supported trace: not a recording of kelvin trace record, blktrace (binary, or \
     blkparse's text), perf script of block:block_rq_issue and block_rq_complete, an iolog of fio, csv of MSR \
     Cambridge, or csv whose first line names the columns (time, op, size, lbn or offset)";
 
@@ -74,7 +74,7 @@ pub(super) fn read(mut input: impl BufRead, path: &Path, reading: &Reading) -> R
         match goes_on {
             Ok(true) => {}
             Ok(false) => break,
-            Err(_) if !is_whole => builder.note(format!("line {number}, the last, was cut off")),
+            Err(_) if !is_whole => builder.note(format!("line {number}, the last, is truncated")),
             Err(problem) => return Err(Error::line(path, number, problem)),
         }
     }
@@ -101,5 +101,5 @@ fn recognise(text: &str) -> std::result::Result<Option<Kind>, String> {
     if blkparse(text) != Line::Other {
         return Ok(Some(Kind::Blkparse));
     }
-    Ok(Columns::of(text)?.map(Kind::Csv))
+    Ok(Columns::from_header(text)?.map(Kind::Csv))
 }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     /// Time, response, offset, length and operation of all requests.
-    fn told(trace: &Trace) -> Vec<(u64, Option<u64>, u64, u32, Operation)> {
+    fn fields(trace: &Trace) -> Vec<(u64, Option<u64>, u64, u32, Operation)> {
         let one = |r: &crate::Request| (r.at, r.response(), r.offset, r.length, r.operation);
         trace.requests.iter().map(one).collect()
     }
@@ -123,7 +123,7 @@ CPU0 (trace):
     fn events_of_the_kernels_tools_become_requests() {
         let trace = parse(BLKPARSE).unwrap();
         assert_eq!(
-            told(&trace),
+            fields(&trace),
             [
                 (0, Some(100_000), 223_490 * 512, 4096, Operation::Write),
                 (1000, Some(200_000), 0, 0, Operation::Flush),
@@ -133,7 +133,7 @@ CPU0 (trace):
         assert_eq!(trace.processes[0].label(), "jbd2/vda-8 697");
         let trace = parse(PERF).unwrap();
         assert_eq!(
-            told(&trace),
+            fields(&trace),
             [
                 (0, Some(100_000), 223_490 * 512, 4096, Operation::Write),
                 (300_000, None, 16 * 512, 8192, Operation::Read),
@@ -144,7 +144,7 @@ CPU0 (trace):
             ["my fio 697", "fio 698"]
         );
         let queued = parse("8,0 3 1 0.5 697 Q W 8 + 8 [a]\n8,0 3 2 1.5 697 Q R 16 + 8 [a]\n").unwrap();
-        assert_eq!(told(&queued).iter().map(|each| each.0).collect::<Vec<_>>(), [0, 1_000_000_000]);
+        assert_eq!(fields(&queued).iter().map(|each| each.0).collect::<Vec<_>>(), [0, 1_000_000_000]);
         assert!(queued.notes.iter().any(|note| note.contains("queued")), "{:?}", queued.notes);
     }
 
@@ -154,7 +154,7 @@ CPU0 (trace):
                    128166372003061639,usr,1,Write,512,512,10\n";
         let trace = parse(msr).unwrap();
         assert_eq!(
-            told(&trace),
+            fields(&trace),
             [
                 (0, Some(4_128_600), 7_014_609_920, 24576, Operation::Read),
                 (1000, Some(1000), 512, 512, Operation::Write),
@@ -164,7 +164,7 @@ CPU0 (trace):
         let cloud =
             parse("version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633899,28,6656,8\n").unwrap();
         assert_eq!(
-            told(&cloud),
+            fields(&cloud),
             [
                 (0, None, 42_932_745 * 512, 512, Operation::Write),
                 (1_000_000_000, None, 4096, 6656, Operation::Read)
@@ -193,7 +193,7 @@ CPU0 (trace):
             parse("fio version 3 iolog\n0 /a add\n10 /a open\n20 /a write 4096 8192\n30 /a sync 0 0\n")
                 .unwrap();
         assert_eq!(
-            told(&trace),
+            fields(&trace),
             [(0, None, 4096, 8192, Operation::Write), (10_000, None, 0, 0, Operation::Flush)]
         );
         assert!(parse("fio version 3 iolog\n0 /a read 0 0\n").unwrap_err().to_string().contains("trace:2"));
@@ -217,7 +217,7 @@ CPU0 (trace):
             bytes.extend([0; 8]);
         }
         let trace = read(Cursor::new(bytes), Path::new("trace"), 10).unwrap();
-        assert_eq!(told(&trace), [(0, Some(4000), 4096, 4096, Operation::Write)]);
+        assert_eq!(fields(&trace), [(0, Some(4000), 4096, 4096, Operation::Write)]);
         assert_eq!((trace.processes[0].pid, trace.devices[0].number), (33, Some((254, 0))));
     }
 

@@ -224,7 +224,7 @@ fn chosen_devices(trace: &Trace, names: &[String]) -> Result<Vec<u16>> {
     let place = |name: &String| {
         let place = trace.devices.iter().position(|device| device.name == *name);
         let unknown =
-            || Error::Unavailable(format!("{name} is no device of the trace; there are {}", known()));
+            || Error::Unavailable(format!("{name} is not a device of the trace; there are {}", known()));
         place.map(|place| place as u16).ok_or_else(unknown)
     };
     names.iter().map(place).collect()
@@ -263,7 +263,7 @@ fn file_name(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     let name: String = name.chars().map(plain).collect();
     let name = name.trim_matches('-');
-    // What tells paths apart is at their ends.
+    // Paths differ at their ends.
     let name = name[name.len().saturating_sub(LONGEST_NAME)..].trim_matches('-');
     if name.is_empty() { "unnamed".into() } else { name.to_owned() }
 }

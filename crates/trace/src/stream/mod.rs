@@ -130,7 +130,7 @@ pub struct Distribution {
 
 impl Distribution {
     /// Of values in any order; none if there are none.
-    fn of(mut values: Vec<u64>) -> Option<Self> {
+    fn from_values(mut values: Vec<u64>) -> Option<Self> {
         values.sort_unstable();
         let max = *values.last()?;
         let mean = values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64;
@@ -176,7 +176,7 @@ struct FileGroups {
 }
 
 impl FileGroups {
-    fn of(trace: &Trace) -> Self {
+    fn for_trace(trace: &Trace) -> Self {
         let grouped = |scope: &dyn Fn(&TracedFile) -> Scope| {
             let mut scopes: Vec<Scope> = Vec::new();
             let mut numbers: HashMap<(FileClass, String), u32> = HashMap::new();
@@ -203,7 +203,7 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
     let depths = trace.depths();
     let resolution = resolution(trace);
     let lasts = trace.lasts();
-    let sample = SampleIndex::of(trace);
+    let sample = SampleIndex::for_trace(trace);
     let describe = |scope: Scope, of: &dyn Fn(&Request) -> bool| {
         let chosen: Vec<(&Request, Option<u32>)> =
             trace.requests.iter().zip(depths.iter().copied()).filter(|(request, _)| of(request)).collect();
@@ -212,7 +212,7 @@ pub fn profiles(trace: &Trace) -> Vec<Profile> {
     };
     let mut all = vec![describe(Scope::All, &|_| true)];
     let mut counts: (HashMap<u16, u64>, HashMap<u32, u64>) = (HashMap::new(), HashMap::new());
-    let groups = FileGroups::of(trace);
+    let groups = FileGroups::for_trace(trace);
     for request in &trace.requests {
         *counts.0.entry(request.device).or_insert(0) += 1;
         *counts.1.entry(request.process).or_insert(0) += 1;
@@ -329,7 +329,7 @@ fn profile(scope: Scope, chosen: &[(&Request, Option<u32>)], lasts: Nanos, resol
         requests: chosen.len() as u64,
         bytes: moving.iter().map(|request| u64::from(request.length)).sum(),
         operations: Operation::ALL.into_iter().filter_map(|one| operation(one, chosen)).collect(),
-        depth: Distribution::of(depth),
+        depth: Distribution::from_values(depth),
         in_flight: in_flight(chosen, lasts),
         category: category::category(&sequence, &arrivals, moving.len() as u64),
         places: places::places(&moving, 0, lasts),
@@ -368,7 +368,7 @@ fn operation(operation: Operation, chosen: &[(&Request, Option<u32>)]) -> Option
         requests: of.len() as u64,
         bytes: of.iter().map(|request| u64::from(request.length)).sum(),
         sizes: sizes.into_iter().take(SIZES).map(share).collect(),
-        response: Distribution::of(of.iter().filter_map(|request| request.response()).collect()),
+        response: Distribution::from_values(of.iter().filter_map(|request| request.response()).collect()),
         failed: of.iter().filter(|request| request.flags.has(crate::Flags::FAILED)).count() as u64,
     })
 }
@@ -574,9 +574,9 @@ mod tests {
 
     #[test]
     fn ranks_and_overlaps_are_counted() {
-        let found = Distribution::of((1..=100).collect()).unwrap();
+        let found = Distribution::from_values((1..=100).collect()).unwrap();
         assert_eq!((found.p50, found.p99, found.max), (50, 99, 100));
-        assert_eq!(Distribution::of(Vec::new()), None);
+        assert_eq!(Distribution::from_values(Vec::new()), None);
         let run =
             |first, last| Run { number: 0, kind: RunKind::Sequential, requests: 3, bytes: 1, first, last };
         assert_eq!(at_once(&[run(0, 10), run(5, 10)]), 1.5);

@@ -83,7 +83,7 @@ pub(super) fn block(place: u64) -> u64 {
 }
 
 impl Changes {
-    pub(super) fn of(drawn: impl Iterator<Item = DrawnSector>) -> Self {
+    pub(super) fn for_sectors(drawn: impl Iterator<Item = DrawnSector>) -> Self {
         let blocks = drawn.map(|(_, device, place)| (device, block(place))).collect();
         Self { blocks, changed: HashSet::new() }
     }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_was_written_or_discarded_is_known_by_block() {
         let drawn = [(1, 0, 512), (2, 0, 8192), (3, 1, 512), (4, 0, 1 << 20)];
-        let mut changes = Changes::of(drawn.into_iter());
+        let mut changes = Changes::for_sectors(drawn.into_iter());
         changes.request(&request(9, Operation::Read, 0, 1 << 30));
         changes.request(&request(9, Operation::Flush, 0, 0));
         changes.request(&request(9, Operation::Write, 2048, 512));

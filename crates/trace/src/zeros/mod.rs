@@ -7,7 +7,7 @@
 //! a read found there is not there any more.
 
 mod draw;
-mod look;
+mod sampling;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use kelvin_measure::text::{percent, whole};
 use kelvin_stats::proportion::interval;
 use serde::{Deserialize, Serialize};
 
-pub use look::{SampleOptions, add_sample};
+pub use sampling::{SampleOptions, add_sample};
 
 use crate::recording::{DrawnByte, Found};
 use crate::{Operation, Request, Trace};
@@ -38,7 +38,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    fn of(some: u64, all: u64) -> Option<Self> {
+    fn from_counts(some: u64, all: u64) -> Option<Self> {
         let (low, high) = interval(some, all, CONFIDENCE);
         (all > 0).then(|| Self { share: some as f64 / all as f64, low, high })
     }
@@ -80,9 +80,9 @@ impl ZeroShare {
         if let Some(Estimate { share, low, high }) = self.never_written {
             let (share, low, high) = (percent(share), percent(low), percent(high));
             parts.push(if self.never_written_is_partial {
-                format!("at least {low} in room that was never written ({share} of the sample)")
+                format!("at least {low} in space that was never written ({share} of the sample)")
             } else {
-                format!("{share} in room that was never written ({low} to {high})")
+                format!("{share} in space that was never written ({low} to {high})")
             });
         }
         let mut text = format!("{} (sample of {})", parts.join(", "), whole(self.drawn));
@@ -113,7 +113,7 @@ pub struct SampleIndex {
 
 impl SampleIndex {
     /// None if the trace has no sample.
-    pub fn of(trace: &Trace) -> Option<Self> {
+    pub fn for_trace(trace: &Trace) -> Option<Self> {
         let sample = trace.sample.as_ref()?;
         let mut by_place: BTreeMap<Drawing, Vec<&DrawnByte>> = BTreeMap::new();
         for drawn in &sample.drawn {
@@ -157,9 +157,9 @@ impl SampleIndex {
             never += u64::from(*is_never && *found != Found::Changed);
         }
         let unchanged = share.drawn - share.changed;
-        share.zeros = Estimate::of(zeros, unchanged - share.unread);
+        share.zeros = Estimate::from_counts(zeros, unchanged - share.unread);
         // None found may be none looked up: files may not have been followed.
-        share.never_written = Estimate::of(never, unchanged).filter(|_| never > 0);
+        share.never_written = Estimate::from_counts(never, unchanged).filter(|_| never > 0);
         (share.drawn > 0).then_some(share)
     }
 }
@@ -187,7 +187,7 @@ mod tests {
             builder.push(request, None);
         }
         let mut trace = builder.finish();
-        assert!(SampleIndex::of(&trace).is_none(), "nothing is said without a sample");
+        assert!(SampleIndex::for_trace(&trace).is_none(), "nothing is said without a sample");
         let drawn = vec![
             DrawnByte(100, (8, 0), 4096, Found::Zeros, true),
             DrawnByte(100, (8, 0), 512, Found::Changed, true),
@@ -198,7 +198,7 @@ mod tests {
             DrawnByte(120, (8, 16), 0, Found::Zeros, false),
         ];
         trace.sample = Some(ReadSample { drawn, ..ReadSample::default() });
-        let index = SampleIndex::of(&trace).unwrap();
+        let index = SampleIndex::for_trace(&trace).unwrap();
         let all = index.share(&trace, &|_| true).unwrap();
         assert_eq!((all.drawn, all.changed, all.unread), (4, 1, 1));
         let (zeros, never) = (all.zeros.unwrap(), all.never_written.unwrap());

@@ -141,7 +141,7 @@ impl Pgbench {
         }
     }
 
-    /// Vacuums the small tables, whose rows every transaction replaces, before a built-in script is run. Tells whether
+    /// Vacuums the small tables, whose rows every transaction replaces, before a built-in script is run. Returns whether
     /// there was anything to do.
     pub fn vacuum(&self, engine: &dyn Engine) -> Result<bool> {
         if self.builtins.iter().all(Option::is_none) || !self.options.vacuum && !self.options.vacuum_all {
@@ -174,7 +174,7 @@ impl Pgbench {
             && self.builtins.iter().flatten().any(|builtin| builtin.writes)
     }
 
-    /// Tells the size of the data before they are loaded, against the server's cache and, where the server
+    /// Describes the size of the data before they are loaded, against the server's cache and, where the server
     /// is on this host, its memory in bytes.
     pub fn working_set(&self, session: &mut dyn Session, memory: Option<u64>) -> Result<String> {
         let (setting, cache) = tables::needed(session.engine())?.cache(session)?;

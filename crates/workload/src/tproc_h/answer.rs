@@ -20,7 +20,7 @@ impl Answer {
     ///
     /// # Errors
     /// When a field is of another type than its column, or the result has another number of columns.
-    pub(crate) fn of(query: u8, rows: &Rows, only_integers: bool) -> Result<Self> {
+    pub(crate) fn from_rows(query: u8, rows: &Rows, only_integers: bool) -> Result<Self> {
         let kinds = columns(query);
         if rows.columns() != kinds.len() && !rows.is_empty() {
             return Err(Error::protocol(format!("{} columns instead of {}", rows.columns(), kinds.len())));
@@ -128,7 +128,7 @@ mod tests {
             }
             rows.push(Cell::Int(0));
         }
-        Answer::of(3, &rows, integers).unwrap()
+        Answer::from_rows(3, &rows, integers).unwrap()
     }
 
     #[test]

@@ -158,7 +158,7 @@ fn outcome(
             let parameters = Parameters::for_validation(*number, state.scale.factor());
             let sql = query::sql(*number, dialect, &parameters)?;
             let rows = session.query(&state.statement(&sql))?;
-            let answer = Answer::of(*number, &rows, dialect.has_only_integers())?;
+            let answer = Answer::from_rows(*number, &rows, dialect.has_only_integers())?;
             let detail = || format!("{} rows, digest {}", answer.0.len(), answer.digest());
             Ok(query::differences(*number, &answer.0).map(|()| detail()))
         }

@@ -33,7 +33,7 @@ pub(crate) fn build(
             .with_help("leave out --partition"));
     }
     if options.colstore && dialect.create_by_columns(table(Name::Orders)).is_none() {
-        return Err(Error::usage(format!("TPROC-H's tables are not stored by columns on {}", engine.kind()))
+        return Err(Error::usage(format!("TPROC-H has no columnstore tables on {}", engine.kind()))
             .with_help("leave out --colstore"));
     }
     let loaders = dialect.loaders(options)?;
@@ -116,7 +116,7 @@ fn prepare(
     let missing =
         found.map_or_else(|| TABLES.iter().map(|table| table.name).collect(), |state| state.missing);
     if let Some((table, _)) = loaded.iter().find(|(table, _)| missing.contains(&table.as_str())) {
-        return Err(Error::usage(format!("the table {table} was loaded and is gone"))
+        return Err(Error::usage(format!("the table {table} was loaded and no longer exists"))
             .with_help("drop the data and rebuild them"));
     }
     let make = |session: &mut dyn Session| {

@@ -198,7 +198,7 @@ impl Options {
             }
         }
         if self.partition && self.colstore {
-            return refuse("no engine has partitions here and tables by columns".into());
+            return refuse("no engine supports both partitions and columnstore tables".into());
         }
         self.check_trickle()?;
         if self.streams == Some(1) {
@@ -224,7 +224,7 @@ impl Options {
         } else if self.no_refresh || self.validate {
             "a trickle refresh changes the data, which a run without refresh functions or with validation does not".into()
         } else if self.streams == Some(0) {
-            "a trickle refresh is beside the streams of the throughput test, and there is none".into()
+            "a trickle refresh needs the streams of a throughput test".into()
         } else if self.query_sets == 0 {
             "a trickle refresh ends with the queries, and these query sets do not end".into()
         } else {

@@ -193,7 +193,7 @@ impl User {
         let sql = planned.sql.as_ref().map_err(|why| Error::usage(why.clone()))?;
         let rows = session.query(sql)?;
         let end = self.shared.clock.now();
-        let answer = Answer::of(number, &rows, self.shared.dialect.has_only_integers())?;
+        let answer = Answer::from_rows(number, &rows, self.shared.dialect.has_only_integers())?;
         Ok((Outcome::Answer(number, answer), end))
     }
 

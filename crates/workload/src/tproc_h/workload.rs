@@ -90,8 +90,8 @@ impl Workload for TprocH {
         if state.refreshes > 0 {
             let times = state.refreshes;
             notes.push(format!(
-                "refresh functions had changed the data {times} times: answers equal those of data that were \
-                 changed as often"
+                "refresh functions had changed the data {times} times: answers equal only those of data with \
+                 as many changes"
             ));
         }
         if self.options.validate && !has_published(&state) {
@@ -102,11 +102,11 @@ impl Workload for TprocH {
         }
         if let Some(trickle) = self.options.trickle_refresh {
             notes.push(format!(
-                "beside the queries, orders are inserted and deleted one by one with pauses of {trickle} ms, which are in \
-                 the times of RF1 and RF2"
+                "during the queries, orders are inserted and deleted one by one with pauses of {trickle} ms, \
+                 which are included in the times of RF1 and RF2"
             ));
         }
-        notes.push("derived from TPC-H; these figures are no TPC results".into());
+        notes.push("derived from TPC-H; these figures are not TPC results".into());
         // The default is the database's scale factor: two runs on the same data have the same specification.
         self.options.scale = Some(state.scale);
         self.ledger.begin(state.refreshes);

@@ -139,9 +139,9 @@ fn measure(bench: &Bench, rows: &mut [Box<dyn Row>], rounds: usize, failed: &mut
             interrupt::check()?;
             if let Err(error) = outcome {
                 let when = if round == 0 { "its preparation".to_owned() } else { format!("round {round}") };
-                let told = format!("{}, {when}: {error:#}", row.name());
-                eprintln!("error: {told}");
-                failed.push(told);
+                let message = format!("{}, {when}: {error:#}", row.name());
+                eprintln!("error: {message}");
+                failed.push(message);
                 *sound = false;
             }
         }

@@ -78,9 +78,9 @@ fn poisson(place: &IoBench, options: &Options) -> Result<Line> {
         ("write_iolog", &text(&log)?),
     ];
     place.run(0, &flags("poisson", &all))?;
-    let told = fs::read_to_string(&log)?;
+    let output = fs::read_to_string(&log)?;
     // Version 3: microseconds since the start, file, what, offset, length.
-    let starts = told.lines().filter(|line| line.contains(" read "));
+    let starts = output.lines().filter(|line| line.contains(" read "));
     let starts = starts.map(|line| line.split(' ').next().and_then(|word| word.parse::<f64>().ok()));
     let starts: Vec<f64> = starts.collect::<Option<_>>().context("a line of the iolog has no time")?;
     ensure!(starts.len() > 1000, "only {} starts in the iolog", starts.len());

@@ -100,7 +100,7 @@ impl Dumps {
         worker.failures.extend(tick.failures.iter().cloned());
     }
 
-    pub(super) fn tell(&mut self, now: Nanos) {
+    pub(super) fn write_due(&mut self, now: Nanos) {
         if now < self.next {
             return;
         }

@@ -77,7 +77,7 @@ struct Worker {
     units: Units,
     /// I/Os and bytes since the last line, and the time that they cover.
     recent: PerDirection<(u64, u64)>,
-    told: Nanos,
+    covered: Nanos,
 }
 
 /// fio's status line with the rates of the last interval. To be passed to the code that runs the jobs; it writes only
@@ -119,9 +119,9 @@ impl StatusLine {
                 state: WorkerState::Planned,
                 letter: letter(&job.pattern),
                 files: job.targets.filenames.len().max(job.targets.files as usize),
-                units: Units::of(&job.report),
+                units: Units::for_report(&job.report),
                 recent: PerDirection::default(),
-                told: 0,
+                covered: 0,
             })
             .collect();
         let now = clock.now();
@@ -193,14 +193,14 @@ impl StatusLine {
             for direction in Direction::ALL {
                 let (ios, bytes) = std::mem::take(&mut worker.recent[direction]);
                 // Each worker over the time that it reported: ticks do not come when lines are written.
-                if worker.told > 0 {
-                    let seconds = worker.told as f64 / 1e9;
+                if worker.covered > 0 {
+                    let seconds = worker.covered as f64 / 1e9;
                     rates[direction].0 += ios as f64 / seconds;
                     rates[direction].1 += bytes as f64 / seconds;
                     any = true;
                 }
             }
-            worker.told = 0;
+            worker.covered = 0;
         }
         match self.progress.share(now) {
             // Writing to a String cannot fail.
@@ -248,10 +248,10 @@ impl StatusLine {
         line
     }
 
-    fn tell(&mut self) {
+    fn write_due(&mut self) {
         let now = self.clock.now();
         if let Some(dumps) = &mut self.dumps {
-            dumps.tell(now);
+            dumps.write_due(now);
         }
         if !self.options.line || now < self.next {
             return;
@@ -326,7 +326,7 @@ impl IoWatcher for StatusLine {
             IoEvent::Tick(tick) => {
                 if let Some(worker) = self.workers.get_mut(tick.worker as usize) {
                     worker.files = worker.files.max(tick.targets.len());
-                    worker.told += tick.to.saturating_sub(tick.from);
+                    worker.covered += tick.to.saturating_sub(tick.from);
                     for directions in &tick.targets {
                         for (direction, tally) in directions.iter() {
                             if let Some(tally) = tally {
@@ -350,10 +350,10 @@ impl IoWatcher for StatusLine {
                 }
             }
         }
-        self.tell();
+        self.write_due();
     }
 
     fn idle(&mut self) {
-        self.tell();
+        self.write_due();
     }
 }

@@ -52,7 +52,7 @@ impl SideWaits {
         let of = |ratio: f64| change(ratio - 1.0);
         let limit = match wait.limit {
             WaitLimit::Limit => "it was a limit",
-            WaitLimit::NotALimit => "it was no limit",
+            WaitLimit::NotALimit => "it was not a limit",
             WaitLimit::Undecided => "whether it was a limit is not shown",
         };
         format!(

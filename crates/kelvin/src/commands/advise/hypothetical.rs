@@ -38,11 +38,11 @@ fn describe(found: &HypotheticalUse) -> String {
     let statements = count(*planned, "statement");
     match costs {
         Some((before, after)) => format!(
-            "HypoPG: the planner takes it for {taken} of {statements}, at a cost of {} instead of {}",
+            "HypoPG: the planner uses it for {taken} of {statements}, at a cost of {} instead of {}",
             number(*after),
             number(*before)
         ),
-        None => format!("HypoPG: the planner takes it for none of {statements}"),
+        None => format!("HypoPG: the planner uses it for none of {statements}"),
     }
 }
 
@@ -58,6 +58,6 @@ mod tests {
             "HypoPG: the planner takes it for 1 of 12 statements, at a cost of 8.40 instead of 2,541"
         );
         let found = HypotheticalUse { planned: 1, taken: 0, costs: None };
-        assert_eq!(describe(&found), "HypoPG: the planner takes it for none of 1 statement");
+        assert_eq!(describe(&found), "HypoPG: the planner uses it for none of 1 statement");
     }
 }

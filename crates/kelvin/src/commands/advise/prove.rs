@@ -87,7 +87,10 @@ pub(super) fn prove(
         factor("change", &one.change)?;
     }
     if pending.is_empty() {
-        bail!("run {run}: kelvin can try none of its changes; kelvin advise {run} says how each is made");
+        bail!(
+            "run {run}: kelvin cannot try any of its changes; kelvin advise {run} describes how to make \
+            them"
+        );
     }
     let agreed = consent(&spec, args, &pending, &mut *live)?;
     let saved = save(&mut spec, args, &mut *live, &stop)?;
@@ -172,7 +175,7 @@ impl Step {
 
 /// A change is still on: nothing more is tried, as it would be on both sides.
 #[derive(Debug, thiserror::Error)]
-#[error("what was changed could not be reverted")]
+#[error("the changes could not be reverted")]
 struct NotPutBack;
 
 struct Session<'a> {
@@ -234,7 +237,7 @@ impl Session<'_> {
             Change::Host { what, value, .. } => {
                 let asked = (what.clone(), value.clone());
                 if self.agreed.as_ref().is_some_and(|agreed| !agreed.contains(&asked)) {
-                    bail!("it changes this host, and was not asked about: allow it with --yes");
+                    bail!("it changes this host and was not confirmed: allow it with --yes");
                 }
                 let opened = opened(&self.spec, live)?;
                 let mut session = opened.engine.connect()?;
@@ -242,14 +245,14 @@ impl Session<'_> {
                     || locate_server(&*opened.engine, session.as_mut()).server.is_some();
                 if !here {
                     bail!(
-                        "{} is not known to run on this host, whose settings it is",
+                        "it is a setting of this host, but {} is not known to run here",
                         opened.engine.describe()
                     );
                 }
                 Ok(())
             }
             Change::Statements { undo, .. } if undo.is_empty() && self.args.no_reset => {
-                bail!("only a reset of the data undoes it: leave out --no-reset")
+                bail!("only a reset of the data undoes it: omit --no-reset")
             }
             _ => Ok(()),
         }

@@ -41,7 +41,7 @@ pub(super) fn watch(
     global: &Global,
 ) -> Result<WatchedServer> {
     let length = length.unwrap_or(LENGTH);
-    let stop = signal::listen_saying("kelvin: stopping; the advice is for what was seen so far")?;
+    let stop = signal::listen_saying("kelvin: stopping; the advice is based on the observations so far")?;
     let mut say = |text: &str| {
         if !global.quiet {
             out::note(text);
@@ -49,7 +49,7 @@ pub(super) fn watch(
     };
     let opened = open(target, Purpose::Existing, &mut say)?;
     if explain.is_some() && !opened.engine.capabilities().executed_plans {
-        bail!("--explain executes statements of PostgreSQL only; leave it out");
+        bail!("--explain is supported only on PostgreSQL; omit it");
     }
     let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
     let mut context =

@@ -50,7 +50,7 @@ fn the_list_has_bounds_rules_and_answers() {
                 forbidden,
                 None,
             ),
-            line("a = 2", Effect::unknown("nothing in the run bounds it"), Rules::Allowed, None),
+            line("a = 2", Effect::unknown("no bound is known"), Rules::Allowed, None),
         ],
         forbidden: 0,
         not_explained: Vec::new(),

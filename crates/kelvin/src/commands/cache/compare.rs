@@ -26,7 +26,7 @@ pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
     let base = prediction.sizes.first().and_then(|size| measured.get(&size.level)).map(|runs| mean(runs));
     let Some(base) = base.filter(|base| *base > 0.0) else {
         bail!(
-            "no run with the smallest cache counts and read something: run `kelvin study run {}`",
+            "no counted run with the smallest cache has any reads: run `kelvin study run {}`",
             folder.path().display()
         );
     };

@@ -21,7 +21,7 @@ use crate::{out, paths};
 /// Predicts, and writes the study's folder.
 pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     let folder = args.study.as_deref();
-    let folder = folder.context("where is the study to be written? Give --sizes and --study DIR")?;
+    let folder = folder.context("give --sizes, and --study DIR for the study to be written")?;
     check_sizes(args)?;
     let wanted = args.run.to_str().unwrap_or_default();
     let path = paths::store(global.store.as_deref())?;
@@ -32,7 +32,10 @@ pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     let levels = Levels::of(args)?;
     let traced = run_trace(&path, &store, run)?;
     let data = data_class(&traced.trace).with_context(|| {
-        format!("the trace of run {run} has no reads of a database's files: what a cache has is not read from storage")
+        format!(
+            "the trace of run {run} has no reads of database files: cached pages are not read from \
+            storage"
+        )
     })?;
     let setting = args.setting.as_deref().unwrap_or(match data.0 {
         FileClass::InnodbData => "innodb_buffer_pool_size",
@@ -69,7 +72,7 @@ fn check_sizes(args: &CacheProveArgs) -> Result<()> {
     }
     if args.sizes.first().is_some_and(|first| *first <= args.other_memory) {
         bail!(
-            "the smallest size has no room for a cache beside --other-memory {}",
+            "the smallest size leaves no room for a cache with --other-memory {}",
             binary(args.other_memory)
         );
     }
@@ -129,7 +132,7 @@ fn predict(
         let counts = window.contains(&trace.origin.saturating_add(request.at));
         blocks(request, block).map(move |block| (block, counts))
     });
-    let growth = Growth::of(accesses);
+    let growth = Growth::from_accesses(accesses);
     let of_run = args.sizes.first().copied().unwrap_or_default() - args.other_memory;
     let mut sizes = Vec::new();
     for size in &args.sizes {
@@ -226,8 +229,9 @@ fn describe(prediction: &CachePrediction, checked: &str) -> String {
         let range = format!("({:.3}–{:.3})", size.misses.low, size.misses.high);
         let _ = writeln!(text, "{:>12}{:>12.3}{range:>20}{:>10.3}", size.level, size.predicted(), size.most);
     }
-    text += "\nReads per transaction as a share of those at the first size. The range is what a short ramp-up leaves open; it \
-        does not contain the error from accesses\nthat were hits at the first size, which the trace does not have.\n";
+    text += "\nReads per transaction as a share of those at the first size. The range is the uncertainty \
+        caused by a short ramp-up; it does not include the error caused by accesses\nthat were hits at the \
+            first size, which are not in the trace.\n";
     text + checked + "\n"
 }
 

@@ -65,7 +65,7 @@ impl RunSize {
     /// A sentence about the run's size, which has to be the first of the sizes.
     pub(super) fn check(&self, run: RunId, first: u64) -> Result<String> {
         let wanted = |bytes: &u64| {
-            format!("begin --sizes with {bytes} ({}), or make a run with {}", binary(*bytes), binary(first))
+            format!("start --sizes with {bytes} ({}), or make a run with {}", binary(*bytes), binary(first))
         };
         match self {
             Self::Setting(name, bytes) if *bytes == first => {
@@ -91,10 +91,11 @@ impl RunSize {
                 binary(first)
             ),
             Self::Elsewhere(group, server) => bail!(
-                "the server of run {run} was not in {group}, but in {server}: move the server there and make the run again"
+                "the server of run {run} was not in {group}, but in {server}: move the server there and \
+                    repeat the run"
             ),
             Self::Unknown(what) => Ok(format!(
-                "The store does not have {what} in run {run}: that it was made with the first size is not checked."
+                "Run {run} does not record {what}: whether it used the first size was not checked."
             )),
         }
     }

@@ -30,7 +30,7 @@ fn run(args: &HammerdbRunArgs, global: &Global) -> Result<Code> {
     let python = match args.file.extension().and_then(OsStr::to_str) {
         Some("tcl") => false,
         Some("py") => true,
-        _ => bail!("{} is no script: its name must end in .tcl or .py", args.file.display()),
+        _ => bail!("{} is not a script: its name must end in .tcl or .py", args.file.display()),
     };
     let mode = match (args.plan, args.print_spec) {
         (true, _) => Mode::Plan,

@@ -263,9 +263,7 @@ impl Runner for KelvinRunner<'_> {
                         self.report(job).map_err(|error| HostError::from(crate::exit::describe(&error)))?;
                     Ok(kelvin_hammerdb::render(&report, job, part))
                 }
-                None => {
-                    Ok(format!("kelvin show {} prints everything that is known of the job.\n", label(job)))
-                }
+                None => Ok(format!("kelvin show {} prints all results of the job.\n", label(job))),
             },
             _ => Err(HostError::from("job is called as: job ID result|timing|tcount".to_owned())),
         }

@@ -88,7 +88,7 @@ fn on_fleet(args: &IoArgs, mut spec: Spec, parsed: &ParsedCommandLine, global: &
         );
     }
     let Some(fleet) = fleet::gather(&load.fleet, &mut spec)? else {
-        bail!("where is the fleet? Give --fleet NAME after kelvin fleet up, or --nats URL");
+        bail!("no fleet is given: use --fleet NAME after kelvin fleet up, or --nats URL");
     };
     let shown = FleetRunView {
         output: load.output.clone(),

@@ -226,7 +226,8 @@ impl Document for Prediction {
         let mut text = String::new();
         let which = if self.reads_only { "reads" } else { "reads and writes" };
         let words = format!(
-            "{} accesses of {which} to blocks of {}, {} touched; {} are first accesses, which miss whatever the size",
+            "{} accesses of {which} to blocks of {}, {} touched; {} are first accesses, which miss at any \
+                size",
             whole(self.accesses),
             binary(self.block),
             binary(self.touched as u64),
@@ -272,14 +273,15 @@ impl Document for Prediction {
         }
         if let Some(traced) = self.traced_response {
             let words = format!(
-                "The mean response is a model: a hit takes {}, a miss {} as in the trace, whatever the load.",
+                "The mean response time is modelled: a hit takes {}, a miss {} as in the trace, regardless \
+                    of the load.",
                 nanos(self.hit_time as f64),
                 nanos(traced)
             );
             out::wrapped(&mut text, &words, 0, 2, self.width);
         }
-        let words = "A block trace has the requests that missed the caches above it: the figures are of a cache in addition to \
-            those.";
+        let words = "A block trace contains the misses of the caches above it: the results are for a cache \
+            in addition to those.";
         out::wrapped(&mut text, words, 0, 2, self.width);
         Ok(text)
     }

@@ -111,7 +111,7 @@ fn read(args: &TraceFileArgs, global: &Global) -> Result<Trace> {
     if let Some(window) = window {
         return Ok(trace.within(window.start, window.end));
     }
-    trace.notes.push("the run does not say when its window was: this is its whole recording".into());
+    trace.notes.push("the run does not record the time of its window: this is its whole recording".into());
     Ok(trace)
 }
 

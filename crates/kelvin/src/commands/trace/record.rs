@@ -229,7 +229,7 @@ fn report(path: &Path, recording: &Recording, size: u64) -> Result<()> {
         );
     }
     if recording.files_cpu > 0 {
-        text += &format!("{} of CPU to look up files\n", nanos(recording.files_cpu as f64));
+        text += &format!("{} of CPU to map files\n", nanos(recording.files_cpu as f64));
     }
     text += &super::table::checks(recording);
     out::write(&text)?;

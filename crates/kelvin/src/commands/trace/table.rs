@@ -36,7 +36,7 @@ pub(super) fn checks(recording: &Recording) -> String {
         (recording.unreadable_pages, "unreadable pages"),
         (recording.without_issue, "completions without an issue"),
         (recording.without_completion, "requests without a completion"),
-        (recording.requeued, "issues taken back by a busy device"),
+        (recording.requeued, "requests requeued by a busy device"),
     ] {
         if count > 0 {
             others.push(format!("{} {what}", whole(count)));
@@ -253,7 +253,7 @@ fn zeros(text: &mut String, trace: &Trace, profiles: &[Profile], width: usize) {
         };
         wrapped(
             text,
-            &format!("Zeros and never-written room among the reads: not known; {why}."),
+            &format!("Zeros and never-written space among the reads: not known; {why}."),
             0,
             2,
             width,
@@ -296,7 +296,7 @@ pub(super) fn blender(text: &mut String, blend: &Blend, width: usize) {
         bar(recovered.regularity)
     );
     let purity = recovered.purity.map_or_else(String::new, |purity| {
-        format!("; {} of their bytes are of one sender a run", percent(purity))
+        format!("; {} of their bytes are in runs of one sender", percent(purity))
     });
     let index = blend.index().map_or_else(String::new, |index| format!("Blender index {index:.2}. "));
     let words = format!(

@@ -105,9 +105,9 @@ impl Document for Verification {
     fn text(&self) -> Result<String> {
         let mut text = String::new();
         // What a reader would otherwise take for a fault of the job.
-        let footer = "Mean depth is what a request finds of its stream in flight when it arrives. In flight over time is the rate\n\
-                      times the mean response, which is the device's and differs as it does. Streams with less than 0.5 % of the\n\
-                      requests are not judged.";
+        let footer = "Mean depth: other requests of the stream in flight when a request arrives. In flight over time: the rate times\n\
+                      the mean response time, which depends on the device. Streams with less than 0.5 % of the requests are not\n\
+                      judged.";
         for stream in &self.streams {
             let _ =
                 writeln!(text, "{:<32}{:>12}{:>12}{:>12}  allowed", stream.job, "trace", "job", "difference");

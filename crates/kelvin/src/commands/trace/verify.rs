@@ -37,7 +37,8 @@ pub(super) fn verify(
     let is_mapped = !member_devices(&SystemTree::default(), &device).is_empty();
     if is_mapped || !FileWatcher::knows(&place) {
         bail!(
-            "--directory must be on ext2 to ext4 or XFS on a disk or partition: of {} it is not known where files lie",
+            "--directory must be on ext2 to ext4 or XFS on a disk or partition: on {} the blocks of files \
+                cannot be determined",
             args.directory.display()
         );
     }
@@ -115,7 +116,7 @@ fn record(place: &Path, path: &Path) -> Result<()> {
         bail!("the job did not run to its end (kelvin io: {status})");
     }
     if recording.lost > 0 || recording.full {
-        bail!("the recording of the job is not whole: {} events were lost", recording.lost);
+        bail!("the recording of the job is incomplete: {} events were lost", recording.lost);
     }
     Ok(())
 }
@@ -123,9 +124,9 @@ fn record(place: &Path, path: &Path) -> Result<()> {
 /// The disk that a directory is on.
 fn device_of(place: &Path) -> Result<String> {
     let tree = SystemTree::default();
-    let about = std::fs::metadata(place).context("cannot look at the new directory")?;
+    let about = std::fs::metadata(place).context("cannot inspect the new directory")?;
     let name = device_name(&tree, &device_number(about.dev()));
-    let name = name.with_context(|| format!("{} is on no block device", place.display()))?;
+    let name = name.with_context(|| format!("{} is not on a block device", place.display()))?;
     Ok(whole_disk(&tree, &name))
 }
 

@@ -234,7 +234,7 @@ fn the_largest_wait_that_limits_nothing_is_said_to_be_none() {
     assert!(answer.contains("synchronous_commit = off") && !answer.contains("confirmed"), "{answer}");
     let flat = answer.split_whitespace().collect::<Vec<_>>().join(" ");
     let log = flat.split("log: ").nth(1).unwrap();
-    assert!(log.contains("it was no limit"), "{answer}");
+    assert!(log.contains("it was not a limit"), "{answer}");
 }
 
 #[test]

@@ -118,6 +118,6 @@ fn the_host_whose_counts_cannot_be_added_is_refused_by_name() {
     assert_eq!((sum, stayed.holds), (Some(15 << 60), true), "{}", stayed.evidence);
     let (sum, stayed) = refused(17);
     assert_eq!((sum, stayed.holds), (Some(15 << 60), false));
-    let why = "its counts and those of the hosts before it cannot be added up";
+    let why = "the sum of its counts and those of the other hosts overflows";
     assert_eq!(stayed.evidence, format!("g15: {why}; g16: {why}"));
 }

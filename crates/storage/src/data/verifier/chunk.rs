@@ -72,7 +72,7 @@ impl Sealer {
                 checksum::word(method)
             ));
         }
-        let content = BufferContent::of(&job.buffers);
+        let content = BufferContent::for_buffers(&job.buffers);
         let thread = (clone % 0xffff) as u16 + 1;
         Ok(Self {
             method,
@@ -113,7 +113,7 @@ impl Sealer {
         if let Some(pattern) = &mut self.pattern {
             pattern.fill(offset, block);
         }
-        for chunk in self.chunks.of(block.len()) {
+        for chunk in self.chunks.split(block.len()) {
             let at = offset + chunk.start as u64;
             self.seal(at, seed(at), Number::Whole(number), &mut block[chunk]);
         }
@@ -210,7 +210,7 @@ impl Sealer {
                 checksum::word(self.method),
                 checksum::hex(field),
                 checksum::hex(held),
-                told(found)
+                header_origin(found)
             ));
         }
         if self.method == VerifyMethod::Crc7 && !found.is_of_fio() {
@@ -252,14 +252,14 @@ impl Sealer {
             return Err(format!(
                 "this block belongs at offset {}{}: it was written to, or read from, the wrong offset",
                 found.offset,
-                told(found)
+                header_origin(found)
             ));
         }
         if found.length as usize != length {
             return Err(format!(
                 "the header describes a chunk of {} bytes instead of {length}{}",
                 found.length,
-                told(found)
+                header_origin(found)
             ));
         }
         let Some(expected) = expected else { return Ok(()) };
@@ -276,14 +276,14 @@ impl Sealer {
             return Err(format!(
                 "write {}{later} was expected here, but another was found{}",
                 expected.number,
-                told(found)
+                header_origin(found)
             ));
         }
         if expected.seed.is_some_and(|seed| seed != found.seed) {
             return Err(format!(
                 "the content was generated from another seed ({:#018x}) than this job used here{}",
                 found.seed,
-                told(found)
+                header_origin(found)
             ));
         }
         Ok(())
@@ -366,7 +366,7 @@ fn no_header(problem: NoHeader, chunk: &[u8]) -> String {
     }
 }
 
-fn told(found: Header) -> String {
+fn header_origin(found: Header) -> String {
     match found.number {
         Number::Whole(number) => format!(" (its header is from write {number})"),
         Number::Low(number) => format!(" (its header is from fio's write {number})"),

@@ -55,7 +55,7 @@ impl Examiner {
         let io = &question.io;
         let length = entry.map_or(io.length, |entry| entry.length);
         let read = io.offset..io.offset + buffer.len() as u64;
-        for chunk in self.sealer.chunks().of(length as usize) {
+        for chunk in self.sealer.chunks().split(length as usize) {
             let (from, to) = (at + chunk.start as u64, at + chunk.end as u64);
             if from < read.start || to > read.end {
                 continue;

@@ -47,7 +47,7 @@ impl Replay {
     }
 
     #[cfg(test)]
-    pub(super) fn of(source: Box<dyn Draws>) -> Self {
+    pub(super) fn from_draws(source: Box<dyn Draws>) -> Self {
         Self { source, quota: None, number: 0 }
     }
 

@@ -264,7 +264,7 @@ impl replay::Draws for Drawn {
 fn instead_of_being_remembered_writes_are_drawn_again() {
     let job = verifying(VerifyMethod::Crc32c);
     let mut verifier = verifier(&job);
-    verifier.replay = Some(replay::Replay::of(Box::new(Drawn::new(5))));
+    verifier.replay = Some(replay::Replay::from_draws(Box::new(Drawn::new(5))));
     let mut medium = Medium::new();
     let mut source = Drawn::new(5);
     for _ in 0..150 {
@@ -281,7 +281,7 @@ fn instead_of_being_remembered_writes_are_drawn_again() {
     assert_eq!(medium.pass(&mut verifier), (150, vec![]));
     assert_eq!(medium.0, before);
     medium.0[4096 + 99] ^= 1;
-    verifier.replay = Some(replay::Replay::of(Box::new(Drawn::new(5))));
+    verifier.replay = Some(replay::Replay::from_draws(Box::new(Drawn::new(5))));
     let wrong = medium.pass(&mut verifier).1;
     assert!(!wrong.is_empty() && wrong.iter().all(|wrong| wrong.offset == 4096), "{wrong:?}");
 }
@@ -337,7 +337,7 @@ fn what_cannot_be_verified_whole_is_refused() {
         change(&mut job);
         Verifier::new(&job, 0, &[target("/t/file")], 1).unwrap_err().to_string()
     };
-    let told = [
+    let messages = [
         refused(&|job| job.verify.as_mut().unwrap().interval = Some(128)),
         refused(&|job| job.verify.as_mut().unwrap().offset = 100),
         refused(&|job| job.verify.as_mut().unwrap().offset = 4000),
@@ -348,7 +348,7 @@ fn what_cannot_be_verified_whole_is_refused() {
         }),
         refused(&|job| job.verify = None),
     ];
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(messages.join("\n"), @r#"
     job "example": verify=sha512 needs chunks of at least 169 bytes, but the smallest has 128; give a larger bs or verify_interval
     job "example": verify_offset=100 is within the header, which has 168 bytes with verify=sha512; give 168 or more
     job "example": verify=sha512 with verify_offset=4000 needs chunks of at least 4169 bytes, but the smallest has 4096; give a larger bs or verify_interval

@@ -107,7 +107,7 @@ impl Records {
             }
             Err(cause) => return Err(self.system()(cause)),
         }
-        let fields = Fields::of(&record).ok_or_else(|| {
+        let fields = Fields::of_record(&record).ok_or_else(|| {
             self.bad(
                 "no record starts here: its magic number is missing (the trace is damaged or incomplete)",
             )
@@ -212,7 +212,7 @@ impl Fields {
     }
 
     /// None when the magic number is missing.
-    fn of(record: &[u8; RECORD]) -> Option<Self> {
+    fn of_record(record: &[u8; RECORD]) -> Option<Self> {
         let first = *record.first_chunk::<4>()?;
         let little = is_magic(u32::from_le_bytes(first));
         if !little && !is_magic(u32::from_be_bytes(first)) {

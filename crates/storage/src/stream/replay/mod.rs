@@ -36,7 +36,7 @@ pub struct ReplayTarget {
 /// Errors of reading the trace; a device that this machine does not have.
 pub fn files(job: &Job, clone: u32) -> Result<Vec<ReplayTarget>> {
     let Some(replay) = &job.replay else { return Ok(Vec::new()) };
-    Ok(Survey::of(job, replay, clone, &mut |_| ())?.reached)
+    Ok(Survey::of_traces(job, replay, clone, &mut |_| ())?.reached)
 }
 
 /// The trace of a clone.
@@ -81,7 +81,7 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(job: &Job, replay: &Replay, clone: u32, each: &mut dyn FnMut(TraceEvent)) -> Result<Self> {
+    fn of_traces(job: &Job, replay: &Replay, clone: u32, each: &mut dyn FnMut(TraceEvent)) -> Result<Self> {
         let mut reader = Reader::open(file_of(job, replay, clone)?)?;
         let mut all = Self { reached: Vec::new(), places: Vec::new(), end: 0, longest: 0 };
         while let Some(event) = reader.next()? {
@@ -136,7 +136,7 @@ pub(crate) struct Replaying {
     lasts: Nanos,
     began: Nanos,
     /// The time that was requested last.
-    told: Nanos,
+    waited_until: Nanos,
     upcoming: Option<TraceEvent>,
     problem: Option<Error>,
 }
@@ -154,7 +154,7 @@ impl Replaying {
         let path = file_of(job, replay, clone)?.to_path_buf();
         let mut events = Vec::new();
         let chunked = replay.chunked;
-        let survey = Survey::of(job, replay, clone, &mut |event| {
+        let survey = Survey::of_traces(job, replay, clone, &mut |event| {
             if !chunked {
                 events.push(event);
             }
@@ -201,7 +201,7 @@ impl Replaying {
             longest: survey.longest,
             lasts: survey.end,
             began: 0,
-            told: 0,
+            waited_until: 0,
             upcoming: None,
             problem: None,
         })
@@ -252,8 +252,8 @@ impl Replaying {
     pub(crate) fn next(&mut self) -> NextIo {
         let Some(event) = self.event() else { return NextIo::End };
         let due = self.began.saturating_add(event.at);
-        if !self.replay.no_stall && due > self.told {
-            self.told = due;
+        if !self.replay.no_stall && due > self.waited_until {
+            self.waited_until = due;
             self.upcoming = Some(event);
             return NextIo::NotBefore(due);
         }

@@ -20,7 +20,7 @@ fn run(job: &Job, paths: &[&Path]) -> Sent {
     let shared = super::super::Shared::new(Clock::real(), Stop::new(), messages, &[None]);
     let targets = paths.iter().map(|path| file(path, LENGTH)).collect();
     super::super::run(plan(job, targets), &shared);
-    Sent::of(&received)
+    Sent::from_messages(&received)
 }
 
 #[test]

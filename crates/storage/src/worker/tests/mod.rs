@@ -208,7 +208,7 @@ fn a_rate_that_is_changed_in_a_gap_ends_the_gap() {
         std::thread::sleep(Duration::from_millis(50));
         shared.rates.change_at(shared.clock.now() + 50 * MS, 10_000.0);
     });
-    let sent = Sent::of(&received);
+    let sent = Sent::from_messages(&received);
     assert_eq!((sent.end.error.clone(), sent.read().ios), (None, 20));
     let took = sent.end.course.1 - sent.end.course.0;
     assert!(took < 10_000 * MS, "{took}");

@@ -88,7 +88,7 @@ fn the_real_parts_write_and_verify() {
         let shared = super::super::Shared::new(kelvin_measure::Clock::real(), Stop::new(), messages, &[None]);
         let end = super::super::run(plan(&job, vec![file(&path, MIB)]), &shared);
         assert_eq!(end.error, None);
-        let sent = Sent::of(&received);
+        let sent = Sent::from_messages(&received);
         assert_eq!(sent.written().ios, 256);
         assert_eq!(sent.end.verified.unwrap()[Direction::Read].ios, 256);
         assert_eq!(sent.ticks.iter().map(|tick| tick.syncs.count).sum::<u64>(), 2);
@@ -104,7 +104,7 @@ fn threads_look_at_what_was_read_and_find_the_same() {
         let (messages, received) = std::sync::mpsc::channel();
         let shared = super::super::Shared::new(kelvin_measure::Clock::real(), Stop::new(), messages, &[None]);
         super::super::run(plan(job, vec![file(&path, MIB)]), &shared);
-        Sent::of(&received)
+        Sent::from_messages(&received)
     };
     for (name, depth) in [(EngineName::IoUring, 8), (EngineName::Psync, 4), (EngineName::Psync, 1)] {
         let mut wanted = writing(in_order(job(name, depth)));

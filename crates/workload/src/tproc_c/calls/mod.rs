@@ -234,9 +234,9 @@ fn missing(what: &str) -> Error {
 
 /// A count sent by the server. An impossible one comes from a broken connection, and must neither
 /// overflow nor reach the audit.
-pub(crate) fn count(told: i64, most: i64, what: &str) -> Result<u64> {
-    u64::try_from(told).ok().filter(|_| told <= most).ok_or_else(|| {
-        Error::protocol(format!("the server reports {told} {what}; at most {most} are possible"))
+pub(crate) fn count(reported: i64, most: i64, what: &str) -> Result<u64> {
+    u64::try_from(reported).ok().filter(|_| reported <= most).ok_or_else(|| {
+        Error::protocol(format!("the server reports {reported} {what}; at most {most} are possible"))
     })
 }
 

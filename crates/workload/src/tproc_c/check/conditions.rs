@@ -68,7 +68,7 @@ impl Condition {
             Some(words) => words.to_owned(),
             None => self.from.sql(dialect),
         };
-        let from = replace(&from, |table| slice.of(table));
+        let from = replace(&from, |table| slice.restrict(table));
         format!(
             "select count(*), coalesce(sum(case when {violated} then 1 else 0 end), 0), \
              min(case when {violated} then {example} end) from {from}",
@@ -124,7 +124,7 @@ impl Slice {
     }
 
     /// A table, or what of it is in the range: its name, and the column of the warehouse where no key begins with it.
-    fn of(self, table: &str) -> String {
+    fn restrict(self, table: &str) -> String {
         let (name, column) = table.split_once(" by ").unwrap_or_else(|| {
             let found = TABLES.iter().find(|one| one.name == table);
             (table, found.and_then(|found| found.key(false).first().copied()).unwrap_or_default())
@@ -369,10 +369,13 @@ mod tests {
     #[test]
     fn tables_are_cut_by_the_column_of_the_warehouse() {
         let middle = slice(Some(3), Some(4));
-        assert_eq!(middle.of("orders"), "(select * from orders where o_w_id between 3 and 4) as orders");
+        assert_eq!(
+            middle.restrict("orders"),
+            "(select * from orders where o_w_id between 3 and 4) as orders"
+        );
         let history = "(select * from history where h_c_w_id >= 3) as history";
-        assert_eq!(slice(Some(3), None).of("history by h_c_w_id"), history);
-        assert_eq!(slice(None, None).of("history by h_w_id"), "history");
+        assert_eq!(slice(Some(3), None).restrict("history by h_c_w_id"), history);
+        assert_eq!(slice(None, None).restrict("history by h_w_id"), "history");
         for condition in &CONDITIONS {
             let parts = match condition.from {
                 Source::Rows(rows) => vec![rows],
@@ -380,7 +383,7 @@ mod tests {
             };
             for part in parts {
                 // No table is left out, and each has a column to be cut by.
-                let cut = replace(part, |table| middle.of(table));
+                let cut = replace(part, |table| middle.restrict(table));
                 assert!(!cut.contains("where  "), "{cut}");
                 for table in &TABLES {
                     assert!(!cut.contains(&format!("from {} group", table.name)), "{cut}");

@@ -9,7 +9,7 @@ use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 use crate::{BuildProgress, Stop};
 
 /// Progress is reported this often.
-const TELL: Duration = Duration::from_millis(200);
+const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 /// A statement that runs when the work is to end is interrupted, and again after this long: the first
 /// request may fall between two statements.
 const CANCEL: Duration = Duration::from_millis(300);
@@ -114,7 +114,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
         done: AtomicU64::new(job.before),
     };
     shared.go_on()?;
-    let tell = || {
+    let report = || {
         let (done, rows) = (shared.done.load(Ordering::Acquire), shared.rows.load(Ordering::Relaxed));
         let (done, total) = match job.unit {
             Unit::Task => (done, job.before + tasks.len() as u64),
@@ -122,7 +122,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
         };
         job.progress.update(job.what, done, total, rows);
     };
-    tell();
+    report();
 
     let mut sessions = Vec::new();
     for _ in 0..connections.clamp(1, tasks.len()) {
@@ -152,7 +152,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
         drop(sender);
 
         let mut first = None;
-        let (mut told, mut cancelled) = (Instant::now(), None::<Instant>);
+        let (mut reported, mut cancelled) = (Instant::now(), None::<Instant>);
         loop {
             match receiver.recv_timeout(Duration::from_millis(50)) {
                 Ok(Ok((task, result))) => each(task, result),
@@ -170,14 +170,14 @@ pub(crate) fn run_each<T: Sync, R: Send>(
                 }
                 cancelled = Some(Instant::now());
             }
-            if told.elapsed() >= TELL {
-                tell();
-                told = Instant::now();
+            if reported.elapsed() >= REPORT_INTERVAL {
+                report();
+                reported = Instant::now();
             }
         }
         first.map_or(Ok(()), Err)
     });
-    tell();
+    report();
     match outcome {
         // Interrupted statements fail in many ways; only the stop request is reported.
         Err(_) if job.stop.requested() => Err(stopped()),

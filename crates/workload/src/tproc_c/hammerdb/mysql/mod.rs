@@ -40,8 +40,8 @@ const DEVIATIONS: &str = "items are chosen uniformly instead of by NURand, the s
     c_ytd_payment nor c_payment_cnt, Delivery does not lock the order that it delivers and does not update \
     c_delivery_cnt, and half of the customers were loaded without an order";
 
-/// Tells, after HammerDB's `neword`, whether it rolled back: it does so after a look-up that found no item, and says
-/// nothing. The look-ups of an order that it keeps find all they look for.
+/// Shows, after HammerDB's `neword`, whether it rolled back: it does so after a query that found no item, and does not
+/// report it. The queries of an order that it commits all find a row.
 const LAST_FOUND: &str = "SELECT found_rows()";
 
 /// Creates procedures of HammerDB's interface, on top of our procedures (which must be there).

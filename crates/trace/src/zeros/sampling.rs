@@ -57,7 +57,7 @@ pub fn add_sample(recording: &Path, options: SampleOptions) -> Result<Option<Rea
     if !is_complete || trace.sample.is_some() || draw.read_bytes() == 0 {
         return Ok(None);
     }
-    let changes = Rc::new(RefCell::new(Changes::of(draw.drawn())));
+    let changes = Rc::new(RefCell::new(Changes::for_sectors(draw.drawn())));
     let again = visit(changes.clone())?;
     debug_assert_eq!(began(&trace), began(&again));
     let changes = changes.borrow();
@@ -83,8 +83,8 @@ pub fn add_sample(recording: &Path, options: SampleOptions) -> Result<Option<Rea
     if left_out > 0 {
         let kept = trace.unwritten.len() as u64;
         sample.problems.push(format!(
-            "the recording lists only the first {} of {} never-written ranges: bytes read from the others are counted as \
-             written, so that only the lower end of the share's interval holds",
+            "the recording lists only the first {} of {} never-written ranges: bytes read from the others \
+             are counted as written, so only the lower end of the share's interval is valid",
             whole(kept),
             whole(kept + left_out)
         ));
@@ -213,7 +213,7 @@ impl Looked {
     fn open(tree: &SystemTree, number: (u32, u32)) -> std::result::Result<Self, (String, String)> {
         let numbers = format!("{}:{}", number.0, number.1);
         let Some(name) = device_name(tree, &numbers) else {
-            return Err((numbers, "there is no such device any more".into()));
+            return Err((numbers, "the device no longer exists".into()));
         };
         // sysfs has "!" where a device's name has a directory.
         let path = PathBuf::from("/dev").join(name.replace('!', "/"));
@@ -236,10 +236,10 @@ fn open_device(path: &Path, number: &str) -> io::Result<BlockReader> {
     let reader = BlockReader::open(path, BLOCK)?;
     let about = reader.file().metadata()?;
     if !about.file_type().is_block_device() || device_number(about.rdev()) != number {
-        return Err(io::Error::other(format!("{} is another device now", path.display())));
+        return Err(io::Error::other(format!("{} is now a different device", path.display())));
     }
     if !reader.is_direct {
-        return Err(io::Error::other("it cannot be read past the page cache"));
+        return Err(io::Error::other("it cannot be read without the page cache"));
     }
     Ok(reader)
 }

@@ -11,7 +11,6 @@ mod trace;
 
 use std::collections::BTreeMap;
 
-use kelvin_diagnose::Finding;
 use kelvin_diagnose::interference::{Interference, RelativeChange};
 use kelvin_measure::Bounded;
 use kelvin_measure::event::Phase;

@@ -32,7 +32,7 @@ pub(super) fn check(engine: &dyn Engine, evidence: &Evidence, changes: &mut [Rem
     }
 }
 
-/// "HypoPG: the planner takes it for 1 of 12 statements, at a cost of 8.44 instead of 2,541".
+/// "HypoPG: the planner uses it for 1 of 12 statements, at a cost of 8.44 instead of 2,541".
 fn describe(found: &HypotheticalUse) -> String {
     let HypotheticalUse { planned, taken, costs } = found;
     let statements = count(*planned, "statement");
@@ -55,7 +55,7 @@ mod tests {
         let found = HypotheticalUse { planned: 12, taken: 1, costs: Some((2541.0, 8.4)) };
         assert_eq!(
             describe(&found),
-            "HypoPG: the planner takes it for 1 of 12 statements, at a cost of 8.40 instead of 2,541"
+            "HypoPG: the planner uses it for 1 of 12 statements, at a cost of 8.40 instead of 2,541"
         );
         let found = HypotheticalUse { planned: 1, taken: 0, costs: None };
         assert_eq!(describe(&found), "HypoPG: the planner uses it for none of 1 statement");

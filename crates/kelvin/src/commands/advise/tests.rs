@@ -70,5 +70,5 @@ fn the_list_has_bounds_rules_and_answers() {
         not_explained: vec!["select 1 from t where a = $1: its values are not known".into()],
     };
     let shown = none.text().unwrap();
-    assert!(shown.contains("2 left out") && shown.contains("its values are not known"), "{shown}");
+    assert!(shown.contains("2 omitted") && shown.contains("its values are not known"), "{shown}");
 }

@@ -130,7 +130,7 @@ mod tests {
             environment(&[("shared_buffers", "16MB (configuration file)"), ("x", "on (default)")], &[]);
         let size = RunSize::of_setting("shared_buffers", Some(&stored));
         assert_eq!(size.check(RunId(7), 16 << 20).unwrap(), "Run 7 was made with shared_buffers = 16 MiB.");
-        let expected = "run 7 was made with shared_buffers = 16 MiB, and the first of --sizes is 64 MiB: begin --sizes \
+        let expected = "run 7 was made with shared_buffers = 16 MiB, and the first of --sizes is 64 MiB: start --sizes \
             with 16777216 (16 MiB), or make a run with 64 MiB";
         assert_eq!(refused(&size, 64 << 20), expected);
         let mysql = environment(&[("innodb_buffer_pool_size", "134217728 (default)")], &[]);
@@ -141,7 +141,7 @@ mod tests {
         {
             let said = RunSize::of_setting(setting, environment).check(RunId(7), 1).unwrap();
             let expected = format!(
-                "The store does not have the value of {setting} in run 7: that it was made with the first size is not checked."
+                "Run 7 does not record the value of {setting}: whether it used the first size was not checked."
             );
             assert_eq!(said, expected);
         }
@@ -167,6 +167,6 @@ mod tests {
         );
         assert!(refused(&of("/cg/other/memory.max"), 1).contains("was not in /cg/other, but in /cg/db/pg"));
         let unknown = RunSize::of_group(Path::new("/cg/db/memory.max"), Some(&environment(&[], &[])));
-        assert!(unknown.check(RunId(7), 1).unwrap().ends_with("is not checked."));
+        assert!(unknown.check(RunId(7), 1).unwrap().ends_with("was not checked."));
     }
 }

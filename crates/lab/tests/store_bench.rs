@@ -126,18 +126,20 @@ impl Live for StalledDisk {
     fn end(&mut self) {}
 }
 
+/// The counts of each kind of transaction by second, and whether the second was measured.
+type CountsBySecond = BTreeMap<(i64, bool), Vec<[u64; 5]>>;
+
 /// Everything but the seconds and the progress, of which the store keeps the last of a moment, in its order; and the
 /// counts of each second, of all the parts in which it came.
-fn taken_apart(events: &[SourcedEvent]) -> (Vec<String>, BTreeMap<(i64, bool), Vec<[u64; 5]>>) {
-    let (mut others, mut seconds) = (Vec::new(), BTreeMap::new());
+fn taken_apart(events: &[SourcedEvent]) -> (Vec<String>, CountsBySecond) {
+    let (mut others, mut seconds) = (Vec::new(), CountsBySecond::new());
     for event in events {
         match &event.event {
             Event::Second(Second { second, part, kinds, .. }) => {
                 let counts = kinds
                     .iter()
                     .map(|k| [k.committed, k.rolled_back, k.failed, k.retries, k.latency.count()]);
-                let sums: &mut Vec<[u64; 5]> =
-                    seconds.entry((*second, *part == LoadPart::Measured)).or_default();
+                let sums = seconds.entry((*second, *part == LoadPart::Measured)).or_default();
                 sums.resize(kinds.len(), [0; 5]);
                 for (sum, counts) in sums.iter_mut().zip(counts) {
                     sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);

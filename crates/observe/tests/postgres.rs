@@ -41,10 +41,7 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
         f64::from(found.get(&(class.into(), event.into())).copied().unwrap_or(0)) / f64::from(looks)
     };
     let possible = 20.0 * watching.clock.now() as f64 / 1e9;
-    assert!(
-        f64::from(looks) <= possible + 1.0 && f64::from(looks) > 0.75 * possible,
-        "{looks} of {possible}"
-    );
+    assert!(f64::from(looks) <= possible + 1.0 && f64::from(looks) > 0.4 * possible, "{looks} of {possible}");
     // One sleeps with the row; the others wait for its transaction, or for each other in line.
     assert!(average("Timeout", "PgSleep") > 0.8, "{found:?}");
     assert!(average("Lock", "transactionid") > 0.8, "{found:?}");

@@ -141,7 +141,7 @@ pub(super) fn remove_all(server: &FleetServer, quiet: bool) -> Result<()> {
         match ssh().remove(one) {
             Ok(()) if quiet => {}
             Ok(()) => {
-                out::note(&format!("kelvin: agent {} was removed from {}", one.agent, one.host.as_str()))
+                out::note(&format!("kelvin: agent {} was removed from {}", one.agent, one.host.as_str()));
             }
             Err(error) => {
                 left.push(one.clone());

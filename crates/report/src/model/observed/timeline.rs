@@ -198,6 +198,8 @@ mod tests {
     use kelvin_measure::event::Phase;
     use kelvin_measure::observation::{Metric, Observation, Observer, Reading};
 
+    use kelvin_measure::SECOND;
+
     use super::*;
 
     #[test]

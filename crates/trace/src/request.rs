@@ -479,7 +479,7 @@ mod tests {
             builder.push(request(n, 0), None);
         }
         let trace = builder.finish();
-        assert!(trace.notes[0].starts_with("1 request not in the order"), "{:?}", trace.notes);
+        assert!(trace.notes[0].starts_with("1 request not ordered by time"), "{:?}", trace.notes);
         assert_eq!(late.borrow().0.len(), 5001);
     }
 

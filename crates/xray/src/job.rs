@@ -504,7 +504,7 @@ rate_iops=100
     fn files_outside_the_folder_are_refused() {
         for name in ["/etc/passwd", "../other.fio", "", "a/../../b"] {
             let fault = JobFile::read(Path::new("/tmp"), name, &|_| Ok(String::new())).unwrap_err();
-            assert!(fault.message.contains("no file of the scenario's folder"), "{fault}");
+            assert!(fault.message.contains("not a file of the scenario's folder"), "{fault}");
         }
         let text = |text: &str| Ok(text.to_owned());
         let fault = JobFile::read(Path::new("d"), "x.fio", &|_| text("[a]\ninclude ../x\n")).unwrap_err();

@@ -206,7 +206,7 @@ mod tests {
         };
         let found = logged(5000.0);
         assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
-        assert!(found[0].title.ends_with("rows: Seq Scan on parts"), "{}", found[0].title);
+        assert!(found[0].title.ends_with("row estimates: Seq Scan on parts"), "{}", found[0].title);
         assert!(found[0].evidence[0].what.contains("select * from parts"), "{:?}", found[0].evidence);
         assert!(logged(900.0).is_empty());
     }

@@ -261,7 +261,7 @@ mod tests {
                 .metric("host.process.server.cpu.user", 1.0)
         };
         let found = find(&rising(|_| 0.4).done());
-        assert!(found[0].next.starts_with("The CPUs seem to have changed their speed"), "{found:#?}");
+        assert!(found[0].next.starts_with("The speed of the CPUs probably changed"), "{found:#?}");
         let lines = found[0].evidence.iter().filter(|line| line.what.starts_with("CPU time of the")).count();
         assert_eq!(lines, 2);
         // A dip in the middle, with the same CPU time at both ends.

@@ -276,6 +276,6 @@ mod tests {
         // The first of the two blocks is in the range that is known.
         let never = all.never_written.unwrap();
         assert!((0.45..0.55).contains(&never.share), "{all:?}");
-        assert!(all.describe().contains(&format!("at least {} in room", percent(never.low))), "{all:?}");
+        assert!(all.describe().contains(&format!("at least {} in space", percent(never.low))), "{all:?}");
     }
 }

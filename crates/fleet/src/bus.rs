@@ -493,7 +493,7 @@ mod tests {
             ("nats://localhost.example.org:4222", true),
         ] {
             let error = of(url, key).check().unwrap_err().to_string();
-            assert!(error.contains("TLS and keys"), "{url}: {error}");
+            assert!(error.contains("TLS and a key"), "{url}: {error}");
         }
         for (url, key) in
             [("nats://127.0.0.1:4222", false), ("nats://[::1]:4222", false), ("tls://db1:4222", true)]

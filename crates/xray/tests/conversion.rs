@@ -113,7 +113,7 @@ fn what_is_wrong_has_its_line() {
             "Reports has both count_per_node and count_per_cluster",
         ),
         ("nodes: 0", "nodes: 0..2", "nodes \"0..2\": '.' is not understood"),
-        ("config_file: reports.fio", "config_file: ../reports.fio", "no file of the scenario's folder"),
+        ("config_file: reports.fio", "config_file: ../reports.fio", "not a file of the scenario's folder"),
         (
             "aggregate: sum\n      result_expected",
             "aggregate: total\n      result_expected",

@@ -33,7 +33,7 @@ Chores:
           the right finding was red: [--draws N (2)] [--healthy N (60)] [--seed N (1)] [--only NAME,…] [--accept-noise];
           as root on a quiet machine. --minutes N begins no run after that; the next call goes on where
           --results FILE (target/faults.jsonl) ends. --strength also runs each load without its fault; --weak plants
-          faults so weak that no finding may be red (PostgreSQL).
+          faults so weak that a finding is red only if its effect is three times the precision (PostgreSQL).
           --engine mariadb plants twelve on MariaDB (results in target/faults-mariadb.jsonl)
   documents
           run every command line of the documentation in a shell with a separate server; takes minutes

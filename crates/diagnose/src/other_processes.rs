@@ -3,6 +3,8 @@
 use kelvin_measure::observation::OtherProcess;
 use kelvin_measure::text;
 
+use kelvin_observe::metric;
+
 use crate::load::cpus;
 use crate::{Evidence, EvidenceLine};
 
@@ -36,17 +38,17 @@ impl HostResource {
     fn whole(self, evidence: &Evidence, point: u32) -> Option<f64> {
         let whole = match self {
             Self::Cpu => cpus(evidence),
-            Self::Memory => evidence.newest("host.memory.total"),
+            Self::Memory => evidence.newest(metric::MEMORY_TOTAL),
             Self::Io => {
-                // What lies on other devices would be counted twice.
-                let is_own = |name: &&str| !["dm-", "md", "loop"].iter().any(|of| name.starts_with(of));
-                let names = evidence.names("host.disk.", ".w_s");
-                let devices = names.filter_map(|name| name.strip_prefix("host.disk.")?.strip_suffix(".w_s"));
-                let moved = |device: &str| {
-                    let kilobytes = |what: &str| evidence.mean(point, &format!("host.disk.{device}.{what}"));
-                    Some((kilobytes("rkb_s")? + kilobytes("wkb_s")?) * 1e3)
+                let names = evidence.names(metric::DISK, ".w_s");
+                let of_here =
+                    names.filter_map(|name| metric::split_disk(name).filter(|(host, _)| host.is_empty()));
+                let devices: Vec<&str> = of_here.filter_map(|(_, rest)| rest.strip_suffix(".w_s")).collect();
+                let moved = |device: &&str| {
+                    let kibibytes = |what: &str| evidence.mean(point, &metric::disk(device, what));
+                    Some((kibibytes("rkb_s")? + kibibytes("wkb_s")?) * 1024.0)
                 };
-                Some(devices.filter(is_own).filter_map(moved).sum())
+                Some(devices.iter().filter(|device| is_disk(device, &devices)).filter_map(moved).sum())
             }
         };
         whole.filter(|whole| *whole > 0.0)
@@ -60,6 +62,15 @@ impl HostResource {
             Self::Io => 1e5,
         }
     }
+}
+
+/// Whether a device is a disk, and not what lies on others of them, whose bytes would count twice: a partition or a combined device.
+fn is_disk(name: &str, all: &[&str]) -> bool {
+    let is_part = |disk: &&str| {
+        let part = name.strip_prefix(disk).map(|part| part.strip_prefix('p').unwrap_or(part));
+        part.is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    !["dm-", "md", "loop"].iter().any(|of| name.starts_with(of)) && !all.iter().any(is_part)
 }
 
 /// A program's use of a host, with its shares of what the host has; the shares are none where that was not observed.
@@ -131,12 +142,13 @@ mod tests {
         };
         let processes = vec![
             one("cc1plus", 0.5, 200_000_000, 0.0),
-            one("backup", 0.1, 1_000_000, 3e6),
+            one("backup", 0.1, 1_000_000, 3_072_000.0),
             one("java", 0.001, 4_000_000_000, 0.0),
         ];
-        let staged = ["sda.rkb_s", "sda.wkb_s", "sda.w_s", "dm-0.rkb_s", "dm-0.wkb_s", "dm-0.w_s"]
+        let staged = ["sda", "sda1", "dm-0"]
             .iter()
-            .fold(Staged::new(), |staged, name| staged.metric(&format!("host.disk.{name}"), 3000.0))
+            .flat_map(|device| ["rkb_s", "wkb_s", "w_s"].map(|column| format!("host.disk.{device}.{column}")))
+            .fold(Staged::new(), |staged, name| staged.metric(&name, 3000.0))
             .metric("host.memory.total", 8e9)
             .environment(serde_json::json!({ "client_host": { "cpu": { "threads": 2 } } }))
             .seen(Observation::OtherProcesses { point: 0, processes });

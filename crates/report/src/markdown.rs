@@ -64,8 +64,9 @@ fn findings(report: &RunReport, all: bool) -> String {
     if let Some(counted) = ranked.counted() {
         let _ = writeln!(
             out,
-            "- {}{counted}: `kelvin show --all`",
-            if ranked.first.is_empty() { "" } else { "and " }
+            "- {}{counted}: `kelvin show {} --all --format markdown`",
+            if ranked.first.is_empty() { "" } else { "and " },
+            report.run
         );
     }
     if !out.is_empty() {

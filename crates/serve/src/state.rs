@@ -8,11 +8,13 @@ use kelvin_measure::event::{
     Arrivals, ErrorCount, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole, Status, Window,
 };
 use kelvin_measure::observation::{Observation, Observer, Reading, WaitGroup, WaitSamples};
-use kelvin_measure::{Event, MOST_DECLARED, declare};
+use kelvin_measure::{Event, declare};
 
 use crate::latency::Latency;
 use crate::names::{PrometheusMetric, prometheus_metric};
 
+/// Occurrences of a kind that are followed at once.
+const MOST_GOING_ON: usize = 65_536;
 /// How long a value is exported without a newer one.
 const FRESH: Duration = Duration::from_secs(30);
 
@@ -185,7 +187,7 @@ impl State {
                 occurred.going_on.retain(|id| *id != occurrence.id);
                 if occurrence.to.is_some() {
                     occurred.ended += 1;
-                } else if occurred.going_on.len() < MOST_DECLARED {
+                } else if occurred.going_on.len() < MOST_GOING_ON {
                     occurred.going_on.push(occurrence.id);
                 }
             }

@@ -42,7 +42,10 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let share = cpus.map(|cpus| used / cpus);
     let own = transactions > 0.0 && rate >= transactions / 2.0;
     let mut facts = vec![
-        EvidenceLine::new("new sessions per second", text::number(rate)),
+        EvidenceLine::new(
+            if threads { "attempts to connect per second" } else { "new sessions per second" },
+            text::number(rate),
+        ),
         EvidenceLine::new("transactions per second", text::number(transactions)),
         EvidenceLine::new("CPUs for opening them", format!("{used:.2} (at least {each} ms each)")),
     ];

@@ -20,29 +20,29 @@ const SECONDS: f64 = 10.0;
 /// Transactions that began meanwhile, each of which may have left row versions.
 const BEHIND: f64 = 1000.0;
 
-/// What may hold row versions: the occurrence's kind, its name, and what ends it.
+/// What may hold row versions: the occurrence's kind, what it did, and what ends it.
 const HOLDERS: [(&str, &str, &str); 4] = [
     (
         "held-snapshot",
-        "A transaction",
+        "A transaction held its snapshot",
         "End the session, or find out why it does not end its transaction; idle_in_transaction_session_timeout ends \
             forgotten ones.",
     ),
     (
         "held-by-prepared",
-        "A prepared transaction",
+        "A prepared transaction held its snapshot",
         "End the prepared transaction, once its coordinator is known not to need it: ROLLBACK PREPARED or COMMIT PREPARED with its \
             name, in its database.",
     ),
     (
         "held-by-slot",
-        "A replication slot",
+        "A replication slot held back the xmin horizon",
         "Of an active slot, end the standby's long query, or turn its hot_standby_feedback off; let an inactive one's standby \
             catch up, or drop the slot: pg_drop_replication_slot with its name.",
     ),
     (
         CATALOGS,
-        "A replication slot",
+        "A replication slot held back the xmin horizon",
         "Have the slot's reader catch up, advance the slot (pg_replication_slot_advance), or drop it: \
             pg_drop_replication_slot with its name. It keeps the WAL as well.",
     ),
@@ -74,12 +74,15 @@ fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Optio
     if covered < SECONDS {
         return None;
     }
-    let (_, name, next) = HOLDERS.iter().find(|(kind, ..)| *kind == oldest.kind)?;
+    let (_, did, next) = HOLDERS.iter().find(|(kind, ..)| *kind == oldest.kind)?;
     let contrast = effect::on_throughput(evidence, point.point, &spans).filter(|_| !catalogs);
     let mut facts = vec![
         EvidenceLine::new("seconds of the window", format!("{covered:.0} of {:.0}", window.seconds())),
         EvidenceLine::new("held by", oldest.subject.clone()),
-        EvidenceLine::new("its age when it was seen last", text::short_seconds(figure(oldest, "seconds"))),
+        EvidenceLine::new(
+            if oldest.kind.ends_with("by-slot") { "observed for" } else { "its age when it was seen last" },
+            text::short_seconds(figure(oldest, "seconds")),
+        ),
         EvidenceLine::new("transactions that began meanwhile", text::rounded(figure(oldest, "transactions"))),
     ];
     let others = held.iter().filter(|one| one.subject != oldest.subject).take(3);
@@ -88,7 +91,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Optio
     if !catalogs {
         facts.extend(dead_rows(evidence));
     }
-    let what = if catalogs { "no row version of the system catalogs" } else { "no row version" };
+    let what = if catalogs { "no newer row version of the system catalogs" } else { "no newer row version" };
     Some(Finding {
         id: ABOUT.id,
         severity: match contrast {
@@ -98,7 +101,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Optio
         },
         point: Some(point.point),
         title: format!(
-            "{name} held its snapshot for {covered:.0} s of the window ({}): {what} was removed",
+            "{did} for {covered:.0} s of the window ({}): {what} was removed",
             oldest.subject
         ),
         evidence: facts,
@@ -109,7 +112,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Optio
         },
         below_precision: false,
         threshold: "10 s of the window with a snapshot behind which 1000 transactions or more began; red if the \
-            throughput during it was certainly lower than in the rest of the window; a note if only row versions of \
+            throughput during it was significantly lower than in the rest of the window; a note if only row versions of \
             the catalogs are held"
             .into(),
         next: format!("{next} Vacuum the tables before the next run, or reset the data."),
@@ -161,7 +164,10 @@ mod tests {
             find(&staged.told(slot_kind, slot, 6.0, 26.0, &figures(9000.0)).done())
         };
         let by_slot = found("held-by-slot").remove(0);
-        assert!(by_slot.title.starts_with("A replication slot held its snapshot for 20 s"), "{by_slot:?}");
+        assert!(
+            by_slot.title.starts_with("A replication slot held back the xmin horizon for 20 s"),
+            "{by_slot:?}"
+        );
         assert!(by_slot.next.contains("pg_drop_replication_slot"), "{by_slot:?}");
         assert!(by_slot.evidence.iter().any(|line| line.what == "held by, too" && line.found == two));
         let both = found(CATALOGS);

@@ -66,7 +66,7 @@ fn of_statements(evidence: &Evidence) -> Option<Finding> {
         next: NEXT.into(),
         ..query_plans::amber(
             ABOUT.id,
-            format!("A statement was planned with wrong numbers of rows: {}{more}", node(first)),
+            format!("A statement was planned with wrong row estimates: {}{more}", node(first)),
             wrong.iter().take(5).map(line).collect(),
             Effect::unknown("the time of the plans with correct estimates was not measured"),
         )
@@ -170,7 +170,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
             format!("{estimated}, and had {actual}: {}", one.node)
         })
     });
-    let title = format!("{} planned with wrong numbers of rows", wrong.subject("was", "were"));
+    let title = format!("{} planned with wrong row estimates", wrong.subject("was", "were"));
     let mut found = Finding {
         threshold: THRESHOLD.into(),
         next: NEXT.into(),

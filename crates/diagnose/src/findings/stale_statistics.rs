@@ -86,7 +86,7 @@ pub(super) fn name_cause<'n>(
     finding.evidence.extend(tables.iter().take(5).map(line));
     finding.next = format!(
         "Run `analyze` on {names}, and find out why autovacuum did not: it may be off, behind, or set to wait for more \
-         changes. What is wrong then is wrong for another reason. {}",
+         changes. If estimates stay wrong, there is another cause. {}",
         finding.next
     );
 }

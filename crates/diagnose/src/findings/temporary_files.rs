@@ -141,8 +141,10 @@ fn of_mysql(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let spills = |one: &StatementTotals| counts(one).0 + counts(one).1;
     let mut spilled: Vec<&StatementTotals> = statements.iter().filter(|one| spills(one) > 0).collect();
     spilled.sort_by_key(|one| std::cmp::Reverse(spills(one)));
-    let share = (total > 0.0 && !spilled.is_empty())
-        .then(|| spilled.iter().map(|one| one.total_ms).sum::<f64>() / total);
+    let of_spilling =
+        |one: &&StatementTotals| one.total_ms * (spills(one) as f64 / one.calls.max(1) as f64).min(1.0);
+    let share =
+        (total > 0.0 && !spilled.is_empty()).then(|| spilled.iter().map(of_spilling).sum::<f64>() / total);
     // Long ones spill much, and seldom.
     let long = spilled.iter().filter(|one| spills(one) >= one.calls.div_ceil(2));
     let long = long.map(|one| one.total_ms).sum::<f64>() / total.max(f64::MIN_POSITIVE);
@@ -163,7 +165,14 @@ fn of_mysql(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             remedies.push(remedy);
         }
     };
-    of("temporary tables on disk per second", tables, &["tmp_table_size", "max_heap_table_size"], TABLES);
+    // MySQL 8's default, to which max_heap_table_size does not apply.
+    let engine = evidence.setting("internal_tmp_mem_storage_engine");
+    let (settings, remedy) = if engine.is_some_and(|engine| engine.eq_ignore_ascii_case("TempTable")) {
+        (["tmp_table_size", "temptable_max_ram"], TEMPTABLES)
+    } else {
+        (["tmp_table_size", "max_heap_table_size"], TABLES)
+    };
+    of("temporary tables on disk per second", tables, &settings, remedy);
     of("merges of sorts per second", merges, &["sort_buffer_size"], SORTS);
     facts.extend(spilled.iter().take(3).map(|one| {
         let each = |count: u64| text::number(count as f64 / one.calls.max(1) as f64);
@@ -204,6 +213,8 @@ fn of_mysql(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
 
 const TABLES: &str = "Raise tmp_table_size and max_heap_table_size (the smaller one limits a table in memory; one with columns of \
     TEXT or BLOB is on disk in MariaDB whatever they are), for the sessions that need it.";
+const TEMPTABLES: &str = "Raise tmp_table_size (the limit of each table, from MySQL 8.0.28 on) and temptable_max_ram (of all of them \
+    together).";
 const SORTS: &str =
     "Raise sort_buffer_size for the sessions that sort; `kelvin advise --prove` measures what it gains.";
 
@@ -282,6 +293,12 @@ mod tests {
         );
         let tables = found(1000, 1000, 0, 1.0).unwrap();
         assert!(tables.next.contains("tmp_table_size"), "{}", tables.next);
+        let staged = Staged::new().environment(serde_json::json!({"engine": "mysql"}));
+        let staged = staged.setting("internal_tmp_mem_storage_engine", "TempTable");
+        let mut one = statement(1, 1.0, 1000, "a", &[]);
+        one.disk_tables = Some(1000);
+        let of_mysql_8 = find(&staged.statements(vec![one]).done()).pop().unwrap().next;
+        assert!(of_mysql_8.contains("temptable_max_ram") && !of_mysql_8.contains("max_heap"), "{of_mysql_8}");
         // A report beside the load; queries that take their time.
         assert!(found(1, 3, 3, 5.0).is_none());
         assert!(found(2, 2, 0, 900.0).is_some());

@@ -48,11 +48,11 @@ fn missing(evidence: &Evidence) -> Vec<Remedy> {
             }
         }
     }
-    let lacking = wanted.into_iter().filter_map(|((table, mut indexes), (share, statement))| {
-        indexes.retain(|columns| !is_there(evidence, relations, &table, columns));
-        (!indexes.is_empty()).then(|| create(evidence, &table, &indexes, share, &statement))
-    });
-    lacking.collect()
+    let create =
+        |((table, indexes), (share, statement)): (&(String, Vec<Vec<String>>), &(f64, StatementTotals))| {
+            create(evidence, table, indexes, *share, statement)
+        };
+    wanted.iter().map(create).collect()
 }
 
 /// Those of a point, whose statements' shares add up.
@@ -64,7 +64,8 @@ fn wanted_at(evidence: &Evidence, point: u32, relations: &[Relation]) -> Wanted 
         let mut keys: Vec<(String, Vec<Vec<String>>)> = scans
             .filter_map(|scan| {
                 let table = table(relations, &scan.relation)?;
-                let indexes = of_table(&statement.text, &table.name);
+                let mut indexes = of_table(&statement.text, &table.name);
+                indexes.retain(|columns| !is_there(evidence, relations, &table.name, columns));
                 let large = table.rows.is_some_and(|rows| rows >= LARGE);
                 (large && !indexes.is_empty()).then(|| (table.name.clone(), indexes))
             })

@@ -80,7 +80,9 @@ fn find(tokens: &[Token], name: &str) -> Option<Vec<Vec<String>>> {
     if of_it.next().is_some() {
         return None;
     }
-    let single = tables.len() == 1;
+    let before_condition = rest.get(..end(rest, |rest| is(rest.first(), "where"))).unwrap_or_default();
+    let has_from = is(tokens.first(), "update") && split(before_condition, "from").len() > 1;
+    let single = tables.len() == 1 && !has_from;
     let mut all = arms(condition(rest), DEEPEST);
     let mut using = Vec::new();
     for (right, other) in tables.iter().enumerate() {
@@ -98,21 +100,26 @@ fn find(tokens: &[Token], name: &str) -> Option<Vec<Vec<String>>> {
             using.extend_from_slice(column);
         }
     }
-    let mut indexes: Vec<Vec<String>> = Vec::new();
+    let mut found: Vec<Vec<String>> = Vec::new();
     for arm in &all {
-        let mut found = Predicates { joins: using.clone(), ..Predicates::default() };
+        let mut predicates = Predicates { joins: using.clone(), ..Predicates::default() };
         for part in arm {
-            found.add(part, table, single);
+            predicates.add(part, table, single);
         }
-        let columns = found.columns();
+        let columns = predicates.columns();
         if columns.is_empty() {
             return None;
         }
-        if !indexes.contains(&columns) {
-            indexes.push(columns);
+        if !found.contains(&columns) {
+            found.push(columns);
         }
     }
-    Some(indexes)
+    // Where an alternative has nothing but the columns of another, the other's further ones find no fewer rows.
+    let is_needed = |one: &&Vec<String>| {
+        let has_all = |other: &&Vec<String>| other.iter().all(|column| one.contains(column));
+        !found.iter().filter(|other| other.len() < one.len()).any(|other| has_all(&other))
+    };
+    Some(found.iter().filter(is_needed).cloned().collect())
 }
 
 fn tokens(sql: &str) -> Vec<Token> {
@@ -150,12 +157,24 @@ fn tokens(sql: &str) -> Vec<Token> {
                 }
                 found.push(Token::Word(word));
             }
-            '<' | '>' | '=' | '!' | ':' => {
+            ':' => {
+                let more = rest.next_if(|next| matches!(next, ':' | '='));
+                found.push(Token::Sign(std::iter::once(c).chain(more).collect()));
+            }
+            '<' | '>' | '=' | '!' | '~' | '@' | '#' | '%' | '&' | '|' | '^' => {
                 let mut sign = String::from(c);
-                while let Some(next) = rest.next_if(|next| matches!(next, '<' | '>' | '=' | ':')) {
+                while let Some(next) = rest.next_if(|next| "<>=!~@#%&|^+-*".contains(*next)) {
                     sign.push(next);
                 }
+                // PostgreSQL's rule: one of the first's signs is in an operator that ends in plus or minus.
+                let bare = sign.trim_end_matches(['+', '-']).len();
+                let more = if sign.contains(['~', '!', '@', '#', '%', '&', '|', '^']) {
+                    String::new()
+                } else {
+                    sign.split_off(bare)
+                };
                 found.push(Token::Sign(sign));
+                found.extend(more.chars().map(|one| Token::Sign(one.into())));
             }
             _ => found.push(Token::Sign(c.into())),
         }
@@ -218,7 +237,8 @@ fn tables(tokens: &[Token]) -> Option<(Vec<Table<'_>>, &[Token])> {
             table.on = rest.get(..end(rest, |rest| joins(rest).is_some() || ends(rest)))?;
             at += 1 + table.on.len();
         } else if is(tokens.get(at), "using") {
-            let rest = tokens.get(at + 1..)?;
+            // DELETE's is a list of tables.
+            let rest = tokens.get(at + 1..).filter(|rest| is(rest.first(), "("))?;
             let close = rest.iter().position(|token| is(Some(token), ")"))?;
             let word = |token: &Token| if let Token::Word(word) = token { Some(word.clone()) } else { None };
             table.using = rest.get(..close)?.iter().filter_map(word).collect();
@@ -456,6 +476,10 @@ mod tests {
             ("select 1 from t where a not in ($1)", "t", ""),
             ("select 1 from t, t as v where v.b = $1", "t", ""),
             ("insert into t values ($1)", "t", ""),
+            ("delete from t using u where t.a = u.b and t.c = any($1)", "t", ""),
+            ("update t set x = $1 from u where t.id = u.id and status = $2", "t", "id"),
+            ("update t set x = extract(epoch from y) where status = $2", "t", "status"),
+            ("select 1 from t where tags <@ $1 and a=-1 and loc <-> $2 < $3 and b ~ $4", "t", "a"),
             ("select (select a from t where b = $1) from u where c = $2", "u", "c"),
         ] {
             assert_eq!(columns(sql, table), expected, "{sql} of {table}");
@@ -491,7 +515,8 @@ mod tests {
             ("a = $1 or (b = $2 and (c > $3 or d = $4))", "a | b c | b d"),
             ("((a = $1)) or a = $2", "a"),
             ("a = $1 or lower(b) = $2", ""),
-            ("a = $1 and (b = $2 or lower(c) = $3)", "a b | a"),
+            ("a = $1 and (b = $2 or lower(c) = $3)", "a"),
+            ("a = $1 or (a = $2 and b = $3)", "a"),
             ("a between $1 and $2 or b = $3", "a | b"),
             ("a = $1 or b = $2 or c = $3 or d = $4 or e = $5", ""),
             ("f = $6 and (a = $1 or b = $2 or c = $3 or d = $4 or e = $5)", "f"),
@@ -502,7 +527,7 @@ mod tests {
             assert_eq!(columns(&format!("select 1 from t where {condition}"), "t"), expected, "{condition}");
         }
         let sql = "select 1 from t join u on t.a = u.b where t.c = $1 or u.d = $2";
-        assert_eq!((columns(sql, "t"), columns(sql, "u")), ("c a | a".into(), "b | d b".into()));
+        assert_eq!((columns(sql, "t"), columns(sql, "u")), ("a".into(), "b".into()));
     }
 
     #[test]

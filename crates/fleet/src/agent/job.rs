@@ -321,20 +321,22 @@ impl Link {
         Ok(self.keep(&Event::Phase { point: self.point, phase, at, users: self.users, planned: None })?)
     }
 
-    /// Says how the load ended, and keeps the sums against which the seconds of the agent's file are checked.
+    /// Says how the load ended, and keeps the sums against which the seconds of the agent's file are checked. The report does not wait for
+    /// the disk: the controller has all the seconds.
     fn end(self, ended: std::result::Result<GeneratorReport, RunError>) {
         let point = self.point;
-        let summed = ended.and_then(|report| {
-            let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            writer.set_totals(point, report.totals()).map_err(|error| RunError::Sink(error.into()))?;
-            Ok(report)
-        });
-        let item = match summed {
+        // Held so that the file is not finished without the sums.
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = ended.as_ref().ok().map(|report| report.totals().clone());
+        let item = match ended {
             Ok(report) => OutputItem::Ended { point, report: Box::new(report) },
             Err(error) => OutputItem::Failed { point, why: causes(&error) },
         };
         // The outbox lives as long as the job.
         let _gone = self.sender.send(item);
+        // A file that cannot be written is an error at its end, too.
+        let _kept = totals.map(|totals| writer.set_totals(point, &totals));
+        drop(writer);
         self.status.set(AgentState::Prepared);
     }
 }

@@ -58,7 +58,8 @@ impl Outcome {
     /// The planted finding is red or, where it never is, amber, and no other is red. Of a weak one, it is not red, unless it was not weak.
     pub(crate) fn is_right(&self) -> bool {
         if self.is_weak {
-            let is_strong = self.strength().is_some_and(|(_, times)| times >= STRONG);
+            // One with which the load was faster is none.
+            let is_strong = self.strength().is_some_and(|(share, times)| share < 0.0 && times >= STRONG);
             return !self.is_wrong() && (self.red.is_empty() || is_strong);
         }
         self.red == self.expected && self.expected_amber.as_ref().is_none_or(|id| self.amber.contains(id))
@@ -323,6 +324,8 @@ mod tests {
             weak(&[]).is_right() && weak(&["temporary-files"]).is_right(),
             "its effect is four times the precision"
         );
+        let faster = Outcome { control_per_second: Some(60.0), ..weak(&["temporary-files"]) };
+        assert!(!faster.is_right(), "the load was faster with it");
         let less = |red: &[&str]| Outcome { control_per_second: Some(90.0), ..weak(red) };
         assert!(
             less(&[]).is_right() && !less(&["temporary-files"]).is_right() && !less(&["steal"]).is_right()

@@ -1,5 +1,6 @@
 //! Sorts and temporary tables that do not fit into memory, and sessions that are opened again and again.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
@@ -74,9 +75,11 @@ fn sessions_that_are_opened_all_the_time_are_counted_and_the_thread_cache_is_nam
                     std::thread::sleep(Duration::from_millis(5));
                 }
             });
-            let measured = measure(&server, &place, Beside::script(&place, MANY_ROWS), &words);
+            let measure = || measure(&server, &place, Beside::script(&place, MANY_ROWS), &words);
+            let measured = catch_unwind(AssertUnwindSafe(measure));
+            // Otherwise the scope waits for the thread for ever.
             done.store(true, Ordering::Relaxed);
-            measured
+            measured.unwrap_or_else(|panic| resume_unwind(panic))
         });
         let found = of(&findings, "connection-storm").unwrap();
         assert_eq!(found.next.contains("raise thread_cache_size"), !cached, "{found:#?}");

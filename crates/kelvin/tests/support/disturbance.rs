@@ -59,8 +59,9 @@ impl Throttle {
             (top.join(name), limit_2)
         };
         std::fs::create_dir(&directory).expect("this test makes a control group, and must be root for it");
-        std::fs::write(directory.join(file), limit).unwrap();
-        Self(directory)
+        let group = Self(directory);
+        std::fs::write(group.0.join(file), limit).unwrap();
+        group
     }
 
     /// Moves a server into the group, with all of its processes; those that it starts later are born there.

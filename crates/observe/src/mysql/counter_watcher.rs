@@ -69,6 +69,9 @@ impl CounterSource for MysqlCounters {
             .map(|(what, why)| UnavailableMetrics { what: what.into(), why })
             .collect();
         absent.extend(self.statements.begin(link));
+        let unreadable = link.with(|session, _| Ok(relations::unreadable(session))).unwrap_or_default();
+        absent
+            .extend(unreadable.into_iter().map(|(what, why)| UnavailableMetrics { what: what.into(), why }));
         // Without performance_schema it is among what that has.
         if link.about.performance_schema && link.with(relations::are_counted) == Ok(false) {
             absent.push(UnavailableMetrics {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::{Relation, TableWrites};
 
+use super::counters::USES as USES_OF_INDEXES;
 use super::link::Server;
 use super::sessions::text;
 
@@ -17,20 +18,28 @@ const TABLES: &str = "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), CAST(COALESC
 const SIZE: &str = "SELECT CAST(COALESCE(SUM(DATA_LENGTH + INDEX_LENGTH), 0) AS SIGNED) FROM information_schema.TABLES \
      WHERE TABLE_SCHEMA = DATABASE()";
 
-/// Columns of foreign keys, and those that they refer to: schema, table, column of either.
-const FOREIGN_KEYS: &str = "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), COLUMN_NAME, \
+/// Columns that need an index: those of foreign keys, those that they refer to, also from other databases, and those that count by
+/// themselves: table and column of either.
+const KEYS: &str = "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), COLUMN_NAME, \
      CONCAT(REFERENCED_TABLE_SCHEMA, '.', REFERENCED_TABLE_NAME), REFERENCED_COLUMN_NAME \
-     FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME IS NOT NULL";
+     FROM information_schema.KEY_COLUMN_USAGE WHERE DATABASE() IN (TABLE_SCHEMA, REFERENCED_TABLE_SCHEMA) \
+     AND REFERENCED_TABLE_NAME IS NOT NULL UNION ALL \
+     SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), COLUMN_NAME, CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), COLUMN_NAME \
+     FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND EXTRA LIKE '%auto_increment%'";
 
 /// Bytes of indexes by InnoDB's own statistics, which not every account may read. Partitions have names of their own.
 const INDEX_BYTES: &str = "SELECT CONCAT(database_name, '.', SUBSTRING_INDEX(SUBSTRING_INDEX(table_name, '#P#', 1), '#p#', 1)), \
      index_name, CAST(SUM(stat_value) * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats \
      WHERE stat_name = 'size' AND database_name = DATABASE() GROUP BY 1, 2";
 
-/// Rows that were read, written or found through each index, or through none; those of them inserted and updated.
-const USES: &str = "SELECT CONCAT(OBJECT_SCHEMA, '.', OBJECT_NAME), INDEX_NAME, CAST(COUNT_STAR AS SIGNED), \
+/// Rows that were found through each index, or through none, and those inserted and updated. Which index an insert is counted for is of no
+/// meaning.
+const USES: &str = "SELECT CONCAT(OBJECT_SCHEMA, '.', OBJECT_NAME), INDEX_NAME, CAST(COUNT_READ AS SIGNED), \
      CAST(COUNT_INSERT AS SIGNED), CAST(COUNT_UPDATE AS SIGNED) \
      FROM performance_schema.table_io_waits_summary_by_index_usage WHERE OBJECT_SCHEMA = DATABASE()";
+
+/// Indexes that the server had no room to count.
+const LOST: &str = "SHOW GLOBAL STATUS LIKE 'Performance_schema_index_stat_lost'";
 
 const COUNTED: &str = "SELECT CAST(COUNT(*) AS SIGNED) FROM performance_schema.setup_instruments \
      WHERE NAME = 'wait/io/table/sql/handler' AND ENABLED = 'YES'";
@@ -61,7 +70,21 @@ pub(super) fn are_counted(session: &mut dyn Session, server: &Server) -> Result<
     Ok(server.performance_schema && session.query(COUNTED)?.int(0, 0)? == 1)
 }
 
-/// Reads the largest tables with their indexes, and the size of the database in bytes.
+/// What the account may not read of what [`read`] adds to the tables.
+pub(super) fn unreadable(session: &mut dyn Session) -> Vec<(&'static str, String)> {
+    let tables = [
+        (USES_OF_INDEXES, "performance_schema.table_io_waits_summary_by_index_usage"),
+        ("sizes of indexes", "mysql.innodb_index_stats"),
+    ];
+    let of = |(what, table)| {
+        let error = session.query(&format!("SELECT 1 FROM {table} LIMIT 0")).err()?;
+        Some((what, format!("{table}: {error}")))
+    };
+    tables.into_iter().filter_map(of).collect()
+}
+
+/// Reads the largest tables with their indexes, and the size of the database in bytes. Indexes or their uses are left out where the server
+/// refuses them or takes too long.
 pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<(Vec<Relation>, u64)> {
     let rows = session.query(TABLES)?;
     let one = |row| {
@@ -74,11 +97,11 @@ pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<(Vec<Re
         })
     };
     let mut found = (0..rows.len()).map(one).collect::<Result<Vec<_>>>()?;
-    let uses = if are_counted(session, server)? { Some(uses(session)?) } else { None };
+    let uses = if are_counted(session, server).unwrap_or(false) { uses(session).ok() } else { None };
     let listed: HashSet<String> = found.iter().map(|table| table.name.clone()).collect();
-    let mut indexes = indexes(session, server)?;
+    let mut indexes = indexes(session, server).unwrap_or_default();
     indexes.retain(|index| index.table.as_ref().is_some_and(|table| listed.contains(table)));
-    if let Some(uses) = &uses {
+    if let Some((uses, complete)) = &uses {
         for table in &mut found {
             let of = |which: usize| {
                 let its = uses.iter().filter(|((name, _), _)| *name == table.name);
@@ -91,7 +114,8 @@ pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<(Vec<Re
         for index in &mut indexes {
             let table = index.table.clone().unwrap_or_default();
             let name = index.name.get(table.len() + 1..).map(str::to_owned);
-            index.index_scans = Some(uses.get(&(table, name)).map_or(0, |counts| counts[0]));
+            // One that nobody opened has no row.
+            index.index_scans = uses.get(&(table, name)).map(|counts| counts[0]).or(complete.then_some(0));
         }
     }
     found.extend(indexes);
@@ -102,19 +126,22 @@ fn count(value: i64) -> u64 {
     value.max(0).unsigned_abs()
 }
 
-fn uses(session: &mut dyn Session) -> Result<Uses> {
+/// With whether they are those of all indexes.
+fn uses(session: &mut dyn Session) -> Result<(Uses, bool)> {
+    let lost = session.query(LOST)?;
+    let complete = lost.is_empty() || lost.text(0, 1)?.trim() == "0";
     let rows = session.query(USES)?;
     let one = |row| {
         let index = rows.optional(row, 1, Rows::text)?.map(str::to_owned);
         let counts = [count(rows.int(row, 2)?), count(rows.int(row, 3)?), count(rows.int(row, 4)?)];
         Ok(((rows.text(row, 0)?.to_owned(), index), counts))
     };
-    (0..rows.len()).map(one).collect()
+    Ok(((0..rows.len()).map(one).collect::<Result<_>>()?, complete))
 }
 
 /// All indexes of the database.
 fn indexes(session: &mut dyn Session, server: &Server) -> Result<Vec<Relation>> {
-    let rows = session.query(FOREIGN_KEYS)?;
+    let rows = session.query(KEYS)?;
     let mut keys = HashSet::new();
     for row in 0..rows.len() {
         for (table, column) in [(0, 1), (2, 3)] {
@@ -170,7 +197,7 @@ const PRIMARY: &str = "PRIMARY";
 
 struct Index {
     unique: bool,
-    /// Whether its first column is one of a foreign key, or one that such a key refers to: those need an index.
+    /// Whether its first column is one of [`KEYS`].
     is_key: bool,
     /// In quotes.
     comment: String,

@@ -11,8 +11,11 @@ use super::sql;
 use crate::server::shortened;
 use crate::watch::Feed;
 
-/// How long a slot must have been at the same transaction to hold it: with standbys and readers that follow, it advances.
+/// How long a transaction must last to be one that holds row versions.
 const HELD: Nanos = 5 * SECOND;
+/// How long a slot must have been at the same transaction: a standby that follows reports its own every 10 s by default
+/// (`wal_receiver_status_interval`).
+const STUCK: Nanos = 30 * SECOND;
 
 /// Follows them.
 #[derive(Debug, Default)]
@@ -42,12 +45,12 @@ impl Holder {
     /// Kind of the occurrence, and what it is about.
     fn describe(&self, more: &str) -> (&'static str, String) {
         let Self { kind, id, name } = self;
-        let name = if name.is_empty() { "a session".to_owned() } else { shortened(name) };
         match kind.as_str() {
             "prepared" => ("held-by-prepared", format!("prepared transaction {name}, {more}")),
             "slot" => ("held-by-slot", format!("replication slot {name}, {more}")),
             "catalogs" => ("catalogs-held-by-slot", format!("replication slot {name}, {more}")),
-            _ => ("held-snapshot", format!("{name}, process {id}, {more}")),
+            _ if name.is_empty() => ("held-snapshot", format!("a session, process {id}, {more}")),
+            _ => ("held-snapshot", format!("{}, process {id}, {more}", shortened(name))),
         }
     }
 }
@@ -65,13 +68,14 @@ impl Horizon {
                 Ok((holder, text(3)?, rows.optional(row, 4, Rows::float)?, rows.float(row, 5)?))
             };
             let (holder, more, seconds, behind) = read().map_err(|error| error.to_string())?;
+            // One that is older than the run began at its beginning.
             let began = seconds.map(|seconds| now.saturating_sub((seconds * 1e9) as Nanos));
             // The same process in a later transaction is another holder.
             let same =
                 |one: &Held| one.holder == holder && began.is_none_or(|from| from <= one.from + SECOND);
             let known = held.iter().position(same).map(|at| held.swap_remove(at));
             let mut one = known.unwrap_or(Held { holder, from: began.unwrap_or(now), told: None });
-            one.observed(now, &more, behind, feed);
+            one.observed(now, &more, seconds, behind, feed);
             self.held.push(one);
         }
         for one in held {
@@ -89,13 +93,14 @@ impl Horizon {
 }
 
 impl Held {
-    fn observed(&mut self, now: Nanos, more: &str, behind: f64, feed: &mut Feed) {
-        let held = now.saturating_sub(self.from);
-        if held < HELD {
+    /// With the age that the server reports; of a slot it has none, and what counts is how long it has been observed.
+    fn observed(&mut self, now: Nanos, more: &str, age: Option<f64>, behind: f64, feed: &mut Feed) {
+        let least = if age.is_some() { HELD } else { STUCK };
+        let seconds = age.unwrap_or(now.saturating_sub(self.from) as f64 / 1e9);
+        if seconds < least as f64 / 1e9 {
             return;
         }
-        let figures =
-            BTreeMap::from([("seconds".to_owned(), held as f64 / 1e9), ("transactions".to_owned(), behind)]);
+        let figures = BTreeMap::from([("seconds".to_owned(), seconds), ("transactions".to_owned(), behind)]);
         if let Some(told) = &mut self.told {
             told.figures = figures;
             return;

@@ -15,7 +15,7 @@ use crate::server::statement_text::masked;
 
 /// Bytes of a plan that is read.
 const LONGEST: usize = 256 << 10;
-/// Nodes with wrong numbers of rows that are told, each once.
+/// Nodes with wrong row estimates that are told, each once.
 const MOST: usize = 20;
 /// From so many times as many or as few.
 const TIMES: f64 = 100.0;

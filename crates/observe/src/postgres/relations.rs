@@ -22,7 +22,7 @@ const BTREE_SPECIAL: f64 = 16.0;
 /// it enforces a constraint; rows inserted, updated, and updated without a change of the indexes; rows inserted into its TOAST table;
 /// rows changed since ANALYZE, by whomever, and the seconds since then.
 const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
-     SELECT c.oid, nspname, relname, relkind, reltuples, reltoastrelid, relnatts, relispartition, reltablespace, indisvalid, indrelid, indkey, indpred, amname, \
+     SELECT c.oid, nspname, relname, relkind, reltuples, reltoastrelid, relnatts, relispartition, reltablespace, indisvalid, indisclustered, indrelid, indkey, indpred, amname, \
       pg_relation_size(c.oid) AS main, \
       coalesce((SELECT option_value::float8 FROM pg_options_to_table(reloptions) WHERE option_name = 'fillfactor'), \
        CASE WHEN relkind = 'i' THEN 90 ELSE 100 END) AS fillfactor \
@@ -44,7 +44,7 @@ const RELATIONS: &str = "WITH /* kelvin observer */ largest AS ( \
       has_table_privilege(coalesce(indrelid, l.oid), 'SELECT') AND NOT row_security_active(coalesce(indrelid, l.oid)), \
       relkind <> 'i' OR (amname = 'btree' AND NOT (0 = ANY (indkey)) AND indpred IS NULL), \
       current_setting('block_size')::float8, \
-      CASE WHEN indisvalid AND NOT relispartition AND reltablespace = 0 THEN pg_get_indexdef(l.oid) END, \
+      CASE WHEN indisvalid AND NOT indisclustered AND NOT relispartition AND reltablespace = 0 THEN pg_get_indexdef(l.oid) END, \
       CASE WHEN relkind = 'i' THEN (SELECT indisunique OR EXISTS (SELECT FROM pg_constraint WHERE conindid = l.oid) \
        FROM pg_index x WHERE x.indexrelid = l.oid) END, \
       pg_stat_get_tuples_inserted(l.oid), pg_stat_get_tuples_updated(l.oid), pg_stat_get_tuples_hot_updated(l.oid), \

@@ -216,7 +216,7 @@ pub(super) fn horizon() -> String {
          greatest(CASE WHEN {here} THEN coalesce(age(backend_xmin), 0) ELSE 0 END, coalesce(age(backend_xid), 0))::float8 AS behind \
          FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> '{APPLICATION_NAME}' \
          AND (backend_xmin IS NOT NULL AND {here} OR backend_xid IS NOT NULL) AND xact_start < clock_timestamp() - interval '5 s' \
-         ORDER BY behind DESC, pid LIMIT 1) UNION ALL \
+         ORDER BY behind DESC, xact_start, pid LIMIT 1) UNION ALL \
          (SELECT 'prepared', transaction::text, gid, 'database ' || coalesce((SELECT datname FROM pg_database WHERE oid = dbid), ''), \
          extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)::float8 AS behind \
          FROM pg_prepared_xact() WHERE prepared < clock_timestamp() - interval '5 s' ORDER BY behind DESC, gid LIMIT 1) UNION ALL \

@@ -31,7 +31,7 @@ struct Sums {
     ticks: u64,
     read: u64,
     written: u64,
-    /// Of all processes of the name at one look, the most.
+    /// Of all processes of the name at one look, the most: their own memory, and the largest part of one that others may share.
     resident: u64,
 }
 
@@ -54,7 +54,9 @@ struct One {
     name: String,
     stat: ProcessStat,
     used: Used,
-    resident: u64,
+    /// Bytes that no other process has, and that others may have, too.
+    private: u64,
+    shared: u64,
 }
 
 impl OtherProcesses {
@@ -86,14 +88,16 @@ impl OtherProcesses {
         let all = self.read();
         let parents: HashMap<u32, u32> = all.iter().map(|one| (one.pid, one.stat.parent)).collect();
         let mut now = HashMap::with_capacity(all.len());
-        let mut resident: BTreeMap<String, u64> = BTreeMap::new();
+        let mut memory: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         let others: Vec<One> = all.into_iter().filter(|one| !self.is_own(one.pid, &parents)).collect();
         for one in others {
             let key = (one.pid, one.stat.started);
             // One that began since the last look has used all of it since then.
             let before = self.seen.get(&key).copied();
             let before = before.unwrap_or(if self.primed { Used::default() } else { one.used });
-            *resident.entry(one.name.clone()).or_default() += one.resident;
+            let (private, shared) = memory.entry(one.name.clone()).or_default();
+            *private += one.private;
+            *shared = one.shared.max(*shared);
             let sums = self.sums.entry(one.name).or_default();
             sums.processes.insert(one.pid);
             sums.ticks += one.used.ticks.saturating_sub(before.ticks);
@@ -101,9 +105,9 @@ impl OtherProcesses {
             sums.written += one.used.written.saturating_sub(before.written);
             now.insert(key, one.used);
         }
-        for (name, bytes) in resident {
+        for (name, (private, shared)) in memory {
             if let Some(sums) = self.sums.get_mut(&name) {
-                sums.resident = sums.resident.max(bytes);
+                sums.resident = sums.resident.max(private + shared);
             }
         }
         self.seen = now;
@@ -166,7 +170,12 @@ impl OtherProcesses {
         let text = file("stat")?;
         let stat = ProcessStat::parse(&text)?;
         let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
-        let pages: u64 = file("statm").and_then(|text| text.split(' ').nth(1)?.parse().ok()).unwrap_or(0);
+        let statm = file("statm").unwrap_or_default();
+        let bytes = |column: usize| {
+            let pages = statm.split(' ').nth(column).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+            pages.saturating_mul(self.page)
+        };
+        let (resident, shared) = (bytes(1), bytes(2));
         // Other users' may not be read.
         let io = file("io").unwrap_or_default();
         let of = |key: &str| -> u64 {
@@ -174,7 +183,7 @@ impl OtherProcesses {
             line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
         };
         let used = Used { ticks: stat.ticks, read: of("read_bytes"), written: of("write_bytes") };
-        Some(One { pid, name, stat, used, resident: pages.saturating_mul(self.page) })
+        Some(One { pid, name, stat, used, private: resident.saturating_sub(shared), shared })
     }
 }
 
@@ -190,7 +199,7 @@ mod tests {
             100 + pid
         );
         std::fs::write(directory.join("stat"), stat).unwrap();
-        std::fs::write(directory.join("statm"), "900 250 3 4 5 6 7").unwrap();
+        std::fs::write(directory.join("statm"), "900 250 30 4 5 6 7").unwrap();
         std::fs::write(directory.join("io"), format!("rchar: 1\nread_bytes: 0\nwrite_bytes: {written}\n"))
             .unwrap();
     }
@@ -211,12 +220,13 @@ mod tests {
         others.look();
         std::fs::remove_dir_all(root.path().join("30")).unwrap();
         process(root.path(), 31, "cc1 plus)", 1, 2 * hertz, 0);
+        process(root.path(), 32, "cc1 plus)", 1, 0, 0);
         others.look();
         let top = others.top(10.0);
         let seen: Vec<_> =
             top.iter().map(|one| (one.name.as_str(), one.processes, one.cpus, one.written)).collect();
-        assert_eq!(seen, [("cc1 plus)", 2, 0.6, 0.0), ("backup", 1, 0.1, 3e6)]);
-        assert_eq!(top[0].resident, 250 * others.page);
+        assert_eq!(seen, [("cc1 plus)", 3, 0.6, 0.0), ("backup", 1, 0.1, 3e6)]);
+        assert_eq!(top[0].resident, (220 + 220 + 30) * others.page, "what the two may share is counted once");
     }
 
     #[test]

@@ -83,8 +83,8 @@ pub(super) fn looped(tree: &SystemTree, file: &Metadata) -> Option<String> {
     device::loops(tree).into_iter().find(|(_, path)| same(path)).map(|(name, _)| name)
 }
 
-/// Files that other processes have open for writing, by device and inode, with a process's name and number.
-type Writers = HashMap<(u64, u64), (String, u32)>;
+/// Files that other processes have open for writing, by device and inode, with their processes' names and numbers.
+type Writers = HashMap<(u64, u64), Vec<(String, u32)>>;
 
 /// Another process that has a file open for writing: its name and number. Those of other users are seen by root only.
 pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
@@ -98,7 +98,7 @@ pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
     }
     // The inode of a file that another process wrote and deleted since may be this one's now: no old search refuses it.
     let (_, writers) = looked.insert((Instant::now(), writers()));
-    writers.get(&key).filter(|(_, process)| keeps_open(*process, key)).cloned()
+    writers.get(&key)?.iter().find(|(_, process)| keeps_open(*process, key)).cloned()
 }
 
 /// Whether a process has a file open for writing for more than a moment. A program that is started holds copies of its
@@ -122,7 +122,7 @@ fn writers() -> Writers {
         }
         for file in written_by(process) {
             let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-            found.insert(file, (name.trim().to_owned(), process));
+            found.entry(file).or_default().push((name.trim().to_owned(), process));
         }
     }
     found
@@ -160,7 +160,7 @@ pub(super) fn postgres(path: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use std::io::{Read, Write};
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
 
     fn mounted(number: &str) -> (tempfile::TempDir, SystemTree) {
         let (root, tree) = device::tests::tree();
@@ -197,6 +197,33 @@ mod tests {
             "Filename Type Size Used Priority\n/swap\\040file file 1 0 -2\n/dev/sda1 partition 1 0 -3\n";
         fs::write(root.path().join("proc/swaps"), list).unwrap();
         assert_eq!(swaps(&tree), ["/swap file", "/dev/sda1"]);
+    }
+
+    #[test]
+    fn a_file_is_in_use_though_the_last_of_its_holders_closes_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "data").unwrap();
+        let holder = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", "exec 3>>\"$0\"; echo; read x"]).arg(&path);
+            let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            holder.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+            holder
+        };
+        let end = |mut holder: Child| {
+            drop(holder.stdin.take());
+            holder.wait().unwrap();
+        };
+        let (first, second) = (holder(), holder());
+        let file = fs::metadata(&path).unwrap();
+        let found = writers();
+        let processes: Vec<u32> =
+            found[&(file.dev(), file.ino())].iter().map(|(_, process)| *process).collect();
+        assert!(processes.contains(&first.id()) && processes.contains(&second.id()), "{processes:?}");
+        end(second);
+        assert_eq!(writer(&file), Some(("sh".to_owned(), first.id())));
+        end(first);
     }
 
     #[test]

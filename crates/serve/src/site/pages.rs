@@ -268,8 +268,10 @@ impl Shared {
         };
         let all: Vec<(&str, String)> =
             kelvin_diagnose::PAGES.iter().map(|(id, page)| (*id, documents::question(page))).collect();
-        let terms: Vec<_> =
-            terms.iter().map(|(term, meaning)| (documents::term_address(term), *term, *meaning)).collect();
+        let terms: Vec<_> = terms
+            .iter()
+            .map(|(term, meaning)| (documents::term_address(term), *term, documents::question(meaning)))
+            .collect();
         let values =
             context! { id => title, page => page.map(documents::to_html), all => all, terms => terms };
         self.render("findings.html", &frame(self, "/findings"), values)

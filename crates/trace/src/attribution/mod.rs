@@ -19,4 +19,3 @@ pub use thread::{FileThread, LastLook};
 pub use watcher::FileWatcher;
 
 pub use crate::file_class::{DatabaseRoot, FileClass, RootKind, classify, relation_object, stream_label};
-pub use crate::recording::{Change, DiskRange, FileChanges, TracedFile};

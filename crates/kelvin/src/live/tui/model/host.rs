@@ -47,10 +47,8 @@ pub(crate) struct Device {
 
 impl Host {
     pub(super) fn declare(&mut self, observer: &Observer) {
-        if observer.first as usize + observer.metrics.len() > MOST_DECLARED {
-            return;
-        }
-        for (offset, metric) in observer.metrics.iter().enumerate() {
+        let fits = observer.first as usize + observer.metrics.len() <= MOST_DECLARED;
+        for (offset, metric) in observer.metrics.iter().enumerate().filter(|_| fits) {
             self.places.insert(metric.name.clone(), (observer.first, offset));
             if let Some(device) =
                 metric.name.strip_suffix(".r_s").filter(|name| metric::split_disk(name).is_some())

@@ -48,11 +48,11 @@ fn missing(evidence: &Evidence) -> Vec<Remedy> {
             }
         }
     }
-    let create =
-        |((table, indexes), (share, statement)): (&(String, Vec<Vec<String>>), &(f64, StatementTotals))| {
-            create(evidence, table, indexes, *share, statement)
-        };
-    wanted.iter().map(create).collect()
+    let mut all = Vec::new();
+    for ((table, indexes), (share, statement)) in &wanted {
+        all.push(create(evidence, table, indexes, *share, statement));
+    }
+    all
 }
 
 /// Those of a point, whose statements' shares add up.

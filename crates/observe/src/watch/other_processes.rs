@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn five_of_each_resource_are_named_and_what_uses_little_is_not() {
-        let sums = |ticks, resident, read| Sums { ticks, resident, read, ..Sums::default() };
+        let sums = |ticks, resident, read| Sums { ticks, read, resident, ..Sums::default() };
         let mut others = OtherProcesses::of(Path::new("/nowhere"), Vec::new());
         others.tick = 100.0;
         for at in 1..=7 {

@@ -171,7 +171,12 @@ fn commits_that_wait_for_no_disk_and_sixteen_users_on_one_row() {
     assert!(red.contains(&"durability-off") && red.contains(&"hot-rows"), "{red:?}");
     // The blocked sessions, and the table.
     assert_eq!(evidence.row_waits(0).first().map(|(table, _)| table.as_str()), Some("kelvin.h"));
-    assert!(evidence.blockers(0).iter().any(|(_, blockers)| !blockers[0].waiting.is_empty()));
+    let blockers: Vec<_> = evidence.blockers(0).iter().flat_map(|(_, blockers)| blockers).collect();
+    assert!(blockers.iter().any(|one| !one.waiting.is_empty()), "{blockers:?}");
+    let is_named = blockers
+        .iter()
+        .any(|one| one.lock == "row of kelvin.h" && one.waiting_statement.starts_with("update h"));
+    assert!(is_named, "{blockers:?}");
     is_limited_by(&evidence, Class::Locks);
 }
 

@@ -108,7 +108,7 @@ fn ssh_places_agents_which_run_and_leave_nothing() {
         assert_eq!(mode & 0o777, 0o600);
     }
     let shown = sshd.expect(0, &["fleet", "status", "lab"]);
-    assert_eq!(shown.matches("placed on h").count(), 2, "{shown}");
+    assert_eq!(shown.matches("  started on h").count(), 2, "{shown}");
     assert_eq!(shown.matches("  idle").count(), 2, "{shown}");
     let pids: Vec<String> = ["h1", "h2"]
         .map(|agent| {

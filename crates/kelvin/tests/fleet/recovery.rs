@@ -120,7 +120,7 @@ fn another_controller_goes_on_with_a_run_whose_own_was_killed() {
     run.kill().unwrap();
     run.wait().unwrap();
     let status = fleet.place.expect(0, &["fleet", "status", "lab"]);
-    assert!(status.contains("the controller of run 1 died: kelvin fleet resume 1"), "{status}");
+    assert!(status.contains("the controller of run 1 was killed: kelvin fleet resume 1"), "{status}");
     let output = fleet.place.run(&resume);
     assert_eq!(output.status.code(), Some(1), "{}\n{}", text(&output.stdout), text(&output.stderr));
     let run = fleet.place.report("1");

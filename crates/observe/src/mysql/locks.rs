@@ -29,6 +29,7 @@ pub(super) fn blockers(link: &mut Link) -> Result<Vec<Blocker>, String> {
 
 fn blocker(rows: &Rows, row: usize) -> Result<Blocker, Error> {
     let (command, state, statement) = (text(rows, row, 3)?, text(rows, row, 4)?, text(rows, row, 5)?);
+    let lock = text(rows, row, 7)?;
     let doing = match (command, statement) {
         ("Sleep", _) => "Idle in transaction".to_owned(),
         (_, "") => state.to_owned(),
@@ -40,8 +41,10 @@ fn blocker(rows: &Rows, row: usize) -> Result<Blocker, Error> {
         transaction_ms: rows.optional(row, 2, Rows::float)?,
         doing,
         waiting: session_numbers(text(rows, row, 6)?),
-        lock: "row".into(),
+        lock: if lock.is_empty() { "row" } else { lock }.into(),
         statement: masked(statement, LONGEST_TEXT),
+        waiting_statement: masked(text(rows, row, 8)?, LONGEST_TEXT),
+        waited_ms: rows.optional(row, 9, Rows::float)?,
         ..Blocker::default()
     })
 }

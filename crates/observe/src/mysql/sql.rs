@@ -103,25 +103,33 @@ pub(super) fn row_waiters(server: &Server) -> &'static str {
 }
 
 /// Who holds what others wait for: connection, user, milliseconds since its transaction began, command, state, statement, those
-/// who wait. MySQL shows the lock table as it is now, where who waits in turn is among those; its `INNODB_TRX` would be of
+/// who wait, what for, the statement of the one who has waited longest, and for how many milliseconds. MySQL shows the lock table as it is now, where who waits in turn is among those; its `INNODB_TRX` would be of
 /// a moment before, when other transactions ran. MariaDB has both of the same moment, and begins of transactions in whole
-/// seconds: ages below two are not known.
+/// seconds: ages below two are not known. Both have waits in whole seconds.
 pub(super) fn blockers(server: &Server) -> &'static str {
     if server.mariadb {
         "SELECT CAST(h.trx_mysql_thread_id AS SIGNED), MAX(p.USER), \
          MAX(CASE WHEN TIMESTAMPDIFF(SECOND, h.trx_started, NOW()) >= 2 THEN TIMESTAMPDIFF(SECOND, h.trx_started, NOW()) * 1e3 END), \
          MAX(p.COMMAND), MAX(p.STATE), LEFT(MAX(h.trx_query), 400), \
-         GROUP_CONCAT(DISTINCT r.trx_mysql_thread_id ORDER BY r.trx_mysql_thread_id SEPARATOR ' ') \
+         GROUP_CONCAT(DISTINCT r.trx_mysql_thread_id ORDER BY r.trx_mysql_thread_id SEPARATOR ' '), \
+         CONCAT('row of ', REPLACE(MIN(l.lock_table), '`', '')), \
+         SUBSTRING_INDEX(GROUP_CONCAT(LEFT(r.trx_query, 400) ORDER BY r.trx_wait_started SEPARATOR '/*|*/'), '/*|*/', 1), \
+         MAX(CASE WHEN TIMESTAMPDIFF(SECOND, r.trx_wait_started, NOW()) >= 2 THEN TIMESTAMPDIFF(SECOND, r.trx_wait_started, NOW()) * 1e3 END) \
          FROM information_schema.INNODB_LOCK_WAITS w JOIN information_schema.INNODB_TRX h ON h.trx_id = w.blocking_trx_id \
          JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id \
+         LEFT JOIN information_schema.INNODB_LOCKS l ON l.lock_id = w.requested_lock_id \
          LEFT JOIN information_schema.PROCESSLIST p ON p.ID = h.trx_mysql_thread_id \
          GROUP BY h.trx_mysql_thread_id ORDER BY COUNT(DISTINCT r.trx_mysql_thread_id) DESC, 1"
     } else {
         "SELECT CAST(h.PROCESSLIST_ID AS SIGNED), MAX(h.PROCESSLIST_USER), MAX(x.TIMER_WAIT) / 1e9, \
          MAX(h.PROCESSLIST_COMMAND), MAX(h.PROCESSLIST_STATE), LEFT(MAX(h.PROCESSLIST_INFO), 400), \
-         GROUP_CONCAT(DISTINCT r.PROCESSLIST_ID ORDER BY r.PROCESSLIST_ID SEPARATOR ' ') \
+         GROUP_CONCAT(DISTINCT r.PROCESSLIST_ID ORDER BY r.PROCESSLIST_ID SEPARATOR ' '), \
+         CONCAT('row of ', MIN(CONCAT(l.OBJECT_SCHEMA, '.', l.OBJECT_NAME))), \
+         SUBSTRING_INDEX(GROUP_CONCAT(LEFT(r.PROCESSLIST_INFO, 400) ORDER BY r.PROCESSLIST_TIME DESC SEPARATOR '/*|*/'), '/*|*/', 1), \
+         MAX(CASE WHEN r.PROCESSLIST_TIME >= 2 THEN r.PROCESSLIST_TIME * 1e3 END) \
          FROM performance_schema.data_lock_waits w JOIN performance_schema.threads h ON h.THREAD_ID = w.BLOCKING_THREAD_ID \
          JOIN performance_schema.threads r ON r.THREAD_ID = w.REQUESTING_THREAD_ID \
+         LEFT JOIN performance_schema.data_locks l ON l.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID \
          LEFT JOIN performance_schema.events_transactions_current x ON x.THREAD_ID = w.BLOCKING_THREAD_ID AND x.STATE = 'ACTIVE' \
          GROUP BY h.PROCESSLIST_ID ORDER BY COUNT(DISTINCT r.PROCESSLIST_ID) DESC, 1"
     }

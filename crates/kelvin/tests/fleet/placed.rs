@@ -121,14 +121,14 @@ fn ssh_places_agents_which_run_and_leave_nothing() {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
         assert!(!text(&line).contains(seed.trim()), "the key is in the arguments");
     }
-    assert!(sshd.expect(0, &up).contains("ran already"));
+    assert!(sshd.expect(0, &up).contains("was already running"));
     let job = format!("[a]\nrw=randread\nsize=64k\nfilename={path}/file\n");
     sshd.place.write("job.fio", job);
     let run = ["run", "io", "--job", "job.fio", "--fleet", "lab", "--hosts", "h1", "--accept-noise"];
     let output = sshd.run(&run);
     assert_counts(&sshd.place, &output);
     let shown = sshd.expect(0, &["fleet", "down", "lab"]);
-    assert!(shown.contains("gone from h1") && shown.contains("stopped"), "{shown}");
+    assert!(shown.contains("removed from h1") && shown.contains("stopped"), "{shown}");
     assert!(!sshd.place.path("home/.kelvin-fleet").exists(), "nothing is left on the hosts");
     for pid in pids {
         assert!(!PathBuf::from(format!("/proc/{pid}/exe")).exists(), "agent {pid} is left");
@@ -137,5 +137,5 @@ fn ssh_places_agents_which_run_and_leave_nothing() {
     let shown = sshd.expect(2, &["fleet", "up", "lab", "--ssh", "away", "--allow-path", path]);
     assert!(shown.contains("host away"), "{shown}");
     assert!(sshd.expect(2, &["fleet", "down", "lab"]).contains("host away"));
-    assert!(sshd.expect(1, &["fleet", "status", "lab"]).contains("placed on away"));
+    assert!(sshd.expect(1, &["fleet", "status", "lab"]).contains("started on away"));
 }

@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(of(&texts, 1, normalised, true).unwrap(), "select 1 from t where a = 5");
         assert_eq!(of(&texts, 9, "select count(*) from t", true).unwrap(), "select count(*) from t");
         for (query, text, ours, why) in [
-            (1, normalised, false, "another role's"),
+            (1, normalised, false, "another role"),
             (2, normalised, true, "sent with parameters"),
             (3, normalised, true, "track_activity_query_size"),
             (4, normalised, true, "in no session"),

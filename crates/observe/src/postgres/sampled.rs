@@ -255,7 +255,7 @@ mod tests {
             (1, normalised, false, "another role"),
             (2, normalised, true, "sent with parameters"),
             (3, normalised, true, "track_activity_query_size"),
-            (4, normalised, true, "in no session"),
+            (4, normalised, true, "in no sampled session"),
             (1, "delete from t", true, "changes data"),
             (1, "vacuum t", true, "not a query"),
         ] {

@@ -209,12 +209,12 @@ fn run(outcome: Outcome, planted: &Fault, strength: bool) -> Outcome {
         effect: own.map(|finding| finding.effect.describe()),
         ..outcome
     };
-    if !outcome.is_right() {
-        found.explain();
-    }
     if strength && let Some(control) = planted.control() {
         outcome.control_per_second = control.per_second();
         outcome.control_precision = control.precision();
+    }
+    if !outcome.is_right() {
+        found.explain();
     }
     outcome.seconds = since.elapsed().as_secs_f64();
     println!("{}", outcome.line());

@@ -415,7 +415,10 @@ fn an_agent_does_what_its_own_list_allows() {
     refused(&TestFleet::args(&url, "g0,g9", &load), &["no answer from g9", "g0"]);
     refused(&TestFleet::args(&url, "2", &load), &["2 hosts are needed", "1 idle"]);
     refused(&["run", "tproc-c", "--hosts", "g0"], &["--fleet NAME"]);
-    refused(&["run", "tproc-c", "--nats", "nats://10.255.0.1:4222", "--hosts", "g0"], &["require TLS and a key"]);
+    refused(
+        &["run", "tproc-c", "--nats", "nats://10.255.0.1:4222", "--hosts", "g0"],
+        &["require TLS and a key"],
+    );
     refused(&["agent", "--fleet", "none", "--allow-target", &url], &["kelvin fleet up"]);
     refused(&["agent", "--fleet", "lab", "--name", "g0", "--allow-target", "postgres"], &["URL"]);
     refused(&["agent", "--fleet", "lab", "--name", "a.b", "--allow-target", &url], &["a.b"]);

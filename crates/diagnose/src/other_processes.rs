@@ -2,16 +2,12 @@
 
 use kelvin_measure::observation::OtherProcess;
 use kelvin_measure::text;
-
 use kelvin_observe::metric;
 
 use crate::load::cpus;
 use crate::{Evidence, EvidenceLine};
 
-/// Programs that are named for each resource.
-const MOST: usize = 5;
-
-/// A resource of a host.
+/// A resource of a host, in the order of [`OtherProcess::used`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostResource {
     /// Its CPUs.
@@ -27,11 +23,7 @@ impl HostResource {
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Io];
 
     fn of(self, one: &OtherProcess) -> f64 {
-        match self {
-            Self::Cpu => one.cpus,
-            Self::Memory => one.resident as f64,
-            Self::Io => one.read + one.written,
-        }
+        one.used()[self as usize]
     }
 
     /// How much of it the host had (CPUs, bytes) or moved (bytes a second) in a point's window; none where that was not observed.
@@ -54,13 +46,9 @@ impl HostResource {
         whole.filter(|whole| *whole > 0.0)
     }
 
-    /// Below which a program is not named: the granularity of what is counted, and what the system's own services take.
+    /// Below which a program is not named.
     fn least(self) -> f64 {
-        match self {
-            Self::Cpu => 0.01,
-            Self::Memory => 1e8,
-            Self::Io => 1e5,
-        }
+        OtherProcess::LEAST[self as usize]
     }
 }
 
@@ -120,7 +108,7 @@ pub fn top_processes(evidence: &Evidence, point: u32, resource: HostResource) ->
         let share = |(one, whole): (HostResource, Option<f64>)| Some((one.of(process) / whole?).min(1.0));
         ProcessUse { process, shares: wholes.map(share) }
     };
-    all.into_iter().take(MOST).map(shares).collect()
+    all.into_iter().take(OtherProcess::MOST).map(shares).collect()
 }
 
 #[cfg(test)]

@@ -480,12 +480,25 @@ pub struct OtherProcess {
     pub processes: u32,
     /// CPUs used on average.
     pub cpus: f64,
-    /// Bytes of resident memory, the most that was seen; pages shared among them count for each.
+    /// Bytes of resident memory, the most that was seen: what is private to each process, and the largest part of one that others may
+    /// share.
     pub resident: u64,
     /// Bytes a second read from devices; 0 where that may not be seen.
     pub read: f64,
     /// Bytes a second written to devices.
     pub written: f64,
+}
+
+impl OtherProcess {
+    /// Names that are reported of each resource.
+    pub const MOST: usize = 5;
+    /// What one must have used of each resource to be named: the granularity of what is counted, and what a system's own services take.
+    pub const LEAST: [f64; 3] = [0.01, 1e8, 1e5];
+
+    /// What it used of each resource: CPUs, bytes of memory, bytes a second to and from devices.
+    pub fn used(&self) -> [f64; 3] {
+        [self.cpus, self.resident as f64, self.read + self.written]
+    }
 }
 
 /// An observation.

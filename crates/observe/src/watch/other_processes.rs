@@ -10,12 +10,6 @@ use std::path::{Path, PathBuf};
 use kelvin_host::ProcessStat;
 use kelvin_measure::observation::OtherProcess;
 
-/// What processes of a name used of a resource.
-type UseOf = fn(&OtherProcess) -> f64;
-
-/// Names that are reported of each resource.
-const MOST: usize = 5;
-
 /// What a process has used since it began.
 #[derive(Debug, Clone, Copy, Default)]
 struct Used {
@@ -128,13 +122,12 @@ impl OtherProcesses {
         };
         let mut rest: Vec<OtherProcess> = self.sums.iter().map(of).collect();
         let mut found: Vec<OtherProcess> = Vec::new();
-        let used: [(UseOf, f64); 3] =
-            [(|one| one.cpus, 0.01), (|one| one.resident as f64, 1e8), (|one| one.read + one.written, 1e5)];
-        for (used, least) in used {
+        for (resource, least) in OtherProcess::LEAST.into_iter().enumerate() {
+            let used = |one: &OtherProcess| one.used()[resource];
             let among = found.iter().chain(&rest).map(used).filter(|used| *used >= least);
             let mut among: Vec<f64> = among.collect();
             among.sort_by(|a, b| b.total_cmp(a));
-            let Some(least) = among.get(MOST - 1).or(among.last()) else { continue };
+            let Some(least) = among.get(OtherProcess::MOST - 1).or(among.last()) else { continue };
             let (more, others) = rest.into_iter().partition(|one| used(one) >= *least);
             found.extend::<Vec<_>>(more);
             rest = others;

@@ -44,13 +44,16 @@ fn a_rate_that_can_be_served_is_served_and_every_arrival_is_in_the_books() {
     // A Poisson count of 300 is within 5 of its standard deviations.
     assert!((215..385).contains(&schedule.due), "{schedule:?}");
     let good: u64 = point.totals.transactions(&point.totals.measured).map(KindCounts::good).sum();
-    assert!(good.abs_diff(schedule.due) <= 20 + schedule.waiting, "{good} of {schedule:?}");
+    // Services are counted by their ends, responses by their intended starts. The queue may be long at both edges of the
+    // window where a machine stalls: what waits or is under way there is in one count and not in the other.
+    let waiting_at_close = schedule.waiting_at_close.unwrap();
+    assert!(good <= schedule.due + 8 + schedule.longest, "{good} of {schedule:?}");
+    assert!(good + 8 + waiting_at_close >= schedule.due, "{good} of {schedule:?}");
     let service = latencies(&outcome, |role| *role == SeriesRole::Transaction);
     let response = latencies(&outcome, |role| matches!(role, SeriesRole::Response { .. }));
     assert_eq!(service.count(), good);
-    // Services are counted by their ends, responses by their intended starts: transactions in flight at an edge of the
-    // window are in one and not in the other. `assert_invariants` has checked that every arrival is accounted for.
-    let under_way = 2 * 8 + schedule.waiting + schedule.cut_off;
+    // `assert_invariants` has checked that every arrival is accounted for.
+    let under_way = 2 * 8 + schedule.longest + waiting_at_close + schedule.cut_off;
     assert!(response.count().abs_diff(good) <= under_way, "{} and {good}, {schedule:?}", response.count());
     let entered = good.saturating_sub(response.count()) + under_way;
     let longest = u128::from(service.max().unwrap()) * u128::from(entered);

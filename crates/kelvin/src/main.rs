@@ -7,7 +7,6 @@ mod args;
 mod commands;
 mod document;
 mod exit;
-mod live;
 mod measure;
 mod out;
 mod paths;

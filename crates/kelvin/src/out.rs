@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+pub(crate) use kelvin_live::note;
 use kelvin_measure::text::{plain, printable_lines};
 
 /// Writes text; a closed pipe is not an error.
@@ -42,12 +43,6 @@ pub(crate) fn private(path: &Path, text: &str) -> Result<()> {
 pub(crate) fn directory(path: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.with_context(|| format!("cannot create {}", path.display()))
-}
-
-/// Writes a line to standard error, ignoring errors: if it was closed, as after a hang-up, `eprintln!` would panic and
-/// end the run.
-pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", printable_lines(text));
 }
 
 /// Writes a line to standard error, red on a terminal.

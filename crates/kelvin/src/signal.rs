@@ -59,10 +59,10 @@ pub(crate) fn request_stop(stop: &Stop) {
 
 fn answer(stop: &Stop, words: &str) {
     if stop.is_immediate() {
-        crate::live::give_back_in_a_hurry();
+        kelvin_live::give_back_in_a_hurry();
         std::process::exit(crate::exit::Code::Interrupted as i32);
     }
     let words = if stop.requested() { "kelvin: stopping now" } else { words };
     stop.request();
-    crate::live::show_message(words);
+    kelvin_live::show_message(words);
 }

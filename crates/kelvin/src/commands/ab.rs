@@ -29,7 +29,7 @@ use crate::args::{AbArgs, Format, Global};
 use crate::document;
 use crate::exit::Code;
 use crate::measure::bench;
-use crate::{live, out, paths, signal};
+use crate::{out, paths, signal};
 
 /// Runs the comparison and prints the result.
 pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
@@ -38,7 +38,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     }
     let (plan, specs) = args.plan()?;
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, args.format.format() == Format::Jsonl);
+    let mut live = kelvin_live::for_run(global.quiet, args.format.format() == Format::Jsonl);
     let store_path = paths::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;
     let group = store.begin_group(&NewGroup {

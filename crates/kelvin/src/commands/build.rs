@@ -8,7 +8,6 @@ use kelvin_run::Spec;
 
 use crate::args::{BuildArgs, Global};
 use crate::exit::Code;
-use crate::live;
 use crate::measure::open;
 use crate::signal;
 
@@ -20,7 +19,7 @@ pub(crate) fn build(args: &BuildArgs, global: &Global) -> Result<Code> {
 /// The same by a specification.
 pub(super) fn build_tables(mut spec: Spec, check: bool, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, false);
+    let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = open(&spec.target, Purpose::Keep, &mut |text| live.message(text))?;
     let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
     if chosen.get().is_built(&*opened.engine)? {

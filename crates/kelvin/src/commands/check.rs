@@ -9,7 +9,6 @@ use kelvin_run::spec::Work;
 
 use crate::args::{CheckArgs, Global};
 use crate::exit::{Code, Stopped};
-use crate::live;
 use crate::measure::open;
 use crate::out;
 use crate::signal;
@@ -22,7 +21,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Code> {
         options.scripts.clear();
     }
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, false);
+    let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = open(&spec.target, Purpose::Existing, &mut |text| live.message(text))?;
     let chosen = SelectedWorkload::for_engine(&*opened.engine, &mut spec)?;
     must_be_built(chosen.get(), &*opened.engine)?;

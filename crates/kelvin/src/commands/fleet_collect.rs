@@ -18,7 +18,7 @@ use super::fleet::server;
 use crate::args::{FleetCollectArgs, FleetResumeArgs, Global, NatsArgs};
 use crate::exit::Code;
 use crate::measure::bench;
-use crate::{live, out, paths, signal};
+use crate::{out, paths, signal};
 
 /// The agents' run that a stored run is, in its fleet's lab.
 fn run_of_fleet(stored: &StoredRun, lab: &Name) -> Result<Name> {
@@ -48,7 +48,7 @@ pub(super) fn resume(args: &FleetResumeArgs, global: &Global) -> Result<Code> {
     let run = run_of_fleet(&begun.stored, &lab)?;
     let names: std::result::Result<Vec<Name>, String> = begun.hosts.iter().map(|host| host.parse()).collect();
     let fleet = NatsFleet::rejoin(bus, &lab, run, names.map_err(anyhow::Error::msg)?)?;
-    let mut live = live::for_run(global.quiet, args.output.events());
+    let mut live = kelvin_live::for_run(global.quiet, args.output.events());
     let mut bench = bench(&store, &mut *live, &stop);
     let done = bench.resume(begun, |(point, hosts), clock| fleet.rejoin_point(point, hosts, clock));
     drop(bench);

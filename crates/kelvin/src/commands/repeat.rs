@@ -26,7 +26,7 @@ use crate::args::{Format, Global};
 use crate::document;
 use crate::exit::{self, Code, Stopped};
 use crate::measure::{WithMetrics, bench};
-use crate::{live, out, paths, signal};
+use crate::{out, paths, signal};
 
 /// What the flags say of runs that are repeated.
 pub(super) struct RepeatOptions<'a> {
@@ -48,7 +48,7 @@ pub(super) fn repeat(
     global: &Global,
 ) -> Result<Code> {
     let stop = signal::listen()?;
-    let live = live::for_run(global.quiet, often.format == Format::Jsonl);
+    let live = kelvin_live::for_run(global.quiet, often.format == Format::Jsonl);
     let mut live = WithMetrics::around(live, often.metrics)?;
     let store_path = paths::store(global.store.as_deref())?;
     let store = Store::open(&store_path)?;

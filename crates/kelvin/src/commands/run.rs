@@ -20,9 +20,9 @@ use kelvin_workload::pgbench::Pgbench;
 use crate::args::{Format, Global, OutputArgs, RunArgs, RunFleetArgs, SqueezeArgs};
 use crate::document::{self, RunDocument};
 use crate::exit::Code;
-use crate::live::{self, Tui};
 use crate::measure::{WithMetrics, bench};
 use crate::{out, paths, signal};
+use kelvin_live::Tui;
 
 /// Puts the load on and reports.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
@@ -77,9 +77,9 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     }
     let stop = signal::listen()?;
     let live: Box<dyn Live> = if args.tui() {
-        Box::new(Tui::new(&spec, global.quiet, &stop)?)
+        Box::new(Tui::new(&spec, global.quiet, &stop, signal::request_stop)?)
     } else {
-        live::for_run(global.quiet, args.output().events())
+        kelvin_live::for_run(global.quiet, args.output().events())
     };
     let mut live = WithMetrics::around(live, args.metrics())?;
     let store_path = paths::store(global.store.as_deref())?;
@@ -121,9 +121,9 @@ pub(super) fn run_on_fleet(
 ) -> Result<Code> {
     let stop = signal::listen()?;
     let live: Box<dyn Live> = if view.tui {
-        Box::new(Tui::new(&spec, global.quiet, &stop)?)
+        Box::new(Tui::new(&spec, global.quiet, &stop, signal::request_stop)?)
     } else {
-        live::for_run(global.quiet, view.output.events())
+        kelvin_live::for_run(global.quiet, view.output.events())
     };
     let mut live = WithMetrics::around(live, view.metrics)?;
     let store_path = paths::store(global.store.as_deref())?;

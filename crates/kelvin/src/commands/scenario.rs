@@ -15,9 +15,9 @@ use kelvin_workload::Stop;
 
 use crate::args::{Format, Global, ScenarioCommand, ScenarioFile, ScenarioFileArgs, ScenarioRunArgs};
 use crate::exit::Code;
-use crate::live::{self, Tui};
 use crate::measure::bench;
 use crate::{out, paths, signal};
+use kelvin_live::Tui;
 
 /// Runs a scenario, or shows what it would do.
 pub(crate) fn scenario(command: &ScenarioCommand, global: &Global) -> Result<Code> {
@@ -146,9 +146,9 @@ pub(super) fn run_scenario(
         args.prove.then(|| Proof::plan(scenario, args.rounds)).transpose().map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;
     let mut live: Box<dyn Live> = if args.tui {
-        Box::new(Tui::new(&execute::view(scenario), global.quiet, &stop)?)
+        Box::new(Tui::new(&execute::view(scenario), global.quiet, &stop, signal::request_stop)?)
     } else {
-        live::for_run(global.quiet, args.output.events())
+        kelvin_live::for_run(global.quiet, args.output.events())
     };
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open(&path)?;

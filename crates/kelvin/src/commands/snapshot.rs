@@ -14,7 +14,6 @@ use kelvin_workload::Stop;
 
 use crate::args::{Global, SnapshotCommand, SnapshotTarget};
 use crate::exit::{Code, Stopped};
-use crate::live;
 use crate::measure::open;
 use crate::{out, signal};
 
@@ -30,7 +29,7 @@ pub(crate) fn snapshot(command: &SnapshotCommand, global: &Global) -> Result<Cod
 
 fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, false);
+    let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
     let asked = match how {
         None => ResetMethod::Auto,
@@ -92,7 +91,7 @@ pub(super) fn restore_and_remove(opened: &Opened, about: &SnapshotInfo, live: &m
 
 fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, false);
+    let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
     let (about, keeper) = named(&opened.place, name)?;
     let now = reset::contents(&*opened.engine, &about.contents.workload, None, false)?.engine;
@@ -131,7 +130,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
 }
 
 fn list(target: &SnapshotTarget) -> Result<Code> {
-    let mut quiet = live::for_run(true, false);
+    let mut quiet = kelvin_live::for_run(true, false);
     let opened = opened(target, &mut *quiet)?;
     let all = opened.place.snapshots()?;
     if all.is_empty() {
@@ -143,7 +142,7 @@ fn list(target: &SnapshotTarget) -> Result<Code> {
 }
 
 fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> Result<Code> {
-    let mut live = live::for_run(global.quiet, false);
+    let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
     let (about, keeper) = named(&opened.place, name)?;
     if !yes {

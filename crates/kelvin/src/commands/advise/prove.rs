@@ -32,7 +32,7 @@ use crate::args::{AdviseArgs, Global, Tried};
 use crate::commands::{ab as command_ab, confirm, groups, repeat, snapshot};
 use crate::exit::{Code, describe};
 use crate::measure::{bench, open as open_target, prompt};
-use crate::{live, out, paths, signal};
+use crate::{out, paths, signal};
 
 /// Blocks of the comparison of one change with a budget, at most: they find a third of the effect that six do.
 const BLOCKS_IN_BUDGET: u32 = 40;
@@ -70,7 +70,7 @@ pub(super) fn prove(
     tried: &Tried,
 ) -> Result<Code> {
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, false);
+    let mut live = kelvin_live::for_run(global.quiet, false);
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open(&path)?;
     let mut spec = spec_of(&store, run, args)?;

@@ -32,9 +32,9 @@ use crate::commands::fleet;
 use crate::commands::repeat::{self, RepeatOptions};
 use crate::commands::run::{FleetRunView, run_on_fleet};
 use crate::exit::Stopped;
-use crate::live::{self, Tui};
 use crate::measure::{WithMetrics, bench};
 use crate::{out, paths, signal};
+use kelvin_live::Tui;
 
 /// Runs the jobs of the command line.
 pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
@@ -183,9 +183,9 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
     }
     let clock = Clock::real();
     let live: Box<dyn Live> = if flags.load.tui {
-        Box::new(Tui::new(spec, global.quiet, &stop)?)
+        Box::new(Tui::new(spec, global.quiet, &stop, signal::request_stop)?)
     } else {
-        live::for_run(!flags.load.output.events(), flags.load.output.events())
+        kelvin_live::for_run(!flags.load.output.events(), flags.load.output.events())
     };
     let line = shows(words.eta) && !global.quiet && !flags.load.tui && !flags.load.output.events();
     let line = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;

@@ -28,7 +28,7 @@ use crate::args::{Format, Global};
 use crate::commands::groups;
 use crate::exit::Stopped;
 use crate::measure::{self, WithMetrics};
-use crate::{live, out, paths, signal};
+use crate::{out, paths, signal};
 
 /// Combinations beyond these are a mistake in the lists.
 const MOST: usize = 1000;
@@ -96,7 +96,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let stop = signal::listen()?;
-    let live = live::for_run(global.quiet, args.flags.load.output.events());
+    let live = kelvin_live::for_run(global.quiet, args.flags.load.output.events());
     let mut live = WithMetrics::around(live, args.flags.load.metrics)?;
     let store = Store::open(paths::store(global.store.as_deref())?)?;
     let group = store.begin_group(&NewGroup {

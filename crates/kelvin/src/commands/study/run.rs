@@ -20,7 +20,6 @@ use super::study_factors;
 use super::{StudyStatus, find, plan, registry, show};
 use crate::args::{Global, StudyRunArgs};
 use crate::exit::Code;
-use crate::live;
 use crate::measure::{bench, open};
 use crate::{out, paths, signal};
 
@@ -38,7 +37,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     registry::remember(&situation.folder);
 
     let stop = signal::listen()?;
-    let mut live = live::for_run(global.quiet, false);
+    let mut live = kelvin_live::for_run(global.quiet, false);
     for one in restore_factors(&situation.folder)? {
         live.message(&format!("restored, because an earlier session was killed: {one}"));
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kelvin_lab::live::Live;
+use kelvin_lab::store_bench::{RunOrigin, StoreBench};
 use kelvin_measure::observation::{Observation, Reading};
 use kelvin_measure::{Event, Sink, SinkError, SourceId, SourcedEvent};
 use kelvin_run::Spec;
@@ -14,7 +15,7 @@ use super::super::draw::ViewOptions;
 use super::super::model::ViewHeader;
 use super::super::state::{Message, ViewState};
 use super::picture;
-use crate::live::json::Line;
+use crate::json::Line;
 
 /// A view without its terminal, and with the run's clock instead of its own.
 struct Watched {
@@ -98,7 +99,9 @@ fn compare(specification: &str) {
     let store = Store::open(directory.path().join("kelvin.db")).unwrap();
     let mut spec = Spec::parse(&specification, "test").unwrap();
     let (mut view, stop) = (Watching::default(), Stop::new());
-    let done = crate::measure::bench(&store, &mut view, &stop).run(&mut spec, Vec::new(), None, None);
+    let origin = RunOrigin { command: "test".into(), prompt: |_| Ok(None) };
+    let mut bench = StoreBench::new(&store, &mut view, &stop, origin);
+    let done = bench.run(&mut spec, Vec::new(), None, None);
     let id = done.unwrap().stored.id;
     let live = view.live.unwrap();
     let pictures: BTreeSet<&String> = live.moments.iter().map(|(_, picture)| picture).collect();

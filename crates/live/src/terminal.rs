@@ -11,8 +11,8 @@ use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
 use super::fields::Fields;
+use super::note;
 use super::status::Status;
-use crate::out;
 
 /// How often a line of progress is printed where no bar can be drawn.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
@@ -59,7 +59,7 @@ impl Terminal {
             self.bar().set_message(text);
             self.bar().tick();
         } else {
-            out::note(&text);
+            note(&text);
         }
     }
 
@@ -124,8 +124,8 @@ impl Live for Terminal {
 
     fn message(&mut self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| out::note(text)),
-            None => out::note(text),
+            Some(bar) => bar.suspend(|| note(text)),
+            None => note(text),
         }
     }
 

@@ -10,6 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::AskStop;
 use super::draw::{self, Palette, ViewOptions};
 use super::model::ViewHeader;
 use super::screen::{self, Screen};
@@ -42,13 +43,14 @@ pub(super) struct View {
     look_cost: Duration,
     quit: Option<Instant>,
     stop: Stop,
+    ask_stop: AskStop,
     keys: bool,
     /// Whether keys come by standard input and not by another way to the terminal.
     own_input: bool,
 }
 
 impl View {
-    pub(super) fn new(screen: Screen, about: ViewHeader, stop: Stop) -> Self {
+    pub(super) fn new(screen: Screen, about: ViewHeader, stop: Stop, ask_stop: AskStop) -> Self {
         let now = Instant::now();
         Self {
             screen,
@@ -61,6 +63,7 @@ impl View {
             look_cost: Duration::ZERO,
             quit: None,
             stop,
+            ask_stop,
             keys: true,
             own_input: std::io::stdin().is_terminal(),
         }
@@ -156,13 +159,13 @@ impl View {
     fn pressed(&mut self, key: KeyEvent) -> Option<bool> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c') if control => crate::signal::request_stop(&self.stop),
+            KeyCode::Char('c') if control => (self.ask_stop)(&self.stop),
             KeyCode::Char('l') if control => return Some(true),
             KeyCode::Char('q' | 'Q') if !control => {
                 let repeated = self.quit.replace(Instant::now()).is_some_and(|at| at.elapsed() < REPEATED);
                 // The third Ctrl-C ends the process and stores no report; no letter may do that.
                 if !repeated && !self.stop.is_immediate() {
-                    crate::signal::request_stop(&self.stop);
+                    (self.ask_stop)(&self.stop);
                 }
             }
             KeyCode::Char('p' | ' ') if !control => self.asked.paused = !self.asked.paused,

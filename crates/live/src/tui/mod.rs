@@ -15,7 +15,6 @@ mod view;
 use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::thread::JoinHandle;
 
-use anyhow::{Result, bail};
 use kelvin_lab::live::Live;
 use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
@@ -26,7 +25,7 @@ use super::terminal::Terminal;
 use model::ViewHeader;
 use screen::Screen;
 use screen::give_back;
-pub(crate) use screen::give_back_in_a_hurry;
+pub use screen::give_back_in_a_hurry;
 pub(super) use state::Message;
 use view::View;
 
@@ -36,11 +35,29 @@ const MOST_WAITING: usize = 4096;
 /// Sentences that are kept for the end.
 const MOST_SAID: usize = 500;
 
+/// What a key does that stands for a signal.
+pub type AskStop = fn(&Stop);
+
+/// Why there is no view on the whole terminal.
+#[derive(Debug, thiserror::Error)]
+pub enum TuiError {
+    /// `--tui` together with `--quiet`.
+    #[error("--tui shows the run and --quiet hides it; omit one of them")]
+    Quiet,
+    /// The terminal cannot show it, and why.
+    #[error(
+        "--tui needs a terminal, but {0}; omit it for plain progress lines, or give --json for every event on \
+         standard output"
+    )]
+    NoTerminal(&'static str),
+}
+
 /// The view on the whole terminal. The terminal is taken over when there is something to show, so that passwords can
 /// be asked for before.
-pub(crate) struct Tui {
+pub struct Tui {
     about: ViewHeader,
     stop: Stop,
+    ask_stop: AskStop,
     up: Option<Up>,
     /// What is said before the terminal is taken over, or where it cannot be, is shown as ever.
     plain: Terminal,
@@ -57,26 +74,22 @@ struct Up {
 }
 
 impl Tui {
-    /// The view; refused where there is no terminal for it.
-    pub(crate) fn new(spec: &Spec, quiet: bool, stop: &Stop) -> Result<Self> {
+    /// The view of a run, whose keys that end it call `ask_stop`.
+    pub fn new(spec: &Spec, quiet: bool, stop: &Stop, ask_stop: AskStop) -> Result<Self, TuiError> {
         if quiet {
-            bail!("--tui shows the run and --quiet hides it; omit one of them");
+            return Err(TuiError::Quiet);
         }
-        if let Some(why) = screen::why_not() {
-            bail!(
-                "--tui needs a terminal, but {why}; omit it for plain progress lines, or give --json for \
-                 every event on standard output"
-            );
-        }
-        Ok(Self::over(spec, stop))
+        screen::why_not()
+            .map_or_else(|| Ok(Self::over(spec, stop, ask_stop)), |why| Err(TuiError::NoTerminal(why)))
     }
 
-    fn over(spec: &Spec, stop: &Stop) -> Self {
+    fn over(spec: &Spec, stop: &Stop, ask_stop: AskStop) -> Self {
         let target = kelvin_measure::redact(spec.target.as_str());
         let about = ViewHeader { workload: spec.workload().as_str().into(), target, ..ViewHeader::default() };
         Self {
             about,
             stop: stop.clone(),
+            ask_stop,
             up: None,
             plain: Terminal::new(true),
             failed: false,
@@ -102,7 +115,7 @@ impl Tui {
 
     fn take_over(&self) -> std::io::Result<Up> {
         let (messages, received) = mpsc::sync_channel(MOST_WAITING);
-        let view = View::new(Screen::open()?, self.about.clone(), self.stop.clone());
+        let view = View::new(Screen::open()?, self.about.clone(), self.stop.clone(), self.ask_stop);
         super::hear(Some(messages.clone()));
         let thread = std::thread::Builder::new().name("view".into()).spawn(move || view.work(&received))?;
         Ok(Up { messages, thread })

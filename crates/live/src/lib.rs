@@ -6,20 +6,21 @@ mod status;
 mod terminal;
 mod tui;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
 use kelvin_lab::live::Live;
-pub(crate) use tui::{Tui, give_back_in_a_hurry};
-
 use kelvin_measure::event::Arrivals;
+use kelvin_measure::text::printable_lines;
 use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
+pub use tui::{AskStop, Tui, TuiError, give_back_in_a_hurry};
+
 /// The view for what the flags ask and standard error can show.
-pub(crate) fn for_run(quiet: bool, json: bool) -> Box<dyn Live> {
+pub fn for_run(quiet: bool, json: bool) -> Box<dyn Live> {
     if json {
         Box::new(json::Json)
     } else if quiet {
@@ -38,12 +39,18 @@ fn hear(hearer: Option<SyncSender<tui::Message>>) {
 }
 
 /// Says something that does not come from the run itself: into the view that has the terminal, else on standard error.
-pub(crate) fn show_message(text: &str) {
+pub fn show_message(text: &str) {
     let hearer = HEARER.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let heard = hearer.is_some_and(|hearer| hearer.try_send(tui::Message::Say(text.into())).is_ok());
     if !heard {
-        crate::out::note(&format!("\n{text}"));
+        note(&format!("\n{text}"));
     }
+}
+
+/// Writes a line to standard error, ignoring errors: if it was closed, as after a hang-up, `eprintln!` would panic and
+/// end the run.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", printable_lines(text));
 }
 
 /// The arrivals of the newest second after `new`, of all sources, with the refused ones of both.

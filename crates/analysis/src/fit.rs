@@ -3,7 +3,7 @@
 //! Experiments, chapter 4). Least squares, and not plain means, because a void run leaves a hole in its block, and the
 //! plain means would then charge the block to the cell.
 
-use kelvin_stats::{student, trend};
+use kelvin_stats::student;
 use serde::Serialize;
 
 /// One figure of one run.
@@ -134,7 +134,7 @@ impl Fit {
         let freedom = self.freedom as f64;
         let Some(t) = student::quantile(f64::midpoint(1.0, self.confidence), freedom) else { return none };
         let p = if error > 0.0 {
-            trend::two_sided(value / error, freedom)
+            student::two_sided(value / error, freedom)
         } else {
             Some(f64::from(value == 0.0))
         };

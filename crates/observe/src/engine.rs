@@ -1,72 +1,17 @@
 //! The watchers of a database, by its engine.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kelvin_database::{Engine, EngineKind, Error, Result, Session};
-use serde::{Deserialize, Serialize};
 
 use crate::activity::Activity;
-use crate::baseline::Baseline;
+use crate::baseline_fact::BaselineFact;
 use crate::server::ServerPlacement;
-use crate::watch::Watcher;
 use crate::{mysql, postgres, sqlite, sqlserver};
 
 pub use crate::mysql::Instrument;
-
-/// How closely to watch.
-#[derive(Debug, Clone)]
-pub struct WatchPlan {
-    /// Looks at the sessions a second, 1 to 100.
-    pub looks: u32,
-    /// Time between two readings of the counters.
-    pub figures: Duration,
-    /// Statements to report for each point, those with the most time.
-    pub statements: usize,
-    /// Whether the extension `pg_stat_statements` may be created in the database where it is only preloaded. For
-    /// servers that are kelvin's own.
-    pub create_extension: bool,
-    /// Whether sessions of other applications are distinguished from the load's, which connect as we do. Where there is
-    /// no load of ours, all are the ones to watch.
-    pub apart: bool,
-    /// Whether the texts of the sessions' statements are sent as they come, without their values; statements to which the server
-    /// gives no identifier are then told apart by their text.
-    pub texts: bool,
-    /// Whether the statements with the most time are executed once more when the window is over, for the rows of their plans (PostgreSQL).
-    pub explain: Option<ExplainSample>,
-}
-
-/// Which statements are executed for their plans, in a transaction that is rolled back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ExplainSample {
-    /// Those that only read.
-    Reads,
-    /// Also those that change data.
-    Writes,
-}
-
-impl Default for WatchPlan {
-    fn default() -> Self {
-        Self {
-            looks: 10,
-            figures: Duration::from_secs(1),
-            statements: 10,
-            create_extension: false,
-            apart: false,
-            texts: false,
-            explain: None,
-        }
-    }
-}
-
-/// Watchers, and what was found about the server for those who watch its host.
-pub struct EngineWatchers {
-    /// The watchers, connected.
-    pub watchers: Vec<Box<dyn Watcher>>,
-    /// Where the server runs and keeps its files, when it is on this host and lets us know.
-    pub place: ServerPlacement,
-}
+pub use crate::server::EngineWatchers;
+pub use crate::watch_plan::{ExplainSample, WatchPlan};
 
 /// Makes the watchers of a database, with connections of their own.
 ///
@@ -169,17 +114,17 @@ pub fn switch_instruments(engine: &dyn Engine, all: &[Instrument], put_back: boo
 
 /// What a database is set to, among the doctor's facts.
 pub(crate) fn settings(
-    baseline: &mut Baseline,
+    facts: &mut Vec<BaselineFact>,
     engine: &dyn Engine,
     session: &mut dyn Session,
 ) -> Result<()> {
     if engine.kind() == EngineKind::Postgres {
-        return postgres::baseline_settings(baseline, session);
+        return postgres::baseline_settings(facts, session);
     }
     let fingerprint = engine.fingerprint(session)?;
-    baseline.add_fact("database.version", "version", fingerprint.version);
+    facts.push(BaselineFact::new("database.version", "version", fingerprint.version));
     for one in fingerprint.settings {
-        baseline.add_fact(&format!("database.{}", one.name), &one.name, one.value);
+        facts.push(BaselineFact::new(&format!("database.{}", one.name), &one.name, one.value));
     }
     Ok(())
 }

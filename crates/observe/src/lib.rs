@@ -4,6 +4,7 @@
 
 pub mod activity;
 pub mod baseline;
+mod baseline_fact;
 pub mod engine;
 pub mod host;
 pub mod metric;
@@ -17,6 +18,7 @@ pub mod sqlite;
 mod sqlserver;
 mod threads;
 pub mod watch;
+mod watch_plan;
 
 pub use process::cpu_time;
 pub use server::ServerPlacement;

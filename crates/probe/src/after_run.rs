@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 
 use super::counters::Reading;
-use super::facts::{JobRun, ProbedTargetKind, RunFacts, StorageFacts, TargetAfter, TimeSummary};
-use super::watch::RunCounts;
+use super::facts::{ProbedTargetKind, StorageFacts, TargetAfter};
+use super::run_counts::{RunCounts, Series};
+use super::run_facts::{JobRun, RunFacts, TimeSummary};
 use super::{cache, targets};
 use kelvin_fio::result::{DirectionOutcome, JobsOutcome, WorkerOutcome};
 use kelvin_fio::{BinSums, Direction, Moments, PerDirection};
@@ -100,8 +101,7 @@ fn job_run(job: usize, outcome: &JobsOutcome, watched: &RunCounts) -> JobRun {
         all.clone().map(|(_, worker)| worker).filter(|worker| worker.measured > 0).collect();
     // The series is by planned workers: it is meaningless if the plan was another.
     let as_planned = all.map(|(number, _)| number).all(|number| watched.jobs.get(number) == Some(&job));
-    let (series, step) =
-        watched.series.get(job).filter(|_| as_planned).map(super::watch::Series::done).unwrap_or_default();
+    let (series, step) = watched.series.get(job).filter(|_| as_planned).map(Series::done).unwrap_or_default();
     let mut run = JobRun { workers: workers.len() as u32, series, step, ..JobRun::default() };
     let mut sums = PerDirection::<DirectionOutcome>::default();
     let mut devices: BTreeMap<&str, Moments> = BTreeMap::new();

@@ -4,10 +4,10 @@ use kelvin_host::disk::DiskCounters;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::facts::{CpuRun, DeviceRun, OtherProcess};
-use super::limits;
+use super::run_facts::{CpuRun, DeviceRun, OtherProcess};
 use kelvin_fio::PerDirection;
 use kelvin_host::SystemTree;
+use kelvin_host::cgroup::own_groups;
 
 /// Length of the sectors of `/proc/diskstats`, whatever the device's are.
 const SECTOR: u64 = 512;
@@ -42,7 +42,7 @@ impl Reading {
             own: tree.text("/proc/self/io").as_deref().and_then(io),
             others: BTreeMap::new(),
             cpu: tree.line("/proc/stat").as_deref().and_then(cpu),
-            throttled: limits::throttled(tree),
+            throttled: throttled(tree),
             dirty: tree.text("/proc/meminfo").as_deref().map_or(0, dirty),
             // Last, since other processes continue while the rest is read.
             at: Instant::now(),
@@ -158,6 +158,21 @@ fn cpu(line: &str) -> Option<[u64; 8]> {
         *time = fields.next()?.parse().ok()?;
     }
     Some(times)
+}
+
+/// Seconds since the control group came to be in which its threads were kept from running; none where nothing counts them.
+pub(crate) fn throttled(tree: &SystemTree) -> Option<f64> {
+    let places = [(None, "throttled_usec", 1e6), (Some("cpu"), "throttled_time", 1e9)];
+    let found = places.iter().flat_map(|(controller, key, unit)| {
+        own_groups(tree, *controller).into_iter().filter_map(move |group| {
+            let text = tree.text(format!("{group}/cpu.stat"))?;
+            let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
+            let value = pairs.find(|(name, _)| name == key)?.1.trim().parse::<f64>().ok()?;
+            Some(value / unit)
+        })
+    });
+    // A thread is kept from running by whichever group has used up its share.
+    found.reduce(f64::max)
 }
 
 /// Threads of the kernel that do I/O for io_uring in this process, now.

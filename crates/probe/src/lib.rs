@@ -15,6 +15,8 @@ pub mod filesystem_map;
 mod host;
 mod jobs;
 mod limits;
+mod run_counts;
+mod run_facts;
 pub mod safety;
 mod targets;
 mod watch;
@@ -26,7 +28,9 @@ use std::time::{Duration, Instant};
 pub use after_run::BEYOND;
 pub use content::{BLOCK, BlockReader, Counting, is_zero};
 pub use facts::*;
-pub use watch::{RunCounts, Watching};
+pub use run_counts::RunCounts;
+pub use run_facts::*;
+pub use watch::Watching;
 
 use self::counters::Reading;
 use kelvin_fio::job::{EngineName, Job, Jobs};
@@ -121,7 +125,7 @@ pub fn facts_before_run(
         .enumerate()
         .flat_map(|(place, job)| std::iter::repeat_n(place, job.clones.max(1) as usize))
         .collect();
-    facts.watched.series = vec![watch::Series::default(); jobs.jobs.len()];
+    facts.watched.series = vec![run_counts::Series::default(); jobs.jobs.len()];
     facts.watched.begun = Some(Reading::without_others(&tree));
     facts
 }

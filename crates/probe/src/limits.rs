@@ -76,27 +76,13 @@ fn limit(tree: &SystemTree, number: &str, kind: LimitKind, value: &str, place: &
     Some(Limit { device: Some(device), kind, value: value.parse().ok()?, place: place.to_owned() })
 }
 
-/// Seconds since the control group came to be in which its threads were kept from running; none where nothing counts them.
-pub(crate) fn throttled(tree: &SystemTree) -> Option<f64> {
-    let places = [(None, "throttled_usec", 1e6), (Some("cpu"), "throttled_time", 1e9)];
-    let found = places.iter().flat_map(|(controller, key, unit)| {
-        own_groups(tree, *controller).into_iter().filter_map(move |group| {
-            let text = tree.text(format!("{group}/cpu.stat"))?;
-            let mut pairs = text.lines().filter_map(|line| line.split_once(' '));
-            let value = pairs.find(|(name, _)| name == key)?.1.trim().parse::<f64>().ok()?;
-            Some(value / unit)
-        })
-    });
-    // A thread is kept from running by whichever group has used up its share.
-    found.reduce(f64::max)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use kelvin_host::cgroup::memory_limit;
 
+    use super::super::counters::throttled;
     use super::super::device;
     use super::*;
 

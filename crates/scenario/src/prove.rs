@@ -295,8 +295,8 @@ fn without(scenario: &Scenario, group: &str) -> Result<Scenario, String> {
         times.push(at);
         found.steps.push(step);
     }
-    found.timeline =
-        Timeline::plan(&found).map_err(|(_, why)| format!("{group} cannot be left out: {why}"))?;
+    found.timeline = Timeline::plan(&found.tenants, &found.steps)
+        .map_err(|(_, why)| format!("{group} cannot be left out: {why}"))?;
     if found.timeline.steps.iter().map(|step| step.at).eq(times) {
         Ok(found)
     } else {

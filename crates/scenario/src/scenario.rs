@@ -110,14 +110,6 @@ impl Scenario {
             }
         })
     }
-
-    /// A step as text.
-    pub fn describe(&self, action: &Action) -> String {
-        action.describe(|tenants| {
-            let names: Vec<&str> = tenants.iter().map(|&tenant| self.tenants[tenant].name.as_str()).collect();
-            names.join(", ")
-        })
-    }
 }
 
 fn parse(text: &str, directory: &Path, chosen: &[(String, String)]) -> Result<Scenario, Refusal> {
@@ -163,7 +155,12 @@ fn parse(text: &str, directory: &Path, chosen: &[(String, String)]) -> Result<Sc
             }
         }
     }
-    let mut scenario = Scenario {
+    if head.scenario.trim().is_empty() {
+        return Err((NOWHERE, "scenario = \"\" is not a valid name".into()));
+    }
+    let timeline = Timeline::plan(&tenants.all, &steps)
+        .map_err(|(place, why)| (place..place + usize::from(place > 0), why))?;
+    Ok(Scenario {
         name: head.scenario,
         description: head.description,
         label: head.label,
@@ -174,16 +171,10 @@ fn parse(text: &str, directory: &Path, chosen: &[(String, String)]) -> Result<Sc
         tenants: tenants.all,
         steps,
         expect,
-        timeline: Timeline { steps: Vec::new(), seconds: 0.0, at_least: false },
+        timeline,
         directory: directory.to_owned(),
         text: text.to_owned(),
-    };
-    if scenario.name.trim().is_empty() {
-        return Err((NOWHERE, "scenario = \"\" is not a valid name".into()));
-    }
-    scenario.timeline =
-        Timeline::plan(&scenario).map_err(|(place, why)| (place..place + usize::from(place > 0), why))?;
-    Ok(scenario)
+    })
 }
 
 fn table(text: &str) -> Result<DeTable<'_>, Refusal> {

@@ -8,7 +8,7 @@ use toml::de::DeValue;
 
 use crate::document::{self, MOST_COPIES, Names, Value};
 use crate::error::Refusal;
-use crate::tenant::Tenants;
+use crate::tenant::{Tenant, Tenants};
 
 /// A command that takes longer is stuck, when the file does not say otherwise.
 const COMMAND_TIMEOUT: Span = Span::seconds(600);
@@ -30,6 +30,13 @@ pub struct Step {
     pub annotated: bool,
     /// Where it stands in the file, in bytes.
     pub(crate) place: usize,
+}
+
+impl Step {
+    /// Its annotation, or what it does with the names of the scenario's tenants.
+    pub(crate) fn text(&self, tenants: &[Tenant]) -> String {
+        self.note.clone().unwrap_or_else(|| self.action.describe(tenants))
+    }
 }
 
 /// What a step does.
@@ -105,9 +112,12 @@ impl Action {
         }
     }
 
-    /// As text, with the names of the tenants.
-    pub fn describe(&self, name: impl Fn(&[usize]) -> String) -> String {
-        let of = |tenants: &[usize]| name(tenants);
+    /// As text; `all` are the scenario's tenants.
+    fn describe(&self, all: &[Tenant]) -> String {
+        let of = |tenants: &[usize]| {
+            let names: Vec<&str> = tenants.iter().map(|&tenant| all[tenant].name.as_str()).collect();
+            names.join(", ")
+        };
         match self {
             Self::Prepare(tenants) => format!("prepare {}", of(tenants)),
             Self::Fill(tenants) => format!("fill {}", of(tenants)),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use kelvin_run::spec::{Span, Work};
 use serde::Serialize;
 
-use crate::scenario::Scenario;
 use crate::step::{Action, Step};
+use crate::tenant::Tenant;
 
 /// A step with its time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,17 +48,17 @@ pub(crate) type Impossible = (usize, String);
 
 impl Timeline {
     /// Goes through the steps.
-    pub(crate) fn plan(scenario: &Scenario) -> Result<Self, Impossible> {
+    pub(crate) fn plan(tenants: &[Tenant], planned: &[Step]) -> Result<Self, Impossible> {
         let mut walk = Walk {
-            scenario,
-            places: vec![Place::Idle; scenario.tenants.len()],
-            started: vec![false; scenario.tenants.len()],
+            tenants,
+            places: vec![Place::Idle; tenants.len()],
+            started: vec![false; tenants.len()],
             at: None,
             at_least: false,
         };
-        let mut steps = Vec::with_capacity(scenario.steps.len());
-        for (number, step) in (1..).zip(&scenario.steps) {
-            let text = step.note.clone().unwrap_or_else(|| scenario.describe(&step.action));
+        let mut steps = Vec::with_capacity(planned.len());
+        for (number, step) in (1..).zip(planned) {
+            let text = step.text(tenants);
             if matches!(step.action, Action::Start { .. }) {
                 walk.at.get_or_insert(Duration::ZERO);
             }
@@ -67,7 +67,7 @@ impl Timeline {
             walk.step(step).map_err(|why| (step.place, why))?;
         }
         if let Some(idle) = walk.started.iter().position(|started| !started) {
-            return Err((0, format!("no step starts the tenant {}", scenario.tenants[idle].name)));
+            return Err((0, format!("no step starts the tenant {}", tenants[idle].name)));
         }
         let seconds = walk.at.unwrap_or_default().as_secs_f64();
         if seconds == 0.0 && !walk.at_least {
@@ -81,7 +81,7 @@ impl Timeline {
 }
 
 struct Walk<'a> {
-    scenario: &'a Scenario,
+    tenants: &'a [Tenant],
     places: Vec<Place>,
     started: Vec<bool>,
     at: Option<Duration>,
@@ -98,7 +98,7 @@ impl Walk<'_> {
     }
 
     fn name(&self, tenant: usize) -> &str {
-        &self.scenario.tenants[tenant].name
+        &self.tenants[tenant].name
     }
 
     /// Whether it is certainly over.
@@ -117,10 +117,7 @@ impl Walk<'_> {
                     .into())
             }
             Action::Prepare(_) | Action::Mark(_) => Ok(()),
-            Action::Fill(tenants) => match tenants
-                .iter()
-                .find(|&&one| !self.scenario.tenants[one].spec.is_io())
-            {
+            Action::Fill(tenants) => match tenants.iter().find(|&&one| !self.tenants[one].spec.is_io()) {
                 Some(&one) => Err(format!("fill is for I/O jobs; {} is prepared (prepare)", self.name(one))),
                 None => Ok(()),
             },
@@ -170,7 +167,7 @@ impl Walk<'_> {
         holds: impl Fn(&kelvin_run::Spec) -> bool,
         why: impl Fn(&str) -> String,
     ) -> Result<(), String> {
-        let found = tenants.iter().find(|&&tenant| !holds(&self.scenario.tenants[tenant].spec));
+        let found = tenants.iter().find(|&&tenant| !holds(&self.tenants[tenant].spec));
         found.map_or(Ok(()), |&tenant| Err(why(self.name(tenant))))
     }
 
@@ -190,7 +187,7 @@ impl Walk<'_> {
                     "start: {name} may still be running here; stop it or wait for it (wait-for)"
                 ));
             }
-            let one = &self.scenario.tenants[tenant];
+            let one = &self.tenants[tenant];
             let ends = lasts.or_else(|| one.lasts());
             let begins = self.now() + apart * number;
             self.places[tenant] = match ends {

@@ -4,10 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Process;
 use crate::find_max::Search;
+use crate::sweep::MOST_USERS;
 use crate::{Rates, Slo, Span, Sweep, ThinkTime, Threading, Users};
-
-/// A connection and a stack each, in a thread or on a loop: more than this is a mistake in the number, not a wish.
-pub(crate) const MOST_USERS: u32 = 100_000;
 
 /// How the load is generated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

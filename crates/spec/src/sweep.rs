@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::MOST_USERS;
+/// A connection and a stack each, in a thread or on a loop: more than this is a mistake in the number, not a wish.
+pub(crate) const MOST_USERS: u32 = 100_000;
 
 /// Numbers of users that the law needs: three parameters and one degree of freedom.
 const FEWEST: usize = 4;

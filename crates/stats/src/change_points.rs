@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use crate::dependence::effective_count;
 use crate::student::describe;
-use crate::trend::two_sided;
+use crate::student::two_sided;
 
 pub use noise::noise_phi;
 use steps::Steps;

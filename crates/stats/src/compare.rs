@@ -9,12 +9,9 @@ pub use censored::compare_bounds;
 
 use crate::autoregression::{self, PhiDistribution};
 use crate::permutation::{sign_flip, two_samples};
-use crate::power;
+use crate::power::{self, FEWEST};
 use crate::rank;
 use crate::student::{Ratio, paired_ratio, quantile, welch_ratio};
-
-/// Runs a side below which nothing is judged: the exact p of three against three is 0.1 at best, whatever they show.
-pub const FEWEST: usize = 4;
 
 /// What is compared. All values must be above 0.
 #[derive(Debug, Clone, Copy)]

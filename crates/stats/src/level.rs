@@ -2,7 +2,7 @@
 
 use crate::ess::precision;
 use crate::student::describe;
-use crate::trend::two_sided;
+use crate::student::two_sided;
 
 /// Two parts of a series and their difference.
 #[derive(Debug, Clone, Copy, PartialEq)]

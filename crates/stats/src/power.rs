@@ -5,7 +5,6 @@
 //! approximation 15.7·(CV/δ)², which is too optimistic for small numbers: at six runs per side it is a run or two short
 //! (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, section 2.4).
 
-use crate::compare::FEWEST;
 use crate::noncentral::{self, mean_over_scale};
 use crate::normal;
 use crate::student::quantile;
@@ -13,6 +12,9 @@ use crate::student::quantile;
 /// The default power: an effect is found in nine of ten studies. The usual 0.8 loses every fifth study, after all of
 /// its runs were made.
 pub const POWER: f64 = 0.9;
+
+/// Runs a side below which nothing is judged: the exact p of three against three is 0.1 at best, whatever they show.
+pub const FEWEST: usize = 4;
 
 /// The largest effect that is considered.
 const LARGEST: f64 = 10.0;

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::bootstrap::Resampler;
     use crate::student::describe;
-    use crate::trend::two_sided;
+    use crate::student::two_sided;
 
     #[test]
     fn five_equal_looks_have_the_published_bounds() {

@@ -2,10 +2,15 @@
 
 use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 
-use crate::trend::two_sided;
-
 /// Steps of the search for a quantile. It takes five or so; from the middle of a Cauchy's tail to its end, twenty.
 const MOST_STEPS: usize = 200;
+
+/// The probability of a value at least as far from 0 as `t`, at `freedom` degrees of freedom; none when `t`
+/// is not a number or there are no degrees of freedom.
+pub fn two_sided(t: f64, freedom: f64) -> Option<f64> {
+    // statrs panics at what is no number, which sums beyond the range of numbers lead to.
+    if t.is_nan() { None } else { Some(2.0 * StudentsT::new(0.0, 1.0, freedom).ok()?.sf(t.abs())) }
+}
 
 /// The quantile `t` with P(T ≤ t) = `p` at `df` degrees of freedom (need not be whole), to 9 digits, to 5 where `df` is in
 /// the thousands or more. None when `df` is not positive or finite, `p` is not within (0, 1), or the quantile is beyond 10¹⁴⁷, whose

@@ -1,8 +1,7 @@
 //! A straight line through a series, and how sure its slope is.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
 use crate::ess::precision;
+use crate::student::two_sided;
 
 /// The line fitted by least squares to values at 0, 1, 2, …
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,13 +87,6 @@ pub fn trend(values: &[f64]) -> Option<Trend> {
     let p = if error > 0.0 { two_sided(line.slope / error, freedom)? } else { f64::from(line.slope == 0.0) };
     let change = line.slope * (n - 1) as f64 / mean;
     change.is_finite().then_some(Trend { line, error, p, change })
-}
-
-/// The probability of a value at least as far from 0 as `t`, at `freedom` degrees of freedom; none when `t`
-/// is not a number or there are no degrees of freedom.
-pub fn two_sided(t: f64, freedom: f64) -> Option<f64> {
-    // statrs panics at what is no number, which sums beyond the range of numbers lead to.
-    if t.is_nan() { None } else { Some(2.0 * StudentsT::new(0.0, 1.0, freedom).ok()?.sf(t.abs())) }
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::RunId;
 use crate::error::{Error, Result};
-use crate::state::{Judgement, RULES};
+use crate::judgement::RULES;
+use crate::state::Judgement;
 use crate::store::Store;
 use kelvin_measure::{redact, redact_json};
 

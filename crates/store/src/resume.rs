@@ -5,8 +5,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use crate::error::{Error, Result};
 use crate::file_identity::FileIdentity;
-use crate::run::{Liveness, RunId};
+use crate::run::RunId;
 use crate::schema;
+use crate::state::Liveness;
 use crate::store::Store;
 use crate::writer::RunWriter;
 use crate::writer_process::{self, WriterProcess};

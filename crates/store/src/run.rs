@@ -5,8 +5,7 @@ use std::fmt;
 use kelvin_measure::event::{RatePeriod, Series, Status, Window};
 use serde::{Deserialize, Serialize};
 
-use crate::state::Judgement;
-use crate::tenant_summary::TenantSummary;
+use crate::state::{Judgement, Liveness};
 
 /// Number of a run in its store: 1, 2, 3… A number is never reused, not even after a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -55,18 +54,6 @@ pub struct NewRun {
     pub started: jiff::Timestamp,
 }
 
-/// Whether anybody still writes the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Liveness {
-    /// It has its end.
-    Ended,
-    /// It has no end yet, and its process lives.
-    Running,
-    /// It has no end, and its process no longer exists: killed, crashed, or the machine went down.
-    Killed,
-}
-
 /// One line of the list of runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunSummary {
@@ -113,6 +100,16 @@ impl RunSummary {
     pub fn best(&self) -> Option<&PointSummary> {
         best(&self.points, self.held)
     }
+}
+
+/// What a tenant did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TenantSummary {
+    /// Its name.
+    pub name: String,
+    /// Transactions (committed and rolled back) or I/Os per second of the time in which its load was on; none of a load
+    /// that never was.
+    pub per_second: Option<f64>,
 }
 
 /// The headline value of one point.

@@ -9,11 +9,10 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::file_identity::{FileIdentity, LostStore};
-use crate::run::{Liveness, NewRun, PointSummary, RunId, RunSummary};
+use crate::run::{NewRun, PointSummary, RunId, RunSummary};
+use crate::run_names::{back_from_last, refuse_label};
 use crate::schema;
-use crate::select::is_label;
-use crate::state::{Judgement, RunState, broken_condition, broken_invariant, failed_audit};
-use crate::stored::{self, StoredRun};
+use crate::state::{Judgement, Liveness, RunState, broken_condition, broken_invariant, failed_audit};
 use crate::writer::RunWriter;
 use crate::writer_process::{self, WriterProcess};
 use kelvin_measure::labels::SCENARIO;
@@ -277,52 +276,11 @@ impl Store {
         found.map(RunId).ok_or_else(|| self.no_such_run(wanted))
     }
 
-    /// The newest complete run of the same workload on the same target before this one, made where this one was: two machines
-    /// may call their targets alike.
-    pub fn previous_run(&self, run: &StoredRun) -> Result<Option<RunId>> {
-        let to = |e| Error::sqlite(&self.path, e);
-        let mut same = self
-            .conn
-            .prepare(
-                "SELECT id, started FROM run WHERE id < ? AND workload = ? AND target = ? ORDER BY id DESC",
-            )
-            .map_err(to)?;
-        let place = |id| Ok::<_, Error>(self.origin(id)?.map(|origin| (origin.host, origin.store)));
-        let here = place(run.id)?;
-        let mut finished = self
-            .conn
-            .prepare("SELECT body FROM event WHERE run = ? AND name = 'finished' ORDER BY seq DESC LIMIT 1")
-            .map_err(to)?;
-        let mut rows = same.query(params![run.id.0, run.info.workload, run.info.target]).map_err(to)?;
-        while let Some(row) = rows.next().map_err(to)? {
-            let id: i64 = row.get(0).map_err(to)?;
-            // Runs that were imported have later numbers than those that were made after them.
-            if self.timestamp(&row.get::<_, String>(1).map_err(to)?)? > run.info.started
-                || place(RunId(id))? != here
-            {
-                continue;
-            }
-            let body: Option<String> = finished.query_row([id], |row| row.get(0)).optional().map_err(to)?;
-            let end = body.map(|body| self.json::<Event>(&body)).transpose()?;
-            if matches!(end, Some(Event::Finished { status: Status::Complete, .. })) {
-                return Ok(Some(RunId(id)));
-            }
-        }
-        Ok(None)
-    }
-
     /// A number that changes when another connection has written to the file.
     pub fn data_version(&self) -> Result<i64> {
         self.conn
             .query_row("PRAGMA data_version", [], |row| row.get(0))
             .map_err(|e| Error::sqlite(&self.path, e))
-    }
-
-    /// Reads everything about a run, as of one moment when it is still being written.
-    pub fn load(&self, id: RunId) -> Result<StoredRun> {
-        let snapshot = self.conn.unchecked_transaction().map_err(|e| Error::sqlite(&self.path, e))?;
-        let (info, liveness) = self.info(id)?;
-        stored::read(&snapshot, &self.path, id, info, liveness)
     }
 
     /// What was known of a run when it began, and whether its writer lives.
@@ -416,7 +374,7 @@ impl Store {
         Error::NoSuchRun { path: self.path.clone(), wanted: wanted.into() }
     }
 
-    fn json<T: DeserializeOwned>(&self, text: &str) -> Result<T> {
+    pub(crate) fn json<T: DeserializeOwned>(&self, text: &str) -> Result<T> {
         serde_json::from_str(text).map_err(|e| Error::damaged(&self.path, e.to_string()))
     }
 
@@ -427,7 +385,7 @@ impl Store {
             .ok_or_else(|| Error::damaged(&self.path, format!("a result has an unknown scope {word:?}")))
     }
 
-    fn timestamp(&self, text: &str) -> Result<jiff::Timestamp> {
+    pub(crate) fn timestamp(&self, text: &str) -> Result<jiff::Timestamp> {
         text.parse().map_err(|_| Error::damaged(&self.path, format!("{text:?} is not a valid time")))
     }
 }
@@ -440,20 +398,6 @@ pub const SHARE_NOTE: &str = "the share of agent ";
 const BACK_FROM_LAST: &str = "SELECT id FROM run WHERE NOT (EXISTS (SELECT 1 FROM origin WHERE origin.run = run.id) \
     AND EXISTS (SELECT 1 FROM json_each(run.notes) AS note WHERE substr(note.value, 1, length(?2)) = ?2)) \
     ORDER BY id DESC LIMIT 1 OFFSET ?1";
-
-/// Refuses a label that reads like another name of runs.
-pub(crate) fn refuse_label(label: &str) -> Result<()> {
-    if label.parse::<i64>().is_ok() || back_from_last(label).is_some() || !is_label(label) {
-        return Err(Error::Label(label.to_owned()));
-    }
-    Ok(())
-}
-
-/// N of "last-N"; 0 for "last".
-fn back_from_last(wanted: &str) -> Option<i64> {
-    let rest = wanted.strip_prefix("last")?;
-    if rest.is_empty() { Some(0) } else { rest.strip_prefix('-')?.parse().ok().filter(|n| *n >= 0) }
-}
 
 #[cfg(test)]
 mod tests {

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use kelvin_measure::event::{Event, HostLoad, KindCounts, LoadPart, MaximumRate, Second, Status};
 use kelvin_measure::observation::{Observation, Reading, WaitSamples};
 use kelvin_measure::{Exact, Nanos, Source, SourceId, SourcedEvent};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blob;
 use crate::error::{Error, Result};
-use crate::run::{Liveness, NewRun, PointSummary, RunId, best};
+use crate::run::{NewRun, PointSummary, RunId, best};
+use crate::state::Liveness;
+use crate::store::Store;
 use crate::values::Unpacker;
 
 pub use follow::Follower;
@@ -274,40 +276,72 @@ fn unpack(path: &Path, id: RunId, seen: &StoredObservation, values: &mut Unpacke
     }))
 }
 
-/// Reads run `id` within one read transaction.
-pub(crate) fn read(
-    conn: &Connection,
-    path: &Path,
-    id: RunId,
-    info: NewRun,
-    liveness: Liveness,
-) -> Result<StoredRun> {
-    let mut sources = BTreeMap::new();
-    let events = read_events(conn, path, id, FIRST, &mut sources)?;
-    let (status, error, liveness) = end(&events).unwrap_or((Status::Partial, None, liveness));
-    let seconds = read_seconds(conn, path, id, info.kinds.len(), (FIRST, FIRST))?;
-    let totals = read_totals(conn, path, id)?;
-    let observed = read_observed(conn, path, id, FIRST, &mut sources)?;
-    let void = conn
-        .query_row("SELECT void FROM member WHERE run = ?", [id.0], |row| row.get(0))
-        .optional()
-        .map_err(|e| Error::sqlite(path, e))?
-        .flatten();
-    let path = path.to_path_buf();
-    Ok(StoredRun {
-        id,
-        info,
-        status,
-        liveness,
-        error,
-        void,
-        path,
-        events,
-        seconds,
-        totals,
-        observed,
-        sources,
-    })
+impl Store {
+    /// Reads everything about a run, as of one moment when it is still being written.
+    pub fn load(&self, id: RunId) -> Result<StoredRun> {
+        let path = self.path();
+        let snapshot = self.connection().unchecked_transaction().map_err(|e| Error::sqlite(path, e))?;
+        let (info, liveness) = self.info(id)?;
+        let mut sources = BTreeMap::new();
+        let events = read_events(&snapshot, path, id, FIRST, &mut sources)?;
+        let (status, error, liveness) = end(&events).unwrap_or((Status::Partial, None, liveness));
+        let seconds = read_seconds(&snapshot, path, id, info.kinds.len(), (FIRST, FIRST))?;
+        let totals = read_totals(&snapshot, path, id)?;
+        let observed = read_observed(&snapshot, path, id, FIRST, &mut sources)?;
+        let void = snapshot
+            .query_row("SELECT void FROM member WHERE run = ?", [id.0], |row| row.get(0))
+            .optional()
+            .map_err(|e| Error::sqlite(path, e))?
+            .flatten();
+        Ok(StoredRun {
+            id,
+            info,
+            status,
+            liveness,
+            error,
+            void,
+            path: path.to_path_buf(),
+            events,
+            seconds,
+            totals,
+            observed,
+            sources,
+        })
+    }
+
+    /// The newest complete run of the same workload on the same target before this one, made where this one was: two machines
+    /// may call their targets alike.
+    pub fn previous_run(&self, run: &StoredRun) -> Result<Option<RunId>> {
+        let to = |e| Error::sqlite(self.path(), e);
+        let mut same = self
+            .connection()
+            .prepare(
+                "SELECT id, started FROM run WHERE id < ? AND workload = ? AND target = ? ORDER BY id DESC",
+            )
+            .map_err(to)?;
+        let place = |id| Ok::<_, Error>(self.origin(id)?.map(|origin| (origin.host, origin.store)));
+        let here = place(run.id)?;
+        let mut finished = self
+            .connection()
+            .prepare("SELECT body FROM event WHERE run = ? AND name = 'finished' ORDER BY seq DESC LIMIT 1")
+            .map_err(to)?;
+        let mut rows = same.query(params![run.id.0, run.info.workload, run.info.target]).map_err(to)?;
+        while let Some(row) = rows.next().map_err(to)? {
+            let id: i64 = row.get(0).map_err(to)?;
+            // Runs that were imported have later numbers than those that were made after them.
+            if self.timestamp(&row.get::<_, String>(1).map_err(to)?)? > run.info.started
+                || place(RunId(id))? != here
+            {
+                continue;
+            }
+            let body: Option<String> = finished.query_row([id], |row| row.get(0)).optional().map_err(to)?;
+            let end = body.map(|body| self.json::<Event>(&body)).transpose()?;
+            if matches!(end, Some(Event::Finished { status: Status::Complete, .. })) {
+                return Ok(Some(RunId(id)));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// How a run ended; `None` when it has not.

@@ -5,22 +5,11 @@ use std::collections::BTreeMap;
 
 use kelvin_measure::event::RatePeriod;
 use rusqlite::params;
-use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::point_statistics::pace;
-use crate::run::RunSummary;
+use crate::run::{RunSummary, TenantSummary};
 use crate::store::Store;
-
-/// What a tenant did.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TenantSummary {
-    /// Its name.
-    pub name: String,
-    /// Transactions (committed and rolled back) or I/Os per second of the time in which its load was on; none of a load
-    /// that never was.
-    pub per_second: Option<f64>,
-}
 
 const NAMES: &str = "SELECT source_id, tenant FROM source WHERE run = ?1 AND tenant IS NOT NULL";
 

@@ -4,8 +4,7 @@
 //! These two numbers differ in every plan: the estimate has to reach the claimed effect, and for an effect of exactly
 //! that size it does so in half of the studies, however many runs there are.
 
-use kelvin_stats::compare::FEWEST;
-use kelvin_stats::power::{self, POWER};
+use kelvin_stats::power::{self, FEWEST, POWER};
 use kelvin_stats::student;
 
 use super::{Direction, State, Study, StudyPlan};

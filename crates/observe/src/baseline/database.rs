@@ -3,15 +3,11 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use kelvin_database::ServerFault;
 use kelvin_database::{Engine, Result, Rows, Session};
 
 use super::Baseline;
 use super::directory::beside;
 use crate::engine;
-
-/// How the names of facts begin that are faults of the server's version.
-pub(crate) const FAULT: &str = "database.fault.";
 
 const MOST: usize = 20_000;
 const WARM_UP: usize = 100;
@@ -34,7 +30,7 @@ pub(super) fn measure(baseline: &mut Baseline, engine: &dyn Engine) -> Option<Pa
         }
     };
     let session = &mut *session;
-    if let Err(error) = engine::settings(baseline, engine, session) {
+    if let Err(error) = engine::settings(&mut baseline.facts, engine, session) {
         baseline.miss("database settings", error.to_string());
     }
     match round_trips(session) {
@@ -42,11 +38,6 @@ pub(super) fn measure(baseline: &mut Baseline, engine: &dyn Engine) -> Option<Pa
         Err(error) => baseline.miss("round trip of select 1", error.to_string()),
     }
     engine.data_directory(session).filter(|path| path.is_dir()).map(|path| beside(&path))
-}
-
-/// A fault in one line, as a run on such a server reports it.
-pub(crate) fn fault_words(fault: &ServerFault) -> String {
-    format!("{}: {}. {} ({})", fault.versions, fault.what, fault.effect, fault.source)
 }
 
 fn round_trips(session: &mut dyn Session) -> Result<Vec<u64>> {

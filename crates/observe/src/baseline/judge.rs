@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::Baseline;
-use super::database::FAULT;
 use super::disturbance::OTHERS;
 
 /// A sentence about one figure or fact.
@@ -123,7 +122,7 @@ fn database(baseline: &Baseline, say: &mut Say<'_>) {
         let text = "off: commits return before they are flushed to disk";
         say("database.synchronous_commit", true, text.into());
     }
-    for fault in baseline.facts.iter().filter(|fact| fact.name.starts_with(FAULT)) {
+    for fault in baseline.facts.iter().filter(|fact| fact.is_fault()) {
         say(&fault.name, true, format!("{}: {}", fault.label, fault.value));
     }
     if fact("full_page_writes") == Some("off") {
@@ -153,8 +152,7 @@ fn database(baseline: &Baseline, say: &mut Say<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BaselineMetricKind;
-    use super::super::database::fault_words;
+    use super::super::{BaselineFact, BaselineMetricKind};
     use super::*;
 
     #[test]
@@ -162,7 +160,7 @@ mod tests {
         let mut baseline = Baseline::new();
         baseline.build = "release".into();
         for fault in kelvin_database::postgres::faults::known(180_001) {
-            baseline.add_fact(&format!("{FAULT}{}", fault.id), "known fault", fault_words(&fault));
+            baseline.facts.push(BaselineFact::from_fault(&fault));
         }
         let remarks = judge(&baseline);
         assert_eq!(remarks.len(), 1);

@@ -7,7 +7,7 @@
 
 mod clock;
 mod compare;
-pub(crate) mod database;
+mod database;
 mod directory;
 mod disk;
 mod disturbance;
@@ -28,6 +28,7 @@ use kelvin_database::Engine;
 use kelvin_measure::observation::UnavailableMetrics;
 use serde::{Deserialize, Serialize};
 
+pub use crate::baseline_fact::BaselineFact;
 pub use compare::{Changed, Comparison, Line, compare};
 pub use disturbance::OTHERS;
 pub use judge::{Remark, judge};
@@ -46,17 +47,6 @@ pub struct Options {
     pub disk: Option<PathBuf>,
     /// Database whose settings are read and whose round trip is timed.
     pub engine: Option<Arc<dyn Engine>>,
-}
-
-/// A fact as text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BaselineFact {
-    /// Stable, dotted: "processor.governor", "database.fsync".
-    pub name: String,
-    /// The label, for display.
-    pub label: String,
-    /// The fact.
-    pub value: String,
 }
 
 /// The kind of a metric: it decides which direction is better, and the difference up to which two values count as
@@ -161,7 +151,7 @@ impl Baseline {
     }
 
     pub(crate) fn add_fact(&mut self, name: &str, label: &str, value: impl Into<String>) {
-        self.facts.push(BaselineFact { name: name.into(), label: label.into(), value: value.into() });
+        self.facts.push(BaselineFact::new(name, label, value));
     }
 
     fn put(

@@ -35,11 +35,12 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, Result};
 
-use crate::engine::{EngineWatchers, WatchPlan};
 use crate::server;
+use crate::server::EngineWatchers;
 use crate::server::figures::Figures;
 use crate::server::link::{FIGURES, Observers, SESSIONS};
 use crate::server::sessions::Sessions;
+use crate::watch_plan::WatchPlan;
 pub(crate) use activity::activity;
 pub use instruments::Instrument;
 pub use placement::locate_server;

@@ -3,8 +3,7 @@
 use kelvin_database::postgres::faults;
 use kelvin_database::{Result, Session};
 
-use crate::baseline::Baseline;
-use crate::baseline::database::{FAULT, fault_words};
+use crate::baseline_fact::BaselineFact;
 
 /// The settings that decide a run's figures, in the order in which they are shown.
 const SETTINGS: [&str; 24] = [
@@ -35,14 +34,16 @@ const SETTINGS: [&str; 24] = [
 ];
 
 /// Puts version, known faults and settings among the facts.
-pub(crate) fn settings(baseline: &mut Baseline, session: &mut dyn Session) -> Result<()> {
+pub(crate) fn settings(facts: &mut Vec<BaselineFact>, session: &mut dyn Session) -> Result<()> {
     let rows = session.query("SELECT version()")?;
     let version = rows.text(0, 0)?;
-    baseline.add_fact("database.version", "version", version.split(", compiled").next().unwrap_or(version));
+    facts.push(BaselineFact::new(
+        "database.version",
+        "version",
+        version.split(", compiled").next().unwrap_or(version),
+    ));
     let number = session.query("SELECT current_setting('server_version_num')::int")?.int(0, 0)?;
-    for fault in faults::known(number) {
-        baseline.add_fact(&format!("{FAULT}{}", fault.id), "known fault", fault_words(&fault));
-    }
+    facts.extend(faults::known(number).iter().map(BaselineFact::from_fault));
     let names = SETTINGS.map(|name| format!("'{name}'")).join(", ");
     let rows = session.query(&format!(
         "SELECT name, coalesce(current_setting(name, true), '') FROM pg_settings WHERE name IN ({names})"
@@ -55,13 +56,13 @@ pub(crate) fn settings(baseline: &mut Baseline, session: &mut dyn Session) -> Re
         // Which there are depends on the version.
         if let Some((name, value)) = found.iter().find(|(name, _)| name == wanted) {
             let value = if value.is_empty() { "(empty)" } else { value };
-            baseline.add_fact(&format!("database.{name}"), name, value);
+            facts.push(BaselineFact::new(&format!("database.{name}"), name, value));
         }
     }
     let rows = session.query(
         "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() \
          AND backend_type = 'client backend'",
     )?;
-    baseline.add_fact("database.active", "other active sessions", rows.int(0, 0)?.to_string());
+    facts.push(BaselineFact::new("database.active", "other active sessions", rows.int(0, 0)?.to_string()));
     Ok(())
 }

@@ -37,10 +37,11 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, Result};
 
-use crate::engine::{EngineWatchers, WatchPlan};
 use crate::server;
+use crate::server::EngineWatchers;
 use crate::server::figures::Figures;
 use crate::server::sessions::Sessions;
+use crate::watch_plan::WatchPlan;
 pub(crate) use activity::activity;
 pub(crate) use baseline::settings as baseline_settings;
 pub(crate) use file_names::file_names;

@@ -12,9 +12,9 @@ use kelvin_measure::sampled_execution::{MisestimatedNode, SampledExecution};
 
 use super::link::Link;
 use super::sql::V14;
-use crate::engine::ExplainSample;
 use crate::server::figures::SHORT_TEXT;
 use crate::server::statement_text::{first_word, masked};
+use crate::watch_plan::ExplainSample;
 
 /// What one execution may take, in milliseconds: less than the connection's own patience.
 const PATIENCE_MS: u32 = 2000;

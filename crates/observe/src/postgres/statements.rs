@@ -11,9 +11,9 @@ use super::link::Link;
 use super::sampled::SampledTexts;
 use super::{custom_plans, plans};
 use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
-use crate::engine::WatchPlan;
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 use crate::server::statement_text::{is_query, masked};
+use crate::watch_plan::WatchPlan;
 
 /// The mark is among so many of a statement's first characters.
 const MARKED: usize = 60;

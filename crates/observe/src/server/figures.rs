@@ -10,8 +10,8 @@ use kelvin_measure::observation::{
 };
 
 use super::link::Link;
-use crate::engine::WatchPlan;
 use crate::watch::{Feed, Stage, Watcher};
+use crate::watch_plan::WatchPlan;
 
 /// From the beginning of a ramp-up to the texts of the statements in it: a live view has no other, and the window is
 /// to have nothing in it that is heavier than a reading. A shorter ramp-up has none.

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use kelvin_database::{Engine, Error, Result};
 
-use crate::engine::WatchPlan;
+use crate::watch::Watcher;
+use crate::watch_plan::WatchPlan;
 use link::{Connect, Link};
 
 /// The process and directories of a server on this host; empty for a remote server.
@@ -28,6 +29,14 @@ pub struct ServerPlacement {
     pub data: Option<PathBuf>,
     /// The directory of the write-ahead log, links followed.
     pub wal: Option<PathBuf>,
+}
+
+/// Watchers, and what was found about the server for those who watch its host.
+pub struct EngineWatchers {
+    /// The watchers, connected.
+    pub watchers: Vec<Box<dyn Watcher>>,
+    /// Where the server runs and keeps its files, when it is on this host and lets us know.
+    pub place: ServerPlacement,
 }
 
 /// Opens the connections of the two watchers: of the sessions, of the counters.

@@ -17,11 +17,11 @@ use crate::activity::{
     Activity, BlockedSession, ServerActivity, ServerReading, StatementCounters, StatementPlan,
     StatementReading,
 };
-use crate::engine::WatchPlan;
 use crate::server;
 use crate::server::link::{FIGURES, Observers, SESSIONS};
 use crate::server::sessions::Sessions;
 use crate::server::shortened;
+use crate::watch_plan::WatchPlan;
 
 /// A statement of who waits and of who is waited for is cut after so many characters.
 const LONGEST_STATEMENT: usize = 400;

@@ -10,10 +10,10 @@ use super::link::{Link, Server};
 use super::several::Several;
 use super::statements::Statements;
 use super::{latches, relations, settings};
-use crate::engine::WatchPlan;
 use crate::server::figures::{CounterSource, Timed, lost, timed};
 use crate::server::link::{FIGURES, Observers};
 use crate::watch::Feed;
+use crate::watch_plan::WatchPlan;
 
 /// Reads the counters.
 pub(super) struct SqlServerCounters {

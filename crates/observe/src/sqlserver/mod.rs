@@ -31,11 +31,12 @@ use std::time::Duration;
 
 use kelvin_database::{Engine, Result};
 
-use crate::engine::{EngineWatchers, WatchPlan};
+use crate::server::EngineWatchers;
 use crate::server::figures::Figures;
 use crate::server::link::{FIGURES, Observers, SESSIONS};
 use crate::server::sessions::Sessions;
 use crate::server::{self, ServerPlacement};
+use crate::watch_plan::WatchPlan;
 pub(crate) use activity::activity;
 
 /// Connects to the server twice and makes the watchers.

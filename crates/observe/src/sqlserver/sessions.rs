@@ -11,11 +11,11 @@ use super::pages::{Pages, Tables, page};
 use super::shown_text::{clear, shown};
 use super::sql;
 use super::wait_types::wait_type;
-use crate::engine::WatchPlan;
 use crate::server::link::{Observers, SESSIONS};
 use crate::server::sessions::{SentTexts, SessionSource, Tally, first_of_queue};
 use crate::server::shortened;
 use crate::watch::Feed;
+use crate::watch_plan::WatchPlan;
 
 /// A statement's text is cut after so many characters.
 const LONGEST_TEXT: usize = 120;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelvin_diagnose::{Better, KeyFigure};
 use kelvin_measure::event::RatePeriod;
 use kelvin_measure::{Bounded, labels};
-use kelvin_stats::compare::{ComparedSamples, FEWEST, MeasuredChange, compare_bounds, detectable, ruled_out};
+use kelvin_stats::compare::{ComparedSamples, MeasuredChange, compare_bounds, detectable, ruled_out};
 use kelvin_stats::holm;
-use kelvin_stats::power::POWER;
+use kelvin_stats::power::{FEWEST, POWER};
 use serde::Serialize;
 
 use super::{ComparisonVerdict, share};

@@ -22,8 +22,7 @@ mod table;
 mod text;
 
 use kelvin_diagnose::Better;
-use kelvin_stats::compare::FEWEST;
-use kelvin_stats::power::{self, POWER};
+use kelvin_stats::power::{self, FEWEST, POWER};
 use kelvin_stats::student;
 use serde::Serialize;
 

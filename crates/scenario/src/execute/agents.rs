@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kelvin_run::fleet::{Fleet, FleetPoint, RemoteGenerators};
+use kelvin_run::fleet::Fleet;
 use kelvin_run::{RunError, Spec};
 
 use super::prepare::PreparedLoad;
@@ -40,21 +40,4 @@ pub(super) fn take(
     };
     spec.accept_noise = stage.scenario.accept_noise;
     agents.take(agent, &spec).map(Some).map_err(RunError::Start)
-}
-
-/// An agent's name, where nothing more is asked of it.
-pub(super) struct AgentName(pub(super) String);
-
-impl Fleet for AgentName {
-    fn hosts(&self) -> Vec<String> {
-        vec![self.0.clone()]
-    }
-
-    fn arm<'a>(
-        &'a self,
-        _point: &FleetPoint<'_>,
-        _connected: &mut dyn FnMut(u64) -> Result<(), RunError>,
-    ) -> Result<Box<dyn RemoteGenerators + 'a>, RunError> {
-        Err(RunError::Start(format!("nothing is asked of agent {} yet", self.0)))
-    }
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use kelvin_database::Engine;
 use kelvin_lab::store_bench::{PreparedTenant, StoreBench, StoreBenchError, Unseen, io_run};
 use kelvin_measure::event::Series;
+use kelvin_run::fleet::{Fleet, FleetPoint, RemoteGenerators};
 use kelvin_run::io::{FleetIoRun, IoRun};
 use kelvin_run::spec::Work;
-use kelvin_run::{Environment, Spec};
+use kelvin_run::{Environment, RunError, Spec};
 use kelvin_workload::Stop;
 
-use super::agents::AgentName;
 use super::command;
 use crate::scenario::Scenario;
 use crate::step::Action;
 
-type Result<T> = std::result::Result<T, StoreBenchError>;
+type Result<T, E = StoreBenchError> = std::result::Result<T, E>;
 
 /// A tenant's load, ready to be armed.
 pub(super) enum PreparedLoad {
@@ -62,6 +62,23 @@ impl IoFacts {
             paths: Vec::new(),
             notes: Vec::new(),
         })
+    }
+}
+
+/// An agent's name, where nothing more is asked of it.
+struct AgentName(String);
+
+impl Fleet for AgentName {
+    fn hosts(&self) -> Vec<String> {
+        vec![self.0.clone()]
+    }
+
+    fn arm<'a>(
+        &'a self,
+        _point: &FleetPoint<'_>,
+        _connected: &mut dyn FnMut(u64) -> Result<(), RunError>,
+    ) -> Result<Box<dyn RemoteGenerators + 'a>, RunError> {
+        Err(RunError::Start(format!("nothing is asked of agent {} yet", self.0)))
     }
 }
 

@@ -236,7 +236,7 @@ impl Steps<'_> {
     }
 
     fn text_of(&self, step: &Step) -> String {
-        step.note.clone().unwrap_or_else(|| self.stage.scenario.describe(&step.action))
+        step.text(&self.stage.scenario.tenants)
     }
 
     fn turn(&self, tenant: usize) -> Option<&Turn> {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
-use crate::ScenarioError;
+use crate::{Scenario, ScenarioError};
 
 /// The text of a tenant's table by its kind.
 fn tenant(number: usize, kind: usize, copies: &str) -> String {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::FEWEST;
-use crate::trend::two_sided;
+use crate::student::two_sided;
 
 /// Values around one mean, and what an autoregressive process of first order leaves new of each, as sums from the start:
 /// the step at any place within any range takes no time.

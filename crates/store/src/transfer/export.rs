@@ -12,8 +12,9 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use super::content;
 use crate::error::{Error, Result};
 use crate::group::GroupId;
-use crate::run::{Liveness, RunId};
+use crate::run::RunId;
 use crate::schema::{self, beside};
+use crate::state::Liveness;
 use crate::store::Store;
 use crate::writer_process;
 

@@ -9,9 +9,11 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use super::{ImportSummary, ImportedGroup, ImportedRun, content};
 use crate::error::{Error, Result};
 use crate::group::{GroupId, GroupMember, StoredGroup};
-use crate::run::{Liveness, RunId};
+use crate::run::RunId;
+use crate::run_names::refuse_label;
 use crate::schema;
-use crate::store::{Store, refuse_label};
+use crate::state::Liveness;
+use crate::store::Store;
 use crate::writer_process;
 
 /// A file from any source, whose whole content has been read once.

@@ -89,9 +89,7 @@ impl TestFleet {
     }
 
     fn wait_for_agent(&self, name: &str) {
-        wait_until(&format!("{name} waits"), Duration::from_secs(20), || {
-            self.log(name).contains("waits for a run")
-        });
+        wait_until(&format!("{name} waits"), || self.log(name).contains("waits for a run"));
     }
 
     /// Starts the NATS server, always at the same port.
@@ -115,7 +113,7 @@ impl TestFleet {
         let state: Value = serde_json::from_slice(&self.of_server("state.json")).unwrap();
         let pid = state["pid"].to_string();
         assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
-        wait_until("NATS is gone", Duration::from_secs(10), || {
+        wait_until("NATS is gone", || {
             let comm = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             comm.is_empty() || comm.contains(") Z")
         });
@@ -140,16 +138,14 @@ impl TestFleet {
 
     fn wait_for_start(&self) {
         for name in &self.names {
-            wait_until(&format!("{name} starts"), Duration::from_secs(30), || {
-                self.log(name).contains("starts at")
-            });
+            wait_until(&format!("{name} starts"), || self.log(name).contains("starts at"));
         }
         // The order comes two seconds ahead.
         std::thread::sleep(Duration::from_secs(3));
     }
 
     fn wait_until_idle(&self, agents: usize) {
-        wait_until("the agents are idle", Duration::from_secs(30), || {
+        wait_until("the agents are idle", || {
             let shown = text(&self.place.run(&["fleet", "status", "lab"]).stdout);
             shown.lines().filter(|line| line.ends_with("  idle")).count() == agents
         });

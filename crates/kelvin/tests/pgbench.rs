@@ -6,7 +6,6 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
@@ -273,7 +272,7 @@ fn another_kelvin_in_the_same_server_is_a_red_finding() {
     std::thread::scope(|scope| {
         let other = scope.spawn(|| run(&beside, "12"));
         let mut session = PostgresEngine::new(server.instance.config().clone()).connect().unwrap();
-        wait_until("the other one is at work", Duration::from_secs(30), || {
+        wait_until("the other one is at work", || {
             let sleeping = "select count(*) from pg_stat_activity where query like '%pg_sleep%' and state = 'active' \
                             and pid <> pg_backend_pid()";
             session.query(sleeping).unwrap().int(0, 0).unwrap() > 0

@@ -307,7 +307,7 @@ fn another_kelvin_of_the_same_account_is_a_red_finding_and_another_client_an_amb
 
         let beside = Place::new();
         let mut other = begin(&beside, "20s");
-        wait_until("the other one is at work", Duration::from_secs(30), || working(&mut *client));
+        wait_until("the other one is at work", || working(&mut *client));
         let seen = found(&place).unwrap();
         other.kill().unwrap();
         other.wait().unwrap();

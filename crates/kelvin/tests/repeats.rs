@@ -5,7 +5,6 @@
 mod support;
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
 use support::{Place, text, wait_until};
@@ -103,7 +102,7 @@ fn ctrl_c_sums_up_what_there_is() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("the second run is there", Duration::from_mins(1), || {
+    wait_until("the second run is there", || {
         text(&place.run(&["runs", "--json"]).stdout).lines().count() >= 2
     });
     assert!(

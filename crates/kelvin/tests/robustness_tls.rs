@@ -11,7 +11,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
@@ -117,7 +116,7 @@ fn a_run_over_tls_with_channel_binding_and_refusals_without_trust() {
                         WHERE usename = 'scram' AND ssl AND version = 'TLSv1.3' AND query LIKE '%kelvin_new_order%'";
         admin.query(sessions).unwrap().int(0, 0).unwrap() > 0
     };
-    wait_until("a user's session under TLS calls for an order", Duration::from_mins(1), &mut encrypted);
+    wait_until("a user's session under TLS calls for an order", &mut encrypted);
     let output = child.wait_with_output().unwrap();
     let told = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     // A run that other work on the machine voids is one that ran: tests judge no noise.

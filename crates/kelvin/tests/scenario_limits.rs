@@ -8,7 +8,6 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use support::scenarios::{hit_databases, hits, seconds};
 use support::{Place, text, wait_until};
@@ -129,9 +128,7 @@ fn at_work(place: &Place) -> (Child, Vec<u32>) {
         all
     };
     let before = hits(place, "shop.db");
-    wait_until("both processes are at work", Duration::from_secs(30), || {
-        members().len() == 2 && hits(place, "shop.db") > before
-    });
+    wait_until("both processes are at work", || members().len() == 2 && hits(place, "shop.db") > before);
     let found = members();
     (child, found)
 }
@@ -220,7 +217,7 @@ fn a_servers_limits_hold_for_the_scenario_and_are_lifted_after_it() {
     // After a kill the server is still in the group, until the next start takes it away.
     let mut child = place.command(&["run", "server.toml", "--param", "long=60s", "--quiet"]).spawn().unwrap();
     let name = format!("kelvin-{}-oltp.server", child.id());
-    wait_until("the server is limited", Duration::from_secs(30), || now().contains(&name));
+    wait_until("the server is limited", || now().contains(&name));
     // Two users that do nothing else would keep both CPUs busy: the kernel holds them up.
     let held_up = || {
         let stats = groups(child.id())
@@ -233,7 +230,7 @@ fn a_servers_limits_hold_for_the_scenario_and_are_lifted_after_it() {
         });
         counts.sum::<u64>() > 0
     };
-    wait_until("the server is held up", Duration::from_secs(30), held_up);
+    wait_until("the server is held up", held_up);
     kill(child.id(), rustix::process::Signal::KILL);
     child.wait().unwrap();
     assert!(now().contains(&name));
@@ -279,7 +276,7 @@ fn three_servers_are_tenants_and_the_limits_of_mariadb_hold() {
         let count = text.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok());
         count.is_some_and(|count| count > 0)
     };
-    wait_until("the server is held up", Duration::from_secs(30), || says("cpu.stat", &held_up));
+    wait_until("the server is held up", || says("cpu.stat", &held_up));
     if Path::new("/sys/fs/cgroup/blkio").exists() {
         let line = |value: &'static str| move |text: &str| text.trim_end().ends_with(value);
         assert!(says("blkio.throttle.read_bps_device", &line(" 20971520")));
@@ -337,7 +334,7 @@ fn after_a_kill_the_tenants_end_and_a_later_start_removes_the_groups() {
     kill(scenario, rustix::process::Signal::KILL);
     child.wait().unwrap();
     let ended = || !members.iter().any(|process| lives(*process));
-    wait_until("the tenants have ended", Duration::from_secs(20), ended);
+    wait_until("the tenants have ended", ended);
     assert!(!groups(scenario).is_empty() && journals(&place) == 1);
     // Any run takes them away before it measures anything, and says so.
     place.write("hit.sql", "insert into hits (at) values (1);\n");

@@ -6,8 +6,6 @@
 mod mysql_support;
 mod support;
 
-use std::time::Duration;
-
 use kelvin_database::Engine;
 use kelvin_database::managed::Manager;
 use kelvin_database::postgres::PostgresEngine;
@@ -115,9 +113,7 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
         session.run("ALTER SYSTEM SET work_mem = '9MB'").unwrap();
         session.run("SELECT pg_reload_conf()").unwrap();
         drop(session);
-        wait_until("it has read its files", Duration::from_secs(30), || {
-            expect(&["server", "diff"]).contains("9MB (ALTER SYSTEM)")
-        });
+        wait_until("it has read its files", || expect(&["server", "diff"]).contains("9MB (ALTER SYSTEM)"));
         let (code, _, err) = run(&["server", "up", "--profile", "mine.conf"]);
         assert_eq!(code, Some(0), "{err}");
         assert!(err.contains("ALTER SYSTEM RESET work_mem lets the profile apply"), "{err}");
@@ -183,7 +179,7 @@ fn a_mariadb_is_compared_changed_and_put_back() {
     let url_of_database = url.replace("@/?", "@/kelvin?");
     let words = words.map(|word| if word == url { &url_of_database } else { word });
     let mut run = place.command(&words).spawn().unwrap();
-    wait_until("the instruments are on", Duration::from_secs(30), || switched_on() > off);
+    wait_until("the instruments are on", || switched_on() > off);
     run.kill().unwrap();
     run.wait().unwrap();
     let out = place.expect(0, &["server", "restore"]);

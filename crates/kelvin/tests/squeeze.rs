@@ -114,10 +114,10 @@ fn a_server_that_was_stopped_for_a_rate_cap_goes_on_after_a_kill() {
         .spawn()
         .unwrap();
     let process = server.instance.pid();
-    wait_until("its processes are stopped", Duration::from_mins(1), || stopped(process) > 2);
+    wait_until("its processes are stopped", || stopped(process) > 2);
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("they go on", Duration::from_secs(20), || stopped(process) == 0);
+    wait_until("they go on", || stopped(process) == 0);
     // A process that is stopped now would stay stopped.
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(stopped(process), 0);
@@ -150,10 +150,8 @@ fn a_server_goes_back_where_it_was_even_after_a_kill() {
             .unwrap();
         let process = child.id();
         let moved = || group_of(server.instance.pid()).contains("kelvin-squeeze-");
-        wait_until("the server is in its group", Duration::from_secs(30), moved);
-        wait_until("its CPU is cut", Duration::from_mins(1), || {
-            groups(process).iter().any(|group| is_cut(group))
-        });
+        wait_until("the server is in its group", moved);
+        wait_until("its CPU is cut", || groups(process).iter().any(|group| is_cut(group)));
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         assert!(
             std::process::Command::new("kill")
@@ -164,7 +162,7 @@ fn a_server_goes_back_where_it_was_even_after_a_kill() {
         );
         let status = child.wait().unwrap();
         assert_eq!(status.code(), code, "{status}");
-        wait_until("its groups are gone", Duration::from_secs(20), || groups(process).is_empty());
+        wait_until("its groups are gone", || groups(process).is_empty());
         assert_eq!(group_of(server.instance.pid()), before, "after {signal}");
     }
 }

@@ -7,12 +7,9 @@ mod support;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 use support::{Place, Server, text, wait_until};
-
-const LONG: Duration = Duration::from_mins(2);
 
 fn ledger(folder: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("ledger.jsonl")).unwrap_or_default();
@@ -79,7 +76,7 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
     place.expect(2, &["study", "lock", "users"]);
 
     let child = start(&place, &run);
-    wait_until("the command factor is on", LONG, || mark.exists());
+    wait_until("the command factor is on", || mark.exists());
     // One at a time, also while the other is at it.
     assert!(text(&place.run(&run).stderr).contains("already running"));
     signal(&child, "INT");
@@ -89,7 +86,7 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
     assert_eq!(count(&folder, "interrupted"), 1);
 
     let child = start(&place, &run);
-    wait_until("the command factor is on", LONG, || mark.exists());
+    wait_until("the command factor is on", || mark.exists());
     signal(&child, "KILL");
     child.wait_with_output().unwrap();
     assert!(mark.exists(), "nobody can put back anything at a kill");
@@ -171,7 +168,7 @@ fn a_crash_of_the_server_is_logged_and_the_setting_put_back() {
     let mut command = place.command(&["study", "run", "."]);
     let child = command.env("KELVIN_SERVERS", servers).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.unwrap();
-    wait_until("the second run is under way", LONG, || {
+    wait_until("the second run is under way", || {
         let kept = ledger(&folder).iter().filter(|line| line["event"] == "started").count() >= 2;
         kept && place.store().exists() && runs_in(&place) >= 2
     });
@@ -221,7 +218,7 @@ fn ctrl_c_puts_back_setting_binding_and_command() {
     let mut command = place.command(&["study", "run", ".", "--allow-commands"]);
     let child = command.env("KELVIN_SERVERS", server.base()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
-    wait_until("the first run is under way", LONG, || place.store().exists() && runs_in(&place) >= 1);
+    wait_until("the first run is under way", || place.store().exists() && runs_in(&place) >= 1);
     server.start_again();
     assert!(marks.iter().any(|mark| mark.exists()), "the command is on");
     assert_ne!(show_buffers(&server), buffers, "the setting is on");

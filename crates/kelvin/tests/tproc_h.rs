@@ -10,7 +10,6 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use kelvin_database::mysql::{Config, MysqlEngine};
 use kelvin_database::postgres::PostgresEngine;
@@ -416,7 +415,7 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
         };
         (0..rows.len()).map(row).collect()
     };
-    wait_until("a part is loaded", Duration::from_mins(2), || !loaded(&server).is_empty());
+    wait_until("a part is loaded", || !loaded(&server).is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
     place.expect(2, &["run", "tproc-h", "--target", &url, "--no-build"]);
@@ -435,9 +434,7 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
     let child = place.command(&run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let in_query_9 = "select count(*) from pg_stat_activity where state = 'active' and pid <> pg_backend_pid() \
         and query like '%p_name like%' and query not like 'explain%'";
-    wait_until("query 9 is executed", Duration::from_mins(2), || {
-        on(&server).query(in_query_9).unwrap().int(0, 0).unwrap() > 0
-    });
+    wait_until("query 9 is executed", || on(&server).query(in_query_9).unwrap().int(0, 0).unwrap() > 0);
     server.stop_immediately();
     server.start_again();
     let output = child.wait_with_output().unwrap();

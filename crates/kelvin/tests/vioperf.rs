@@ -6,7 +6,6 @@ mod support;
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use support::{Place, text, wait_until};
 
@@ -120,7 +119,7 @@ fn ctrl_c_keeps_what_was_measured_and_leaves_no_file() {
     std::fs::create_dir(place.path("data")).unwrap();
     let args = vioperf(&["--duration", "1h", "--log-interval", "100ms", "--condense-log", "data"]);
     let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("a row is in the log", Duration::from_mins(1), || {
+    wait_until("a row is in the log", || {
         std::fs::read_to_string(place.path("log.json")).is_ok_and(|log| log.lines().count() > 1)
     });
     assert_eq!(names(&place.path("data")).len(), 2);

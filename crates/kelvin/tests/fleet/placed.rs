@@ -52,9 +52,7 @@ impl Sshd {
             .spawn()
             .unwrap();
         let sshd = Self { place, server };
-        wait_until("sshd listens", Duration::from_secs(10), || {
-            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
-        });
+        wait_until("sshd listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         sshd
     }
 

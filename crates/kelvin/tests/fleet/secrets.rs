@@ -55,7 +55,7 @@ fn server_with_a_password() -> (Server, String) {
     config.user = "bench".into();
     let url = config.to_string();
     let engine = PostgresEngine::new(config);
-    wait_until("the server asks for a password", Duration::from_secs(10), || engine.connect().is_err());
+    wait_until("the server asks for a password", || engine.connect().is_err());
     (server, url)
 }
 

@@ -1,7 +1,6 @@
 //! Sweeps, studies and traces.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -25,7 +24,7 @@ fn a_study_of_io_jobs_is_a_study_like_any_other() {
         place.command(&["study", "run", "st"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let ledger = place.path("st/ledger.jsonl");
     let done = || std::fs::read_to_string(&ledger).unwrap_or_default().matches("\"measured\"").count();
-    wait_until("two runs are done", Duration::from_secs(30), || done() > 1);
+    wait_until("two runs are done", || done() > 1);
     child.kill().unwrap();
     child.wait().unwrap();
     place.expect(0, &["study", "run", "st"]);

@@ -1,7 +1,6 @@
 //! Runs, their output and how they end.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -100,7 +99,7 @@ fn a_signal_ends_the_run_and_keeps_its_results() {
         .unwrap();
     // It runs once its first second is in the store.
     let store = place.store();
-    wait_until("the first second is kept", Duration::from_secs(30), || {
+    wait_until("the first second is kept", || {
         rusqlite::Connection::open(&store)
             .and_then(|store| store.query_row("SELECT count(*) FROM second", [], |row| row.get::<_, i64>(0)))
             .is_ok_and(|seconds| seconds > 0)

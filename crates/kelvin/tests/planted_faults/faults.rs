@@ -29,7 +29,7 @@ pub(crate) fn forgotten_transaction(server: &Server, sql: &'static str, held: Du
         session.run(sql).unwrap();
         begun.send(()).unwrap();
         let mut observer = engine.connect().unwrap();
-        wait_until("somebody waits for the row", Duration::from_mins(1), || {
+        wait_until("somebody waits for the row", || {
             let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
             observer.query(waiting).unwrap().int(0, 0).unwrap() > 0
         });
@@ -53,7 +53,7 @@ pub(crate) fn hold_while_loaded(server: &Server, held: Held) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let engine = client(config);
         let mut session = engine.connect().unwrap();
-        wait_until("the load has begun", Duration::from_mins(1), || {
+        wait_until("the load has begun", || {
             let loading = "select count(*) from pg_stat_activity where query like 'update few%'";
             session.query(loading).unwrap().int(0, 0).unwrap() > 0
         });
@@ -168,7 +168,7 @@ pub(crate) fn url_by_port(server: &Server, port: u16) -> String {
 /// The server's socket: directory and number are in its process file.
 pub(crate) fn socket_of(data: &Path) -> PathBuf {
     let file = data.join("postmaster.pid");
-    wait_until("the server has its process file", Duration::from_secs(10), || file.exists());
+    wait_until("the server has its process file", || file.exists());
     let text = std::fs::read_to_string(file).unwrap();
     let line = |number: usize| text.lines().nth(number).unwrap().trim().to_owned();
     PathBuf::from(line(4)).join(format!(".s.PGSQL.{}", line(3)))

@@ -126,7 +126,7 @@ fn hold_a_row(server: &Server, held: Duration) {
     session.run("update h set v = v + 1 where id = 1").unwrap();
     std::thread::spawn(move || {
         let mut observer = engine.connect().unwrap();
-        wait_until("somebody waits for the row", Duration::from_mins(1), || {
+        wait_until("somebody waits for the row", || {
             // Not INNODB_TRX, whose copy is not renewed within 100 ms of the last look: the load's observer would see no wait.
             let waiting = "select cast(count(*) as signed) from information_schema.PROCESSLIST \
                 where INFO like 'update h set%' and TIME_MS > 500";
@@ -151,7 +151,7 @@ impl OtherKelvin {
         let mut command = place.command(&[&words[..], &["-d", "60s"]].concat());
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut session = MysqlEngine::new(Config::parse(&url).unwrap()).connect().unwrap();
-        wait_until("the other one is at work", Duration::from_secs(30), || {
+        wait_until("the other one is at work", || {
             let asked = "SELECT CAST(COUNT(*) AS SIGNED) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'select sleep(%'";
             session.query(asked).unwrap().int(0, 0).unwrap() > 0
         });

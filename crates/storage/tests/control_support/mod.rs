@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 
 use kelvin_measure::event::LoadPart;
 use kelvin_measure::{Nanos, Random, Stop};
@@ -82,6 +83,8 @@ pub struct Heard {
     pub ios: u64,
     /// When the first tick began, on the run's clock.
     pub first: Option<Nanos>,
+    /// Hears of the first measured I/O.
+    pub at_work: Option<Sender<()>>,
 }
 
 impl IoWatcher for Heard {
@@ -96,6 +99,9 @@ impl IoWatcher for Heard {
                 self.first.get_or_insert(tick.from);
                 let measured = tick.targets.iter().filter(|_| tick.part == LoadPart::Measured);
                 self.ios += measured.flat_map(|t| t.0.iter().flatten()).map(|tally| tally.ios).sum::<u64>();
+                if self.ios > 0 {
+                    let _nobody_listens = self.at_work.take().map(|at_work| at_work.send(()));
+                }
             }
             IoEvent::Note(note) => self.notes.push((*note).to_owned()),
         }
@@ -104,12 +110,8 @@ impl IoWatcher for Heard {
 
 /// Prepares and runs jobs with the small worker.
 pub fn run(jobs: &Jobs, options: &RunOptions) -> Result<(JobsOutcome, Heard)> {
-    run_until(jobs, options, &Stop::new())
-}
-
-pub fn run_until(jobs: &Jobs, options: &RunOptions, stop: &Stop) -> Result<(JobsOutcome, Heard)> {
     let mut heard = Heard::default();
-    let outcome = run_prepared(control::prepare(jobs, options)?, options, stop, &mut heard)?;
+    let outcome = run_prepared(control::prepare(jobs, options)?, options, &Stop::new(), &mut heard)?;
     Ok((outcome, heard))
 }
 

@@ -372,7 +372,7 @@ fn a_host_that_is_lost_or_reports_something_else_voids_the_point_and_is_named() 
         "{add_up:?}"
     );
     let (ran, ..) = judged(Fault::HeldUp, GENERATOR_RAN);
-    assert!(!ran.holds && ran.evidence.starts_with("beta: it did not run for"), "{ran:?}");
+    assert!(!ran.holds && ran.evidence.contains("beta: it did not run for"), "{ran:?}");
     let (other, ..) = judged(Fault::OtherSeries, HOSTS_STAYED);
     assert!(!other.holds && other.evidence == "beta: its report contains other series", "{other:?}");
     let (early, ..) = judged(Fault::Early, HOSTS_STAYED);

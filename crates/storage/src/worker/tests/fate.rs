@@ -1,6 +1,7 @@
 //! The loop on an engine that treats each I/O as a test specifies.
 
 use std::io;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use kelvin_measure::Stop;
@@ -148,10 +149,17 @@ fn errors_are_counted_and_end_the_job_or_not() {
 
 #[test]
 fn a_device_that_hangs_hangs_nobody_who_insists() {
-    let hangs = Fate::new(|number, request: &Request| (number < 10).then_some(i64::from(request.length)));
+    let (hung, all_hang) = channel();
+    let hangs = Fate::new(move |number, request: &Request| {
+        if number == 13 {
+            hung.send(()).unwrap();
+        }
+        (number < 10).then_some(i64::from(request.length))
+    });
     let stop = Stop::new();
     let other = stop.clone();
     let stopper = std::thread::spawn(move || {
+        all_hang.recv().unwrap();
         std::thread::sleep(Duration::from_millis(30));
         other.request();
         std::thread::sleep(Duration::from_millis(30));

@@ -16,6 +16,7 @@ use kelvin_measure::{Clock, Stop};
 use super::parts::WorkerParts;
 use super::testing::{Blocks, Looks, Offsets, Sent, plan, run, run_on};
 use super::{Shared, run_parts};
+use crate::message::Message;
 use crate::engine::testing::{file, job, writing};
 use crate::job::*;
 use crate::{Direction, NextIo, PerDirection, SyncCall};
@@ -285,16 +286,25 @@ fn one_who_is_asked_to_stop_ends_and_keeps_what_it_has() {
     let mut job = job(EngineName::Null, 2);
     job.course.time_based = true;
     job.course.runtime = Some(3_600_000 * MS);
-    let stop = Stop::new();
-    let other = stop.clone();
-    let stopper = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(30));
-        other.request();
+    let (messages, received) = channel();
+    let shared = Shared::new(Clock::real(), Stop::new(), messages, &[None]);
+    let mut ios_before_the_stop = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let stream = Blocks::new(&job, MIB);
+            let parts = WorkerParts { stream, fill: Box::new(Offsets), check: None };
+            run_parts(&plan(&job, vec![file(Path::new("/nowhere"), MIB)]), &shared, || Ok(parts));
+        });
+        // A tick is the first sign of what it did.
+        while ios_before_the_stop == 0 {
+            if let Message::Tick(tick) = received.recv().unwrap() {
+                let tallies = tick.targets.iter().flat_map(PerDirection::iter);
+                ios_before_the_stop += tallies.filter_map(|(_, tally)| Some(tally.as_ref()?.ios)).sum::<u64>();
+            }
+        }
+        shared.stop.request();
     });
-    let sent = run_on(&job, file(Path::new("/nowhere"), MIB), &stop, |_| {});
-    stopper.join().unwrap();
-    assert_eq!(sent.end.error, None);
-    assert!(sent.read().ios > 0);
+    assert_eq!(Sent::from_messages(&received).end.error, None);
 }
 
 #[test]

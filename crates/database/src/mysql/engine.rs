@@ -145,7 +145,7 @@ impl Engine for MysqlEngine {
             waits_in_fibers: true,
             transactional_ddl: false,
             session_state: true,
-            executed_plans: false,
+            executed_plans: true,
         }
     }
 

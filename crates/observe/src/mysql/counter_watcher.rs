@@ -30,7 +30,7 @@ impl MysqlCounters {
             observers,
             settings: BTreeMap::new(),
             counters: Counters::default(),
-            statements: Statements::new(plan.statements),
+            statements: Statements::new(plan),
             flushing: Flushing::default(),
         }
     }
@@ -88,6 +88,7 @@ impl CounterSource for MysqlCounters {
     }
 
     fn read(&mut self, link: &mut Link) -> Result<Table, String> {
+        self.statements.collect(link);
         let observers = &self.observers;
         link.with(|session, server| {
             observers.set(FIGURES, server.connection);

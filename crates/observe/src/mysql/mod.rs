@@ -13,6 +13,7 @@
 mod activity;
 mod counter_watcher;
 mod counters;
+mod executed_plans;
 mod files;
 mod flushing;
 pub(crate) mod instruments;
@@ -22,6 +23,7 @@ mod other_programs;
 mod placement;
 mod plans;
 mod relations;
+mod sampled;
 mod samples;
 mod sessions;
 mod settings;
@@ -29,6 +31,7 @@ mod sql;
 mod state;
 mod statements;
 mod thread;
+mod tokens;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -37,7 +37,7 @@ pub(super) fn plan(session: &mut dyn Session, sql: &str) -> Result<Option<QueryP
 
 /// The statement with a value for each of its question marks, and whether it had any; none for what is no single query. A text
 /// with a semicolon may be two statements, of which EXPLAIN would be the first and the second would be run.
-fn with_values(sql: &str) -> Option<(String, bool)> {
+pub(super) fn with_values(sql: &str) -> Option<(String, bool)> {
     let sql = sql.trim().trim_end_matches(';').trim_end();
     // Both servers end a text that they have cut off so.
     if !is_query(sql) || sql.contains(';') || sql.ends_with("...") {

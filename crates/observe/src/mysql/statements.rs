@@ -8,8 +8,10 @@ use kelvin_measure::observation::{QueryPlan, StatementTotals, UnavailableMetrics
 
 use super::link::{Link, Server};
 use super::plans;
+use super::sampled::SampledTexts;
 use super::sessions::text;
 use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
+use crate::engine::WatchPlan;
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
 
 /// All plans of a point together may take this long.
@@ -55,11 +57,26 @@ pub(super) struct Statements {
     before: Reading,
     /// Statements with their values, when the window opened.
     samples: HashMap<i64, String>,
+    sampled: SampledTexts,
 }
 
 impl Statements {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, readable: false, opened: None, before: Reading::default(), samples: HashMap::new() }
+    pub(super) fn new(plan: &WatchPlan) -> Self {
+        Self {
+            most: plan.statements,
+            readable: false,
+            opened: None,
+            before: Reading::default(),
+            samples: HashMap::new(),
+            sampled: SampledTexts::new(plan.explain),
+        }
+    }
+
+    /// Keeps what sessions have sent lately, where statements are to be executed for their plans.
+    pub(super) fn collect(&mut self, link: &mut Link) {
+        if self.opened.is_some() {
+            self.sampled.collect(link);
+        }
     }
 
     /// Finds out whether there are digests to read.
@@ -110,6 +127,7 @@ impl Statements {
         link: &mut Link,
     ) -> std::result::Result<Option<(Vec<StatementTotals>, f64)>, String> {
         let Some(opened) = self.opened.take() else { return Ok(None) };
+        let ended = Instant::now();
         let closed = link.with(|session, server| read(session, server, false))?;
         let grown = grown(&opened.sums, &closed.sums);
         let totals = |(query, sums): (i64, StatementSums)| StatementTotals {
@@ -131,6 +149,7 @@ impl Statements {
                 one.plan = link.with(|session, _| explain(session, &one.text, sample)).ok().flatten();
             }
         }
+        self.sampled.execute(link, ended, &mut top);
         Ok(Some((top, total_ms(&grown))))
     }
 }

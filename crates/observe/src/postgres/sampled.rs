@@ -2,7 +2,7 @@
 //! transaction that is rolled back.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kelvin_database::postgres::MARK;
 use kelvin_database::postgres::explain::{Node, Plan};
@@ -13,20 +13,9 @@ use kelvin_measure::sampled_execution::{MisestimatedNode, SampledExecution};
 use super::link::Link;
 use super::sql::V14;
 use crate::server::figures::SHORT_TEXT;
+use crate::server::sampled::{ALL, LIMIT, MOST_NODES, MOST_TEXTS, TIMES};
 use crate::server::statement_text::{first_word, masked};
 use crate::watch_plan::ExplainSample;
-
-/// What one execution may take, in milliseconds: less than the connection's own patience.
-const PATIENCE_MS: u32 = 2000;
-/// So long after the window's end no further statement is executed, and none is waited for: the whole must be there in the time that a
-/// watcher has for its last words.
-const ALL: Duration = Duration::from_secs(9);
-/// Statements whose text is kept.
-const MOST_TEXTS: usize = 1000;
-/// Nodes of a plan that are reported.
-const MOST_NODES: usize = 5;
-/// From so many times as many or as few rows a node is reported.
-const TIMES: f64 = 10.0;
 
 /// What was seen of a statement in `pg_stat_activity`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +74,7 @@ impl SampledTexts {
                 if left == 0 {
                     return Err(format!("the previous statements took {} s", ALL.as_secs()));
                 }
-                let patience = PATIENCE_MS.min(left as u32);
+                let patience = LIMIT.as_millis().min(left);
                 // The server's own text may repeat values without quotes: "Key (name)=(Smith) already exists".
                 link.with(|session, _| {
                     Ok(analyze(session, &sql, patience).unwrap_or_else(|error| {
@@ -169,7 +158,7 @@ fn has_parameters(text: &str) -> bool {
 
 /// Executes a statement, for so many milliseconds at most, and rolls back. It is prepared, since the server then refuses a text of several statements, of which only the first
 /// would be explained.
-fn analyze(session: &mut dyn Session, sql: &str, patience: u32) -> Result<SampledExecution> {
+fn analyze(session: &mut dyn Session, sql: &str, patience: u128) -> Result<SampledExecution> {
     let writes = matches!(first_word(sql).as_str(), "insert" | "update" | "delete" | "merge");
     let access = if writes { "READ WRITE" } else { "READ ONLY" };
     session.run(&format!("BEGIN {MARK} {access}"))?;
@@ -179,7 +168,7 @@ fn analyze(session: &mut dyn Session, sql: &str, patience: u32) -> Result<Sample
     executed
 }
 
-fn in_transaction(session: &mut dyn Session, sql: &str, patience: u32) -> Result<SampledExecution> {
+fn in_transaction(session: &mut dyn Session, sql: &str, patience: u128) -> Result<SampledExecution> {
     // The observers' own connections plan without JIT and workers: the load's does not.
     for setting in [
         format!("statement_timeout = {patience}"),

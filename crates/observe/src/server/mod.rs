@@ -5,6 +5,7 @@
 pub(crate) mod counters;
 pub(crate) mod figures;
 pub(crate) mod link;
+pub(crate) mod sampled;
 pub(crate) mod sessions;
 pub(crate) mod statement_text;
 mod waits;

@@ -41,11 +41,20 @@ impl Inbox {
     /// The next message, waiting for it.
     #[inline]
     pub(crate) fn next(&mut self, stream: &mut Stream) -> Result<(u8, Range<usize>)> {
+        match self.take()? {
+            Some(message) => Ok(message),
+            None => self.receive(stream),
+        }
+    }
+
+    /// The next message, which is not whole yet: apart from [`Inbox::next`], which is small enough to be inlined then.
+    #[inline(never)]
+    fn receive(&mut self, stream: &mut Stream) -> Result<(u8, Range<usize>)> {
         loop {
+            stream.fill(&mut self.buffer)?;
             if let Some(message) = self.take()? {
                 return Ok(message);
             }
-            stream.fill(&mut self.buffer)?;
         }
     }
 }

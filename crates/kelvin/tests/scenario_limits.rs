@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use support::scenarios::{hit_databases, hits, seconds};
-use support::{Place, text, wait_until};
+use support::{Place, text, undisturbed, wait_until};
 
 const LIMITED: &str = r#"
 scenario = "limits"
@@ -145,9 +145,15 @@ fn lives(process: u32) -> bool {
 
 #[test]
 fn limited_tenants_do_the_same_and_leave_nothing_behind() {
-    let Some(place) = place() else { return };
-    let shown = place.expect(0, &["run", "limits.toml"]);
-    let report = place.report("last");
+    if place().is_none() {
+        return;
+    }
+    let run = || {
+        let place = place().unwrap();
+        let shown = place.expect(0, &["run", "limits.toml"]);
+        (place, shown)
+    };
+    let ((place, shown), report) = undisturbed(run, |(place, _)| place.report("last"));
     let sum = |tenant: &str| seconds(&report, tenant).1;
     for name in ["free", "shop"] {
         assert_eq!(sum(name), hits(&place, &format!("{name}.db")), "{name}: {shown}");

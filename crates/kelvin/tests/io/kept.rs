@@ -114,7 +114,7 @@ fn wait_for_a_second(place: &Place) {
 
 #[test]
 fn trial_d3_jobs_that_were_stopped_within_their_window_are_void_and_say_so() {
-    let place = place(&LONG.replace("runtime=60", "runtime=4"));
+    let place = place(&LONG.replace("runtime=60", "runtime=6"));
     let child = place.command(&["io", "job.fio", "--no-observe"]).stdout(Stdio::piped()).spawn().unwrap();
     wait_for_a_second(&place);
     let signal = |name: &str| {

@@ -10,10 +10,13 @@ use super::{JOB, LONG, place};
 
 #[test]
 fn a_run_is_kept_and_known_to_every_command() {
-    let place = place(JOB);
-    place.expect(0, &["io", "job.fio", "--no-observe", "--label", "one", "--branch", "main"]);
+    let run = || {
+        let place = place(JOB);
+        place.expect(0, &["io", "job.fio", "--no-observe", "--label", "one", "--branch", "main"]);
+        place
+    };
+    let (place, report) = undisturbed(run, |place| place.report("one"));
     place.expect(0, &["run", "io", "--job", "job.fio", "--set", "bs=8k", "--no-observe", "--label", "two"]);
-    let report = place.report("one");
     let point = &report["points"][0];
     assert_eq!((report["workload"].as_str(), report["valid"].as_bool()), (Some("io"), Some(true)));
     assert_eq!((report["headline"].as_str(), point["headline_count"].as_u64()), (Some("IOPS"), Some(100)));
@@ -72,10 +75,10 @@ fn runs_repeat_and_compare() {
 #[test]
 fn a_figure_that_changed_in_the_store_voids_the_run() {
     let place = place(JOB);
-    let json = place.expect(0, &["io", "job.fio", "--no-observe", "--output-format=json"]);
+    let run = || place.expect(0, &["io", "job.fio", "--no-observe", "--output-format=json"]);
+    let (json, report) = undisturbed(run, |_| place.report("last"));
     let json: Value = serde_json::from_str(&json).unwrap();
     let longest = json["jobs"][0]["read"]["clat_ns"]["max"].as_u64().unwrap();
-    let report = place.report("last");
     assert_eq!(report["state"], "counted");
     // A fraction in text: its last digit is not kept.
     let stored = report["points"][0]["latency_all"]["max_us"].as_f64().unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::support::{Place, text, wait_until};
+use super::support::{Place, text, undisturbed, wait_until};
 use super::{JOB, LONG, place};
 
 #[test]

@@ -20,7 +20,7 @@ fn every_way_of_calling_is_valid_with_eight_users() {
         let run = place.report("last");
         let point = &run["points"][0];
         for count in ["headline_count", "server_headline_count"] {
-            assert!(point[count].as_u64().unwrap() > 100, "{calls}: {count} {}", point[count]);
+            assert!(point[count].as_u64().unwrap() > 0, "{calls}: {count} {}", point[count]);
         }
     }
 }

@@ -254,11 +254,12 @@ fn a_plan_in_the_servers_log_tells_the_rows_that_the_planner_missed() {
         )
         .unwrap();
     let mut watching = Watching::start(server.unix(), &WatchPlan { looks: 20, ..WatchPlan::default() });
-    watching.for_seconds(0.5);
+    watching.until("reading", |seen| readings(seen) >= 2);
     for _ in 0..3 {
         let rows = session.query("SELECT count(filler) FROM parts WHERE a = 7 AND b = 7 AND c = 7").unwrap();
         assert_eq!(rows.int(0, 0).unwrap(), 2000);
     }
+    watching.until("misestimate", |seen| occurrences(seen).any(|one| one.kind == "misestimate"));
     watching.for_seconds(1.0);
     watching.finish();
     let found: Vec<_> = watching.occurrences().into_iter().filter(|one| one.kind == "misestimate").collect();

@@ -27,6 +27,10 @@ const ALONE: &[(&str, &str)] = &[("kelvin-observe", "postgres_waits"), ("kelvin-
 const IMPATIENT: &[(&str, &str)] =
     &[("kelvin-run", "robustness_network"), ("kelvin-run", "robustness_mysql")];
 
+/// The longest executable, whose tests wait for agents, windows and time-outs for most of their time: three at once, where
+/// there would be as many as cores.
+const WAITING: (&str, &str) = ("kelvin-bench", "fleet");
+
 /// The package whose tests make data and compare it: they compute nearly all the time, where those of others mostly wait.
 const COMPUTING: &str = "kelvin-workload";
 
@@ -63,6 +67,9 @@ impl Suite {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.directory);
         command.env("CARGO_MANIFEST_DIR", &self.directory).env("CARGO_PKG_NAME", &self.package);
+        if self.is_among(&[WAITING]) {
+            command.env("RUST_TEST_THREADS", "3");
+        }
         command
     }
 

@@ -241,16 +241,18 @@ fn what_is_not_postgresql_is_found_out_in_time() {
             let port = other_server(greeting, first, wait);
             let mut config = Config::new(Host::Tcp("127.0.0.1".into()), port, "u", "d");
             config.ssl_mode = mode;
-            config.connect_timeout = Duration::from_millis(700);
-            let began = Instant::now();
-            let error = refused(config);
-            assert!(began.elapsed() < Duration::from_secs(20), "{greeting:?} {mode:?}");
             // Asked for TLS, "R" is an answer that PostgreSQL does not give.
             let expected = if greeting.starts_with(b"R") && mode != SslMode::Disable {
                 ErrorClass::Protocol
             } else {
                 expected
             };
+            // Only one that waits in vain is to be short: a machine that stalls takes its time for the others.
+            let limit = if expected == ErrorClass::Timeout { 1 } else { 15 };
+            config.connect_timeout = Duration::from_secs(limit);
+            let began = Instant::now();
+            let error = refused(config);
+            assert!(began.elapsed() < Duration::from_mins(1), "{greeting:?} {mode:?}");
             assert_eq!(error.class(), expected, "{:?} {mode:?}: {error}", String::from_utf8_lossy(greeting));
             if greeting.len() > 10 {
                 assert!(error.message().contains("not a PostgreSQL server"), "{error}");

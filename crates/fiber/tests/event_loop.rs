@@ -21,7 +21,7 @@ fn read(socket: &mut UnixStream, source: &mut SocketWatch, wanted: usize) -> Vec
             Ok(count) => found.extend_from_slice(&space[..count]),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                 assert_eq!(
-                    source.wait_readable(&*socket, Some(Duration::from_secs(5))).unwrap(),
+                    source.wait_readable(&*socket, Some(Duration::from_mins(1))).unwrap(),
                     WaitResult::Ready
                 );
             }
@@ -64,22 +64,29 @@ fn a_hundred_fibers_talk_to_each_other_on_one_thread() {
 
 #[test]
 fn sleeps_end_in_their_order_and_never_early() {
-    let order = Arc::new(Mutex::new(Vec::new()));
-    let since = Instant::now();
-    let tasks = [30_u64, 10, 20]
-        .map(|length| {
-            let order = Arc::clone(&order);
-            Box::new(move || {
-                assert!(runs_in_fiber());
-                sleep(Duration::from_millis(length));
-                assert!(since.elapsed() >= Duration::from_millis(length));
-                order.lock().unwrap().push(length);
-            }) as Task
-        })
-        .into();
-    EventLoop::new().unwrap().run(tasks, STACK).unwrap();
+    let sleep_together = || {
+        let (order, begun) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Duration::ZERO)));
+        let since = Instant::now();
+        let tasks = [30_u64, 10, 20]
+            .map(|length| {
+                let (order, begun) = (Arc::clone(&order), Arc::clone(&begun));
+                Box::new(move || {
+                    assert!(runs_in_fiber());
+                    *begun.lock().unwrap() = since.elapsed();
+                    sleep(Duration::from_millis(length));
+                    assert!(since.elapsed() >= Duration::from_millis(length));
+                    order.lock().unwrap().push(length);
+                }) as Task
+            })
+            .into();
+        EventLoop::new().unwrap().run(tasks, STACK).unwrap();
+        (*begun.lock().unwrap(), order.lock().unwrap().clone())
+    };
+    // A machine that stalls may begin the last when the first is over, but not each time.
+    let mut together = (0..20).map(|_| sleep_together());
+    let (_, order) = together.find(|(last_begun, _)| *last_begun < Duration::from_millis(5)).unwrap();
     // One after the other it would be the order in which they were started.
-    assert_eq!(*order.lock().unwrap(), [10, 20, 30]);
+    assert_eq!(order, [10, 20, 30]);
 }
 
 #[test]
@@ -121,7 +128,7 @@ fn bytes_that_come_while_a_fiber_sleeps_are_not_forgotten() {
         );
         there.write_all(&[2]).unwrap();
         sleep(Duration::from_millis(5));
-        assert_eq!(source.wait_readable(&here, Some(Duration::from_secs(5))).unwrap(), WaitResult::Ready);
+        assert_eq!(source.wait_readable(&here, Some(Duration::from_mins(1))).unwrap(), WaitResult::Ready);
         assert_eq!(read(&mut here, &mut source, 1), [2]);
     });
     EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
@@ -140,7 +147,7 @@ fn a_full_socket_is_waited_for_until_somebody_reads() {
                 if let Ok(count) = here.write(&data[sent..]) {
                     sent += count;
                 } else {
-                    let found = source.wait_any(&here, Some(Duration::from_secs(5))).unwrap();
+                    let found = source.wait_any(&here, Some(Duration::from_mins(1))).unwrap();
                     assert_eq!(found, (false, true));
                 }
             }
@@ -150,7 +157,7 @@ fn a_full_socket_is_waited_for_until_somebody_reads() {
             while found < LENGTH {
                 match there.read(&mut space) {
                     Ok(count) => found += count,
-                    Err(_) => drop(source.wait_readable(&there, Some(Duration::from_secs(5))).unwrap()),
+                    Err(_) => drop(source.wait_readable(&there, Some(Duration::from_mins(1))).unwrap()),
                 }
             }
         }),
@@ -166,11 +173,11 @@ fn a_closing_that_came_with_the_last_bytes_is_not_waited_for() {
         let mut source = SocketWatch::new();
         there.write_all(&[1, 2]).unwrap();
         drop(there);
-        let second = Some(Duration::from_secs(1));
-        assert_eq!(source.wait_readable(&here, second).unwrap(), WaitResult::Ready);
+        let long = Some(Duration::from_mins(1));
+        assert_eq!(source.wait_readable(&here, long).unwrap(), WaitResult::Ready);
         // Less than the buffer's size, although there are further events.
         assert_eq!(here.read(&mut [0; 64]).unwrap(), 2);
-        assert_eq!(source.wait_readable(&here, second).unwrap(), WaitResult::Ready);
+        assert_eq!(source.wait_readable(&here, long).unwrap(), WaitResult::Ready);
         assert_eq!(here.read(&mut [0; 64]).unwrap(), 0);
     });
     EventLoop::new().unwrap().run(vec![task], STACK).unwrap();
@@ -210,7 +217,7 @@ fn the_waker_ends_every_park_from_another_thread() {
         });
         event_loop.run(tasks, STACK).unwrap();
     });
-    assert!(since.elapsed() < Duration::from_secs(5));
+    assert!(since.elapsed() < Duration::from_secs(50));
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl TestFleet {
     fn start_again(&mut self, number: usize, nats: &[&str], target: &str) {
         self.agents[number].kill().unwrap();
         self.agents[number].wait().unwrap();
-        self.agents[number] = self.spawn(number, nats, &["--allow-target", target], ("15s", ""));
+        self.agents[number] = self.spawn(number, nats, &["--allow-target", target], ("30s", ""));
         self.wait_for_agent(&self.names[number]);
     }
 
@@ -381,7 +381,8 @@ fn nothing_is_lost_when_the_server_of_nats_is_killed_and_comes_back() {
     let run = fleet.begin(&url, "g0,g1", &load);
     fleet.wait_for_start();
     fleet.kill_nats();
-    std::thread::sleep(Duration::from_secs(5));
+    // Ten seconds without a word would lose the agents, and the server may take its time to start.
+    std::thread::sleep(Duration::from_secs(2));
     fleet.up();
     let output = run.wait_with_output().unwrap();
     assert_counts(&fleet.place, &output);

@@ -29,8 +29,8 @@ fn run(place: &Place, script: &str, more: &[&str]) {
     place.expect(0, &[&args[..], more].concat());
 }
 
-#[test]
-fn a_branch_is_kept_shown_gated_and_compared() {
+/// Four runs of a fast script on a branch, four of a slow one on another, and one more of the first.
+fn branches() -> Place {
     let place = Place::new();
     nap(&place, "fast.sql", 6);
     nap(&place, "slow.sql", 60);
@@ -44,10 +44,25 @@ fn a_branch_is_kept_shown_gated_and_compared() {
         let mut command = place.command(&[&args[..], &["--no-observe", "-q", "--label", "slow"]].concat());
         let output =
             command.env("KELVIN_BRANCH", "feature/x").env("KELVIN_TESTBED", "rack 7").output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(output.status.success() || place.is_noise(), "{}", text(&output.stderr));
     }
     run(&place, "fast.sql", &["--branch", "main"]);
+    place
+}
 
+/// Whether each of these runs counts and had at most the pauses that its script has, or as much again.
+fn is_undisturbed(place: &Place) -> bool {
+    (1..=9).all(|number| {
+        let run = place.report(&number.to_string());
+        let least = if (5..=8).contains(&number) { 0.5 / 0.060 } else { 0.5 / 0.006 };
+        run["state"] == "counted" && run["points"][0]["headline_per_second"].as_f64().unwrap() >= least
+    })
+}
+
+#[test]
+fn a_branch_is_kept_shown_gated_and_compared() {
+    let mut tries = std::iter::repeat_with(branches).take(8);
+    let place = tries.find(is_undisturbed).expect("the machine held up one of nine runs, eight times");
     let shown = place.expect(0, &["history", "main", "--testbed", "rack 7"]);
     assert!(shown.starts_with("tps of script on branch main, testbed rack 7\n"), "{shown}");
     assert!(shown.contains("4 entries: too few to find a change"), "{shown}");

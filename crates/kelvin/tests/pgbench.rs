@@ -151,7 +151,7 @@ fn several_scripts_of_all_kinds_are_chosen_by_their_weights() {
     for mode in ["simple", "extended", "prepared"] {
         let args = ["run", "pgbench", "--target", &url, "-M", mode, "-c", "3", "-D", "plus=1"];
         let scripts = ["-S", "-f", "mine.sql@8", "-f", "never.sql@0", "-b", "tpcb@1"];
-        let shown = place.expect(0, &[&args[..], &scripts, &["--ramp-up", "0", "-T", "2"]].concat());
+        let shown = place.expect(0, &[&args[..], &scripts, &["-t", "200"]].concat());
         let run = place.report("last");
         let seen = counts(&run);
         let names: Vec<&str> = seen.iter().map(|(name, _)| name.as_str()).collect();

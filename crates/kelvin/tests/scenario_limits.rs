@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use support::scenarios::{hit_databases, hits, seconds};
-use support::{Place, text, wait_until};
+use support::{Place, text, undisturbed, wait_until};
 
 const LIMITED: &str = r#"
 scenario = "limits"
@@ -145,9 +145,15 @@ fn lives(process: u32) -> bool {
 
 #[test]
 fn limited_tenants_do_the_same_and_leave_nothing_behind() {
-    let Some(place) = place() else { return };
-    let shown = place.expect(0, &["run", "limits.toml"]);
-    let report = place.report("last");
+    if place().is_none() {
+        return;
+    }
+    let run = || {
+        let place = place().unwrap();
+        let shown = place.expect(0, &["run", "limits.toml"]);
+        (place, shown)
+    };
+    let ((place, shown), report) = undisturbed(run, |(place, _)| place.report("last"));
     let sum = |tenant: &str| seconds(&report, tenant).1;
     for name in ["free", "shop"] {
         assert_eq!(sum(name), hits(&place, &format!("{name}.db")), "{name}: {shown}");
@@ -283,7 +289,7 @@ fn three_servers_are_tenants_and_the_limits_of_mariadb_hold() {
         assert!(says("blkio.throttle.write_iops_device", &line(" 200")));
     }
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(output.status.success() || place.is_noise(), "{}", text(&output.stderr));
     let report = place.report("last");
     let notes = report["notes"].to_string();
     assert!(
@@ -341,7 +347,8 @@ fn after_a_kill_the_tenants_end_and_a_later_start_removes_the_groups() {
     let run = ["run", "script", "hit.sql", "--target", "sqlite:free.db", "--duration", "1s"];
     let output = place.run(&[&run[..], &["--ramp-up", "0s", "--accept-noise"]].concat());
     let said = text(&output.stderr);
-    assert!(output.status.success() && said.contains("left behind: control group"), "{said}");
+    let counts = output.status.success() || place.is_noise();
+    assert!(counts && said.contains("left behind: control group"), "{said}");
     assert!(groups(scenario).is_empty() && journals(&place) == 0);
     // Ctrl-C is no kill: what was measured is kept, and nothing is left.
     let (child, _) = at_work(&place);

@@ -17,6 +17,9 @@ use kelvin_observe::sample::Config;
 use kelvin_observe::scrape::ScrapeWatcher;
 use kelvin_observe::watch::{HostWatcher, Watch, Watcher};
 
+/// How long anything may take that must happen.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// Observations by name.
 #[derive(Debug, Default)]
 struct Seen {
@@ -53,16 +56,28 @@ impl Seen {
     }
 }
 
-fn watch(watchers: Vec<Box<dyn Watcher>>, time: Duration) -> Seen {
+/// Watches until enough is seen, which a machine that stalls delays.
+#[track_caller]
+fn watch_until(watchers: Vec<Box<dyn Watcher>>, is_enough: impl Fn(&Seen) -> bool) -> Seen {
     let watch = Watch::start(watchers, &Clock::real()).unwrap();
-    std::thread::sleep(time);
-    let mut seen = Seen::default();
+    let (mut seen, begun) = (Seen::default(), Instant::now());
+    while !is_enough(&seen) {
+        assert!(begun.elapsed() < PATIENCE, "{seen:?}");
+        std::thread::sleep(Duration::from_millis(20));
+        watch.take().for_each(|observation| seen.add(observation));
+    }
     let take = |observation| {
         seen.add(observation);
         Ok::<(), ()>(())
     };
     watch.finish(take).unwrap();
     seen
+}
+
+/// Whether something was lost, and time enough has passed to say so a second time.
+fn is_lost(seen: &Seen) -> bool {
+    std::thread::sleep(Duration::from_millis(300));
+    !seen.lost.is_empty()
 }
 
 fn scrape(url: &str, interval: Duration) -> Box<dyn Watcher> {
@@ -94,7 +109,7 @@ fn node_exporter() -> (Exporter, u16) {
     let exporter = Exporter(child);
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "node_exporter does not listen");
+        assert!(begun.elapsed() < PATIENCE, "node_exporter does not listen");
         std::thread::sleep(Duration::from_millis(20));
     }
     (exporter, port)
@@ -108,7 +123,10 @@ fn a_real_node_exporter_says_what_the_sampler_says() {
         scrape(&format!("127.0.0.1:{port}"), interval),
         Box::new(HostWatcher::new(Config::default(), interval)) as Box<dyn Watcher>,
     ];
-    let seen = watch(watchers, Duration::from_secs(4));
+    let seen = watch_until(watchers, |seen| {
+        let of_cpus = seen.values.iter().filter(|(name, _)| name.ends_with("host.cpu.total.busy"));
+        of_cpus.filter(|(_, values)| values.len() >= 8).count() == 2
+    });
     assert!(seen.lost.is_empty(), "{:?}", seen.lost);
     let label = format!("127.0.0.1:{port}/");
     // Each decides which devices it lists.
@@ -185,11 +203,13 @@ fn a_password_opens_the_endpoint_and_shows_nowhere() {
         let watcher = ScrapeWatcher::with_password(&url, Some(password), Duration::from_millis(100));
         Box::new(watcher.unwrap()) as Box<dyn Watcher>
     };
-    let seen = watch(vec![with("pa ss")], Duration::from_secs(1));
-    let rate = seen.mean(&format!("127.0.0.1:{port}/postgres.transactions.commit"));
+    let commits = format!("127.0.0.1:{port}/postgres.transactions.commit");
+    let is_enough = |seen: &Seen| seen.values.get(&commits).is_some_and(|values| values.len() >= 9);
+    let seen = watch_until(vec![with("pa ss")], is_enough);
+    let rate = seen.mean(&commits);
     // A thousand in a tenth of a second; a machine with other things to do skips turns.
     assert!(rate > 2_000.0 && rate < 30_000.0, "{rate}");
-    let wrong = watch(vec![with("wrong-one")], Duration::from_millis(500));
+    let wrong = watch_until(vec![with("wrong-one")], is_lost);
     assert_eq!(wrong.lost.len(), 1, "said once");
     assert!(wrong.lost[0].why.contains("KELVIN_SCRAPE_PASSWORD"), "{:?}", wrong.lost);
     let all = format!("{seen:?} {wrong:?}");
@@ -215,10 +235,8 @@ fn what_is_no_exporter_is_told_by_name() {
         (missing, "does not exist"),
         (closed, "onnection refused"),
     ] {
-        let seen = watch(
-            vec![scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(200))],
-            Duration::from_secs(1),
-        );
+        let watcher = scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(200));
+        let seen = watch_until(vec![watcher], is_lost);
         let lost = seen.lost.first().unwrap_or_else(|| panic!("{part}: {seen:?}"));
         assert!(lost.why.contains(part) && lost.why.contains(&port.to_string()), "{lost:?}");
         assert!(seen.values.is_empty());
@@ -234,9 +252,11 @@ fn after_a_gap_the_next_rate_is_unknown_and_the_one_after_it_known() {
                 if count == 2 { Vec::new() } else { ok(&format!("node_forks_total {}\n", 100 * count)) }
             },
         );
+    let forks = format!("127.0.0.1:{port}/host.forks");
+    let watcher = scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(150));
     let seen =
-        watch(vec![scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(150))], Duration::from_secs(2));
-    let values = &seen.values[&format!("127.0.0.1:{port}/host.forks")];
+        watch_until(vec![watcher], |seen| seen.values.get(&forks).is_some_and(|values| values.len() >= 4));
+    let values = &seen.values[&forks];
     assert!(values[0].is_nan() && values[1] > 0.0 && values[2].is_nan() && values[3] > 0.0, "{values:?}");
     assert_eq!(seen.lost.len(), 1);
 }
@@ -248,10 +268,8 @@ fn after_a_gap_the_next_rate_is_unknown_and_the_one_after_it_known() {
 fn cost_of_a_scrape() {
     let (_exporter, port) = node_exporter();
     let before = kelvin_observe::cpu_time();
-    let seen = watch(
-        vec![scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(100))],
-        Duration::from_secs(10),
-    );
+    let watcher = scrape(&format!("127.0.0.1:{port}"), Duration::from_millis(100));
+    let seen = watch_until(vec![watcher], |seen| seen.values.values().any(|values| values.len() >= 100));
     let used = kelvin_observe::cpu_time().saturating_sub(before).as_secs_f64();
     let looks = seen.values.values().map(Vec::len).max().unwrap_or(0);
     println!(
@@ -305,7 +323,7 @@ fn https_is_trusted_as_the_system_trusts() {
     ]));
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "openssl s_server does not listen");
+        assert!(begun.elapsed() < PATIENCE, "openssl s_server does not listen");
         std::thread::sleep(Duration::from_millis(20));
     }
     let url = format!("https://127.0.0.1:{port}");
@@ -316,7 +334,7 @@ fn https_is_trusted_as_the_system_trusts() {
         .output()
         .unwrap();
     assert!(trusting.status.success(), "{}", String::from_utf8_lossy(&trusting.stdout));
-    let seen = watch(vec![scrape(&url, Duration::from_millis(300))], Duration::from_secs(1));
+    let seen = watch_until(vec![scrape(&url, Duration::from_millis(300))], is_lost);
     assert!(seen.values.is_empty() && seen.lost[0].why.contains("ertificate"), "{:?}", seen.lost);
 }
 
@@ -324,6 +342,6 @@ fn https_is_trusted_as_the_system_trusts() {
 #[ignore = "a part of https_is_trusted_as_the_system_trusts"]
 fn the_trusting_client() {
     let Ok(url) = std::env::var("KELVIN_TEST_URL") else { return };
-    let seen = watch(vec![scrape(&url, Duration::from_millis(300))], Duration::from_secs(1));
-    assert!(seen.values.keys().any(|name| name.ends_with("host.forks")), "{seen:?}");
+    let has_forks = |seen: &Seen| seen.values.keys().any(|name| name.ends_with("host.forks"));
+    watch_until(vec![scrape(&url, Duration::from_millis(300))], has_forks);
 }

@@ -114,7 +114,7 @@ fn only_get_metrics_is_answered_and_in_bounded_time() {
     answer.clear();
     silent.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(began.elapsed() < Duration::from_mins(1));
     assert!(run.scrape().ends_with("# EOF\n"));
 }
 

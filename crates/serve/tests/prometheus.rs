@@ -2,16 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "../../database/tests/support/port.rs"]
+mod port;
 mod support;
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::{Run, body, get, program, queries};
+
+/// How long anything may take that must happen.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A Prometheus of the test, which ends with it.
 struct Prometheus {
@@ -21,7 +26,7 @@ struct Prometheus {
 
 impl Prometheus {
     fn start(directory: &Path, target: SocketAddr) -> Self {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], port::spare()));
         let config = directory.join("prometheus.yml");
         std::fs::write(
             &config,
@@ -42,7 +47,7 @@ impl Prometheus {
             .spawn()
             .unwrap();
         let prometheus = Self { child, address };
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + PATIENCE;
         while TcpStream::connect(address).is_err() || !get(address, "/-/ready", "").contains(" 200 OK") {
             let log = || std::fs::read_to_string(directory.join("log")).unwrap();
             assert!(Instant::now() < until, "{}", log());
@@ -64,10 +69,9 @@ impl Prometheus {
         json["data"]["result"].as_array().unwrap().clone()
     }
 
-    fn value(&self, query: &str) -> f64 {
-        let result = self.query(query);
-        assert_eq!(result.len(), 1, "{query}: {result:?}");
-        result[0]["value"][1].as_str().unwrap().parse().unwrap()
+    fn values(&self, query: &str) -> Vec<f64> {
+        let each = self.query(query).into_iter();
+        each.map(|one| one["value"][1].as_str().unwrap().parse().unwrap()).collect()
     }
 }
 
@@ -84,24 +88,29 @@ fn prometheus_scrapes_a_run_and_answers_every_query_of_the_dashboard() {
     let directory = tempfile::tempdir().unwrap();
     run.second();
     let prometheus = Prometheus::start(directory.path(), run.address());
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(8) {
-        std::thread::sleep(Duration::from_secs(1));
-        run.second();
-    }
-    std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!(prometheus.value("up"), 1.0);
-    let latest =
-        run.value(r#"kelvin_transactions_total{type="New-Order",outcome="committed",part="measured"}"#);
-    let seen = prometheus.value(r#"kelvin_transactions_total{type="New-Order",outcome="committed"}"#);
-    assert_eq!(seen, latest);
-    let samples = run.scrape().lines().filter(|line| !line.starts_with('#')).count();
-    assert_eq!(prometheus.value("scrape_samples_scraped"), samples as f64);
+    let samples = |run: &Run| run.scrape().lines().filter(|line| !line.starts_with('#')).count() as f64;
     // All New-Orders took 3 ms, which is within the bucket from 2 to 3.
-    let p95 = prometheus.value(
-        r#"histogram_quantile(0.95, sum by (le) (rate(kelvin_transaction_service_seconds_bucket{type="New-Order"}[10s])))"#,
-    );
-    assert!((0.002..=0.003).contains(&p95), "{p95}");
+    let p95 = r#"histogram_quantile(0.95, sum by (le) (rate(kelvin_transaction_service_seconds_bucket{type="New-Order"}[10s])))"#;
+    // A rate takes two scrapes, and a scrape that a busy machine held up is made again.
+    let began = Instant::now();
+    loop {
+        run.second();
+        std::thread::sleep(Duration::from_millis(1500));
+        let latest =
+            run.value(r#"kelvin_transactions_total{type="New-Order",outcome="committed",part="measured"}"#);
+        let expected = [
+            ("up", 1.0..=1.0),
+            (r#"kelvin_transactions_total{type="New-Order",outcome="committed"}"#, latest..=latest),
+            ("scrape_samples_scraped", samples(&run)..=samples(&run)),
+            (p95, 0.002..=0.003),
+        ];
+        let seen = expected.each_ref().map(|(query, _)| prometheus.values(query));
+        if expected.iter().zip(&seen).all(|((_, wanted), seen)| seen.len() == 1 && wanted.contains(&seen[0]))
+        {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{seen:?} and not {expected:?}");
+    }
     for query in queries() {
         let filled =
             query.replace("$__rate_interval", "10s").replace("$job", "kelvin").replace("$instance", ".*");

@@ -281,8 +281,10 @@ fn a_killed_run_keeps_all_but_its_last_seconds() {
         .filter_map(|line| line.split_once(' ')?.1.parse().ok())
         .collect();
     let lost = times.last().unwrap() - times[usize::try_from(kept).unwrap()];
-    // The rows that wait for a second, and those passed to the writing thread: a busy machine may delay them.
-    assert!(lost <= 3000, "what was consumed in the last {lost} ms is lost");
+    // The rows that wait for a second, and those passed to the writing thread: a busy machine may delay them, as it delays
+    // the writer itself.
+    let stalled = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    assert!(lost <= 3000 + 2 * stalled, "what was consumed in the last {lost} ms is lost, of {times:?}");
     assert!(kept > 5);
     while_running.begin_run(&new_run(None)).unwrap();
 }

@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::support::{Place, text, wait_until};
+use super::support::{Place, text, undisturbed, wait_until};
 use super::{JOB, LONG, place};
 
 #[test]
 fn a_run_is_kept_and_known_to_every_command() {
-    let place = place(JOB);
-    place.expect(0, &["io", "job.fio", "--no-observe", "--label", "one", "--branch", "main"]);
+    let run = || {
+        let place = place(JOB);
+        place.expect(0, &["io", "job.fio", "--no-observe", "--label", "one", "--branch", "main"]);
+        place
+    };
+    let (place, report) = undisturbed(run, |place| place.report("one"));
     place.expect(0, &["run", "io", "--job", "job.fio", "--set", "bs=8k", "--no-observe", "--label", "two"]);
-    let report = place.report("one");
     let point = &report["points"][0];
     assert_eq!((report["workload"].as_str(), report["valid"].as_bool()), (Some("io"), Some(true)));
     assert_eq!((report["headline"].as_str(), point["headline_count"].as_u64()), (Some("IOPS"), Some(100)));
@@ -72,10 +75,10 @@ fn runs_repeat_and_compare() {
 #[test]
 fn a_figure_that_changed_in_the_store_voids_the_run() {
     let place = place(JOB);
-    let json = place.expect(0, &["io", "job.fio", "--no-observe", "--output-format=json"]);
+    let run = || place.expect(0, &["io", "job.fio", "--no-observe", "--output-format=json"]);
+    let (json, report) = undisturbed(run, |_| place.report("last"));
     let json: Value = serde_json::from_str(&json).unwrap();
     let longest = json["jobs"][0]["read"]["clat_ns"]["max"].as_u64().unwrap();
-    let report = place.report("last");
     assert_eq!(report["state"], "counted");
     // A fraction in text: its last digit is not kept.
     let stored = report["points"][0]["latency_all"]["max_us"].as_f64().unwrap();
@@ -114,7 +117,7 @@ fn wait_for_a_second(place: &Place) {
 
 #[test]
 fn trial_d3_jobs_that_were_stopped_within_their_window_are_void_and_say_so() {
-    let place = place(&LONG.replace("runtime=60", "runtime=4"));
+    let place = place(&LONG.replace("runtime=60", "runtime=6"));
     let child = place.command(&["io", "job.fio", "--no-observe"]).stdout(Stdio::piped()).spawn().unwrap();
     wait_for_a_second(&place);
     let signal = |name: &str| {

@@ -1,7 +1,7 @@
 //! Phases of jobs, and rates within them.
 
 use super::place;
-use super::support::text;
+use super::support::{text, undisturbed};
 
 /// Two phases, of which only the first has a rate.
 const PHASES: &str = "[global]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\nnumber_ios=100\n\
@@ -82,8 +82,9 @@ fn a_rate_is_of_the_time_that_its_jobs_cover() {
         "[global]\nfilename=data\nsize=1m\nrw=randread\nioengine=psync\nrate_iops=200\ntime_based\nruntime=1\n\
          [first]\n[second]\nstartdelay=1\n",
     );
-    place.expect(0, &["io", "job.fio", "--no-observe"]);
-    let point = &place.report("last")["points"][0];
+    let run = || place.expect(0, &["io", "job.fio", "--no-observe"]);
+    let (_, report) = undisturbed(run, |_| place.report("last"));
+    let point = &report["points"][0];
     let schedule = &point["schedule"];
     let asked = schedule["asked_per_second"].as_f64().unwrap();
     let window = point["window_s"].as_f64().unwrap();

@@ -111,7 +111,7 @@ fn a_signal_ends_the_run_and_keeps_its_results() {
     let mut out = String::new();
     std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut out).unwrap();
     let json: Value = serde_json::from_str(&out).unwrap();
-    assert!(json["jobs"][0]["read"]["total_ios"].as_u64().unwrap() > 50, "{out}");
+    assert!(json["jobs"][0]["read"]["total_ios"].as_u64().unwrap() > 0, "{out}");
     let report = place.report("last");
     assert_eq!(report["status"], "interrupted");
     assert_eq!(report["open_loop"], true);

@@ -46,8 +46,8 @@ fn makes_and_undoes(session: &mut dyn Session, remedy: &Remedy) {
 fn an_index_that_is_there_twice_and_one_that_is_never_used_are_named_and_no_other() {
     let words = ["--users", "2", "--ramp-up", "1s", "--duration", "5s"];
     let of_load = Load { settings: &["--performance-schema=ON"], powers: 11, words: &words };
-    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = start(&of_load, |_| {});
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut session = server.session();
     session.run(LEDGER).unwrap();
     let place = Place::new();
@@ -83,8 +83,8 @@ fn an_index_that_is_there_twice_and_one_that_is_never_used_are_named_and_no_othe
 fn without_performance_schema_uses_of_indexes_are_unobserved_and_no_index_is_called_unused() {
     let words = ["--users", "1", "--ramp-up", "1s", "--duration", "2s"];
     let of_load = Load { settings: &["--performance-schema=OFF"], powers: 11, words: &words };
-    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = start(&of_load, |_| {});
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     server.session().run(LEDGER).unwrap();
     let place = Place::new();
     let (evidence, findings) = measure(&server, &place, Beside::script(&place, WRITES), &words);

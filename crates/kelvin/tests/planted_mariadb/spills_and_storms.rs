@@ -65,8 +65,8 @@ fn sessions_that_are_opened_all_the_time_are_counted_and_the_thread_cache_is_nam
     let words = ["--users", "2", "--ramp-up", "1s", "--duration", "4s"];
     for (settings, cached) in [(&["--thread-cache-size=0"][..], false), (&[], true)] {
         let (done, of_load) = (AtomicBool::new(false), Load { settings, powers: 13, words: &words });
-        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let server = start(&of_load, |_| {});
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let place = Place::new();
         let (_, findings) = std::thread::scope(|scope| {
             scope.spawn(|| {

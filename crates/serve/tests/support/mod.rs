@@ -220,8 +220,8 @@ pub fn get(address: SocketAddr, path: &str, headers: &str) -> String {
 }
 
 pub fn ask(address: SocketAddr, request: &str) -> String {
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_mins(1)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -16,9 +16,9 @@ use kelvin_measure::{Clock, Stop};
 use super::parts::WorkerParts;
 use super::testing::{Blocks, Looks, Offsets, Sent, plan, run, run_on};
 use super::{Shared, run_parts};
-use crate::message::Message;
 use crate::engine::testing::{file, job, writing};
 use crate::job::*;
+use crate::message::Message;
 use crate::{Direction, NextIo, PerDirection, SyncCall};
 
 const MIB: u64 = 1 << 20;
@@ -299,7 +299,8 @@ fn one_who_is_asked_to_stop_ends_and_keeps_what_it_has() {
         while ios_before_the_stop == 0 {
             if let Message::Tick(tick) = received.recv().unwrap() {
                 let tallies = tick.targets.iter().flat_map(PerDirection::iter);
-                ios_before_the_stop += tallies.filter_map(|(_, tally)| Some(tally.as_ref()?.ios)).sum::<u64>();
+                ios_before_the_stop +=
+                    tallies.filter_map(|(_, tally)| Some(tally.as_ref()?.ios)).sum::<u64>();
             }
         }
         shared.stop.request();

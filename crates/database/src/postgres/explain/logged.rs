@@ -28,13 +28,18 @@ impl Plan {
         }
         let (begin, end, (root, cost)) = topmost?;
         let statement = text.get(..begin)?;
-        let statement = statement.split("\nQuery Parameters: ").next().unwrap_or_default().trim_end_matches('\n');
-        let mut tree = Tree { open: vec![Open { node: root, column: 2, relationship: "" }], ..Tree::default() };
+        let statement =
+            statement.split("\nQuery Parameters: ").next().unwrap_or_default().trim_end_matches('\n');
+        let mut tree =
+            Tree { open: vec![Open { node: root, column: 2, relationship: "" }], ..Tree::default() };
         for line in Whole(text.get(end..)?.lines()) {
             tree.line(&line)?;
         }
         let jit_ms = tree.jit_ms;
-        Some((statement.to_owned(), Self { root: tree.finish()?, cost: Some(cost), execution_ms: None, jit_ms }))
+        Some((
+            statement.to_owned(),
+            Self { root: tree.finish()?, cost: Some(cost), execution_ms: None, jit_ms },
+        ))
     }
 }
 
@@ -171,7 +176,8 @@ fn rank(condition: &str) -> Option<usize> {
 
 /// What the next node is to the one above it, which the text shows by its place only.
 fn relationship(above: &Node) -> &'static str {
-    let is_first = above.below.iter().all(|below| matches!(below.relationship.as_str(), "InitPlan" | "SubPlan"));
+    let is_first =
+        above.below.iter().all(|below| matches!(below.relationship.as_str(), "InitPlan" | "SubPlan"));
     match above.kind.as_str() {
         "Append" | "Merge Append" | "BitmapAnd" | "BitmapOr" => "Member",
         "Subquery Scan" => "Subquery",
@@ -206,7 +212,9 @@ impl Node {
 
     /// Takes from a property how it used temporary files, the first that says so.
     fn spilled(&mut self, text: &str) {
-        let sort = || text.strip_prefix("Sort Method: ")?.split_once("  Disk: ").map(|(method, _)| method.to_owned());
+        let sort = || {
+            text.strip_prefix("Sort Method: ")?.split_once("  Disk: ").map(|(method, _)| method.to_owned())
+        };
         let batches = || {
             let (_, after) = text.split_once("Batches: ")?;
             let batches: u64 = after.split(' ').next()?.parse().ok().filter(|batches| *batches > 1)?;
@@ -303,13 +311,22 @@ fn titled(title: &str) -> Option<Node> {
         return None;
     }
     node.alias = Some(alias);
-    let qualified = |name: String| schema.as_ref().map_or_else(|| name.clone(), |schema| format!("{schema}.{name}"));
+    let qualified =
+        |name: String| schema.as_ref().map_or_else(|| name.clone(), |schema| format!("{schema}.{name}"));
     node.index = node.index.map(qualified);
     // Others read functions, subqueries, and tables that exist within the statement only.
     let reads_table = matches!(
         kind,
-        "Seq Scan" | "Sample Scan" | "Index Scan" | "Index Only Scan" | "Bitmap Heap Scan" | "Tid Scan" | "Tid Range Scan"
-            | "Foreign Scan" | "Custom Scan" | "ModifyTable"
+        "Seq Scan"
+            | "Sample Scan"
+            | "Index Scan"
+            | "Index Only Scan"
+            | "Bitmap Heap Scan"
+            | "Tid Scan"
+            | "Tid Range Scan"
+            | "Foreign Scan"
+            | "Custom Scan"
+            | "ModifyTable"
     );
     node.relation = reads_table.then(|| qualified(read));
     Some(node)

@@ -240,60 +240,6 @@ fn the_servers_log_says_that_the_logs_size_forced_a_checkpoint() {
     assert!(figures["total_ms"] >= figures["write_ms"] && figures["log_bytes"] > 1e6, "{figures:?}");
 }
 
-#[test]
-fn a_plan_in_the_servers_log_tells_the_rows_that_the_planner_missed() {
-    let server = Server::start_with("log_checkpoints=on", "local all all trust\n", |_| {});
-    let mut session = server.session();
-    // Two columns that are always the same: the planner takes their conditions for independent of each other.
-    session
-        .run(
-            "CREATE TABLE parts (a int, b int, c int, filler text); \
-             INSERT INTO parts SELECT id % 200, id % 200, id % 200, 'x' FROM generate_series(1, 400000) AS id; ANALYZE parts; \
-             LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on; \
-             SET auto_explain.log_format = 'json'",
-        )
-        .unwrap();
-    let mut watching = Watching::start(server.unix(), &WatchPlan { looks: 20, ..WatchPlan::default() });
-    watching.until("reading", |seen| readings(seen) >= 2);
-    for _ in 0..3 {
-        let rows = session.query("SELECT count(filler) FROM parts WHERE a = 7 AND b = 7 AND c = 7").unwrap();
-        assert_eq!(rows.int(0, 0).unwrap(), 2000);
-    }
-    watching.until("misestimate", |seen| occurrences(seen).any(|one| one.kind == "misestimate"));
-    watching.for_seconds(1.0);
-    watching.finish();
-    let found: Vec<_> = watching.occurrences().into_iter().filter(|one| one.kind == "misestimate").collect();
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(
-        found[0].subject.contains("Seq Scan on parts: ") && found[0].subject.contains("a = ?"),
-        "{found:?}"
-    );
-    let (estimated, actual) = (found[0].figures["estimated_rows"], found[0].figures["actual_rows"]);
-    assert!(estimated <= 20.0 && actual >= 600.0, "{found:?}");
-}
-
-#[test]
-fn plans_in_a_log_that_is_not_json_are_told_as_not_read_with_the_setting() {
-    let not_read = |settings: &str| {
-        let loaded = format!("session_preload_libraries=auto_explain\nlog_checkpoints=on\n{settings}");
-        let server = Server::start_with(&loaded, "local all all trust\n", |_| {});
-        let mut watching = Watching::start(server.unix(), &WatchPlan::default());
-        watching.finish();
-        let absent = watching.absent();
-        let of_log = absent.iter().find(|one| one.what == "rows of plans in the server's log");
-        of_log.map(|one| one.why.clone())
-    };
-    let threshold = "auto_explain.log_min_duration=100";
-    let why = not_read(threshold).unwrap();
-    assert!(
-        why.contains("log_format is text; set it to json") && why.contains("log_analyze is off"),
-        "{why}"
-    );
-    let read = "auto_explain.log_format=json\nauto_explain.log_analyze=on";
-    assert_eq!(not_read(&format!("{threshold}\n{read}")), None);
-    assert_eq!(not_read(""), None, "nothing is logged");
-}
-
 fn a_long_checkpoint(more: &str) -> std::collections::BTreeMap<String, f64> {
     let settings = "max_wal_size=32MB\nmin_wal_size=32MB\ncheckpoint_timeout=30s\ncheckpoint_completion_target=0.9\nautovacuum=off\nshared_buffers=128MB";
     let server = Server::start_with(&format!("{settings}\n{more}"), "local all all trust\n", |_| {});

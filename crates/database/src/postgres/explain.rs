@@ -1,6 +1,7 @@
-//! Plans as `EXPLAIN (VERBOSE, FORMAT JSON)` returns them, with what `ANALYZE` and `BUFFERS` add.
+//! Plans as `EXPLAIN (VERBOSE, FORMAT JSON)` returns them, with what `ANALYZE` and `BUFFERS` add, and as `auto_explain` logs them as text.
 
 mod conditions;
+mod logged;
 mod misestimate;
 
 pub use conditions::equal_parameters;

@@ -1,4 +1,4 @@
-//! Plans that `auto_explain` wrote into the server's log, as JSON with `log_analyze`: where the planner had expected other numbers of
+//! Plans that `auto_explain` wrote into the server's log, as text or JSON with `log_analyze`: where the planner had expected other numbers of
 //! rows than there were.
 
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ pub(super) struct LoggedMisestimate {
 pub(super) struct LoggedPlans {
     /// A plan whose end was not read yet.
     pending: Option<String>,
+    /// No line has come since the last time. The text format has no end, and the server writes a message at once.
+    is_quiet: bool,
     found: Vec<LoggedMisestimate>,
     /// What was told.
     told: Vec<String>,
@@ -47,7 +49,9 @@ impl LoggedPlans {
 
     /// Takes a line. Those of a plan begin with a tab, which the server puts after each line end within a message.
     pub(super) fn line(&mut self, text: &str) {
+        self.is_quiet = false;
         let Some(line) = text.strip_prefix('\t') else {
+            self.finish();
             let begins = text.ends_with(" plan:") && text.contains(" duration: ");
             self.pending = begins.then(String::new);
             return;
@@ -59,14 +63,21 @@ impl LoggedPlans {
         }
         plan.push_str(line);
         plan.push('\n');
-        if line == "}" {
-            let plan = self.pending.take().unwrap_or_default();
-            self.found.extend(misestimate(&plan).filter(|_| self.found.len() < MOST));
+        if line == "}" && plan.starts_with('{') {
+            self.finish();
         }
+    }
+
+    fn finish(&mut self) {
+        let plan = self.pending.take().unwrap_or_default();
+        self.found.extend(misestimate(&plan).filter(|_| self.found.len() < MOST));
     }
 
     /// What was found since the last time and not told before.
     pub(super) fn news(&mut self, now: Nanos, number: &mut dyn FnMut() -> u32) -> Vec<Occurrence> {
+        if std::mem::replace(&mut self.is_quiet, true) {
+            self.finish();
+        }
         let mut news = Vec::new();
         for one in std::mem::take(&mut self.found) {
             if self.told.len() >= MOST || self.told.contains(&one.subject) {
@@ -89,8 +100,7 @@ impl LoggedPlans {
     }
 }
 
-/// Why the plans that `auto_explain` logs are not read, if it logs any; `has_log` is whether the log can be read. The text format lacks what
-/// a node may leave unread, such as the rows of a unique join's inner side.
+/// Why the plans that `auto_explain` logs are not read, if it logs any; `has_log` is whether the log can be read.
 pub(super) fn unread(link: &mut Link, has_log: bool) -> Option<String> {
     let setting = |name: &str| format!("coalesce(current_setting('auto_explain.{name}', true), '')");
     let asked = link.with(|session, _| {
@@ -104,8 +114,8 @@ pub(super) fn unread(link: &mut Link, has_log: bool) -> Option<String> {
         return None;
     }
     let mut why = Vec::new();
-    if format != "json" {
-        why.push(format!("auto_explain.log_format is {format}; set it to json"));
+    if !matches!(format.as_str(), "text" | "json") {
+        why.push(format!("auto_explain.log_format is {format}; set it to text or json"));
     }
     if analyze != "on" {
         why.push("auto_explain.log_analyze is off; turn it on (measuring costs time)".into());
@@ -116,11 +126,16 @@ pub(super) fn unread(link: &mut Link, has_log: bool) -> Option<String> {
     (!why.is_empty()).then(|| why.join(", and "))
 }
 
-/// Of a plan in `auto_explain`'s JSON, which is one object and has the statement's text with its values.
-fn misestimate(json: &str) -> Option<LoggedMisestimate> {
-    let value: Value = serde_json::from_str(json).ok()?;
-    let text = value.get("Query Text").and_then(Value::as_str).map(|text| masked(text, SHORT_TEXT));
-    let plan = Plan::of(&value)?;
+/// Of a plan that `auto_explain` logged, with its statement.
+fn misestimate(logged: &str) -> Option<LoggedMisestimate> {
+    let (text, plan) = if logged.starts_with('{') {
+        let value: Value = serde_json::from_str(logged).ok()?;
+        (value.get("Query Text").and_then(Value::as_str).map(str::to_owned), Plan::of(&value)?)
+    } else {
+        let (text, plan) = Plan::of_logged_text(logged)?;
+        (Some(text), plan)
+    };
+    let text = text.map(|text| masked(&text, SHORT_TEXT));
     // A cursor may not have asked for all rows.
     let node: &Node = plan.misestimated(true).filter(|node| node.missed() >= TIMES)?;
     let statement = text.map_or_else(String::new, |text| format!(": {text}"));
@@ -172,6 +187,22 @@ mod tests {
         others.line("LOG:  duration: 1 ms  plan:");
         others.interrupted();
         assert_eq!(read(&mut others, &LOGGED[LOGGED.find('\n').unwrap() + 1..]), []);
+    }
+
+    #[test]
+    fn a_plan_as_text_ends_with_the_next_message_or_when_nothing_more_comes() {
+        let text = "LOG:  duration: 4.321 ms  plan:\n\tQuery Text: select * from parts\n\twhere a = 5;\n\
+            \tSeq Scan on parts  (cost=0.00..1.00 rows=10 width=4) (actual rows=5000 loops=1)\n\t  Filter: (a = 5)\n";
+        let mut plans = LoggedPlans::default();
+        assert_eq!(read(&mut plans, text), []);
+        let found = read(&mut plans, "");
+        assert_eq!(found[0].subject, "Seq Scan on parts: select * from parts where a = ?;");
+        assert_eq!((found[0].figures["estimated_rows"], found[0].figures["actual_rows"]), (10.0, 5000.0));
+        let mut plans = LoggedPlans::default();
+        assert_eq!(read(&mut plans, &format!("{text}LOG:  x\n")), found);
+        let mut plans = LoggedPlans::default();
+        assert_eq!(read(&mut plans, &text.replace("5000", "900")), []);
+        assert_eq!(read(&mut plans, "LOG:  x\n"), []);
     }
 
     proptest! {

@@ -43,11 +43,8 @@ fn of_mariadb(evidence: &Evidence, table: &str, columns: &[String], list: &str) 
         apply: vec![of_columns.clone(), format!("{analyze} PERSISTENT FOR COLUMNS ({list}) INDEXES ()")],
         undo: vec![
             of_columns,
-            // The number of rows was made with them, unless there are others.
-            format!(
-                "DELETE FROM mysql.table_stats WHERE {of_table} \
-                 AND NOT EXISTS (SELECT 1 FROM mysql.column_stats WHERE {of_table})"
-            ),
+            // The number of rows was made with them: there were no other statistics.
+            format!("DELETE FROM mysql.table_stats WHERE {of_table}"),
             format!("FLUSH TABLE {}", quoted(evidence, table)),
         ],
         // It renews InnoDB's own statistics, too.

@@ -13,6 +13,8 @@ mod disturbance;
 mod drawn;
 #[path = "planted_mariadb/indexes.rs"]
 mod indexes;
+#[path = "planted_mariadb/misestimates.rs"]
+mod misestimates;
 #[path = "../../database/tests/mysql_support/mod.rs"]
 mod mysql_support;
 #[path = "one_answer/walk.rs"]

@@ -27,10 +27,10 @@ pub struct MisestimatedNode {
     /// The table that it reads, with its schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<String>,
-    /// The columns of the table that it compares for equality with values.
+    /// The columns of the table that it compares with values, on PostgreSQL for equality.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
-    /// Whether the table has a statistics object on all of these columns.
+    /// Whether the table has a statistics object on all of these columns (PostgreSQL), or statistics of one of them.
     #[serde(default)]
     pub has_statistics: bool,
     /// Rows that the planner expected, in each loop.
@@ -39,7 +39,7 @@ pub struct MisestimatedNode {
     pub actual: f64,
     /// How often it was executed.
     pub loops: f64,
-    /// Pages that it and the nodes below it read from shared buffers or into them.
+    /// Pages that it and the nodes below it read from the server's buffers or into them; 0 where they are not counted.
     pub pages: u64,
 }
 

@@ -22,7 +22,7 @@ pub struct WatchPlan {
     /// Whether the texts of the sessions' statements are sent as they come, without their values; statements to which the server
     /// gives no identifier are then told apart by their text.
     pub texts: bool,
-    /// Whether the statements with the most time are executed once more when the window is over, for the rows of their plans (PostgreSQL).
+    /// Whether the statements with the most time are executed once more when the window is over, for the rows of their plans (PostgreSQL, MySQL, MariaDB).
     pub explain: Option<ExplainSample>,
 }
 
@@ -32,7 +32,7 @@ pub struct WatchPlan {
 pub enum ExplainSample {
     /// Those that only read.
     Reads,
-    /// Also those that change data.
+    /// Also those that change data (PostgreSQL).
     Writes,
 }
 

@@ -107,7 +107,10 @@ impl Watchers {
         host: &mut Config,
     ) {
         if plan.explain.is_some() && !engine.capabilities().executed_plans {
-            self.refuse("statements executed for their plans", "only PostgreSQL's are");
+            self.refuse(
+                "statements executed for their plans",
+                "only those of PostgreSQL, MySQL and MariaDB are",
+            );
         }
         let plan = engine::WatchPlan {
             looks: plan.looks,

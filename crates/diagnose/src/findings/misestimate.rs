@@ -26,6 +26,12 @@ const NEXT: &str = "Run `analyze` on the tables below these nodes; for columns t
     `create statistics`, for columns with a skewed distribution a higher statistics target. Then compare the \
     plans: a wrong estimate is harmful only if it leads to a slow plan.";
 
+const NEXT_MYSQL: &str = "Run `analyze table` on the tables that these nodes read; if numbers of rows of an index stay wrong, with a \
+    larger `stats_sample_pages`. For a condition on columns without an index, make histograms (MariaDB: `analyze table … \
+    persistent for columns (…) indexes ()`; MySQL: `analyze table … update histogram on …`); for columns that depend on each \
+    other, of which neither server keeps statistics, an index on all of them. Then compare the plans: a wrong estimate is harmful only if \
+    it leads to a slow plan.";
+
 /// The plans in the server's log that missed, the worst first.
 fn logged(evidence: &Evidence) -> Vec<Misestimate> {
     let of_plan = |one: &Occurrence| {
@@ -137,15 +143,20 @@ fn of_samples(evidence: &Evidence) -> Option<Finding> {
     let first = all.first()?;
     let line = |one: &Missed<'_>| {
         let of_time = text::percent(one.share);
-        let pages = text::number(one.node.pages as f64);
+        // MySQL does not count them.
+        let pages = if one.node.pages == 0 {
+            String::new()
+        } else {
+            format!("{} pages read, ", text::number(one.node.pages as f64))
+        };
         EvidenceLine::new(
             text::statement(&one.statement.text),
-            format!("{}; {pages} pages read, {of_time} of the statements' time", one.reason()),
+            format!("{}; {pages}{of_time} of the statements' time", one.reason()),
         )
     };
     let mut found = Finding {
         threshold: SAMPLED.into(),
-        next: NEXT.into(),
+        next: if crate::load::is_mysql(evidence) { NEXT_MYSQL } else { NEXT }.into(),
         ..query_plans::amber(
             ABOUT.id,
             format!("A statement was planned with wrong row estimates: {}", first.node.node),
@@ -157,7 +168,7 @@ fn of_samples(evidence: &Evidence) -> Option<Finding> {
     Some(found)
 }
 
-const SAMPLED: &str = "a node of a statement executed with EXPLAIN (ANALYZE) with 10 times as many or as few rows per loop as the planner \
+const SAMPLED: &str = "a node of a statement executed for its plan with 10 times as many or as few rows per loop as the planner \
     expected, of 1000 rows or more in all";
 
 fn of_queries(evidence: &Evidence) -> Option<Finding> {

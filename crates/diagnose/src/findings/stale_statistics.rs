@@ -10,24 +10,48 @@ use crate::{Evidence, EvidenceLine, Finding};
 /// (`autovacuum_analyze_scale_factor`), unless it is off, slow or set otherwise.
 const STALE: f64 = 0.1;
 
+/// Nodes of MySQL and MariaDB that read all rows of a table: the number that the optimizer expects is the one in its statistics.
+const WHOLE: [&str; 3] = ["Table scan", "Index scan", "Covering index scan"];
+
 /// The table that a node reads ("Index Scan on public.orders using public.i"), if its statistics are stale.
 fn table_of<'a>(evidence: &'a Evidence, node: &str) -> Option<&'a Relation> {
+    let table = named(evidence, node)?;
+    let reads_all = node.split_once(" on ").is_some_and(|(kind, _)| WHOLE.contains(&kind));
+    // One without any is missing-statistics.
+    ((reads_all || is_changed(table)) && table.analyzed != Some(false)).then_some(table)
+}
+
+/// The same, if new statistics may help. Those of an index may be stale on MySQL and MariaDB without a sign: the server counts changes since
+/// its start.
+fn renewable<'a>(evidence: &'a Evidence, node: &str) -> Option<&'a Relation> {
+    let reads = crate::load::is_mysql(evidence) && !node.starts_with("Filter on ");
+    table_of(evidence, node).or_else(|| named(evidence, node).filter(|_| reads))
+}
+
+fn is_changed(table: &Relation) -> bool {
+    let changed = |changed: u64| changed as f64 >= STALE * table.rows.unwrap_or(u64::MAX).max(1) as f64;
+    table.changed_since_analyze.is_some_and(changed)
+}
+
+/// The table that a node reads.
+fn named<'a>(evidence: &'a Evidence, node: &str) -> Option<&'a Relation> {
     let name = node.split_once(" on ")?.1.split(" using ").next()?;
     let (relations, _) =
         evidence.relations(CaptureTime::After).or_else(|| evidence.relations(CaptureTime::Before))?;
     // The log's plans have no schemas, unless they are verbose.
     let is_named = |one: &&Relation| one.name == name || one.name.rsplit('.').next() == Some(name);
     let mut named = relations.iter().filter(|one| one.kind == "table").filter(is_named);
-    let table = named.next().filter(|_| named.next().is_none())?;
-    let is_stale = table.changed_since_analyze? as f64 >= STALE * table.rows?.max(1) as f64;
-    // One without any is missing-statistics.
-    (is_stale && table.analyzed != Some(false)).then_some(table)
+    named.next().filter(|_| named.next().is_none())
 }
 
 /// The stale ones of the tables that these nodes read, each once.
 fn tables_of<'a, 'n>(evidence: &'a Evidence, nodes: impl Iterator<Item = &'n str>) -> Vec<&'a Relation> {
+    once(nodes.filter_map(|node| table_of(evidence, node)))
+}
+
+fn once<'a>(all: impl Iterator<Item = &'a Relation>) -> Vec<&'a Relation> {
     let mut tables: Vec<&Relation> = Vec::new();
-    for table in nodes.filter_map(|node| table_of(evidence, node)) {
+    for table in all {
         if !tables.iter().any(|known| known.name == table.name) {
             tables.push(table);
         }
@@ -35,12 +59,12 @@ fn tables_of<'a, 'n>(evidence: &'a Evidence, nodes: impl Iterator<Item = &'n str
     tables
 }
 
-/// Those of all nodes that missed, with the share of the statements' time that they can take away at most, if that is known.
+/// The tables of all nodes that missed for which new statistics may help, with the share of the statements' time that they can take away at most, if that is known.
 pub(crate) fn stale_tables(evidence: &Evidence) -> (Vec<&Relation>, Option<f64>) {
     let mut counted = Vec::new();
     let mut share = 0.0;
     let missed = misestimate::missed(evidence);
-    for one in missed.iter().filter(|one| table_of(evidence, &one.node.node).is_some()) {
+    for one in missed.iter().filter(|one| renewable(evidence, &one.node.node).is_some()) {
         // A statement with several nodes, or at several points: where its share is largest, which comes first.
         if !counted.contains(&one.statement.query) {
             counted.push(one.statement.query);
@@ -50,11 +74,19 @@ pub(crate) fn stale_tables(evidence: &Evidence) -> (Vec<&Relation>, Option<f64>)
     let others = misestimate::without_times(evidence);
     let of_others = tables_of(evidence, others.iter().map(|one| one.node.as_str())).is_empty();
     let nodes = missed.iter().map(|one| &one.node.node).chain(others.iter().map(|one| &one.node));
-    (tables_of(evidence, nodes.map(String::as_str)), of_others.then_some(share))
+    (once(nodes.filter_map(|node| renewable(evidence, node))), of_others.then_some(share))
 }
 
-/// "500,000 changes since ANALYZE 3 h 20 min ago, 600,000 rows now".
+/// "500,000 changes since ANALYZE 3 h 20 min ago, 600,000 rows now"; of changes that are not known "200 rows by statistics renewed 2 h 00 min
+/// ago".
 fn fact(table: &Relation) -> String {
+    if !is_changed(table) {
+        let of = table.analyzed_ago.map_or_else(
+            || "its statistics".to_owned(),
+            |ago| format!("statistics renewed {} ago", text::duration(ago)),
+        );
+        return format!("{} rows by {of}", text::rounded(table.rows.unwrap_or(0) as f64));
+    }
     let ago = table.analyzed_ago.map_or_else(String::new, |ago| format!(" {} ago", text::duration(ago)));
     let number = |value: Option<u64>| text::rounded(value.unwrap_or(0) as f64);
     format!(
@@ -84,9 +116,17 @@ pub(super) fn name_cause<'n>(
     let line =
         |table: &&Relation| EvidenceLine::new(format!("stale statistics of {}", table.name), fact(table));
     finding.evidence.extend(tables.iter().take(5).map(line));
+    let (how, why) = if crate::load::is_mysql(evidence) {
+        (
+            "analyze table",
+            "InnoDB did not renew them after changes to a tenth of the rows: innodb_stats_auto_recalc, or STATS_AUTO_RECALC of the \
+             table, may be off",
+        )
+    } else {
+        ("analyze", "autovacuum did not: it may be off, behind, or set to wait for more changes")
+    };
     finding.next = format!(
-        "Run `analyze` on {names}, and find out why autovacuum did not: it may be off, behind, or set to wait for more \
-         changes. If estimates stay wrong, there is another cause. {}",
+        "Run `{how}` on {names}, and find out why {why}. If estimates stay wrong, there is another cause. {}",
         finding.next
     );
 }

@@ -28,8 +28,7 @@ pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
 
 /// Whether CREATE INDEX IF NOT EXISTS and DROP INDEX IF EXISTS are in the language: in PostgreSQL's and MariaDB's, and not in MySQL's.
 fn can_be_repeated(evidence: &Evidence) -> bool {
-    let is_mariadb = || evidence.setting("version").is_some_and(|version| version.contains("MariaDB"));
-    !crate::load::is_mysql(evidence) || is_mariadb()
+    !crate::load::is_mysql(evidence) || super::is_mariadb(evidence)
 }
 
 /// By table and the columns of its indexes: the share of the statements' time, and the statement that takes most of it.
@@ -127,12 +126,7 @@ fn create(
     share: f64,
     statement: &StatementTotals,
 ) -> Remedy {
-    let table_sql = quoted(evidence, table);
-    let analyze = if crate::load::is_mysql(evidence) {
-        format!("ANALYZE TABLE {table_sql}")
-    } else {
-        format!("ANALYZE {table_sql}")
-    };
+    let analyze = super::tables::analyze_statement(evidence, table);
     let lists: Vec<String> = indexes.iter().map(|columns| format!("({})", columns.join(", "))).collect();
     let (mut apply, undo): (Vec<String>, Vec<String>) =
         indexes.iter().map(|columns| create_and_drop(evidence, table, columns)).unzip();

@@ -3,6 +3,7 @@
 //! Each has a bound by Amdahl's law (CACM 1967; the share of the time that it can take away) and says whether TPC-C's rules allow
 //! it. A bound is no forecast: whether the change helps is for a comparison to show.
 
+mod histograms;
 mod host;
 mod indexes;
 mod predicates;
@@ -159,6 +160,10 @@ fn waited_share(evidence: &Evidence, kinds: &[WaitKind]) -> Option<f64> {
         (active.sessions() > 0.0).then(|| waited / active.sessions())
     };
     evidence.points().filter_map(|point| share(point.point)).reduce(f64::max)
+}
+
+fn is_mariadb(evidence: &Evidence) -> bool {
+    evidence.setting("version").is_some_and(|version| version.contains("MariaDB"))
 }
 
 /// A name of the database as SQL writes it, its parts quoted.

@@ -1,7 +1,7 @@
-//! Statistics objects for columns that depend on each other.
+//! Statistics objects for columns that depend on each other; on MySQL and MariaDB histograms.
 
 use super::indexes::advised_name;
-use super::{Change, Remedy, Rules, quoted, quoted_part};
+use super::{Change, Remedy, Rules, histograms, quoted, quoted_part};
 use crate::findings::misestimate::{self, Missed};
 use crate::{Effect, EffectBasis, Evidence};
 
@@ -11,13 +11,16 @@ const MOST_COLUMNS: usize = 8;
 const MOST: usize = 5;
 
 /// For nodes with more rows than expected that compare two or more columns of a table with values: the planner multiplies the columns' shares, as
-/// if they were independent.
+/// if they were independent. On MySQL and MariaDB for conditions on columns without statistics.
 pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
+    let make = if crate::load::is_mysql(evidence) { histograms::remedy } else { remedy };
+    let least = if crate::load::is_mysql(evidence) { 1 } else { 2 };
     let mut all: Vec<(Vec<String>, Remedy)> = Vec::new();
     for one in misestimate::missed(evidence) {
         let node = one.node;
-        let fits = (2..=MOST_COLUMNS).contains(&node.columns.len()) && !node.has_statistics;
-        if !fits || node.actual <= node.estimated {
+        let fits = (least..=MOST_COLUMNS).contains(&node.columns.len()) && !node.has_statistics;
+        // The optimizers of MySQL and MariaDB guess where they have no statistics, and either way.
+        if !fits || least > 1 && node.actual <= node.estimated {
             continue;
         }
         let Some(table) = &node.relation else { continue };
@@ -26,7 +29,7 @@ pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
         let key: Vec<String> = std::iter::once(table.clone()).chain(columns.iter().cloned()).collect();
         // Those of the statement with the most time come first.
         if !all.iter().any(|(known, _)| *known == key) && all.len() < MOST {
-            all.push((key, remedy(evidence, table, &columns, &one)));
+            all.push((key, make(evidence, table, &columns, &one)));
         }
     }
     all.into_iter().map(|(_, remedy)| remedy).collect()

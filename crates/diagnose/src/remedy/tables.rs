@@ -74,7 +74,7 @@ fn analyze(
         finding,
         title: format!("analyze {}", tables.join(", ")),
         change: Change::Statements {
-            apply: tables.iter().map(|table| format!("ANALYZE {}", quoted(evidence, table))).collect(),
+            apply: tables.iter().map(|table| analyze_statement(evidence, table)).collect(),
             undo: Vec::new(),
             control: Vec::new(),
         },
@@ -82,6 +82,12 @@ fn analyze(
         effect,
         rules: Rules::Allowed,
     }
+}
+
+/// The statement that renews the statistics of a table.
+pub(super) fn analyze_statement(evidence: &Evidence, table: &str) -> String {
+    let kind = if crate::load::is_mysql(evidence) { "TABLE " } else { "" };
+    format!("ANALYZE {kind}{}", quoted(evidence, table))
 }
 
 /// A page for each warehouse and each district of TPROC-C, where sessions queued for the pages that they share.

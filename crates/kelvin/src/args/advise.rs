@@ -41,8 +41,8 @@ pub(crate) struct AdviseArgs {
     pub(crate) target: Option<TargetName>,
 
     /// With --target: execute the statements with the most time once more with EXPLAIN (ANALYZE), each in a transaction that is
-    /// rolled back, and compare the rows of their plans with what the planner expected (PostgreSQL); "writes" includes
-    /// statements that change data
+    /// rolled back, and compare the rows of their plans with what the planner expected (PostgreSQL, MySQL, MariaDB);
+    /// "writes" includes statements that change data (PostgreSQL)
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "reads",
         requires = "target")]
     pub(crate) explain: Option<ExplainWhich>,

@@ -37,8 +37,8 @@ pub(crate) struct ObservationArgs {
     no_trace_zeros: bool,
 
     /// After the window, execute the statements with the most time once more with EXPLAIN (ANALYZE), each in a transaction that
-    /// is rolled back, and compare the rows of their plans with what the planner expected (PostgreSQL); "writes" includes
-    /// statements that change data
+    /// is rolled back, and compare the rows of their plans with what the planner expected (PostgreSQL, MySQL, MariaDB);
+    /// "writes" includes statements that change data (PostgreSQL)
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "reads",
         help_heading = "Observation")]
     explain_sample: Option<ExplainWhich>,

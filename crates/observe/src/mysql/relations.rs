@@ -32,6 +32,21 @@ const INDEX_BYTES: &str = "SELECT CONCAT(database_name, '.', SUBSTRING_INDEX(SUB
      index_name, CAST(SUM(stat_value) * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats \
      WHERE stat_name = 'size' AND database_name = DATABASE() GROUP BY 1, 2";
 
+/// Seconds since InnoDB's statistics of each table were renewed, which not every account may read.
+const RENEWED: &str = "SELECT CONCAT(database_name, '.', SUBSTRING_INDEX(SUBSTRING_INDEX(table_name, '#P#', 1), '#p#', 1)), \
+     CAST(TIMESTAMPDIFF(SECOND, MIN(last_update), NOW()) AS SIGNED) FROM mysql.innodb_table_stats \
+     WHERE database_name = DATABASE() GROUP BY 1";
+
+/// Rows of each table that were changed since then, or since the server's start, which requires the privilege PROCESS.
+fn changed(server: &Server) -> String {
+    let view = if server.mariadb { "INNODB_SYS_TABLESTATS" } else { "INNODB_TABLESTATS" };
+    format!(
+        "SELECT SUBSTRING_INDEX(SUBSTRING_INDEX(REPLACE(NAME, '/', '.'), '#P#', 1), '#p#', 1), \
+         CAST(SUM(MODIFIED_COUNTER) AS SIGNED) FROM information_schema.{view} \
+         WHERE SUBSTRING_INDEX(NAME, '/', 1) = DATABASE() AND STATS_INITIALIZED <> 'Uninitialized' GROUP BY 1"
+    )
+}
+
 /// Rows that were found through each index, or through none, and those inserted and updated. Which index an insert is counted for is of no
 /// meaning.
 const USES: &str = "SELECT CONCAT(OBJECT_SCHEMA, '.', OBJECT_NAME), INDEX_NAME, CAST(COUNT_READ AS SIGNED), \
@@ -97,6 +112,12 @@ pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<(Vec<Re
         })
     };
     let mut found = (0..rows.len()).map(one).collect::<Result<Vec<_>>>()?;
+    let renewed = by_name(session, RENEWED).unwrap_or_default();
+    let changed = by_name(session, &changed(server)).unwrap_or_default();
+    for table in &mut found {
+        table.analyzed_ago = renewed.get(&table.name).map(|seconds| *seconds as f64);
+        table.changed_since_analyze = changed.get(&table.name).copied();
+    }
     let uses = if are_counted(session, server).unwrap_or(false) { uses(session).ok() } else { None };
     let listed: HashSet<String> = found.iter().map(|table| table.name.clone()).collect();
     let mut indexes = indexes(session, server).unwrap_or_default();
@@ -124,6 +145,12 @@ pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<(Vec<Re
 
 fn count(value: i64) -> u64 {
     value.max(0).unsigned_abs()
+}
+
+/// A number for each name.
+fn by_name(session: &mut dyn Session, sql: &str) -> Result<HashMap<String, u64>> {
+    let rows = session.query(sql)?;
+    (0..rows.len()).map(|row| Ok((rows.text(row, 0)?.to_owned(), count(rows.int(row, 1)?)))).collect()
 }
 
 /// With whether they are those of all indexes.

@@ -179,7 +179,7 @@ fn analyze(
 fn in_transaction(session: &mut dyn Session, server: &Server, sql: &str) -> Result<SampledExecution> {
     session.run(&format!("EXPLAIN {}{sql}", if server.mariadb { "EXTENDED " } else { "" }))?;
     let notes = session.query("SHOW WARNINGS")?;
-    let tables = match warning(&notes, &["1003"])? {
+    let tables = match warning(&notes, &[1003])? {
         Some(row) => tokens::tables(text(&notes, row, 2)?),
         None => HashMap::new(),
     };
@@ -189,7 +189,7 @@ fn in_transaction(session: &mut dyn Session, server: &Server, sql: &str) -> Resu
     } else {
         let rows = session.query(&format!("EXPLAIN ANALYZE {sql}"))?;
         // MySQL returns the rows until then, and no error.
-        if warning(&session.query("SHOW WARNINGS")?, &["1317", "3024"])?.is_some() {
+        if warning(&session.query("SHOW WARNINGS")?, &[1317, 3024])?.is_some() {
             return Ok(SampledExecution::Refused("it was ended at its limit of time".into()));
         }
         executed_plans::parse_tree(of_first_row(&rows)?, &tables)
@@ -205,9 +205,9 @@ fn of_first_row(rows: &Rows) -> Result<&str> {
 }
 
 /// The row of the first warning with one of these codes.
-fn warning(rows: &Rows, codes: &[&str]) -> Result<Option<usize>> {
+fn warning(rows: &Rows, codes: &[i64]) -> Result<Option<usize>> {
     for row in 0..rows.len() {
-        if codes.contains(&rows.text(row, 1)?) {
+        if codes.contains(&rows.int(row, 1)?) {
             return Ok(Some(row));
         }
     }
@@ -248,25 +248,25 @@ fn describe(node: &Node) -> MisestimatedNode {
     }
 }
 
-/// Whether the optimizer has statistics of all of the condition's columns (MySQL: histograms).
+/// Whether the optimizer has a histogram of one of the condition's columns; on MariaDB any statistics of the table but those of its engine, since
+/// those of one column could not be taken back alone.
 fn has_statistics(session: &mut dyn Session, server: &Server, node: &MisestimatedNode) -> Result<bool> {
     let Some((schema, table)) = node.relation.as_deref().and_then(|table| table.split_once('.')) else {
         return Ok(true);
     };
     let text = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
-    let columns: Vec<String> = node.columns.iter().map(|column| text(column)).collect();
-    let (view, of) = if server.mariadb {
-        ("mysql.column_stats", "db_name")
+    let (schema, table) = (text(schema), text(table));
+    let rows = session.query(&if server.mariadb {
+        format!("SELECT 1 FROM mysql.table_stats WHERE db_name = {schema} AND table_name = {table}")
     } else {
-        ("information_schema.COLUMN_STATISTICS", "schema_name")
-    };
-    let rows = session.query(&format!(
-        "SELECT CAST(COUNT(*) AS SIGNED) FROM {view} WHERE {of} = {} AND table_name = {} AND column_name IN ({})",
-        text(schema),
-        text(table),
-        columns.join(", ")
-    ))?;
-    Ok(rows.int(0, 0)? as usize == columns.len())
+        let columns: Vec<String> = node.columns.iter().map(|column| text(column)).collect();
+        format!(
+            "SELECT 1 FROM information_schema.COLUMN_STATISTICS WHERE SCHEMA_NAME = {schema} AND TABLE_NAME = {table} \
+             AND COLUMN_NAME IN ({})",
+            columns.join(", ")
+        )
+    })?;
+    Ok(!rows.is_empty())
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(super) fn watch(
     };
     let opened = open(target, Purpose::Existing, &mut say)?;
     if explain.is_some() && !opened.engine.capabilities().executed_plans {
-        bail!("--explain is supported only on PostgreSQL; omit it");
+        bail!("--explain is supported only on PostgreSQL, MySQL and MariaDB; omit it");
     }
     let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
     let mut context =

@@ -110,7 +110,7 @@ mod tests {
       "nested_loop": [
        {"read_sorted_file": {"r_rows": 5, "filesort": {"sort_key": "p.pad", "r_loops": 1, "table": {
         "table_name": "p", "access_type": "ALL", "r_loops": 1, "rows": 200, "r_rows": 200200, "r_engine_stats": {"pages_accessed": 1432},
-        "filtered": 100, "r_filtered": 0.0999, "attached_condition": "p.pad = 'x'"}}}},
+        "filtered": 100, "r_filtered": 5, "attached_condition": "p.pad = 'x'"}}}},
        {"table": {"table_name": "o", "access_type": "ref", "key": "i", "r_loops": 200, "rows": 10, "r_rows": 3000,
         "filtered": 100, "r_filtered": 100}},
        {"block-nl-join": {"table": {"table_name": "<derived2>", "access_type": "ALL", "r_loops": 1, "rows": 1, "r_rows": 100000, "filtered": 100,

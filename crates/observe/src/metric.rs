@@ -19,7 +19,8 @@ pub const LOG_SYNCS: &[&str] = &["postgres.wal.syncs", "mysql.redo.syncs", "sqls
 pub const LOG_SYNC_MS: &[&str] = &["postgres.wal.sync_ms", "mysql.redo.sync_ms", "sqlserver.log.write_ms"];
 
 /// Sessions opened a second; in MySQL and MariaDB attempts to.
-pub const NEW_SESSIONS: &[&str] = &["postgres.connections.new", "mysql.connections.new"];
+pub const NEW_SESSIONS: &[&str] =
+    &["postgres.connections.new", "mysql.connections.new", "sqlserver.connections.new"];
 
 /// Attempts a second to connect to MySQL or MariaDB that failed.
 pub const FAILED_CONNECTIONS: &str = "mysql.connections.failed";

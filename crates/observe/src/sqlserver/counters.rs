@@ -96,6 +96,7 @@ const COUNTERS: &[Counter] = &[
     ),
     gauge("sqlserver.memory.server", "kB", &["Total Server Memory (KB)"], "memory that the server uses"),
     gauge("sqlserver.memory.target", "kB", &["Target Server Memory (KB)"], "memory that the server may use"),
+    rate(metric::NEW_SESSIONS[2], "1/s", &["Logins/sec"], "logins, without reuse of pooled connections"),
     gauge("sqlserver.connections", "1", &["User Connections"], "connections"),
     rate("sqlserver.file.data.reads", "1/s", &["file.data.reads"], "reads of data files"),
     rate("sqlserver.file.data.read_bytes", "B/s", &["file.data.read_bytes"], "bytes read from data files"),

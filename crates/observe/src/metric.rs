@@ -96,6 +96,9 @@ pub const SCHEDULERS: &str = "sqlserver.schedulers";
 /// Requests that wait for a worker thread.
 pub const WORK_QUEUE: &str = "sqlserver.schedulers.work_queue";
 
+/// Memory that SQL Server uses, in kilobytes.
+pub const SERVER_MEMORY: &str = "sqlserver.memory.server";
+
 /// Statements that wait for a memory grant.
 pub const GRANTS_PENDING: &str = "sqlserver.memory.grants_pending";
 

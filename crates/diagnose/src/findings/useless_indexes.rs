@@ -22,7 +22,7 @@ pub(crate) struct Useless<'a> {
     pub(crate) entries: u64,
     /// How often it was used during the load.
     pub(crate) scans: u64,
-    /// What these uses are: "scans", and rows where the database counts those.
+    /// What these uses are, as the database counts them.
     pub(crate) uses: &'static str,
 }
 
@@ -128,6 +128,8 @@ fn seen_working(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
 /// Share of the statements' time in those that write. What functions do is not known: they are none.
 fn writing(evidence: &Evidence, point: u32) -> Option<f64> {
     let writes = |sql: &str| {
+        // A statement of SQL Server's procedures.
+        let sql = sql.strip_prefix("/* in ").and_then(|sql| sql.split_once("*/")).map_or(sql, |(_, sql)| sql);
         let first = sql.split_whitespace().next().unwrap_or_default().to_lowercase();
         matches!(first.as_str(), "insert" | "update" | "delete" | "merge" | "copy")
     };
@@ -196,7 +198,11 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
     indexes.sort_by_key(|(index, _, scans)| {
         (index.enforces != Some(true), std::cmp::Reverse(*scans), index.name.clone())
     });
-    let uses = if crate::load::is_mysql(evidence) { "rows found through it" } else { "scans" };
+    let uses = match () {
+        () if crate::load::is_mysql(evidence) => "rows found through it",
+        () if crate::load::is_sqlserver(evidence) => "seeks and scans",
+        () => "scans",
+    };
     let mut kept: Vec<&Relation> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();

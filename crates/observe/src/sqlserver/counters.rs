@@ -94,7 +94,7 @@ const COUNTERS: &[Counter] = &[
         &["Granted Workspace Memory (KB)"],
         "memory granted to statements",
     ),
-    gauge("sqlserver.memory.server", "kB", &["Total Server Memory (KB)"], "memory that the server uses"),
+    gauge(metric::SERVER_MEMORY, "kB", &["Total Server Memory (KB)"], "memory that the server uses"),
     gauge("sqlserver.memory.target", "kB", &["Target Server Memory (KB)"], "memory that the server may use"),
     rate(metric::NEW_SESSIONS[2], "1/s", &["Logins/sec"], "logins, without reuse of pooled connections"),
     gauge("sqlserver.connections", "1", &["User Connections"], "connections"),

@@ -29,7 +29,7 @@ pub(super) fn read(session: &mut dyn Session) -> Result<BTreeMap<String, String>
             values.insert("sql_memory_model_desc".into(), model.to_owned());
         }
         if let Some(kilobytes) = rows.optional(0, 1, Rows::float)? {
-            values.insert("large_page_allocations_kb".into(), (kilobytes * 1024.0).to_string());
+            values.insert("large_page_allocations".into(), (kilobytes * 1024.0).to_string());
         }
     }
     Ok(values)

@@ -81,7 +81,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "Find out who connects (host_name and program_name of sys.dm_exec_sessions, by login_time), and use the driver's \
              connection pool: a pooled connection that is reused is no login"
         }
-        () => "Find out who connects (log_connections), and put a pooler in between or keep the sessions open",
+        () => {
+            "Find out who connects (log_connections), and put a pooler in between or keep the sessions open"
+        }
     });
     // Most of them found no thread to take over.
     if created.is_some_and(|created| created >= rate / 2.0) {

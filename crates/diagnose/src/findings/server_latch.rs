@@ -165,9 +165,10 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(of_time, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "one lightweight lock or class of latches (pages and the log have separate findings): amber \
+        threshold:
+            "one lightweight lock or class of latches (pages and the log have separate findings): amber \
             from 10 % of the active sessions and half a session; the verdict shows whether it is the limit"
-            .into(),
+                .into(),
         next: remedy(event, sqlserver).into(),
     })
 }

@@ -40,7 +40,9 @@ pub(super) fn read(session: &mut dyn Session) -> Result<HashMap<Key, IndexFacts>
     let rows = session.query(sql::INDEXES)?;
     let mut all: BTreeMap<Key, Index> = BTreeMap::new();
     for row in 0..rows.len() {
-        let text = |column| Ok::<_, kelvin_database::Error>(rows.optional(row, column, Rows::text)?.map(str::to_owned));
+        let text = |column| {
+            Ok::<_, kelvin_database::Error>(rows.optional(row, column, Rows::text)?.map(str::to_owned))
+        };
         let key = (rows.text(row, 0)?.to_owned(), rows.int(row, 2)?);
         let column = Column {
             name: rows.text(row, 8)?.to_owned(),
@@ -62,9 +64,13 @@ pub(super) fn read(session: &mut dyn Session) -> Result<HashMap<Key, IndexFacts>
         all.insert(key, index);
     }
     let keys = foreign_keys(session)?;
-    let needed: Vec<Key> = keys.iter().filter_map(|(table, columns)| only_support(&all, table, columns)).collect();
+    let needed: Vec<Key> =
+        keys.iter().filter_map(|(table, columns)| only_support(&all, table, columns)).collect();
     let facts = |(key, index): (Key, Index)| {
-        let facts = IndexFacts { definition: index.definition(&key.0), enforces: index.unique || needed.contains(&key) };
+        let facts = IndexFacts {
+            definition: index.definition(&key.0),
+            enforces: index.unique || needed.contains(&key),
+        };
         (key, facts)
     };
     Ok(all.into_iter().map(facts).collect())
@@ -89,7 +95,8 @@ fn only_support(all: &BTreeMap<Key, Index>, table: &str, columns: &[String]) -> 
         let of_table = all.iter().filter(|((of, _), index)| of == table && index.filter.is_none());
         let begins = |index: &Index| {
             let first: Vec<&Column> = index.columns.iter().take(depth).collect();
-            first.len() == depth && first.iter().all(|one| one.descends.is_some() && columns.contains(&one.name))
+            first.len() == depth
+                && first.iter().all(|one| one.descends.is_some() && columns.contains(&one.name))
         };
         of_table.filter(|(_, index)| begins(index)).collect()
     };
@@ -183,7 +190,11 @@ mod tests {
     #[test]
     fn the_only_index_of_a_foreign_key_is_needed() {
         let all = |indexes: Vec<Index>| {
-            indexes.into_iter().zip(1..).map(|(index, number)| (("dbo.t".to_owned(), number), index)).collect()
+            indexes
+                .into_iter()
+                .zip(1..)
+                .map(|(index, number)| (("dbo.t".to_owned(), number), index))
+                .collect()
         };
         let of = |indexes: Vec<Index>, key: &[&str]| {
             let key: Vec<String> = key.iter().map(|name| (*name).to_owned()).collect();
@@ -191,7 +202,11 @@ mod tests {
         };
         let clustered = |key: &[&str]| index("pk", key, &[]);
         assert_eq!(of(vec![clustered(&["x"]), index("i", &["b", "a", "c"], &[])], &["a", "b"]), Some(2));
-        assert_eq!(of(vec![clustered(&["x"]), index("i", &["a", "x"], &[])], &["a", "b"]), Some(2), "in part");
+        assert_eq!(
+            of(vec![clustered(&["x"]), index("i", &["a", "x"], &[])], &["a", "b"]),
+            Some(2),
+            "in part"
+        );
         assert_eq!(of(vec![clustered(&["x"]), index("i", &["x"], &["a"])], &["a"]), None, "included");
         assert_eq!(of(vec![clustered(&["a"]), index("i", &["a"], &[])], &["a"]), None, "the table itself");
         let twins = vec![clustered(&["x"]), index("i", &["a"], &[]), index("j", &["a"], &[])];

@@ -161,10 +161,9 @@ impl Statements {
 
     pub(super) fn begin(server: &Server) -> impl Iterator<Item = UnavailableMetrics> {
         let of = [("statements by text", "dm_exec_query_stats"), ("spills of statements", sql::SPILLS)];
-        of.into_iter().filter(|(_, view)| !server.has(view)).map(|(what, view)| UnavailableMetrics {
-            what: what.into(),
-            why: server.why_not(view),
-        })
+        of.into_iter()
+            .filter(|(_, view)| !server.has(view))
+            .map(|(what, view)| UnavailableMetrics { what: what.into(), why: server.why_not(view) })
     }
 
     /// The load begins.

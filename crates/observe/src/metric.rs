@@ -19,7 +19,8 @@ pub const LOG_SYNCS: &[&str] = &["postgres.wal.syncs", "mysql.redo.syncs", "sqls
 pub const LOG_SYNC_MS: &[&str] = &["postgres.wal.sync_ms", "mysql.redo.sync_ms", "sqlserver.log.write_ms"];
 
 /// Sessions opened a second; in MySQL and MariaDB attempts to.
-pub const NEW_SESSIONS: &[&str] = &["postgres.connections.new", "mysql.connections.new"];
+pub const NEW_SESSIONS: &[&str] =
+    &["postgres.connections.new", "mysql.connections.new", "sqlserver.connections.new"];
 
 /// Attempts a second to connect to MySQL or MariaDB that failed.
 pub const FAILED_CONNECTIONS: &str = "mysql.connections.failed";
@@ -94,6 +95,9 @@ pub const SCHEDULERS: &str = "sqlserver.schedulers";
 
 /// Requests that wait for a worker thread.
 pub const WORK_QUEUE: &str = "sqlserver.schedulers.work_queue";
+
+/// Memory that SQL Server uses, in kilobytes.
+pub const SERVER_MEMORY: &str = "sqlserver.memory.server";
 
 /// Statements that wait for a memory grant.
 pub const GRANTS_PENDING: &str = "sqlserver.memory.grants_pending";

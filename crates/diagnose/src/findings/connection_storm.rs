@@ -1,7 +1,7 @@
 //! Were sessions opened again and again during the load?
 
 use super::FindingDefinition;
-use crate::load::{is_mysql, server_is_here};
+use crate::load::{is_mysql, is_sqlserver, server_is_here};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 use kelvin_measure::text;
 use kelvin_observe::metric;
@@ -25,6 +25,8 @@ const PROCESSES: &str = "5 new sessions per second; red if opening them takes 8 
 const THREADS: &str = "5 new sessions per second; red if opening them takes 8 % of the database's host's CPUs or more at \
     0.1 ms each, the lower end of what a new session of MariaDB costs without TLS";
 
+const LOGINS: &str = "5 logins per second; never red, because what a login costs SQL Server was not measured";
+
 fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point)).collect()
 }
@@ -36,19 +38,26 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let transactions = point.transactions().good() as f64 / window.seconds();
     // The CPUs that are known are the client's.
     let cpus = if server_is_here(evidence) { crate::load::cpus(evidence) } else { None };
-    let threads = is_mysql(evidence);
+    let (threads, logins) = (is_mysql(evidence), is_sqlserver(evidence));
     let each = if threads { THREAD_CPU_MS } else { CPU_MS };
     let used = rate * each / 1e3;
-    let share = cpus.map(|cpus| used / cpus);
+    let share = cpus.map(|cpus| used / cpus).filter(|_| !logins);
     let own = transactions > 0.0 && rate >= transactions / 2.0;
     let mut facts = vec![
         EvidenceLine::new(
-            if threads { "attempts to connect per second" } else { "new sessions per second" },
+            match () {
+                () if threads => "attempts to connect per second",
+                () if logins => "logins per second",
+                () => "new sessions per second",
+            },
             text::number(rate),
         ),
         EvidenceLine::new("transactions per second", text::number(transactions)),
-        EvidenceLine::new("CPUs for opening them", format!("{used:.2} (at least {each} ms each)")),
     ];
+    if !logins {
+        let each = format!("{used:.2} (at least {each} ms each)");
+        facts.push(EvidenceLine::new("CPUs for opening them", each));
+    }
     if own {
         facts.push(EvidenceLine::new(
             "whose",
@@ -64,10 +73,17 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     facts.extend(
         evidence.setting("thread_cache_size").map(|value| EvidenceLine::new("thread_cache_size", value)),
     );
-    let mut next = String::from(if threads {
-        "Find out who connects (performance_schema.hosts, the general log), and keep the sessions open in a pool"
-    } else {
-        "Find out who connects (log_connections), and put a pooler in between or keep the sessions open"
+    let mut next = String::from(match () {
+        () if threads => {
+            "Find out who connects (performance_schema.hosts, the general log), and keep the sessions open in a pool"
+        }
+        () if logins => {
+            "Find out who connects (host_name and program_name of sys.dm_exec_sessions, by login_time), and use the driver's \
+             connection pool: a pooled connection that is reused is no login"
+        }
+        () => {
+            "Find out who connects (log_connections), and put a pooler in between or keep the sessions open"
+        }
     });
     // Most of them found no thread to take over.
     if created.is_some_and(|created| created >= rate / 2.0) {
@@ -83,10 +99,19 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::up_to_or(
             share,
             EffectBasis::Throughput,
-            "the number of CPUs of the database's host is not known",
+            if logins {
+                "what a login costs SQL Server was not measured"
+            } else {
+                "the number of CPUs of the database's host is not known"
+            },
         ),
         below_precision: false,
-        threshold: if threads { THREADS } else { PROCESSES }.into(),
+        threshold: match () {
+            () if threads => THREADS,
+            () if logins => LOGINS,
+            () => PROCESSES,
+        }
+        .into(),
         next,
     })
 }

@@ -48,7 +48,36 @@ fn misses(evidence: &Evidence) -> Option<String> {
 }
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    of_server(evidence).into_iter().collect()
+    of_server(evidence).or_else(|| of_sqlserver(evidence)).into_iter().collect()
+}
+
+/// SQL Server's memory by its own view; its buffer pool is in large pages in one of its three memory models only.
+fn of_sqlserver(evidence: &Evidence) -> Option<Finding> {
+    let model = evidence.setting("sql_memory_model_desc").filter(|model| *model != "LARGE_PAGES")?;
+    let used = 1024.0 * evidence.newest(metric::SERVER_MEMORY)?;
+    if used < LARGE {
+        return None;
+    }
+    let mut facts = vec![
+        EvidenceLine::new("memory that the server uses", text::memory(used)),
+        EvidenceLine::new("sql_memory_model_desc", model),
+    ];
+    let large = evidence.setting_number("large_page_allocations");
+    facts.extend(large.map(|large| EvidenceLine::new("of it in large pages", text::memory(large))));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Note,
+        point: None,
+        title: format!("The buffer pool does not use large pages; the server uses {}", text::memory(used)),
+        evidence: facts,
+        effect: Effect::unknown("no study of SQL Server was found"),
+        below_precision: false,
+        threshold: "8 GB or more of memory, and another memory model than LARGE_PAGES".into(),
+        next: "On Windows, Enterprise edition: grant the server's account \"lock pages in memory\", set the start-up trace flag 834, \
+            and compare. Microsoft advises against the flag with columnstore indexes; with it, memory is allocated when the server \
+            starts."
+            .into(),
+    })
 }
 
 fn of_server(evidence: &Evidence) -> Option<Finding> {
@@ -145,6 +174,17 @@ mod tests {
         assert!(found(tries(0.0, 0.0)).is_some());
         assert!(found(tries(9000.0, 500.0)).is_none());
         assert!(found(tries(0.0, 0.0).setting("huge_pages_status", "on")).is_none());
+    }
+
+    #[test]
+    fn a_buffer_pool_of_sql_server_in_small_pages_is_a_note() {
+        let note = |model: &str, kilobytes: f64| {
+            let staged = Staged::new().setting("sql_memory_model_desc", model);
+            find(&staged.metric("sqlserver.memory.server", kilobytes).done()).pop().map(|one| one.severity)
+        };
+        assert_eq!(note("LOCK_PAGES", 5e7), Some(Severity::Note));
+        assert_eq!(note("CONVENTIONAL", 5e6), None);
+        assert_eq!(note("LARGE_PAGES", 5e7), None);
     }
 
     #[test]

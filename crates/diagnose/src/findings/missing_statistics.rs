@@ -4,6 +4,7 @@ use kelvin_measure::observation::{CaptureTime, Relation, StatementTotals};
 use kelvin_measure::text;
 
 use super::FindingDefinition;
+use crate::load::is_sqlserver;
 use crate::noise::WANTED;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
@@ -59,14 +60,73 @@ fn costly<'a>(evidence: &'a Evidence, tables: &[&Relation]) -> Option<(f64, &'a 
     evidence.points().filter_map(|point| of_point(point.point)).max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-fn find(evidence: &Evidence) -> Vec<Finding> {
+/// Changes after which SQL Server takes a table's statistics for stale, from compatibility level 130 on.
+fn too_many(rows: u64) -> u64 {
+    ((rows as f64 * 1000.0).sqrt()).min(500.0 + 0.2 * rows as f64) as u64
+}
+
+/// Tables for which statistics should have been made before the load. SQL Server makes them when a statement needs them, unless that is
+/// off; it does not renew stale ones, either, then.
+pub(crate) fn tables(evidence: &Evidence) -> Vec<&Relation> {
     let Some((relations, _)) = evidence.relations(CaptureTime::Before) else { return Vec::new() };
-    let unknown = |r: &&Relation| {
-        r.kind == "table" && r.analyzed == Some(false) && r.rows.is_some_and(|rows| rows >= ROWS)
+    let sqlserver = is_sqlserver(evidence);
+    if sqlserver && evidence.setting(AUTOMATIC) != Some("off") {
+        return Vec::new();
+    }
+    let wanted = |table: &&Relation| {
+        let Some(rows) = table.rows.filter(|rows| table.kind == "table" && *rows >= ROWS) else {
+            return false;
+        };
+        let stale = sqlserver && table.changed_since_analyze.is_some_and(|changes| changes > too_many(rows));
+        stale || table.analyzed == Some(false)
     };
-    let tables: Vec<_> = relations.iter().filter(unknown).collect();
+    relations.iter().filter(wanted).collect()
+}
+
+const AUTOMATIC: &str = "is_auto_update_stats_on";
+
+fn of_sqlserver(tables: &[&Relation]) -> Finding {
+    let rows = |value: Option<u64>| text::rounded(value.unwrap_or(0) as f64);
+    let fact = |table: &&Relation| {
+        let state = match table.changed_since_analyze.filter(|_| table.analyzed == Some(true)) {
+            Some(changes) => {
+                let ago = table
+                    .analyzed_ago
+                    .map_or_else(String::new, |ago| format!(" {} ago", text::duration(ago)));
+                format!("{} changes since they were updated{ago}", rows(Some(changes)))
+            }
+            None => "no statistics".into(),
+        };
+        EvidenceLine::new(table.name.clone(), format!("{} rows, {state}", rows(table.rows)))
+    };
+    let mut facts = vec![EvidenceLine::new("AUTO_UPDATE_STATISTICS", "off")];
+    facts.extend(tables.iter().take(10).map(fact));
+    Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: None,
+        title: format!(
+            "{} had missing or stale statistics when the load began: {}",
+            text::count(tables.len(), "table"),
+            text::few(tables.iter().map(|table| &table.name), 3)
+        ),
+        evidence: facts,
+        effect: Effect::unknown("the plans based on new statistics were not run"),
+        below_precision: false,
+        threshold: "AUTO_UPDATE_STATISTICS is off, and a table of 1000 rows or more has no statistics, or had more changes than the \
+            server would have tolerated: the smaller one of 500 plus a fifth of its rows, and the square root of 1000 times its rows"
+            .into(),
+        next: "Run `UPDATE STATISTICS` on the tables after loading, and set AUTO_UPDATE_STATISTICS on, unless a job renews them.".into(),
+    }
+}
+
+fn find(evidence: &Evidence) -> Vec<Finding> {
+    let tables = tables(evidence);
     if tables.is_empty() {
         return Vec::new();
+    }
+    if is_sqlserver(evidence) {
+        return vec![of_sqlserver(&tables)];
     }
     let fact = |table: &&Relation| {
         EvidenceLine::new(
@@ -137,6 +197,33 @@ mod tests {
         let one = found(Some(false), 100_000);
         assert_eq!((one.len(), one[0].severity), (1, Severity::Amber));
         assert!(one[0].title.contains("public.stock") && !one[0].title.contains("item"));
+    }
+
+    #[test]
+    fn stale_statistics_of_sql_server_are_amber_where_it_does_not_renew_them() {
+        let found = |automatic: &str, changed: u64| {
+            let stock = Relation {
+                analyzed: Some(true),
+                changed_since_analyze: Some(changed),
+                analyzed_ago: Some(7200.0),
+                ..table("dbo.stock", 100_000, 0)
+            };
+            let staged = Staged::new().environment(serde_json::json!({"engine": "sqlserver"}));
+            let staged = staged.setting(AUTOMATIC, automatic).relations(CaptureTime::Before, vec![stock], 1);
+            let evidence = staged.done();
+            let found = find(&evidence);
+            (crate::remedies(&evidence, &found), found)
+        };
+        let (remedies, stale) = found("off", 20_000);
+        assert_eq!(stale[0].severity, Severity::Amber);
+        assert_eq!(
+            stale[0].evidence[1].found,
+            "100,000 rows, 20,000 changes since they were updated 2 h 00 min ago"
+        );
+        assert_eq!(remedies[0].title, "update the statistics of dbo.stock");
+        // The square root of a hundred million.
+        assert!(found("off", 10_000).1.is_empty());
+        assert!(found("on", 20_000).1.is_empty());
     }
 
     #[test]

@@ -42,7 +42,7 @@ mod machine_changed;
 mod memory_grants;
 mod memory_pressure;
 pub(crate) mod misestimate;
-mod missing_statistics;
+pub(crate) mod missing_statistics;
 mod network_round_trips;
 mod noisy_neighbour;
 mod not_reset;

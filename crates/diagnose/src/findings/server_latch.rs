@@ -1,9 +1,11 @@
-//! Did sessions queue for a lightweight lock of PostgreSQL?
+//! Did sessions queue for a lightweight lock of PostgreSQL, or a latch of SQL Server that is none of a page?
 
 use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 use super::FindingDefinition;
+use crate::load::is_sqlserver;
 use crate::verdict::time::model;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, is_client};
 
@@ -67,8 +69,43 @@ const REMEDIES: [(&str, &str); 12] = [
     ),
 ];
 
-fn waits_for_latch(group: &WaitGroup) -> bool {
-    group.kind == WaitKind::Latch && matches!(group.class.as_str(), "LWLock" | "IPC")
+/// The same of SQL Server's classes of latches.
+const CLASSES: [(&str, &str); 6] = [
+    ("ACCESS_METHODS_DATASET_PARENT", PARALLEL_SCANS),
+    ("ACCESS_METHODS_SCAN_RANGE_GENERATOR", PARALLEL_SCANS),
+    (
+        "ACCESS_METHODS_HOBT_VIRTUAL_ROOT",
+        "This is the root of an index, which changes when the pages below it are split: spread the inserts over hash partitions, or \
+        use a key that is inserted in order.",
+    ),
+    (
+        "FGCB_ADD_REMOVE",
+        "Files of a file group grew: make them large enough before the load, let them grow by larger steps, and allow instant file \
+        initialization (the privilege \"perform volume maintenance tasks\").",
+    ),
+    (
+        "LOG_MANAGER",
+        "The transaction log grew: make it large enough before the load, and look why it is not reused (log_reuse_wait_desc of \
+        sys.databases).",
+    ),
+    (
+        "NESTING_TRANSACTION",
+        "Threads of a parallel statement share a transaction: compare with MAXDOP = 1 for such statements.",
+    ),
+];
+
+const PARALLEL_SCANS: &str = "Threads of a parallel scan take their ranges of pages from it: compare with a lower MAXDOP or a higher \
+    `cost threshold for parallelism`, and look for an index that saves the scan.";
+
+/// What a session waits for, if that is a latch of the server; the pages' and the log's have separate findings.
+fn latch(group: &WaitGroup) -> Option<String> {
+    let known = match group.class.as_str() {
+        "LWLock" | "IPC" => Some(&group.event),
+        // SQL Server's, whose class is what they wait for.
+        "Latch" => group.object.as_ref(),
+        _ => None,
+    };
+    known.filter(|_| group.kind == WaitKind::Latch).cloned()
 }
 
 /// Without the separators that some versions have: "buffer_mapping", "BufferMappingLock", "BufferMapping".
@@ -76,7 +113,11 @@ fn plain(event: &str) -> String {
     event.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
 }
 
-fn remedy(event: &str) -> &'static str {
+fn remedy(event: &str, sqlserver: bool) -> &'static str {
+    if sqlserver {
+        let found = CLASSES.iter().find(|(class, _)| event.starts_with(class)).map(|(_, remedy)| *remedy);
+        return found.unwrap_or("Look the class up in Microsoft's reference of sys.dm_os_latch_stats; fewer sessions shorten any such queue.");
+    }
     let plain = plain(event);
     let found = REMEDIES.iter().find(|(name, _)| plain.starts_with(name)).map(|(_, remedy)| *remedy);
     found.unwrap_or("Look the name up among the wait events in PostgreSQL's manual; fewer sessions (a pooler) shorten any such queue.")
@@ -88,7 +129,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let active = evidence.active(point.point, is_client);
-    let named = active.by(|group| waits_for_latch(group).then(|| group.event.clone()));
+    let named = active.by(latch);
+    let sqlserver = is_sqlserver(evidence);
     let (event, waiting) = named.iter().find_map(|(event, sessions)| Some((event.as_deref()?, *sessions)))?;
     let share = waiting / active.sessions();
     if share.is_nan() || share < KNOWN || waiting < 0.5 {
@@ -97,25 +139,37 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     // Transactions are also under way where no session of theirs is active.
     let of_time = model(evidence, point).map_or(share, |model| waiting / model.sessions);
     let latches = named.iter().filter_map(|(event, sessions)| Some((event.as_deref()?, *sessions)));
-    let facts = latches.take(3).map(|(event, sessions)| {
-        EvidenceLine::of_active(format!("sessions waiting for {event}"), sessions, active.sessions())
-    });
+    let mut facts: Vec<EvidenceLine> = latches
+        .take(3)
+        .map(|(event, sessions)| {
+            EvidenceLine::of_active(format!("sessions waiting for {event}"), sessions, active.sessions())
+        })
+        .collect();
+    if sqlserver {
+        let counted = evidence.mean(point.point, &format!("{}{}", metric::LATCH_WAITS, event.to_lowercase()));
+        facts.extend(counted.map(|counted| {
+            let found = format!("{} s per second", text::number(counted));
+            EvidenceLine::new("waits of all tasks for this class, by the server's own count", found)
+        }));
+    }
     Some(Finding {
         id: ABOUT.id,
         // Whether the queue limits is what the verdict says; this finding names the lock.
         severity: Severity::Amber,
         point: Some(point.point),
         title: format!(
-            "Sessions queued for the lightweight lock {event}: {} of their active time",
+            "Sessions queued for the {} {event}: {} of their active time",
+            if sqlserver { "latch" } else { "lightweight lock" },
             text::percent(share)
         ),
-        evidence: facts.collect(),
+        evidence: facts,
         effect: Effect::up_to(of_time, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "one lightweight lock (page contents and locks of the WAL have separate findings): amber \
+        threshold:
+            "one lightweight lock or class of latches (pages and the log have separate findings): amber \
             from 10 % of the active sessions and half a session; the verdict shows whether it is the limit"
-            .into(),
-        next: remedy(event).into(),
+                .into(),
+        next: remedy(event, sqlserver).into(),
     })
 }
 

@@ -6,7 +6,7 @@ use kelvin_observe::metric;
 
 use super::query_plans::{self, Affected};
 use super::{FindingDefinition, buffers_too_small};
-use crate::load::is_mysql;
+use crate::load::{is_mysql, is_sqlserver};
 use crate::noise::WANTED;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
@@ -72,11 +72,21 @@ fn work_mem(evidence: &Evidence) -> Option<EvidenceLine> {
 }
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let rate = evidence.mean(point.point, metric::TEMPORARY_BYTES).filter(|rate| *rate >= RATE)?;
     let (statements, total) = evidence.statements(point.point).unwrap_or((&[], 0.0));
     let mut spilled: Vec<&StatementTotals> =
         statements.iter().filter(|one| one.temporary_bytes.is_some_and(|bytes| bytes > 0)).collect();
     spilled.sort_by_key(|one| std::cmp::Reverse(one.temporary_bytes));
+    let tempdb = is_sqlserver(evidence);
+    let rate = if tempdb {
+        // The server counts them by statement and not in all.
+        let bytes: u64 = spilled.iter().filter_map(|one| one.temporary_bytes).sum();
+        bytes as f64 / evidence.window(point.point)?.seconds().max(f64::MIN_POSITIVE)
+    } else {
+        evidence.mean(point.point, metric::TEMPORARY_BYTES)?
+    };
+    if rate < RATE {
+        return None;
+    }
     let time: f64 = spilled.iter().map(|one| one.total_ms).sum();
     let share = (total > 0.0 && !spilled.is_empty()).then(|| time / total);
     let each = |one: &StatementTotals| one.temporary_bytes.unwrap_or(0) as f64 / one.calls.max(1) as f64;
@@ -89,7 +99,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let files: f64 = spilled.iter().map(of_files).sum();
     let least = (total > 0.0 && !spilled.is_empty()).then(|| files / total);
     let red = room && least.is_some_and(|least| least >= WANTED);
-    let mut facts = vec![EvidenceLine::new("written to temporary files", text::disk_rate(rate))];
+    let place = if tempdb { "tempdb" } else { "temporary files" };
+    let mut facts = vec![EvidenceLine::new(format!("written to {place}"), text::disk_rate(rate))];
     facts.extend(least.map(|least| {
         EvidenceLine::new("to write and read them at 1 GB/s, of the statements' time", text::percent(least))
     }));
@@ -109,7 +120,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         id: ABOUT.id,
         severity: if red { Severity::Red } else { Severity::Amber },
         point: Some(point.point),
-        title: format!("Statements spilled {} to temporary files", text::disk_rate(rate)),
+        title: format!("Statements spilled {} to {place}", text::disk_rate(rate)),
         evidence: facts,
         effect: Effect::up_to_or(
             share,
@@ -117,17 +128,21 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "which statements spilled is not known (pg_stat_statements)",
         ),
         below_precision: false,
-        threshold: "1 MB/s of temporary files; red if writing and reading them would take 10 % of the \
-            statements' time even at 1 GB/s, as in the page cache, and a quarter of the host's memory can \
-            hold three times the size of their files for all users"
-            .into(),
-        next:
-            "Raise work_mem for the statements that spill (each sort and hash of each session can use this \
-            much), or create an index that provides the required order; `kelvin advise --prove` measures the \
-            gain."
-                .into(),
+        threshold: if tempdb { TO_TEMPDB } else { TO_FILES }.into(),
+        next: if tempdb { GRANTS } else { WORK_MEM }.into(),
     })
 }
+
+const TO_FILES: &str = "1 MB/s of temporary files; red if writing and reading them would take 10 % of the statements' time even at \
+    1 GB/s, as in the page cache, and a quarter of the host's memory can hold three times the size of their files for all users";
+const WORK_MEM: &str = "Raise work_mem for the statements that spill (each sort and hash of each session can use this much), or create \
+    an index that provides the required order; `kelvin advise --prove` measures the gain.";
+const TO_TEMPDB: &str = "1 MB/s of spills by the statements with the most time, in pages that the server counted; never red, because the \
+    server decides how much memory a statement is granted";
+const GRANTS: &str = "A sort or hash spills when the memory granted to its statement, which the optimizer derives from its estimates of \
+    rows, is too small: renew the statistics of the tables (UPDATE STATISTICS), create an index in the required order, or give the \
+    statement more with the hint MIN_GRANT_PERCENT. From compatibility level 150 on (140 in batch mode) the server corrects the grant \
+    of a statement that is executed repeatedly (memory grant feedback).";
 
 /// Merges of sorts a second, by all clients of MySQL or MariaDB.
 pub(crate) fn merges(evidence: &Evidence, point: u32) -> f64 {
@@ -252,6 +267,22 @@ mod tests {
         assert!(facts.contains("external merge") && facts.contains("work_mem"), "{facts}");
         assert_eq!(found[0].effect.high(), Some(0.75));
         assert!(find(&Staged::new().analyses(&[analysis("Q1")]).done()).is_empty());
+    }
+
+    #[test]
+    fn spills_of_sql_server_are_counted_by_statement_and_never_red() {
+        let found = |bytes: u64| {
+            let one = StatementTotals { temporary_bytes: Some(bytes), ..statement(1, 900.0, 10, "a", &[]) };
+            let staged = Staged::new().environment(serde_json::json!({"engine": "sqlserver"}));
+            find(&staged.statements(vec![one, statement(2, 100.0, 10, "b", &[])]).done()).pop()
+        };
+        let spilled = found(10 << 30).unwrap();
+        assert_eq!((spilled.severity, spilled.effect.high()), (Severity::Amber, Some(0.9)));
+        assert!(
+            spilled.title.ends_with(" to tempdb") && spilled.next.contains("MIN_GRANT_PERCENT"),
+            "{spilled:?}"
+        );
+        assert!(found(1 << 20).is_none());
     }
 
     #[test]

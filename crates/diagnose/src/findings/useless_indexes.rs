@@ -22,7 +22,7 @@ pub(crate) struct Useless<'a> {
     pub(crate) entries: u64,
     /// How often it was used during the load.
     pub(crate) scans: u64,
-    /// What these uses are: "scans", and rows where the database counts those.
+    /// What these uses are, as the database counts them.
     pub(crate) uses: &'static str,
 }
 
@@ -62,8 +62,8 @@ impl Written {
         entries as f64 / (self.rows + self.entries).max(1) as f64
     }
 
-    /// Row versions of a table, and the entries that each of its indexes got for them: of inserted rows, and of updated ones
-    /// whose new version went to another page.
+    /// Row versions of a table, and the entries that each of its indexes got for them where that is not counted by index: of inserted
+    /// rows, and of updated ones whose new version went to another page.
     fn of(table: &Relation, before: &[Relation]) -> Option<Self> {
         let earlier = before.iter().find(|one| one.kind == table.kind && one.name == table.name)?;
         let (now, then) = (table.writes?, earlier.writes?);
@@ -74,6 +74,11 @@ impl Written {
             entries: inserted + moved(now).saturating_sub(moved(then)),
         })
     }
+}
+
+/// Entries that an index got, of whose table this was written: by its own count, if there is one.
+fn entries_of(index: &Relation, of_table: Written, before: &[Relation]) -> u64 {
+    Written::of(index, before).map_or(of_table.entries, |its| its.rows)
 }
 
 /// The sum over all tables with all of their indexes.
@@ -90,7 +95,7 @@ pub(crate) fn written(evidence: &Evidence) -> Written {
             one.kind == "index" && one.table.as_deref() == Some(&table.name) && !is_the_table(one)
         };
         sum.rows += of.rows;
-        sum.entries += of.entries * after.iter().filter(is_its).count() as u64;
+        sum.entries += after.iter().filter(is_its).map(|index| entries_of(index, of, before)).sum::<u64>();
     }
     sum
 }
@@ -123,6 +128,8 @@ fn seen_working(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
 /// Share of the statements' time in those that write. What functions do is not known: they are none.
 fn writing(evidence: &Evidence, point: u32) -> Option<f64> {
     let writes = |sql: &str| {
+        // A statement of SQL Server's procedures.
+        let sql = sql.strip_prefix("/* in ").and_then(|sql| sql.split_once("*/")).map_or(sql, |(_, sql)| sql);
         let first = sql.split_whitespace().next().unwrap_or_default().to_lowercase();
         matches!(first.as_str(), "insert" | "update" | "delete" | "merge" | "copy")
     };
@@ -150,7 +157,7 @@ pub(crate) fn cost(evidence: &Evidence, entries: u64) -> Effect {
 /// What makes two indexes the same but for their names: method, columns, options and condition.
 fn shape(index: &Relation) -> Option<(&str, &str)> {
     let definition = index.definition.as_deref()?;
-    Some((index.table.as_deref()?, definition.split_once(" USING ")?.1))
+    Some((index.table.as_deref()?, definition.split_once(" USING ").or(definition.split_once("] ("))?.1))
 }
 
 /// Whether its entries are the rows: those of InnoDB's primary key.
@@ -160,8 +167,9 @@ fn is_the_table(index: &Relation) -> bool {
 
 /// Whether each row has one entry in it; what has no definition could not be made again, either.
 pub(super) fn is_plain(index: &Relation) -> bool {
-    let method = index.definition.as_deref().and_then(|all| all.split_once(" USING ")).map(|(_, rest)| rest);
-    method.is_some_and(|rest| rest.starts_with("btree ") && !rest.contains(" WHERE "))
+    // SQL Server's definitions are of B-trees and name no method.
+    let is_btree = |rest: &str| rest.starts_with("btree ") || rest.starts_with('[');
+    shape(index).is_some_and(|(_, rest)| is_btree(rest) && !rest.contains(" WHERE "))
 }
 
 /// Those of a run, the ones with the most entries first. An index that enforces a constraint has its use. Of several that are the
@@ -178,7 +186,7 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
         let table = after
             .iter()
             .find(|one| one.kind == "table" && Some(one.name.as_str()) == index.table.as_deref())?;
-        Some(Written::of(table, before)?.entries)
+        Some(entries_of(index, Written::of(table, before)?, before))
     };
     let scans = |index: &Relation| Some(index.index_scans?.saturating_sub(earlier(index)?.index_scans?));
     let mut indexes: Vec<(&Relation, u64, u64)> = after
@@ -190,7 +198,11 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
     indexes.sort_by_key(|(index, _, scans)| {
         (index.enforces != Some(true), std::cmp::Reverse(*scans), index.name.clone())
     });
-    let uses = if crate::load::is_mysql(evidence) { "rows found through it" } else { "scans" };
+    let uses = match () {
+        () if crate::load::is_mysql(evidence) => "rows found through it",
+        () if crate::load::is_sqlserver(evidence) => "seeks and scans",
+        () => "scans",
+    };
     let mut kept: Vec<&Relation> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();

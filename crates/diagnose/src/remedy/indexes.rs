@@ -14,11 +14,9 @@ use crate::{Effect, EffectBasis, Evidence};
 const LARGE: u64 = 10_000;
 
 pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
-    if crate::load::is_sqlserver(evidence) {
-        return Vec::new();
-    }
     let mut all = Vec::new();
-    if can_be_repeated(evidence) {
+    // Which index a statement of SQL Server lacks is not derived from its text.
+    if can_be_repeated(evidence) && !crate::load::is_sqlserver(evidence) {
         all.extend(missing(evidence));
         all.extend(gone(evidence));
     }
@@ -26,7 +24,8 @@ pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
     all
 }
 
-/// Whether CREATE INDEX IF NOT EXISTS and DROP INDEX IF EXISTS are in the language: in PostgreSQL's and MariaDB's, and not in MySQL's.
+/// Whether CREATE INDEX IF NOT EXISTS and DROP INDEX IF EXISTS are in the language: in PostgreSQL's and MariaDB's, and not in MySQL's;
+/// SQL Server's has the latter, and a condition for the former.
 fn can_be_repeated(evidence: &Evidence) -> bool {
     !crate::load::is_mysql(evidence) || super::is_mariadb(evidence)
 }
@@ -224,11 +223,12 @@ fn gone(evidence: &Evidence) -> Vec<Remedy> {
     made.collect()
 }
 
-/// Drops an index by its full name, which begins with the schema in PostgreSQL and with the table in MySQL, as their statements want.
+/// Drops an index by its full name, which begins with the schema in PostgreSQL and with the table in MySQL and SQL Server, as their
+/// statements want.
 fn drop_statement(evidence: &Evidence, name: &str) -> String {
     let exists = if can_be_repeated(evidence) { "IF EXISTS " } else { "" };
     match name.rsplit_once('.') {
-        Some((table, index)) if crate::load::is_mysql(evidence) => {
+        Some((table, index)) if crate::load::is_mysql(evidence) || crate::load::is_sqlserver(evidence) => {
             format!("DROP INDEX {exists}{} ON {}", quoted_part(evidence, index), quoted(evidence, table))
         }
         _ => format!("DROP INDEX {exists}{}", quoted(evidence, name)),
@@ -245,15 +245,27 @@ fn once(definition: &str) -> Option<String> {
         .then(|| format!("{head}IF NOT EXISTS {rest}"))
 }
 
+/// The statement that makes an index again, and does nothing where it is there.
+fn again(evidence: &Evidence, index: &Relation) -> Option<String> {
+    let definition = index.definition.as_ref()?;
+    if crate::load::is_sqlserver(evidence) {
+        let (table, name) = index.name.rsplit_once('.')?;
+        let literal = |text: &str| format!("N'{}'", text.replace('\'', "''"));
+        return Some(format!(
+            "IF NOT EXISTS (SELECT 1 FROM sys.indexes WHERE object_id = OBJECT_ID({}) AND name = {}) {definition}",
+            literal(&quoted(evidence, table)),
+            literal(name)
+        ));
+    }
+    if can_be_repeated(evidence) { once(definition) } else { Some(definition.clone()) }
+}
+
 /// Indexes that cost writes and serve nothing: dropped, and made again by their definition. Those that are there twice are one change,
 /// since each adds to the same cost and none needs an answer of its own.
 fn useless(evidence: &Evidence) -> Vec<Remedy> {
     let all = useless_indexes::useless(evidence);
     // One whose definition is not known could not be made again: the others are dropped without it.
-    let known = all.iter().filter_map(|one| {
-        let definition = one.index.definition.as_ref()?;
-        Some((one, if can_be_repeated(evidence) { once(definition)? } else { definition.clone() }))
-    });
+    let known = all.iter().filter_map(|one| Some((one, again(evidence, one.index)?)));
     let (twins, unused): (Vec<_>, Vec<_>) = known.partition(|(one, _)| one.twin.is_some());
     let twins = (!twins.is_empty()).then_some(twins);
     twins

@@ -173,8 +173,12 @@ fn quoted(evidence: &Evidence, name: &str) -> String {
 
 /// A name of one part, such as a column's, which may have dots in it.
 fn quoted_part(evidence: &Evidence, name: &str) -> String {
-    let quote = if crate::load::is_mysql(evidence) { '`' } else { '"' };
-    format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
+    let (open, close) = match () {
+        () if crate::load::is_mysql(evidence) => ('`', '`'),
+        () if crate::load::is_sqlserver(evidence) => ('[', ']'),
+        () => ('"', '"'),
+    };
+    format!("{open}{}{close}", name.replace(close, &format!("{close}{close}")))
 }
 
 #[cfg(test)]

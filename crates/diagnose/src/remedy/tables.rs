@@ -1,10 +1,10 @@
 //! Statistics and options of tables.
 
-use kelvin_measure::observation::CaptureTime;
 use kelvin_measure::text;
 
 use super::{Change, Remedy, Rules, finding, quoted};
-use crate::findings::{hot_updates_lost, stale_statistics};
+use crate::findings::{hot_updates_lost, missing_statistics, stale_statistics};
+use crate::load::is_sqlserver;
 use crate::{Effect, EffectBasis, Evidence, Finding};
 
 /// Tables for which an option or statistics are proposed at most.
@@ -40,14 +40,14 @@ fn statistics(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     if crate::load::is_mysql(evidence) || finding(found, "missing-statistics").is_none() {
         return Vec::new();
     }
-    let Some((relations, _)) = evidence.relations(CaptureTime::Before) else { return Vec::new() };
-    let unknown = relations.iter().filter(|one| one.kind == "table" && one.analyzed == Some(false));
-    let mut tables: Vec<&str> = unknown.map(|one| one.name.as_str()).collect();
-    tables.truncate(MOST);
+    let tables = missing_statistics::tables(evidence);
+    let tables: Vec<&str> = tables.iter().take(MOST).map(|one| one.name.as_str()).collect();
     if tables.is_empty() {
         return Vec::new();
     }
-    let reason = format!("{} without statistics for the planner", text::count(tables.len(), "table"));
+    let what =
+        if is_sqlserver(evidence) { "missing or stale statistics" } else { "no statistics for the planner" };
+    let reason = format!("{} with {what}", text::count(tables.len(), "table"));
     let unknown = Effect::unknown(NOT_RUN);
     vec![analyze(evidence, "missing-statistics", &tables, reason, unknown)]
 }
@@ -70,9 +70,10 @@ fn analyze(
     reason: String,
     effect: Effect,
 ) -> Remedy {
+    let title = if is_sqlserver(evidence) { "update the statistics of" } else { "analyze" };
     Remedy {
         finding,
-        title: format!("analyze {}", tables.join(", ")),
+        title: format!("{title} {}", tables.join(", ")),
         change: Change::Statements {
             apply: tables.iter().map(|table| analyze_statement(evidence, table)).collect(),
             undo: Vec::new(),
@@ -86,15 +87,21 @@ fn analyze(
 
 /// The statement that renews the statistics of a table.
 pub(super) fn analyze_statement(evidence: &Evidence, table: &str) -> String {
-    let kind = if crate::load::is_mysql(evidence) { "TABLE " } else { "" };
-    format!("ANALYZE {kind}{}", quoted(evidence, table))
+    let table = quoted(evidence, table);
+    if is_sqlserver(evidence) {
+        format!("UPDATE STATISTICS {table}")
+    } else if crate::load::is_mysql(evidence) {
+        format!("ANALYZE TABLE {table}")
+    } else {
+        format!("ANALYZE {table}")
+    }
 }
 
 /// A page for each warehouse and each district of TPROC-C, where sessions queued for the pages that they share.
 fn filled_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     let from = finding(found, "hot-page")?;
     let filled = evidence.context.spec("/tproc-c/fill-page").and_then(serde_json::Value::as_bool);
-    let of_tproc_c = crate::load::is_sqlserver(evidence) && evidence.context.workload == "tproc-c";
+    let of_tproc_c = is_sqlserver(evidence) && evidence.context.workload == "tproc-c";
     (of_tproc_c && filled != Some(true)).then(|| Remedy {
         finding: from.id,
         title: "build tproc-c with --fill-page".into(),

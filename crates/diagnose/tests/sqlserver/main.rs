@@ -8,7 +8,7 @@ mod recording;
 mod run;
 mod study;
 
-use kelvin_diagnose::{BottleneckOutcome, Severity};
+use kelvin_diagnose::{BottleneckOutcome, Change, Severity, remedies};
 use kelvin_measure::observation::CaptureTime;
 use run::{Outcome, observe};
 
@@ -57,7 +57,7 @@ fn a_healthy_server_is_quiet_and_everything_of_it_is_seen() {
     assert_eq!((relations.len(), bytes), (4, 8_000_000_000));
     assert_eq!(
         (relations[3].name.as_str(), relations[3].table.as_deref()),
-        ("dbo.customer_i2", Some("dbo.customer"))
+        ("dbo.customer.customer_i2", Some("dbo.customer"))
     );
     assert_eq!(seen.evidence.row_waits(0)[0].0, "dbo.warehouse");
     assert_eq!(
@@ -152,4 +152,86 @@ fn shortages_have_a_finding_each() {
     assert!(tempdb.contains("tempdb PFS page") && tempdb.contains("tempdb sys.sysschobjs"), "{tempdb}");
     assert!(seen.facts("numa-skew").contains("connections of the load on NUMA node 1: 64"));
     assert!(!seen.ids().contains(&"hot-page"));
+}
+
+#[test]
+fn indexes_that_only_cost_are_named_with_their_statements_and_those_that_something_needs_are_not() {
+    let seen = observe("wasteful");
+    let duplicate = seen.finding("duplicate-index");
+    assert!(
+        duplicate
+            .title
+            .contains("dbo.orders.orders_date_again has the same columns as dbo.orders.orders_date:"),
+        "{duplicate:?}"
+    );
+    // Of rows and the entries of five indexes: 5, 4 times 5 and 2.5 thousand a second.
+    assert!(seen.facts("duplicate-index").contains("18 %"), "{}", seen.facts("duplicate-index"));
+    let unused = seen.finding("unused-index");
+    // 36 seconds from the first reading to the last.
+    assert!(unused.title.contains("dbo.orders.orders_note was never used"), "{}", unused.title);
+    let facts = format!("{}{}", seen.facts("duplicate-index"), seen.facts("unused-index"));
+    for needed in ["PK_orders", "orders_customer", "orders_number", "dbo.archive"] {
+        assert!(!facts.contains(needed), "{facts}");
+    }
+    let all = remedies(&seen.evidence, &seen.findings);
+    let change = |id: &str| {
+        let found = all.iter().find(|one| one.finding == id).unwrap_or_else(|| panic!("{all:#?}"));
+        let Change::Statements { apply, undo, .. } = &found.change else { panic!("{found:#?}") };
+        (apply.join("; "), undo.join("; "))
+    };
+    let (drop, again) = change("duplicate-index");
+    assert_eq!(drop, "DROP INDEX IF EXISTS [orders_date_again] ON [dbo].[orders]");
+    assert_eq!(
+        again,
+        "IF NOT EXISTS (SELECT 1 FROM sys.indexes WHERE object_id = OBJECT_ID(N'[dbo].[orders]') AND name = N'orders_date_again') \
+         CREATE INDEX [orders_date_again] ON [dbo].[orders] ([o_date] DESC, [o_id]) ON [PRIMARY]"
+    );
+    let (_, again) = change("unused-index");
+    assert!(again.ends_with("([o_note]) INCLUDE ([o_date]) WITH (FILLFACTOR = 80) ON [PRIMARY]"), "{again}");
+    assert_eq!(change("missing-statistics"), ("UPDATE STATISTICS [dbo].[orders]".into(), String::new()));
+}
+
+#[test]
+fn spills_logins_latches_and_small_pages_are_named_in_the_servers_own_words() {
+    let seen = observe("wasteful");
+    let spilled = seen.facts("temporary-files");
+    // 1,600 pages a second, 160 in each of ten executions.
+    assert!(spilled.contains("to tempdb") && spilled.contains("1.31 MB per call"), "{spilled}");
+    assert_eq!(seen.finding("temporary-files").severity, Severity::Amber);
+    let logins = seen.finding("connection-storm");
+    assert!(logins.title.starts_with("50") && logins.next.contains("sys.dm_exec_sessions"), "{logins:?}");
+    assert_eq!((logins.severity, logins.effect.high()), (Severity::Amber, None));
+    let latch = seen.finding("server-latch");
+    assert!(latch.title.contains("the latch ACCESS_METHODS_DATASET_PARENT: 33 %"), "{}", latch.title);
+    assert!(latch.next.contains("MAXDOP"), "{}", latch.next);
+    assert!(seen.facts("server-latch").contains("1 s per second"), "{}", seen.facts("server-latch"));
+    let memory = seen.finding("huge-pages-off");
+    assert!(memory.severity == Severity::Note && memory.next.contains("834"), "{memory:?}");
+    let stale = seen.facts("missing-statistics");
+    assert!(
+        stale.contains("400,000 changes since they were updated") && !stale.contains("archive"),
+        "{stale}"
+    );
+}
+
+#[test]
+fn what_the_server_refuses_is_not_observed_and_all_else_is() {
+    let seen = observe("refused");
+    let absent: Vec<String> =
+        seen.evidence.absent().iter().map(|one| format!("{}: {}", one.what, one.why)).collect();
+    for (what, why) in [
+        ("spills of statements", "2016 SP2"),
+        ("definitions of indexes", "permission was denied"),
+        ("foreign keys", "permission was denied"),
+        ("writes of tables and indexes", "does not have permission"),
+        ("ages of statistics", "Invalid column"),
+    ] {
+        assert!(absent.iter().any(|one| one.starts_with(what) && one.contains(why)), "{what}: {absent:?}");
+    }
+    for none in ["duplicate-index", "unused-index", "missing-statistics", "temporary-files", "huge-pages-off"]
+    {
+        assert!(!seen.ids().contains(&none), "{none}");
+    }
+    assert!(seen.evidence.statements(0).is_some() && seen.ids().contains(&"server-latch"));
+    assert_eq!(seen.evidence.relations(CaptureTime::After).unwrap().0.len(), 8);
 }

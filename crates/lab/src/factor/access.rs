@@ -58,9 +58,6 @@ impl Access {
 
     /// Connects to the server of a target; starts it when it is managed and stopped.
     pub(crate) fn server(&self, target: &Target, tell: &mut dyn FnMut(&str)) -> Result<Server> {
-        if matches!(target, Target::SqlServer(_)) {
-            return Err(Error::usage("SQL Server settings are not yet supported as factors of a study"));
-        }
         if let Some(managed) = target.managed_server(&self.manager)? {
             let engine = managed.start(None, tell)?.engine;
             return Ok(Server { engine, target: managed.target(), managed: Some(managed) });
@@ -85,7 +82,8 @@ impl Server {
         if let Some(managed) = &self.managed {
             work(managed.settings()?.as_ref(), session.as_mut())
         } else {
-            let none = || Error::usage(format!("{} has no settings", self.target));
+            let none =
+                || Error::usage(format!("the settings of {} are not supported as factors", self.target));
             work(self.engine.settings().ok_or_else(none)?, session.as_mut())
         }
     }

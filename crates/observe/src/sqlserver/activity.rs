@@ -104,7 +104,7 @@ impl ServerActivity for SqlServerActivity {
     }
 
     fn statements(&mut self) -> std::result::Result<StatementReading, String> {
-        let reading = self.link.with(|session, _| statements::read(session))?;
+        let reading = self.link.with(statements::read)?;
         self.procedures = reading.procedures;
         Ok(reading.sums)
     }

@@ -58,7 +58,9 @@ impl CounterSource for SqlServerCounters {
             self.counters = counters::known(table);
             self.several = Several::of(table);
         }
-        (Statements::begin(link).into_iter().chain(latches::absent(&link.about)).collect(), reading)
+        let refused = link.with(|session, _| Ok(relations::unreadable(session))).unwrap_or_default();
+        let absent = Statements::begin(&link.about).chain(latches::absent(&link.about)).chain(refused);
+        (absent.collect(), reading)
     }
 
     fn metrics(&self) -> Vec<Metric> {

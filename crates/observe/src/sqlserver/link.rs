@@ -42,7 +42,11 @@ impl Server {
 
     /// Why a view is not there.
     pub(super) fn why_not(&self, view: &str) -> String {
-        let since = if view == sql::PAGE_INFO { "; SQL Server 2019 and later have it" } else { "" };
+        let since = match view {
+            sql::PAGE_INFO => "; SQL Server 2019 and later have it",
+            sql::SPILLS => "; SQL Server 2016 SP2, 2017 CU3 and later have it",
+            _ => "",
+        };
         format!("{} does not have sys.{view}{since}", self.product())
     }
 
@@ -120,7 +124,7 @@ pub(super) fn example() -> Server {
         program: "kelvin 1f9a04c7".into(),
         database: 5,
         query_store: false,
-        views: sql::VIEWS.iter().map(|view| (*view).to_owned()).collect(),
+        views: sql::VIEWS.iter().chain(&[sql::SPILLS]).map(|view| (*view).to_owned()).collect(),
     }
 }
 

@@ -13,6 +13,7 @@ mod activity;
 mod checkpoints;
 mod counter_watcher;
 mod counters;
+mod indexes;
 mod latches;
 mod link;
 mod pages;

@@ -22,6 +22,16 @@ pub(super) fn read(session: &mut dyn Session) -> Result<BTreeMap<String, String>
         values.insert("max_workers_count".into(), rows.int(0, 0)?.to_string());
         values.insert("tempdb data files".into(), rows.int(0, 1)?.to_string());
     }
+    if let Ok(rows) = session.query(sql::MEMORY)
+        && !rows.is_empty()
+    {
+        if let Some(model) = rows.optional(0, 0, Rows::text)? {
+            values.insert("sql_memory_model_desc".into(), model.to_owned());
+        }
+        if let Some(kilobytes) = rows.optional(0, 1, Rows::float)? {
+            values.insert("large_page_allocations".into(), (kilobytes * 1024.0).to_string());
+        }
+    }
     Ok(values)
 }
 

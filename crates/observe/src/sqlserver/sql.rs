@@ -26,6 +26,8 @@ pub(super) const STARTED: &str =
 pub(super) const PAGE_INFO: &str = "dm_db_page_info";
 pub(super) const LATCH_STATS: &str = "dm_os_latch_stats";
 pub(super) const SPINLOCK_STATS: &str = "dm_os_spinlock_stats";
+/// A column, which is asked for as if it were a view: since 2016 SP2 and 2017 CU3.
+pub(super) const SPILLS: &str = "dm_exec_query_stats.total_spills";
 
 /// The views that are read.
 pub(super) const VIEWS: &[&str] = &[
@@ -51,7 +53,9 @@ pub(super) const VIEWS: &[&str] = &[
 pub(super) fn views() -> String {
     let names: Vec<String> = VIEWS.iter().map(|view| format!("'{view}'")).collect();
     format!(
-        "/* kelvin views */ SELECT name FROM sys.all_objects WHERE schema_id = SCHEMA_ID('sys') AND name IN ({})",
+        "/* kelvin views */ SELECT name FROM sys.all_objects WHERE schema_id = SCHEMA_ID('sys') AND name IN ({}) \
+         UNION ALL SELECT '{SPILLS}' FROM sys.all_columns \
+         WHERE object_id = OBJECT_ID('sys.dm_exec_query_stats') AND name = 'total_spills'",
         names.join(", ")
     )
 }
@@ -216,12 +220,13 @@ pub(super) fn connections(observers: &str) -> String {
 }
 
 /// Statements of this database but ours by their hash: executions, milliseconds, milliseconds of CPU, rows, pages read from the
-/// buffers, pages read from files, pages written.
-pub(super) fn statements() -> String {
+/// buffers, pages read from files, pages written, pages spilled to tempdb.
+pub(super) fn statements(spills: bool) -> String {
+    let spilled = if spills { "SUM(q.total_spills)" } else { "CAST(NULL AS bigint)" };
     format!(
         "/* kelvin statements */ SELECT CAST(q.query_hash AS bigint), SUM(q.execution_count), \
          SUM(q.total_elapsed_time) / 1e3, SUM(q.total_worker_time) / 1e3, SUM(q.total_rows), \
-         SUM(q.total_logical_reads), SUM(q.total_physical_reads), SUM(q.total_logical_writes) \
+         SUM(q.total_logical_reads), SUM(q.total_physical_reads), SUM(q.total_logical_writes), {spilled} \
          FROM sys.dm_exec_query_stats AS q CROSS APPLY sys.dm_exec_plan_attributes(q.plan_handle) AS a \
          OUTER APPLY sys.dm_exec_sql_text(q.sql_handle) AS x \
          WHERE a.attribute = 'dbid' AND CAST(a.value AS int) = DB_ID() AND q.query_hash <> 0x0000000000000000 \
@@ -300,6 +305,51 @@ pub(super) fn relations(usage: bool) -> String {
     )
 }
 
+/// Columns of the indexes in their order: table, index and its number, whether it is a B-tree that can be dropped and made again from
+/// what is read here, whether it is unique, its filter, its options, its file group; column, its place in the key (0 for an included
+/// one), whether it descends.
+pub(super) const INDEXES: &str = "/* kelvin indexes */ SELECT SCHEMA_NAME(t.schema_id) + '.' + t.name, i.name, \
+     CAST(i.index_id AS int), CAST(CASE WHEN i.type = 2 AND i.is_disabled = 0 AND d.type = 'FG' \
+     AND t.is_memory_optimized = 0 THEN 1 ELSE 0 END AS int), CAST(i.is_unique AS int), i.filter_definition, \
+     CONCAT(CASE WHEN i.fill_factor > 0 THEN CONCAT('FILLFACTOR = ', i.fill_factor, ', ') END, \
+     CASE WHEN i.is_padded = 1 THEN 'PAD_INDEX = ON, ' END, \
+     CASE WHEN i.allow_row_locks = 0 THEN 'ALLOW_ROW_LOCKS = OFF, ' END, \
+     CASE WHEN i.allow_page_locks = 0 THEN 'ALLOW_PAGE_LOCKS = OFF, ' END, \
+     CASE WHEN s.no_recompute = 1 THEN 'STATISTICS_NORECOMPUTE = ON, ' END, \
+     CASE WHEN p.data_compression > 0 THEN CONCAT('DATA_COMPRESSION = ', p.data_compression_desc, ', ') END), \
+     d.name, c.name, CAST(k.key_ordinal AS int), CAST(k.is_descending_key AS int) \
+     FROM sys.tables AS t JOIN sys.indexes AS i ON i.object_id = t.object_id \
+     JOIN sys.index_columns AS k ON k.object_id = i.object_id AND k.index_id = i.index_id \
+     JOIN sys.columns AS c ON c.object_id = k.object_id AND c.column_id = k.column_id \
+     LEFT JOIN sys.data_spaces AS d ON d.data_space_id = i.data_space_id \
+     LEFT JOIN sys.partitions AS p ON p.object_id = i.object_id AND p.index_id = i.index_id AND p.partition_number = 1 \
+     LEFT JOIN sys.stats AS s ON s.object_id = i.object_id AND s.stats_id = i.index_id \
+     WHERE t.is_ms_shipped = 0 AND i.is_hypothetical = 0 \
+     ORDER BY 1, i.index_id, k.is_included_column, k.key_ordinal, c.name";
+
+/// Columns of foreign keys: table, number of the constraint, column.
+pub(super) const FOREIGN_KEYS: &str = "/* kelvin foreign keys */ SELECT SCHEMA_NAME(t.schema_id) + '.' + t.name, \
+     CAST(f.constraint_object_id AS int), c.name FROM sys.foreign_key_columns AS f \
+     JOIN sys.tables AS t ON t.object_id = f.parent_object_id \
+     JOIN sys.columns AS c ON c.object_id = f.parent_object_id AND c.column_id = f.parent_column_id ORDER BY 1, 2";
+
+/// Rows and entries of tables and indexes that were inserted and updated: table, number of the index, both. `user_updates` of
+/// `dm_db_index_usage_stats` counts statements.
+pub(super) const WRITES: &str = "/* kelvin writes */ SELECT SCHEMA_NAME(t.schema_id) + '.' + t.name, \
+     CAST(o.index_id AS int), SUM(o.leaf_insert_count), SUM(o.leaf_update_count) \
+     FROM sys.dm_db_index_operational_stats(DB_ID(), NULL, NULL, NULL) AS o \
+     JOIN sys.tables AS t ON t.object_id = o.object_id GROUP BY t.schema_id, t.name, o.index_id";
+
+/// Statistics by table: how many may be seen, how many of them were filled, changes of the one with the most since then, and the
+/// seconds since then.
+pub(super) const STATISTICS: &str = "/* kelvin statistics */ SELECT r.name, r.seen, r.filled, r.changed, \
+     DATEDIFF_BIG(second, r.last_updated, SYSDATETIME()) FROM ( \
+     SELECT SCHEMA_NAME(t.schema_id) + '.' + t.name AS name, COUNT(*) OVER (PARTITION BY t.object_id) AS seen, \
+     COUNT(p.last_updated) OVER (PARTITION BY t.object_id) AS filled, p.modification_counter AS changed, p.last_updated, \
+     ROW_NUMBER() OVER (PARTITION BY t.object_id ORDER BY p.modification_counter DESC) AS place \
+     FROM sys.tables AS t JOIN sys.stats AS s ON s.object_id = t.object_id \
+     CROSS APPLY sys.dm_db_stats_properties(s.object_id, s.stats_id) AS p WHERE t.is_ms_shipped = 0) AS r WHERE r.place = 1";
+
 /// Bytes of the database's files.
 pub(super) const SIZE: &str =
     "/* kelvin size */ SELECT SUM(CAST(size AS bigint)) * 8192 FROM sys.database_files";
@@ -308,6 +358,8 @@ pub(super) const SIZE: &str =
 pub(super) const SETTINGS: &str = "/* kelvin settings */ SELECT v.name, v.value FROM sys.databases AS d CROSS APPLY (VALUES \
      ('compatibility_level', CAST(d.compatibility_level AS nvarchar(100))), \
      ('delayed_durability_desc', d.delayed_durability_desc), \
+     ('is_auto_create_stats_on', CAST(d.is_auto_create_stats_on AS nvarchar(100))), \
+     ('is_auto_update_stats_on', CAST(d.is_auto_update_stats_on AS nvarchar(100))), \
      ('is_query_store_on', CAST(d.is_query_store_on AS nvarchar(100))), \
      ('is_read_committed_snapshot_on', CAST(d.is_read_committed_snapshot_on AS nvarchar(100))), \
      ('recovery_model_desc', d.recovery_model_desc), \
@@ -322,6 +374,10 @@ pub(super) const SETTINGS: &str = "/* kelvin settings */ SELECT v.name, v.value 
 /// Worker threads that the server may have, and files of tempdb.
 pub(super) const LIMITS: &str = "/* kelvin limits */ SELECT CAST(max_workers_count AS int), \
      CAST((SELECT COUNT(*) FROM tempdb.sys.database_files WHERE type = 0) AS int) FROM sys.dm_os_sys_info";
+
+/// How the server allocates its memory (2016 SP1 and later), and kilobytes of it in large pages.
+pub(super) const MEMORY: &str = "/* kelvin memory */ SELECT i.sql_memory_model_desc, m.large_page_allocations_kb \
+     FROM sys.dm_os_sys_info AS i CROSS JOIN sys.dm_os_process_memory AS m";
 
 #[cfg(test)]
 mod tests {
@@ -346,20 +402,26 @@ mod tests {
             counters("'Batch Requests/sec'"),
             SCHEDULERS.into(),
             connections("51, 52"),
-            statements(),
+            statements(true),
             PROCEDURES.into(),
             COUNTED_SINCE.into(),
             texts(&[-1], false),
             texts(&[-1], true),
             query_store(&[1]),
             relations(true),
+            INDEXES.into(),
+            FOREIGN_KEYS.into(),
+            WRITES.into(),
+            STATISTICS.into(),
             SIZE.into(),
             SETTINGS.into(),
             LIMITS.into(),
+            MEMORY.into(),
         ];
         let name = |sql: &String| Some(sql.strip_prefix(MARK)?.split_once(" */")?.0.to_owned());
         let names: std::collections::BTreeSet<String> = all.iter().map(|sql| name(sql).unwrap()).collect();
         assert_eq!(names.len(), all.len());
+        assert!(statements(true).contains("total_spills") && !statements(false).contains("total_spills"));
         assert!(
             texts(&[-1], false).contains("0xFFFFFFFFFFFFFFFF") && !texts(&[1], false).contains("query_plan")
         );

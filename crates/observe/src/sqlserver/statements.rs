@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::{FasterPlan, QueryPlan, StatementTotals, UnavailableMetrics};
 
-use super::link::Link;
+use super::link::{Link, Server};
 use super::shown_text::shown;
 use super::{plan_xml, sql};
 use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
@@ -18,6 +18,9 @@ use crate::server::statement_text::hash;
 /// Executions of another plan from which its mean time says something.
 const FEWEST: f64 = 10.0;
 
+/// Bytes of a page.
+const PAGE: f64 = 8192.0;
+
 /// The sums, and the names of the procedures among them.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
@@ -26,13 +29,14 @@ pub(super) struct Reading {
 }
 
 /// Reads all statements and procedures of this database.
-pub(super) fn read(session: &mut dyn Session) -> Result<Reading> {
+pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<Reading> {
     let mut reading = Reading::default();
-    let rows = session.query(&sql::statements())?;
+    let rows = session.query(&sql::statements(server.has(sql::SPILLS)))?;
     for row in 0..rows.len() {
         let value = |column| rows.optional(row, column, Rows::float);
         let sums = sums(value(1)?, value(2)?, value(3)?, value(4)?, [value(5)?, value(6)?, value(7)?]);
-        reading.sums.insert((0, Level::Top, rows.int(row, 0)?), sums);
+        let temporary_bytes = value(8)?.map(|pages| pages * PAGE);
+        reading.sums.insert((0, Level::Top, rows.int(row, 0)?), StatementSums { temporary_bytes, ..sums });
     }
     let rows = session.query(sql::PROCEDURES)?;
     for row in 0..rows.len() {
@@ -155,23 +159,23 @@ impl Statements {
         Self { most, opened: None, before: Reading::default() }
     }
 
-    pub(super) fn begin(link: &Link) -> Option<UnavailableMetrics> {
-        (!link.about.has("dm_exec_query_stats")).then(|| UnavailableMetrics {
-            what: "statements by text".into(),
-            why: link.about.why_not("dm_exec_query_stats"),
-        })
+    pub(super) fn begin(server: &Server) -> impl Iterator<Item = UnavailableMetrics> {
+        let of = [("statements by text", "dm_exec_query_stats"), ("spills of statements", sql::SPILLS)];
+        of.into_iter()
+            .filter(|(_, view)| !server.has(view))
+            .map(|(what, view)| UnavailableMetrics { what: what.into(), why: server.why_not(view) })
     }
 
     /// The load begins.
     pub(super) fn begin_load(&mut self, link: &mut Link) -> std::result::Result<(), String> {
-        self.before = link.with(|session, _| read(session))?;
+        self.before = link.with(read)?;
         Ok(())
     }
 
     /// The texts of the statements that took the most time since the load began.
     pub(super) fn so_far(&self, link: &mut Link) -> std::result::Result<Vec<(i64, String)>, String> {
-        let (top, texts) = link.with(|session, _| {
-            let now = read(session)?;
+        let (top, texts) = link.with(|session, server| {
+            let now = read(session, server)?;
             let top: Vec<i64> = by_query(&grown(&self.before.sums, &now.sums))
                 .into_iter()
                 .take(self.most)
@@ -188,7 +192,7 @@ impl Statements {
 
     /// The window opens.
     pub(super) fn open(&mut self, link: &mut Link) -> std::result::Result<(), String> {
-        self.opened = Some(link.with(|session, _| read(session))?);
+        self.opened = Some(link.with(read)?);
         Ok(())
     }
 
@@ -198,7 +202,7 @@ impl Statements {
         link: &mut Link,
     ) -> std::result::Result<Option<(Vec<StatementTotals>, f64)>, String> {
         let Some(opened) = self.opened.take() else { return Ok(None) };
-        let closed = link.with(|session, _| read(session))?;
+        let closed = link.with(read)?;
         let grown = grown(&opened.sums, &closed.sums);
         let top: Vec<_> = by_query(&grown).into_iter().take(self.most).collect();
         let queries: Vec<i64> = top.iter().map(|(query, _)| *query).collect();
@@ -224,6 +228,7 @@ impl Statements {
                 rows: sums.rows as u64,
                 blocks_hit: sums.hits.map(|pages| pages as u64),
                 blocks_read: sums.reads.map(|pages| pages as u64),
+                temporary_bytes: sums.temporary_bytes.map(|bytes| bytes as u64),
                 plan,
                 ..StatementTotals::default()
             }

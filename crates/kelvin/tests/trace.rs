@@ -8,7 +8,6 @@ mod support;
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
 use support::{Place, text, wait_until};

@@ -133,7 +133,8 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
         let sql = format!("SELECT count(*) FROM member WHERE void IS {condition}");
         store.query_row(&sql, [], |row| row.get(0)).unwrap()
     };
-    assert_eq!(of("NULL"), 4);
+    // One that the machine held up is void by itself, and was replaced.
+    assert_eq!(of("NULL"), 4 + count(&folder, "void") as i64);
     // Every run that counts began from the same data.
     let runs: Vec<String> = ledger(&folder)
         .iter()

@@ -8,7 +8,6 @@ mod support;
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
 use support::{Place, text, wait_until};
@@ -148,7 +147,7 @@ fn a_recording_has_the_requests_of_its_command_and_leaves_nothing_behind() {
     assert!(written >= 8 << 20, "{written} bytes; {}", text(&output.stdout));
 
     // A command that fails after the recording ended.
-    let failing = ["sh", "-c", "sleep 0.4; exit 3"];
+    let failing = ["sh", "-c", "sleep 2; exit 3"];
     let line = ["trace", "record", "--duration", "100ms", "-o", "short.trace", "--"];
     let output = place.run(&[&line[..], &failing[..]].concat());
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));

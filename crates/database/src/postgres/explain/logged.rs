@@ -177,11 +177,11 @@ fn rank(condition: &str) -> Option<usize> {
 /// What the next node is to the one above it, which the text shows by its place only.
 fn relationship(above: &Node) -> &'static str {
     let is_first =
-        above.below.iter().all(|below| matches!(below.relationship.as_str(), "InitPlan" | "SubPlan"));
+        || above.below.iter().all(|below| matches!(below.relationship.as_str(), "InitPlan" | "SubPlan"));
     match above.kind.as_str() {
         "Append" | "Merge Append" | "BitmapAnd" | "BitmapOr" => "Member",
         "Subquery Scan" => "Subquery",
-        _ if is_first => "Outer",
+        _ if is_first() => "Outer",
         _ => "Inner",
     }
 }

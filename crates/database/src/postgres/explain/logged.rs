@@ -177,11 +177,11 @@ fn rank(condition: &str) -> Option<usize> {
 /// What the next node is to the one above it, which the text shows by its place only.
 fn relationship(above: &Node) -> &'static str {
     let is_first =
-        above.below.iter().all(|below| matches!(below.relationship.as_str(), "InitPlan" | "SubPlan"));
+        || above.below.iter().all(|below| matches!(below.relationship.as_str(), "InitPlan" | "SubPlan"));
     match above.kind.as_str() {
         "Append" | "Merge Append" | "BitmapAnd" | "BitmapOr" => "Member",
         "Subquery Scan" => "Subquery",
-        _ if is_first => "Outer",
+        _ if is_first() => "Outer",
         _ => "Inner",
     }
 }
@@ -371,5 +371,106 @@ fn name(text: &str) -> Option<(String, &str)> {
         let Some(next) = after.strip_prefix('"') else { return Some((name, after)) };
         name.push('"');
         rest = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As PostgreSQL 18 writes it.
+    const LOGGED: &str = r#"Query Text: SELECT 'a
+  b' FROM parts
+Query Parameters: $1 = '7'
+Limit  (cost=1.00..9.50 rows=2 width=8) (actual time=79.080..95.897 rows=2.00 loops=1)
+  Buffers: shared hit=2115 read=3 dirtied=1, temp read=4 written=9
+  CTE c
+    ->  Parallel Seq Scan on public."par""ts" p  (cost=0.00..1.00 rows=422 width=40) (actual rows=2.50 loops=2)
+          Output: p.a
+          Filter: (p.f <> 'a''
+  ->  Seq Scan on x  (cost=0.00..1.00 rows=1 width=4) (never executed)
+b'::text)
+          Rows Removed by Filter: 101
+          Worker 0:  actual time=0.1..0.2 rows=1.00 loops=1
+            Sort Method: external merge  Disk: 80kB
+  ->  Nested Loop Left Join  (cost=0.00..3.00 rows=420 width=8) (actual time=0.1..0.2 rows=0.00 loops=1)
+        Join Filter: (a = b)
+        ->  CTE Scan on c  (cost=0.00..1.00 rows=5 width=8) (actual time=0.1..0.2 rows=0.00 loops=1)
+        ->  Index Scan Backward using i on public.t  (cost=0.00..1.00 rows=7 width=8) (never executed)
+              Index Cond: (id = c.id)
+Settings: work_mem = '64kB'
+JIT:
+  Functions: 4
+  Timing: Generation 0.1 ms (Deform 0.1 ms), Inlining 0.0 ms, Optimization 0.2 ms, Emission 1.0 ms, Total 1.3 ms
+"#;
+
+    #[test]
+    fn a_plan_as_text_has_its_nodes_and_what_they_did() {
+        let (statement, plan) = Plan::of_logged_text(LOGGED).unwrap();
+        assert_eq!(statement, "SELECT 'a\n  b' FROM parts");
+        assert_eq!((plan.cost, plan.jit_ms, plan.root.blocks), (Some(9.5), Some(1.3), [2115, 3, 9]));
+        let nodes = plan.nodes();
+        let told: Vec<_> = nodes
+            .iter()
+            .map(|node| (node.label(), node.relationship.as_str(), node.actual, node.loops))
+            .collect();
+        let wanted = [
+            ("Limit", "", Some(2.0), 1.0),
+            ("Seq Scan on public.par\"ts", "InitPlan", Some(2.5), 2.0),
+            ("Nested Loop (left)", "Outer", Some(0.0), 1.0),
+            ("CTE Scan", "Outer", Some(0.0), 1.0),
+            ("Index Scan on public.t using public.i", "Inner", Some(0.0), 0.0),
+        ];
+        assert_eq!(told, wanted.map(|(label, to, rows, loops)| (label.to_owned(), to, rows, loops)));
+        assert_eq!(nodes[1].conditions.len(), 1);
+        assert!(nodes[1].conditions[0].ends_with("(never executed)\nb'::text)"));
+        assert_eq!((nodes[1].removed, nodes[1].spill.as_deref()), (101.0, Some("external merge")));
+        assert_eq!((nodes[1].alias.as_deref(), nodes[4].alias.as_deref()), (Some("p"), Some("t")));
+        assert!(!nodes[2].is_inner_unique, "it is verbose");
+        let (_, terse) = Plan::of_logged_text(&LOGGED.replace("Output: p.a", "x")).unwrap();
+        assert!(terse.nodes()[2].is_inner_unique, "it may be");
+    }
+
+    #[test]
+    fn what_is_not_clearly_a_plan_is_none() {
+        let second = "Seq Scan on y  (cost=0.00..1.00 rows=1 width=4)\n";
+        for bad in [
+            "",
+            "Query Text: select 1\n",
+            "Query Text: \"select 1\"\nPlan: \n  Node Type: \"Result\"\n",
+            &format!("Query Text: /*\n{second}*/\n{}", LOGGED.split_once("Query Parameters").unwrap().1),
+            &format!("{LOGGED}{second}"),
+            &LOGGED.replace("  ->  Nested", "   ->  Nested"),
+            &LOGGED.replace("  ->  Nested", "    ->  Nested"),
+            &LOGGED.replace("b'::text)", "b::text)"),
+            &LOGGED.replace("rows=7 width", "rows=inf width"),
+            &LOGGED.replace("(never executed)\n   ", "(never)\n   "),
+        ] {
+            assert_eq!(Plan::of_logged_text(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_the_reader_panic(
+            lines in proptest::collection::vec(
+                "( {0,14}(->  )?(Parallel |SubPlan |CTE |Worker 0:  )?([\"'é]|Hash Join|Seq Scan on |Index Scan using |t|\\.| ){0,5}\
+                 (  \\(cost=0..1 rows=[0-9.]{0,4} width=4\\)( \\(actual rows=[0-9.]{1,4} loops=2\\))?)?)|.{0,30}",
+                0..20,
+            ),
+            from in 0..LOGGED.len(),
+            cut in ".{0,5}",
+        ) {
+            let _ = Plan::of_logged_text(&format!("Query Text: x\nSort  (cost=0..1 rows=1 width=4)\n{}\n", lines.join("\n")));
+            let _ = Plan::of_logged_text(&format!("{}{cut}{}", &LOGGED[..from], &LOGGED[from..]));
+        }
+
+        #[test]
+        fn a_name_in_quotes_comes_back(wanted in "[ \"a.é\n'(]{1,9}", rest in "[ .a]{0,3}") {
+            let text = format!("\"{}\"{rest}", wanted.replace('"', "\"\""));
+            prop_assert_eq!(name(&text), Some((wanted, &rest[..])));
+        }
     }
 }

@@ -34,6 +34,8 @@ fn in_use(evidence: &Evidence, pages: f64) -> Option<bool> {
     }
 }
 
+const MISSES: &str = "reads that missed the TLB, of data in pages of any size";
+
 /// Reads that missed the TLB, of the server where it was counted by itself, otherwise of the host: per second, and per transaction.
 fn misses(evidence: &Evidence) -> Option<String> {
     let point = evidence.points().next()?;
@@ -48,7 +50,7 @@ fn misses(evidence: &Evidence) -> Option<String> {
 }
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    of_server(evidence).or_else(|| of_sqlserver(evidence)).into_iter().collect()
+    of_server(evidence).or_else(|| of_mysql(evidence)).or_else(|| of_sqlserver(evidence)).into_iter().collect()
 }
 
 /// SQL Server's memory by its own view; its buffer pool is in large pages in one of its three memory models only.
@@ -80,6 +82,39 @@ fn of_sqlserver(evidence: &Evidence) -> Option<Finding> {
     })
 }
 
+/// Of MySQL and MariaDB on this host. With "always" the kernel gives the buffer pool huge pages of its own accord.
+fn of_mysql(evidence: &Evidence) -> Option<Finding> {
+    let pool = evidence.setting_number("innodb_buffer_pool_size").filter(|pool| *pool >= LARGE)?;
+    evidence.file_location("data")?;
+    let transparent = evidence.context.environment("/client_host/memory/transparent_huge_pages")?.as_str()?;
+    if setting::setting_value(evidence, "large_pages")? != "off" || transparent == "always" {
+        return None;
+    }
+    let page = evidence.newest(metric::HUGE_PAGE_SIZE).filter(|size| *size > 0.0).unwrap_or(PAGE);
+    let pages = (pool * BESIDE / page).ceil();
+    let mut facts = vec![
+        EvidenceLine::new("innodb_buffer_pool_size", text::memory(pool)),
+        EvidenceLine::new("large_pages", "off"),
+        EvidenceLine::new("transparent huge pages of the host", transparent),
+    ];
+    facts.extend(misses(evidence).map(|misses| EvidenceLine::new(MISSES, misses)));
+    Some(Finding {
+        id: ABOUT.id,
+        severity: Severity::Amber,
+        point: None,
+        title: format!("{} of buffer pool do not use huge pages", text::memory(pool)),
+        evidence: facts,
+        effect: Effect::unknown("no counter distinguishes TLB misses by page size"),
+        below_precision: false,
+        threshold: "innodb_buffer_pool_size of 8 GB or more with large_pages off, on a host that does not always use transparent huge pages"
+            .into(),
+        next: format!(
+            "Run `sysctl vm.nr_hugepages={pages:.0}` (innodb_buffer_pool_size × 1.03), set large_pages = on, let the server lock as much memory \
+             (LimitMEMLOCK, vm.hugetlb_shm_group) and restart it: it falls back to small pages with a warning in its error log."
+        ),
+    })
+}
+
 fn of_server(evidence: &Evidence) -> Option<Finding> {
     let buffers = evidence.setting_number("shared_buffers").filter(|buffers| *buffers >= LARGE)?;
     let here = evidence.file_location("data").is_some();
@@ -104,7 +139,7 @@ fn of_server(evidence: &Evidence) -> Option<Finding> {
         facts.push(EvidenceLine::new("page tables", text::memory(tables)));
     }
     if here && let Some(misses) = misses(evidence) {
-        facts.push(EvidenceLine::new("reads that missed the TLB, of data in pages of any size", misses));
+        facts.push(EvidenceLine::new(MISSES, misses));
     }
     let from = if stated.is_some() { "shared_memory_size_in_huge_pages" } else { "shared_buffers × 1.03" };
     facts.push(EvidenceLine::new("huge pages needed", format!("{} ({from})", text::rounded(pages))));
@@ -130,6 +165,8 @@ fn of_server(evidence: &Evidence) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::staged::Staged;
     use super::*;
 
@@ -157,6 +194,20 @@ mod tests {
         let facts = found(counted).unwrap().evidence;
         let misses = facts.iter().find(|line| line.what.contains("TLB")).unwrap();
         assert!(misses.found.contains("per second by the host, 5"), "{misses:?}");
+    }
+
+    #[test]
+    fn a_large_buffer_pool_in_small_pages_is_amber_unless_the_kernel_always_gives_it_huge_ones() {
+        let found = |pool: &str, large: &str, transparent: &str| {
+            let environment = json!({ "engine": "mysql", "client_host": { "memory": { "transparent_huge_pages": transparent } } });
+            let staged = Staged::new().environment(environment).place("data", "vda");
+            find(&staged.setting("innodb_buffer_pool_size", pool).setting("large_pages", large).done())
+        };
+        let one = found(GB16, "off", "madvise").remove(0);
+        assert_eq!(one.severity, Severity::Amber);
+        assert!(one.next.contains("vm.nr_hugepages=8438"), "{}", one.next);
+        assert!(found(GB16, "off", "always").is_empty() && found(GB16, "on", "never").is_empty());
+        assert!(found("134217728", "off", "never").is_empty());
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn governor(evidence: &Evidence) -> Option<Remedy> {
 fn huge_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     const MEGABYTES_2: f64 = 2_097_152.0;
     const GIGABYTE: f64 = 1_073_741_824.0;
-    let from = finding(found, "huge-pages-off")?;
+    let from = finding(found, "huge-pages-off").filter(|_| !crate::load::is_mysql(evidence))?;
     // Other sizes than these two are not tried.
     let value = match evidence.newest(metric::HUGE_PAGE_SIZE)? {
         size if size == MEGABYTES_2 => "2M",

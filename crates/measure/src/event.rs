@@ -15,6 +15,7 @@ use crate::observation::Observation;
 use crate::query::QueryExecution;
 use crate::query_analysis::QueryAnalysis;
 pub use crate::squeeze::{Elasticity, Squeeze, SqueezeSlice};
+use crate::text::NONE;
 use crate::{Histogram, Nanos, Source, SourceId};
 pub use arrivals::{ArrivalSchedule, Arrivals};
 pub use fleet::{ClockEnd, HostClock, HostLoad, HostSkew, HostTimes};
@@ -195,6 +196,21 @@ pub struct AuditLine {
     pub samples: u64,
     /// Whether the figure lies within the bounds.
     pub valid: bool,
+}
+
+impl AuditLine {
+    /// The figure with its bounds: "0.42 %, allowed 0.90 to 1.10 %".
+    pub fn bounds(&self) -> String {
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        let number = |v: f64| if v.is_finite() { format!("{v:.2}") } else { NONE.into() };
+        let value = format!("{}{unit}", number(self.value));
+        match (self.low.is_finite(), self.high.is_finite()) {
+            (true, true) => format!("{value}, allowed {} to {}{unit}", number(self.low), number(self.high)),
+            (true, false) => format!("{value}, at least {}{unit}", number(self.low)),
+            (false, true) => format!("{value}, at most {}{unit}", number(self.high)),
+            (false, false) => value,
+        }
+    }
 }
 
 /// The outcome of one consistency condition.
@@ -408,6 +424,17 @@ impl Event {
             Self::Finished { .. } => "finished",
         }
     }
+}
+
+/// An event with its source: a line of the stream as it is written and sent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SourcedEvent {
+    /// Its source.
+    #[serde(default, skip_serializing_if = "SourceId::is_local")]
+    pub source_id: SourceId,
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! The source of an event: the generator, the tenant, and the host.
 //!
 //! A run on one host has one source, [`SourceId::LOCAL`], which is never declared or written to JSON. Others are
-//! declared once by an [`Event::Source`] before their first event. Metrics and wait groups belong to the source that
+//! declared once by an [`Event::Source`](crate::Event::Source) before their first event. Metrics and wait groups belong to the source that
 //! declares them; their indexes are those of the run, so that they are assigned where the streams of several sources
 //! are merged.
 
 use serde::{Deserialize, Serialize};
-
-use crate::Event;
 
 /// A source by its number among those of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -67,15 +65,4 @@ impl Source {
             (true, false) => format!("source {}", id.0),
         }
     }
-}
-
-/// An event with its source: a line of the stream as it is written and sent.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SourcedEvent {
-    /// Its source.
-    #[serde(default, skip_serializing_if = "SourceId::is_local")]
-    pub source_id: SourceId,
-    /// The event.
-    #[serde(flatten)]
-    pub event: Event,
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::convert::{ConvertedAction, ConvertedStep, Tenant};
+use crate::conversion::{ConvertedAction, ConvertedStep, Tenant};
 
 /// Seconds that are no wait.
 const ROUNDING: f64 = 1e-6;

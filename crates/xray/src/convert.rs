@@ -6,9 +6,10 @@ use std::path::Path;
 use crate::background::{Background, interleave};
 use crate::binding::Bindings;
 use crate::cluster::{Copies, cluster};
-use crate::expect::{Expectation, expectations};
+use crate::conversion::{Conversion, ConvertedAction, ConvertedStep, Tenant};
+use crate::expect::expectations;
 use crate::fault::{Fault, Faults, Location};
-use crate::job::{Changes, literal};
+use crate::job::{Changes, literal, size_scale};
 use crate::scenario::{Scenario, Workload};
 use crate::size::SizeScale;
 use crate::step::{Action, Phase, Start, Step};
@@ -36,104 +37,6 @@ pub struct Settings<'a> {
     pub size: f64,
 }
 
-/// A scenario of Kelvin's.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Conversion {
-    /// Nodes of the imitated cluster.
-    pub nodes: u32,
-    /// The loads.
-    pub tenants: Vec<Tenant>,
-    /// What is done, one after another.
-    pub steps: Vec<ConvertedStep>,
-    /// What the results are judged by.
-    pub expectations: Vec<Expectation>,
-    /// Bytes of all files and devices, as far as the job files say it.
-    pub bytes: u64,
-    /// What means nothing without a hypervisor, and is left out.
-    pub notes: Vec<String>,
-    /// What the scenario measures only with a hypervisor.
-    pub warnings: Vec<Fault>,
-}
-
-/// A load: a workload on the copies of its group.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tenant {
-    /// Its name in the scenario.
-    pub name: String,
-    /// X-Ray's name.
-    pub workload: String,
-    /// X-Ray's group.
-    pub group: String,
-    /// How many machines are imitated.
-    pub copies: u32,
-    /// The agents of a fleet that run its machines; none of machines on this host.
-    pub agents: Vec<String>,
-    /// The text of its job file.
-    pub job: String,
-    /// Where each line of the text comes from; the file is empty for a line that is added.
-    pub job_lines: Vec<Location>,
-    /// What decides its random values, where the scenario says it.
-    pub seed: Option<u32>,
-    /// Seconds of its longest start, where the scenario says it.
-    pub runtime: Option<f64>,
-    /// Whether it is started in the part that is measured.
-    pub measured: bool,
-    by_itself: Option<u64>,
-}
-
-/// A step, with what it was made from.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConvertedStep {
-    /// X-Ray's step.
-    pub source: &'static str,
-    /// Its line.
-    pub line: u32,
-    /// What is done.
-    pub action: ConvertedAction,
-}
-
-/// What a step does. Times are in seconds; tenants are indexes.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ConvertedAction {
-    /// Lay out the tenant's files, and write what was never written.
-    Fill(usize),
-    /// Begin the tenant's load.
-    Start {
-        /// Which.
-        tenant: usize,
-        /// It ends after this; none where it ends by itself or by a stop.
-        runtime: Option<f64>,
-        /// Its copies begin over this time.
-        stagger: Option<f64>,
-    },
-    /// Wait until the tenant has ended, but not longer than this.
-    WaitFor(usize, f64),
-    /// End the tenant's load.
-    Stop(usize),
-    /// Wait.
-    Pause(f64),
-    /// Run a command, not longer than this.
-    Run {
-        /// For the shell.
-        command: String,
-        /// The longest time; none for Kelvin's own.
-        timeout: Option<f64>,
-        /// Whether its failure ends the scenario.
-        may_fail: bool,
-    },
-    /// Run a command so many times, with pauses between them; `${round}` in it is the number.
-    Repeat {
-        /// How many times.
-        count: u32,
-        /// For the shell.
-        command: String,
-        /// Between two of them.
-        interval: f64,
-    },
-    /// Mark the charts.
-    Mark(String),
-}
-
 /// Converts a scenario.
 ///
 /// # Errors
@@ -147,7 +50,7 @@ pub fn convert(scenario: &Scenario, settings: &Settings<'_>) -> Result<Conversio
     let copies = Copies::new(scenario, nodes)?;
     let targets = Targets::new(scenario, settings.directory, settings.maps)?;
     targets.check(&|group| copies.most(group))?;
-    let sizes = SizeScale::new(scenario.workloads.iter().map(|workload| &workload.job), settings.size);
+    let sizes = size_scale(scenario.workloads.iter().map(|workload| &workload.job), settings.size);
     let mut converter = Converter {
         scenario,
         settings,

@@ -1,35 +1,10 @@
 //! What a scenario expects of its results, as what decides an exit code, beside what X-Ray draws.
 
-use crate::claim::{Claim, POINT, claims};
-use crate::convert::Tenant;
+use crate::claim::{POINT, claims};
+use crate::conversion::{Expectation, Tenant};
 use crate::job::Arrivals;
 use crate::result::{Aggregate, Band, ResultLine, ResultMeasure, ResultSubject};
 use crate::scenario::{Scenario, Workload};
-
-/// What a result of X-Ray's becomes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Expectation {
-    /// X-Ray's name for the result.
-    pub result: String,
-    /// The tenant, as an index.
-    pub tenant: usize,
-    /// What is expected.
-    pub measure: ResultMeasure,
-    /// What every point is expected to be near: of all copies, or of each.
-    pub expected: Option<f64>,
-    /// Whether the points are sums of all copies.
-    pub summed: bool,
-    /// The bands of the points, theirs and the computed ones.
-    pub claims: Vec<Claim>,
-    /// Seconds that a point counts.
-    pub width: f64,
-    /// The mean completed I/Os per second of each copy that are asked for.
-    pub throughput: Option<(f64, f64)>,
-    /// No I/O may fail.
-    pub no_errors: bool,
-    /// What is odd in the claim.
-    pub remark: Option<String>,
-}
 
 /// The results of a scenario that can be judged.
 pub(crate) fn expectations(scenario: &Scenario, tenants: &[Tenant]) -> Vec<Expectation> {

@@ -4,7 +4,6 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::fault::{Fault, Location};
-use crate::scenario::ReadText;
 use crate::size::{SizeScale, bytes, size_text};
 
 /// How deep included files may include.
@@ -38,6 +37,9 @@ struct JobOption {
     value: Option<String>,
     location: Location,
 }
+
+/// Gives the text of a file of a scenario's folder.
+pub type ReadText<'a> = dyn Fn(&Path) -> Result<String, Fault> + 'a;
 
 /// How a job file is changed.
 pub(crate) struct Changes<'a> {
@@ -220,6 +222,12 @@ impl JobFile {
         let blocks = self.jobs().flat_map(|job| [job.blocks(0), job.blocks(1)]).flatten().flatten();
         blocks.map(|(size, _)| size).max().unwrap_or(0)
     }
+}
+
+/// The scale of the sizes of all of a scenario's job files.
+pub(crate) fn size_scale<'a>(files: impl Iterator<Item = &'a JobFile> + Clone, factor: f64) -> SizeScale {
+    let largest_block = files.clone().map(JobFile::largest_block).max().unwrap_or(0);
+    SizeScale::new(files.flat_map(JobFile::sizes), largest_block, factor)
 }
 
 /// A file below a directory.
@@ -458,7 +466,7 @@ rate_iops=100
     fn devices_become_targets_and_sizes_keep_their_ratios() {
         let file = file(OLTP);
         assert_eq!(file.devices(), ["/dev/sdd", "/dev/sdb", "/dev/sdc"]);
-        let sizes = SizeScale::new([&file].into_iter(), 0.01);
+        let sizes = size_scale([&file].into_iter(), 0.01);
         assert_eq!(sizes.scaled(28 << 30) / sizes.scaled(1 << 30), 28);
         let (text, lines) = file
             .render(&Changes {
@@ -481,14 +489,14 @@ rate_iops=100
     #[test]
     fn sizes_too_small_for_a_common_unit_are_rounded_up_each() {
         let file = file("[a]\nsize=3M\nfilename=b\n[b]\nsize=2048k\nfilename=c\n");
-        let sizes = SizeScale::new([&file].into_iter(), 0.5);
+        let sizes = size_scale([&file].into_iter(), 0.5);
         assert_eq!((sizes.scaled(3 << 20), sizes.scaled(2 << 20)), (2 << 20, 1 << 20));
     }
 
     #[test]
     fn what_cannot_be_scaled_is_refused_with_its_line() {
         let file = file("[a]\nfilename=/dev/sdb\nsize=1g-2g\n");
-        let sizes = SizeScale::new([&file].into_iter(), 0.5);
+        let sizes = size_scale([&file].into_iter(), 0.5);
         let changes = Changes {
             target: &|device| device.to_owned(),
             sizes: &sizes,

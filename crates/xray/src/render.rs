@@ -1,8 +1,8 @@
 //! A converted scenario as the text of Kelvin's own format.
 
 use crate::claim::Claim;
-use crate::convert::{Conversion, ConvertedAction, ConvertedStep, Tenant};
-use crate::expect::Expectation;
+use crate::conversion::Expectation;
+use crate::conversion::{Conversion, ConvertedAction, ConvertedStep, Tenant};
 use crate::job::literal;
 use crate::result::{Aggregate, ResultLine, ResultMeasure, ResultSubject};
 use crate::scenario::Scenario;

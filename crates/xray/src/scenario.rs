@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::fault::{Fault, Location, Problem, hint};
-use crate::job::JobFile;
+use crate::job::{JobFile, ReadText};
 use crate::result::{ResultLine, result_line};
 use crate::step::{self, Phase, Step};
 use crate::template::{self, Variable};
@@ -101,9 +101,6 @@ pub fn read(path: &Path, settings: &BTreeMap<String, String>) -> Result<Scenario
     let text = read_text(&file, LARGEST)?;
     parse(&text, &file, settings, &|path| read_text(path, LARGEST_JOB))
 }
-
-/// Gives the text of a file of a scenario's folder.
-pub type ReadText<'a> = dyn Fn(&Path) -> Result<String, Fault> + 'a;
 
 /// Reads a scenario's text. `file` is its name, and `read_job` gives the texts of the job files beside it.
 ///

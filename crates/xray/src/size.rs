@@ -1,7 +1,5 @@
 //! Sizes as fio writes them, and how a scenario's sizes are scaled together.
 
-use crate::job::JobFile;
-
 /// A plain size in bytes: 28G, 8k, 1m, 4096, 2GiB; fio's units are powers of 1024.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
@@ -35,13 +33,11 @@ pub(crate) struct SizeScale {
 }
 
 impl SizeScale {
-    /// The scale of all job files of a scenario.
-    pub(crate) fn new<'a>(files: impl Iterator<Item = &'a JobFile> + Clone, factor: f64) -> Self {
+    /// The scale of all sizes of a scenario, in units that hold its largest block.
+    pub(crate) fn new(sizes: impl Iterator<Item = u64>, largest_block: u64, factor: f64) -> Self {
         const MIB: u64 = 1 << 20;
-        let block = files.clone().map(JobFile::largest_block).max().unwrap_or(0);
-        let unit = block.max(MIB).next_multiple_of(MIB);
-        let divisor =
-            files.flat_map(JobFile::sizes).filter(|size| *size > 0).fold(0, greatest_common_divisor);
+        let unit = largest_block.max(MIB).next_multiple_of(MIB);
+        let divisor = sizes.filter(|size| *size > 0).fold(0, greatest_common_divisor);
         let scaled = (divisor as f64 * factor) as u64 / unit * unit;
         Self { factor, ratio: (scaled > 0).then_some((divisor, scaled)), unit }
     }

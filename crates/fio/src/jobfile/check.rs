@@ -1,11 +1,13 @@
 //! What contradicts itself is refused before anything is done.
 
 use super::draft::Draft;
-use super::finish::MOST_FILES;
 use super::lines::problem;
 use crate::Direction;
 use crate::error::{Error, Result};
 use crate::job::{Amount, BlockSizes, EngineName, Job, RandomGenerator, VerifyMethod};
+
+/// Maximum number of files: more than any realistic measurement uses.
+pub(super) const MOST_FILES: usize = 1_000_000;
 
 /// Refuses at an option's place.
 fn refuse(draft: &Draft, option: &str, text: impl AsRef<str>) -> Result<()> {

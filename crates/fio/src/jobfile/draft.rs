@@ -14,6 +14,15 @@ use crate::{Direction, PerDirection};
 /// A part of `bssplit=`: the size, and its percentage where one was given.
 pub(crate) type SplitPart = (u32, Option<f64>);
 
+/// A part of `cmdprio_bssplit=`: a length, the percentage of its I/Os (`None` for the remainder that other entries leave), and their class, level and
+/// hint where given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PriorityPart {
+    pub(super) length: u32,
+    pub(super) percent: Option<f64>,
+    pub(super) priority: Option<(u8, u8, u16)>,
+}
+
 /// An option was given.
 #[derive(Debug, Clone)]
 pub(crate) struct OptionOrigin {
@@ -43,7 +52,7 @@ pub(crate) struct Draft {
     pub(crate) priority_class: Option<u8>,
     pub(crate) priority_level: Option<u8>,
     pub(crate) command_percentage: Option<[f64; 2]>,
-    pub(crate) command_split: [Vec<super::special::priorities::PriorityPart>; 2],
+    pub(crate) command_split: [Vec<PriorityPart>; 2],
     pub(crate) command_class: [Option<u8>; 2],
     pub(crate) command_level: [Option<u8>; 2],
     pub(crate) working_set: bool,

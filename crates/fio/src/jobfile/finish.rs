@@ -3,10 +3,11 @@
 use kelvin_measure::SECOND;
 use std::path::{Path, PathBuf};
 
+use super::check::{self, MOST_FILES};
 use super::draft::Draft;
 use super::lines::problem;
 use super::special::priorities;
-use super::{check, table};
+use super::table;
 use crate::error::{Location, Result};
 use crate::job::{Distribution, EngineName, Job, VerifyMethod};
 use crate::{Direction, PerDirection};
@@ -83,9 +84,6 @@ fn forget(draft: &mut Draft, option: &str) {
         _ => {}
     }
 }
-
-/// Maximum number of files: more than any realistic measurement uses.
-pub(super) const MOST_FILES: usize = 1_000_000;
 
 fn targets(draft: &mut Draft) -> Result<()> {
     if let Some(directory) = &draft.open_directory {

@@ -12,7 +12,7 @@ mod time;
 pub use bytes::{binary, decimal_bytes, disk_rate, exact, memory, parse_bytes, storage, whole_unit};
 pub use lines::{count, cut, few, plain, plural, printable, printable_lines, series, statement, wrap};
 pub use number::{
-    AT_LEAST, NONE, bounded, bounds, coefficient, decimal, ends, number, probability, rate, rounded, short,
+    AT_LEAST, NONE, bounded, coefficient, decimal, ends, number, probability, rate, rounded, short,
     significant, significant_or_none, three_figures, whole,
 };
 pub use percent::{

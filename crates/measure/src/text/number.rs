@@ -1,7 +1,6 @@
 //! Numbers without a unit.
 
 use crate::Bounded;
-use crate::event::AuditLine;
 
 /// What stands where a figure cannot be given.
 pub const NONE: &str = "–";
@@ -149,19 +148,6 @@ pub fn ends(low: f64, high: f64, text: impl Fn(f64) -> String) -> String {
         (true, false) => format!("{} or more", text(low)),
         (false, true) => format!("{} or less", text(high)),
         (false, false) => "unbounded".into(),
-    }
-}
-
-/// An audit line's figure with its bounds: "0.42 %, allowed 0.90 to 1.10 %".
-pub fn bounds(line: &AuditLine) -> String {
-    let unit = if line.unit.is_empty() { String::new() } else { format!(" {}", line.unit) };
-    let number = |v: f64| if v.is_finite() { format!("{v:.2}") } else { NONE.into() };
-    let value = format!("{}{unit}", number(line.value));
-    match (line.low.is_finite(), line.high.is_finite()) {
-        (true, true) => format!("{value}, allowed {} to {}{unit}", number(line.low), number(line.high)),
-        (true, false) => format!("{value}, at least {}{unit}", number(line.low)),
-        (false, true) => format!("{value}, at most {}{unit}", number(line.high)),
-        (false, false) => value,
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use kelvin_host::Mount;
 
-use super::cgroup_v1::{Held, Hierarchies};
+use super::cgroup_v1::{Held, Hierarchies, KILLS, throttling};
 use super::counter::{Counter, figure};
 use super::fields::{Field, Fields, Kind};
 use super::{Collector, Registry, pressure};
@@ -17,42 +17,6 @@ use kelvin_host::bytes::{first_number, lines, number, words};
 use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 const THROTTLING: [Field; 3] = throttling("throttled_usec", 1e-6);
-
-/// The effect of a limit of CPU time, which both versions count: the time under its own key and in its own unit.
-pub(super) const fn throttling(time: &'static str, unit: f64) -> [Field; 3] {
-    [
-        Field {
-            key: "nr_periods",
-            name: "cpu.periods",
-            unit: "1/s",
-            help: "CPU limit periods in which the group ran",
-            kind: Kind::Rate(1.0),
-        },
-        Field {
-            key: "nr_throttled",
-            name: "cpu.throttled_periods",
-            unit: "1/s",
-            help: "CPU limit periods in which the group was throttled",
-            kind: Kind::Rate(1.0),
-        },
-        Field {
-            key: time,
-            name: "cpu.throttled",
-            unit: "s/s",
-            help: "time throttled, summed over CPUs",
-            kind: Kind::Rate(unit),
-        },
-    ]
-}
-
-/// Processes killed, as both versions count them.
-pub(super) const KILLS: Field = Field {
-    key: "oom_kill",
-    name: "memory.oom_kills",
-    unit: "1/s",
-    help: "processes killed by the OOM killer",
-    kind: Kind::Rate(1.0),
-};
 
 const CPU: [Field; 6] = [
     Field { key: "usage_usec", name: "cpu.usage", unit: "s/s", help: "CPUs used", kind: Kind::Rate(1e-6) },

@@ -13,16 +13,51 @@ use std::path::{Path, PathBuf};
 use kelvin_host::Mount;
 
 use super::counter::{Counter, figure};
-use super::fields::{Field, Fields};
-use super::{Collector, Registry, cgroup};
+use super::fields::{Field, Fields, Kind};
+use super::{Collector, Registry};
 use kelvin_host::bytes::{first_number, lines, number, words};
 use kelvin_host::{Buffer, KernelFile, SystemTree};
 
 /// The controllers that are read.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuacct", "memory", "blkio"];
 
-const THROTTLED: [Field; 3] = cgroup::throttling("throttled_time", 1e-9);
-const KILLS: [Field; 1] = [cgroup::KILLS];
+const THROTTLED: [Field; 3] = throttling("throttled_time", 1e-9);
+
+/// The effect of a limit of CPU time, which both versions count: the time under its own key and in its own unit.
+pub(super) const fn throttling(time: &'static str, unit: f64) -> [Field; 3] {
+    [
+        Field {
+            key: "nr_periods",
+            name: "cpu.periods",
+            unit: "1/s",
+            help: "CPU limit periods in which the group ran",
+            kind: Kind::Rate(1.0),
+        },
+        Field {
+            key: "nr_throttled",
+            name: "cpu.throttled_periods",
+            unit: "1/s",
+            help: "CPU limit periods in which the group was throttled",
+            kind: Kind::Rate(1.0),
+        },
+        Field {
+            key: time,
+            name: "cpu.throttled",
+            unit: "s/s",
+            help: "time throttled, summed over CPUs",
+            kind: Kind::Rate(unit),
+        },
+    ]
+}
+
+/// Processes killed, as both versions count them.
+pub(super) const KILLS: Field = Field {
+    key: "oom_kill",
+    name: "memory.oom_kills",
+    unit: "1/s",
+    help: "processes killed by the OOM killer",
+    kind: Kind::Rate(1.0),
+};
 
 /// File, operation in it, name, unit and help.
 const IO: [(usize, &[u8], &str, &str, &str); 6] = [
@@ -154,7 +189,7 @@ impl Hierarchies {
                     ] {
                         one(source, registry, format!("{prefix}.{series}"), unit, help, file(name), what);
                     }
-                    Fields::register(source, registry, &file("memory.oom_control"), 0, prefix, &KILLS);
+                    Fields::register(source, registry, &file("memory.oom_control"), 0, prefix, &[KILLS]);
                 }
                 _ => {
                     held.io = true;

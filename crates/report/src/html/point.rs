@@ -11,7 +11,7 @@ use super::charts::Charts;
 use super::observed::SeenCharts;
 use crate::text::{TOO_SHORT, client_waits, footnotes, generator, loop_words, of_p99, when};
 use crate::{PointReport, RunReport};
-use kelvin_measure::text::{bounds, rate};
+use kelvin_measure::text::rate;
 
 /// One point. The values of the report are its fields, too.
 #[derive(Serialize)]
@@ -117,7 +117,7 @@ impl<'a> PointView<'a> {
                 .checks
                 .audit
                 .iter()
-                .map(|a| (a.valid, a.name.as_str(), bounds(a), a.samples))
+                .map(|a| (a.valid, a.name.as_str(), a.bounds(), a.samples))
                 .collect(),
             audits_holding: point.checks.audit.iter().filter(|a| a.valid).count(),
             invariants_judged: (judged.len(), judged.iter().filter(|holds| **holds).count()),

@@ -32,7 +32,7 @@ pub(crate) use trace::trace_rows;
 use kelvin_measure::event::Phase;
 
 use crate::{PointReport, RunReport};
-use kelvin_measure::text::{bounds, cut, plain, plural, printable, whole, wrap};
+use kelvin_measure::text::{cut, plain, plural, printable, whole, wrap};
 
 const WIDTH: usize = 80;
 /// Notes of one point that are printed.
@@ -193,7 +193,7 @@ impl Page {
         }
         for a in &p.checks.audit {
             let samples = plural(a.samples, "sample", "samples");
-            let text = format!("{}: {} ({} {samples})", a.name, bounds(a), whole(a.samples));
+            let text = format!("{}: {} ({} {samples})", a.name, a.bounds(), whole(a.samples));
             self.judged(a.valid, &text);
         }
         // Those that hold are a number here and stand in full on the page.

@@ -16,7 +16,7 @@ use kelvin_users::arrivals::{Arrivals, Process, Queue};
 use kelvin_users::{
     Ending, ResolvedThreading, Schedule, Shared, Tally, User, UserCounter, UserPool, UserReport,
 };
-use kelvin_workload::{UserRange, VirtualUser, Workload};
+use kelvin_workload::{TransactionKind, UserRange, VirtualUser, Workload};
 
 use super::client_cpu::ClientCpuReader;
 use super::generator_report::{GeneratorReport, ended_at, sums};
@@ -92,35 +92,7 @@ impl<'a> ArmedGenerator<'a> {
             Schedule::new(point.index, rate * share, (begin, open), queue, arrivals)
         });
         let kinds = workload.kinds();
-        let shared = Arc::new(Shared {
-            engine: Arc::clone(&engine),
-            clock: point.clock.clone(),
-            begin,
-            began: AtomicU64::new(u64::MAX),
-            open,
-            close: AtomicU64::new(close),
-            end: AtomicU64::new(end),
-            transactions: load.transactions.map(std::num::NonZeroU64::get),
-            at_work: AtomicU32::new(users_at_first(point)),
-            changes: point.control.is_some(),
-            range,
-            queue,
-            think_time: load.think_time,
-            headline: kinds.iter().map(|kind| kind.headline).collect(),
-            ended_threads: Mutex::new(Vec::new()),
-            loops: Mutex::new(Vec::new()),
-            retries: load.retries,
-            timeout: load.timeout.duration(),
-            reports_plans: point.observed,
-            stop: point.stop.clone(),
-            ended: AtomicU32::new(0),
-            gave_up: AtomicU32::new(0),
-            pushed: AtomicU64::new(0),
-            ring_full: AtomicU64::new(0),
-            busy_waits: AtomicU64::new(0),
-            panicked: AtomicBool::new(false),
-            cancels: (0..count).map(|_| Mutex::new(None)).collect(),
-        });
+        let shared = Arc::new(shared_state(point, &engine, kinds, range, times, queue));
         // Statements of their own are several samples a transaction.
         let samples = if kinds.iter().any(|kind| kind.statement_of.is_some()) { 8 } else { 1 };
         let capacity = (1_000_000 / count.max(1) as usize).clamp(64, 8192) * samples;
@@ -180,6 +152,47 @@ impl<'a> ArmedGenerator<'a> {
             process: load.arrivals,
             rates: AtomicU64::new(0),
         })
+    }
+}
+
+/// What the users of a range share.
+fn shared_state(
+    point: &Point<'_>,
+    engine: &Arc<dyn Engine>,
+    kinds: &[TransactionKind],
+    range: UserRange,
+    times: LoadTimes,
+    queue: Option<Arc<Queue>>,
+) -> Shared {
+    let load = point.load;
+    Shared {
+        engine: Arc::clone(engine),
+        clock: point.clock.clone(),
+        begin: times.begin,
+        began: AtomicU64::new(u64::MAX),
+        open: times.open,
+        close: AtomicU64::new(times.close),
+        end: AtomicU64::new(times.end),
+        transactions: load.transactions.map(std::num::NonZeroU64::get),
+        at_work: AtomicU32::new(users_at_first(point)),
+        changes: point.control.is_some(),
+        range,
+        queue,
+        think_time: load.think_time,
+        headline: kinds.iter().map(|kind| kind.headline).collect(),
+        ended_threads: Mutex::new(Vec::new()),
+        loops: Mutex::new(Vec::new()),
+        retries: load.retries,
+        timeout: load.timeout.duration(),
+        reports_plans: point.observed,
+        stop: point.stop.clone(),
+        ended: AtomicU32::new(0),
+        gave_up: AtomicU32::new(0),
+        pushed: AtomicU64::new(0),
+        ring_full: AtomicU64::new(0),
+        busy_waits: AtomicU64::new(0),
+        panicked: AtomicBool::new(false),
+        cancels: (0..range.count()).map(|_| Mutex::new(None)).collect(),
     }
 }
 

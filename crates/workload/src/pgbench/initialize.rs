@@ -4,7 +4,7 @@ use kelvin_database::{BulkLoad, BulkTable, ColumnType, Engine, Error, ErrorClass
 
 use super::history::Counter;
 use super::options::{Options, PartitionMethod};
-use super::tables::Tables;
+use super::tables::{Shape, TableState, Tables};
 use crate::{BuildProgress, Stop};
 
 /// The tables on PostgreSQL.
@@ -73,19 +73,6 @@ pub(super) const LARGEST_INT4_SCALE: u32 = 20_000;
 /// Only tables with it may be made anew: everything else is somebody's data, however it looks. Each has its own,
 /// because the names may stand for tables of several schemas of the search path.
 pub(super) const MARK: &str = "kelvin: being built";
-
-/// What is in a database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TableState {
-    Nothing,
-    /// What a build of ours left when it was interrupted.
-    Unfinished,
-    /// Tables that are not ours to touch, and what they lack.
-    Incomplete(String),
-    Complete {
-        scale: i64,
-    },
-}
 
 fn look(session: &mut dyn Session) -> Result<TableState> {
     let all = TABLES.join("', '");
@@ -246,23 +233,6 @@ pub(super) fn to_make(tables: &dyn Tables, session: &mut dyn Session, options: &
         TableState::Unfinished => Ok(ToMake::Anew),
         TableState::Nothing => Ok(ToMake::All),
     }
-}
-
-/// How complete tables were made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shape {
-    /// Scale factor.
-    pub scale: u32,
-    /// Per cent of each page that the load filled.
-    pub fillfactor: u8,
-    /// Whether there are foreign keys.
-    pub foreign_keys: bool,
-    /// Whether no write-ahead log protects the accounts.
-    pub unlogged_tables: bool,
-    /// Partitions of the accounts; 0 for a plain table.
-    pub partitions: u32,
-    /// How the accounts are divided among them; by ranges where there are none.
-    pub partition_method: PartitionMethod,
 }
 
 fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {

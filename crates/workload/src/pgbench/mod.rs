@@ -5,6 +5,7 @@
 
 mod builtin;
 mod check;
+mod dialects;
 pub mod expression;
 mod history;
 mod initialize;
@@ -29,11 +30,11 @@ use crate::{
 };
 use builtin::Builtin;
 use expression::Names as _;
-pub use initialize::Shape;
-use initialize::TableState;
 pub use options::{Options, PartitionMethod, QueryMode, ScriptChoice};
 use script::Script;
 pub use size::{size_estimate, size_with_fillfactor, working_set};
+pub use tables::Shape;
+use tables::TableState;
 use variables::Slots;
 
 /// Larger scale factors overflow the 32-bit branch numbers times the tellers, for pgbench too.
@@ -135,7 +136,7 @@ impl Pgbench {
 
     /// How the complete tables that a database holds were made, if it holds any. Some engines hold none.
     pub fn shape_in(engine: &dyn Engine) -> Result<Option<Shape>> {
-        match tables::of_engine(engine.kind()) {
+        match dialects::of_engine(engine.kind()) {
             Some(tables) => tables.shape(engine.connect()?.as_mut()),
             None => Ok(None),
         }
@@ -147,7 +148,7 @@ impl Pgbench {
         if self.builtins.iter().all(Option::is_none) || !self.options.vacuum && !self.options.vacuum_all {
             return Ok(false);
         }
-        tables::needed(engine.kind())?.vacuum(engine.connect()?.as_mut(), self.options.vacuum_all)
+        dialects::needed(engine.kind())?.vacuum(engine.connect()?.as_mut(), self.options.vacuum_all)
     }
 
     /// The text of a built-in script, by its name or its beginning.
@@ -177,7 +178,7 @@ impl Pgbench {
     /// Describes the size of the data before they are loaded, against the server's cache and, where the server
     /// is on this host, its memory in bytes.
     pub fn working_set(&self, session: &mut dyn Session, memory: Option<u64>) -> Result<String> {
-        let (setting, cache) = tables::needed(session.engine())?.cache(session)?;
+        let (setting, cache) = dialects::needed(session.engine())?.cache(session)?;
         Ok(working_set(self.options.scale(), self.options.fillfactor, (setting, cache), memory))
     }
 }
@@ -204,7 +205,7 @@ impl Workload for Pgbench {
     }
 
     fn check_engine(&self, engine: &dyn Engine) -> Result<()> {
-        if let Some(tables) = tables::of_engine(engine.kind()) {
+        if let Some(tables) = dialects::of_engine(engine.kind()) {
             return tables.must_know(&self.options);
         }
         if self.builtins.iter().all(Option::is_none) {
@@ -217,14 +218,14 @@ impl Workload for Pgbench {
                 _ => Ok(()),
             };
         }
-        tables::needed(engine.kind()).map(|_| ())
+        dialects::needed(engine.kind()).map(|_| ())
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         self.check_engine(engine)?;
         let mut notes = Vec::new();
         if self.builtins.iter().any(Option::is_some) {
-            let (tables, mut session) = (tables::needed(engine.kind())?, engine.connect()?);
+            let (tables, mut session) = (dialects::needed(engine.kind())?, engine.connect()?);
             match tables.look(session.as_mut())? {
                 TableState::Complete { scale } if scale == i64::from(self.options.scale()) => {
                     initialize::must_match(tables, session.as_mut(), &self.options)?;
@@ -253,7 +254,7 @@ impl Workload for Pgbench {
         if self.builtins.iter().all(Option::is_none) {
             return Ok(true);
         }
-        let (tables, mut session) = (tables::needed(engine.kind())?, engine.connect()?);
+        let (tables, mut session) = (dialects::needed(engine.kind())?, engine.connect()?);
         match tables.look(session.as_mut())? {
             TableState::Nothing | TableState::Unfinished => Ok(false),
             TableState::Incomplete(lack) => Err(initialize::incomplete(&lack)),
@@ -295,7 +296,7 @@ impl Workload for Pgbench {
 
     fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()> {
         self.check_engine(engine)?;
-        match tables::of_engine(engine.kind()) {
+        match dialects::of_engine(engine.kind()) {
             Some(tables) => tables.build(engine, &self.options, progress, stop),
             // The user's own scripts need no tables of ours.
             None => Ok(()),
@@ -303,7 +304,7 @@ impl Workload for Pgbench {
     }
 
     fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
-        if tables::of_engine(engine.kind()).is_none() {
+        if dialects::of_engine(engine.kind()).is_none() {
             return Ok(());
         }
         initialize::drop_data(engine.connect()?.as_mut())
@@ -337,7 +338,7 @@ impl Workload for Pgbench {
         if !self.counts_on_server() {
             return Err(Error::usage("the data do not show how many transactions these scripts committed"));
         }
-        tables::needed(session.engine())?.history(&self.history, session)
+        dialects::needed(session.engine())?.history(&self.history, session)
     }
 
     /// Shell commands are waited for where they were started.

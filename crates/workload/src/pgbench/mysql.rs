@@ -4,11 +4,11 @@ use kelvin_database::{Engine, Error, Result, Session};
 
 use super::history::{Counter, count_all};
 use super::initialize::{
-    LARGEST_INT4_SCALE, MARK, Shape, TABLES, TableState, ToMake, count, drop_tables, foreign_keys, go_on,
+    LARGEST_INT4_SCALE, MARK, TABLES, ToMake, count, drop_tables, foreign_keys, go_on,
     load_accounts_by_chunks, load_small, to_make,
 };
 use super::options::Options;
-use super::tables::Tables;
+use super::tables::{Shape, TableState, Tables};
 use crate::{BuildProgress, Stop};
 
 /// The tables on MySQL and MariaDB.

@@ -1,30 +1,39 @@
-//! pgbench's tables on the engines that have them.
+//! pgbench's tables: what is in a database, and what an engine does with them.
 
-use kelvin_database::{Engine, EngineKind, Error, Result, Session};
+use kelvin_database::{Engine, Result, Session};
 
 use super::history::Counter;
-use super::initialize::{Postgres, Shape, TableState};
-use super::mysql::Mysql;
-use super::options::Options;
-use super::sqlserver::SqlServer;
+use super::options::{Options, PartitionMethod};
 use crate::{BuildProgress, Stop};
 
-/// The tables of an engine; none where it has none.
-pub(super) fn of_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
-    match kind {
-        EngineKind::Postgres => Some(&Postgres),
-        EngineKind::Mysql => Some(&Mysql),
-        EngineKind::SqlServer => Some(&SqlServer),
-        EngineKind::Sqlite | EngineKind::Other(_) => None,
-    }
+/// What is in a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TableState {
+    Nothing,
+    /// What a build of ours left when it was interrupted.
+    Unfinished,
+    /// Tables that are not ours to touch, and what they lack.
+    Incomplete(String),
+    Complete {
+        scale: i64,
+    },
 }
 
-/// The same, or an error that says who has them.
-pub(super) fn needed(kind: EngineKind) -> Result<&'static dyn Tables> {
-    of_engine(kind).ok_or_else(|| {
-        Error::usage(format!("pgbench's workloads need PostgreSQL, MySQL, MariaDB or SQL Server, not {kind}"))
-            .with_help("specify one with --target postgres or --target postgres://user@host/database")
-    })
+/// How complete tables were made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Scale factor.
+    pub scale: u32,
+    /// Per cent of each page that the load filled.
+    pub fillfactor: u8,
+    /// Whether there are foreign keys.
+    pub foreign_keys: bool,
+    /// Whether no write-ahead log protects the accounts.
+    pub unlogged_tables: bool,
+    /// Partitions of the accounts; 0 for a plain table.
+    pub partitions: u32,
+    /// How the accounts are divided among them; by ranges where there are none.
+    pub partition_method: PartitionMethod,
 }
 
 /// How one engine makes, finds and drops them.

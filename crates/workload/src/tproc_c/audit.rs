@@ -9,9 +9,8 @@ use kelvin_measure::event::AuditLine;
 use kelvin_stats::proportion::accepted_counts;
 
 use super::calls::Details;
-use super::inputs::{self, Transaction};
+use super::inputs::{self, KINDS, Transaction};
 use super::options::Mix;
-use super::workload::KINDS;
 use crate::TransactionKind;
 
 /// Number of counters; the constants below are their indexes, the first five the transaction types'.

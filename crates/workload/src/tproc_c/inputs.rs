@@ -12,12 +12,22 @@ use kelvin_measure::Random;
 use super::non_uniform::{NonUniform, push_last_name};
 use super::options::{Mix, Options};
 use super::schema::DISTRICTS;
+use crate::TransactionKind;
 
 /// Most lines that an order can have.
 pub(crate) const MAX_LINES: usize = 15;
 
 /// An item number that no load creates: the last line of an order that has to roll back uses it.
 pub(crate) const UNUSED_ITEM: i64 = 100_001;
+
+/// The transaction types, in the order of [`Mix`].
+pub(super) static KINDS: [TransactionKind; 5] = [
+    TransactionKind::transaction("New-Order", true),
+    TransactionKind::transaction("Payment", false),
+    TransactionKind::transaction("Delivery", false),
+    TransactionKind::transaction("Stock-Level", false),
+    TransactionKind::transaction("Order-Status", false),
+];
 
 /// Index of New-Order among the transaction types; the order is that of [`Mix`].
 pub(crate) const NEW_ORDER: u16 = 0;

@@ -4,18 +4,10 @@ use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::Clock;
 use kelvin_measure::event::{AuditLine, CheckLine};
 
+use super::inputs::KINDS;
 use super::schema::metadata::missing_indexes;
 use super::{TprocC, audit, calls, data_state, user};
 use crate::{BuildProgress, Stop, TransactionKind, UserRange, VirtualUser, Workload, WorkloadData};
-
-/// The transaction types, in the order of [`super::Mix`].
-pub(super) static KINDS: [TransactionKind; 5] = [
-    TransactionKind::transaction("New-Order", true),
-    TransactionKind::transaction("Payment", false),
-    TransactionKind::transaction("Delivery", false),
-    TransactionKind::transaction("Stock-Level", false),
-    TransactionKind::transaction("Order-Status", false),
-];
 
 impl Workload for TprocC {
     fn name(&self) -> &'static str {

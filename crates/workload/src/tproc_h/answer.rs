@@ -1,15 +1,11 @@
 //! An answer in the form that all engines share, and its digest.
 
-use std::fmt::Write as _;
-
 use kelvin_database::{Cell, Error, Result, Rows};
 use sha2::{Digest, Sha256};
 
 use super::data::date_of;
+use super::digest::hex;
 use super::query::{AnswerColumn, columns};
-
-/// Characters of a digest that are kept: 64 bits.
-const DIGITS: usize = 16;
 
 /// An answer: one list of texts a row, in the order of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,20 +38,6 @@ impl Answer {
         }
         hex(&hash.finalize())
     }
-}
-
-/// A text's digest, as short as that of an answer.
-pub(crate) fn digest_of(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut digits = String::with_capacity(DIGITS);
-    for byte in bytes.iter().take(DIGITS / 2) {
-        // Writing to a String does not fail.
-        let _ = write!(digits, "{byte:02x}");
-    }
-    digits
 }
 
 fn normalise(rows: &Rows, row: usize, at: usize, kind: AnswerColumn, only_integers: bool) -> Result<String> {
@@ -143,6 +125,6 @@ mod tests {
         let mut turned = decimals.clone();
         turned.0.reverse();
         assert_eq!(turned.digest(), decimals.digest());
-        assert_eq!(decimals.digest().len(), DIGITS);
+        assert_eq!(decimals.digest().len(), 16);
     }
 }

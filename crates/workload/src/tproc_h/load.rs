@@ -36,7 +36,7 @@ pub(crate) fn build(
         return Err(Error::usage(format!("TPROC-H has no columnstore tables on {}", engine.kind()))
             .with_help("leave out --colstore"));
     }
-    let loaders = dialect.loaders(options)?;
+    let loaders = dialect.loaders(options.loaders)?;
     let mut session = engine.connect()?;
     dialect.begin_build(session.as_mut(), stop)?;
     let Some((scale, parts)) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };

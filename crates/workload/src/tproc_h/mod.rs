@@ -9,6 +9,7 @@ mod check;
 mod comments;
 mod data;
 mod dialect;
+mod digest;
 mod ledger;
 mod load;
 mod options;

@@ -14,8 +14,10 @@ use super::ledger::Ledger;
 use super::query::{self, Parameters};
 use super::refresh::{self, Orders, WINDOWS};
 use super::state::State;
-use super::workload::ROWS;
 use crate::{NextTransaction, VirtualUser};
+
+/// The counter of the rows that the answers had.
+const ROWS: usize = 0;
 
 /// What a step of a user's work is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

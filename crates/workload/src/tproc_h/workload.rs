@@ -22,9 +22,6 @@ use super::{TprocH, check, dialect, load};
 use crate::tproc_c::Profile;
 use crate::{BuildProgress, Stop, TransactionKind, UserRange, VirtualUser, Workload, WorkloadData};
 
-/// The counter of the rows that the answers had.
-pub(super) const ROWS: usize = 0;
-
 impl Workload for TprocH {
     fn name(&self) -> &'static str {
         labels::TPROC_H

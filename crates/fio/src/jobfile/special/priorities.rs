@@ -2,22 +2,13 @@
 
 use crate::Direction;
 use crate::job::CommandPriority;
-use crate::jobfile::draft::Draft;
+use crate::jobfile::draft::{Draft, PriorityPart};
 use crate::jobfile::value::{Value, percent};
 
 /// As many as `bssplit` has.
 const MOST: usize = 64;
 /// `IOPRIO_CLASS_RT`, the highest, which is fio's default.
 const REALTIME: u8 = 1;
-
-/// A length, the percentage of its I/Os (`None` for the remainder that other entries leave), and their class, level and
-/// hint where given.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct PriorityPart {
-    length: u32,
-    percent: Option<f64>,
-    priority: Option<(u8, u8, u16)>,
-}
 
 /// The entries of one direction.
 pub(crate) fn read(value: &Value<'_>, text: &str) -> Result<Vec<PriorityPart>, String> {

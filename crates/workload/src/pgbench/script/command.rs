@@ -41,15 +41,6 @@ pub(crate) enum Command {
     },
 }
 
-/// Where the row of a result goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Store {
-    /// Put before the column's name to make the variable's.
-    pub(crate) prefix: String,
-    /// `\aset`: every result of combined statements, the last row of each, none is no error.
-    pub(crate) all: bool,
-}
-
 /// How long to sleep: a number or a variable, times the unit in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Duration {

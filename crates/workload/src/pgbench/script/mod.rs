@@ -8,8 +8,8 @@ mod sql;
 
 use std::fmt;
 
-pub(crate) use command::{Command, Duration, Step, Store, Word};
-pub(crate) use sql::{Sql, SqlPart};
+pub(crate) use command::{Command, Duration, Step, Word};
+pub(crate) use sql::{Sql, SqlPart, Store};
 
 use super::variables::Slots;
 

@@ -1,9 +1,9 @@
 //! From a script's text to its commands.
 
-use super::command::{Command, Duration, Step, Store, Word};
+use super::command::{Command, Duration, Step, Word};
 use super::meta::{Line, Located};
 use super::scanner::{End, Scanner};
-use super::sql::{Sql, variable};
+use super::sql::{Sql, Store, variable};
 use super::{Script, ScriptError};
 use crate::pgbench::expression::{self, Expression, Names};
 use crate::pgbench::variables::Slots;

@@ -1,10 +1,18 @@
 //! An SQL statement with its variables.
 
-use super::Store;
 use crate::pgbench::expression::{Names, is_name};
 
 /// The most parameters of a statement, as pgbench has it.
 const MOST_PARAMETERS: usize = 255;
+
+/// Where the row of a result goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Store {
+    /// Put before the column's name to make the variable's.
+    pub(crate) prefix: String,
+    /// `\aset`: every result of combined statements, the last row of each, none is no error.
+    pub(crate) all: bool,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Sql {

@@ -13,7 +13,6 @@ use kelvin_database::{Engine, EngineKind, Error, Result, Session};
 use kelvin_measure::query::QueryPlan;
 use kelvin_measure::query_analysis::QueryAnalysis;
 
-use super::Options;
 use super::schema::Table;
 use crate::Stop;
 use crate::tproc_c::dialect::{Dialect as Common, of_engine as common_of};
@@ -80,9 +79,9 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     /// Settings of a loading connection, of which there are `loaders`.
     fn set_up_load(&self, session: &mut dyn Session, loaders: usize) -> Result<()>;
 
-    /// Connections that load.
-    fn loaders(&self, options: &Options) -> Result<usize> {
-        Ok(options.loaders.map_or_else(connections_of_the_host, |loaders| loaders as usize))
+    /// Connections that load, where so many are asked for.
+    fn loaders(&self, asked: Option<u32>) -> Result<usize> {
+        Ok(asked.map_or_else(connections_of_the_host, |loaders| loaders as usize))
     }
 
     /// Refuses a target that cannot hold the tables, and keeps other builds out as long as the session lasts.

@@ -4,7 +4,7 @@ use kelvin_database::postgres::explain::{Node, Plan};
 use kelvin_database::{Error, Result, Session};
 use kelvin_measure::query_analysis::{Misestimate, PartitionScan, QueryAnalysis};
 
-use crate::tproc_h::answer::digest_of;
+use crate::tproc_h::digest::digest_of;
 
 /// Hash of the plan's shape, by the definition that observed statements have.
 pub(super) fn hash(plan: &Plan) -> String {

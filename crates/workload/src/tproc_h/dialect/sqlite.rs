@@ -6,7 +6,6 @@ use kelvin_database::{Engine, EngineKind, Result, Session};
 use super::{Common, Dialect, common};
 use crate::Stop;
 use crate::tproc_c::load::sqlite as load;
-use crate::tproc_h::Options;
 use crate::tproc_h::schema::{ColumnKind, Table};
 
 #[derive(Debug)]
@@ -34,8 +33,8 @@ impl Dialect for Sqlite {
         load::set_up(session)
     }
 
-    fn loaders(&self, options: &Options) -> Result<usize> {
-        if options.loaders.is_some_and(|loaders| loaders > 1) {
+    fn loaders(&self, asked: Option<u32>) -> Result<usize> {
+        if asked.is_some_and(|loaders| loaders > 1) {
             return Err(load::one_loader());
         }
         Ok(1)

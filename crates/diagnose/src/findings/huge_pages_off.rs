@@ -50,7 +50,11 @@ fn misses(evidence: &Evidence) -> Option<String> {
 }
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
-    of_server(evidence).or_else(|| of_mysql(evidence)).or_else(|| of_sqlserver(evidence)).into_iter().collect()
+    of_server(evidence)
+        .or_else(|| of_mysql(evidence))
+        .or_else(|| of_sqlserver(evidence))
+        .into_iter()
+        .collect()
 }
 
 /// SQL Server's memory by its own view; its buffer pool is in large pages in one of its three memory models only.

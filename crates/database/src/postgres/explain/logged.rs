@@ -115,12 +115,11 @@ impl Tree {
             self.close(column);
             let above = self.open.last_mut()?;
             let (mut node, _) = node(text)?;
-            node.relationship = match column - above.column {
+            node.relationship.push_str(match column - above.column {
                 0 => relationship(&above.node),
                 2 if !above.relationship.is_empty() => above.relationship,
                 _ => return None,
-            }
-            .to_owned();
+            });
             self.open.push(Open { node, column: column + 6, relationship: "" });
             return Some(());
         }

@@ -11,11 +11,7 @@ use kelvin_measure::event::Phase;
 use kelvin_measure::observation::{CaptureTime, Observation, Relation, StatementTotals};
 use kelvin_observe::engine::WatchPlan;
 use postgres_support::server::Server;
-use postgres_support::{Busy, Watching, occurrences, readings};
-
-fn waits(seen: &[Observation]) -> usize {
-    seen.iter().filter(|one| matches!(one, Observation::Waits(_))).count()
-}
+use postgres_support::{Busy, Watching, lock_samples, occurrences, readings, samples, waits};
 
 #[test]
 fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
@@ -32,12 +28,7 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
     idle.run("BEGIN; SELECT 1").unwrap();
     let _really_idle = server.session();
     watching.for_seconds(3.5);
-    let looks_at = |seen: &[Observation]| {
-        let waits =
-            seen.iter().filter_map(|one| if let Observation::Waits(one) = one { Some(one) } else { None });
-        waits.fold((0, 0), |sum, one| (sum.0 + one.looks, sum.1 + one.lock_looks))
-    };
-    watching.until("looks", |seen| looks_at(seen).0 >= 60 && looks_at(seen).1 >= 3);
+    watching.until("looks", |seen| samples(seen) >= 60 && lock_samples(seen) >= 3);
     drop(users);
     watching.finish();
     assert!(watching.lost().is_empty(), "{:?}", watching.lost());

@@ -83,10 +83,7 @@ impl Watching {
     }
 
     pub fn waits(&self) -> Vec<&WaitSamples> {
-        self.seen
-            .iter()
-            .filter_map(|one| if let Observation::Waits(waits) = one { Some(waits) } else { None })
-            .collect()
+        all_waits(&self.seen).collect()
     }
 
     pub fn groups(&self) -> HashMap<u32, &WaitGroup> {
@@ -163,6 +160,24 @@ impl Watching {
 pub fn occurrences(seen: &[Observation]) -> impl Iterator<Item = &Occurrence> {
     seen.iter()
         .filter_map(|one| if let Observation::Occurrence(occurrence) = one { Some(occurrence) } else { None })
+}
+
+fn all_waits(seen: &[Observation]) -> impl Iterator<Item = &WaitSamples> {
+    seen.iter().filter_map(|one| if let Observation::Waits(waits) = one { Some(waits) } else { None })
+}
+
+pub fn waits(seen: &[Observation]) -> usize {
+    all_waits(seen).count()
+}
+
+/// How often the sessions were looked at.
+pub fn samples(seen: &[Observation]) -> u32 {
+    all_waits(seen).map(|waits| waits.looks).sum()
+}
+
+/// How often their locks were.
+pub fn lock_samples(seen: &[Observation]) -> u32 {
+    all_waits(seen).map(|waits| waits.lock_looks).sum()
 }
 
 pub fn readings(seen: &[Observation]) -> usize {

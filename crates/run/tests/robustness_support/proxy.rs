@@ -3,7 +3,7 @@
 //! Two threads a connection and one that accepts; all end with the proxy. Each fault is a switch that can be
 //! turned while connections are running.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -203,7 +203,13 @@ fn pump(mut from: &TcpStream, mut to: &TcpStream, answers: bool, closed: &Atomic
                 return;
             }
             Ok(count) => count,
-            Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+            // Interrupted: a process that was stopped and goes on.
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) =>
+            {
                 continue;
             }
             Err(_) => return,

@@ -311,7 +311,7 @@ mod tests {
     fn a_panic_gives_the_terminal_back_before_it_is_told() {
         let test = std::env::current_exe().unwrap();
         let inner = format!(
-            "{} --ignored --exact live::tui::screen::tests::panics_on_the_screen --nocapture",
+            "{} --ignored --exact tui::screen::tests::panics_on_the_screen --nocapture",
             test.display()
         );
         let output = Command::new("script").args(["-qec", &inner, "/dev/null"]).output().unwrap();

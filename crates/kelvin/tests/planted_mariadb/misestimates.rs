@@ -9,14 +9,14 @@ use super::*;
 const TABLES: &str = "CREATE TABLE parts (id INT PRIMARY KEY, a INT, v INT, KEY a (a)) STATS_PERSISTENT = 1, STATS_AUTO_RECALC = 0; \
      INSERT INTO parts SELECT id, id, id FROM h; ANALYZE TABLE parts; UPDATE parts SET a = id % 2; \
      CREATE TABLE few (v INT PRIMARY KEY); INSERT INTO few VALUES (0), (1); \
-     CREATE TABLE noted (id INT PRIMARY KEY, note VARCHAR(10)); \
-     INSERT INTO noted SELECT h.id * 10 + few.v, IF(h.id = 7, 'rare', 'usual') FROM h, few; \
+     CREATE TABLE noted (id INT PRIMARY KEY, note INT); \
+     INSERT INTO noted SELECT h.id * 10 + few.v, h.id = 7 FROM h, few; \
      INSERT INTO noted SELECT id + 2, note FROM noted; INSERT INTO noted SELECT id + 4, note FROM noted; \
      CREATE TABLE others (id INT PRIMARY KEY, v INT); INSERT INTO others SELECT id, v FROM h; ANALYZE TABLE few, noted, others";
 /// The first is repeated, so that the process list shows it at many readings.
 const JOINS: &str = "select sum(p.v) from few f join parts p on p.a = f.v where f.v < 5;\n";
 const FILTERED: &str =
-    "select sum(o.v) from noted n straight_join others o on o.id = n.id where n.note = 'rare';\n";
+    "select sum(o.v) from noted n straight_join others o on o.id = n.id where n.note = 1;\n";
 
 /// How many columns have statistics.
 fn known(session: &mut dyn Session) -> i64 {
@@ -50,10 +50,9 @@ fn stale_statistics_and_missing_ones_are_named_and_the_advice_corrects_the_estim
     let shows = |what: &str| facts.iter().any(|fact| fact.found.contains(what));
     let samples: Vec<_> =
         evidence.statements(0).unwrap().0.iter().map(|one| (&one.text, &one.sample)).collect();
-    let is_complete = shows("Index lookup on kelvin.parts using a") && shows("Filter on kelvin.noted, ");
+    let is_complete = shows("Index lookup on kelvin.parts using a") && shows("n.note = ?");
     assert!(is_complete, "{found:#?} {samples:#?}");
     assert!(found[0].title.ends_with("; stale statistics of kelvin.parts"), "{found:#?}");
-    assert!(!shows("rare"), "{found:#?}");
 
     let all = remedies(&evidence, &findings);
     let remedy = |title: &str| -> &Remedy {

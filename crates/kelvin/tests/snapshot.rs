@@ -83,7 +83,7 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
 }
 
 #[test]
-fn a_killed_save_leaves_no_snapshot_and_what_is_not_allowed_is_told() {
+fn a_killed_save_leaves_no_snapshot_and_refusals_are_reported() {
     let server = Server::start();
     let engine = PostgresEngine::new(server.instance.config());
     let mut session = engine.connect().unwrap();

@@ -147,7 +147,7 @@ fn plan_change_is_seen(place: &Place, target: &str, part: &str, drop_index: impl
 }
 
 #[test]
-fn a_postgres_server_tells_its_waits_and_statements() {
+fn a_postgres_server_reports_waits_and_statements() {
     let settings =
         "shared_preload_libraries='pg_stat_statements'\nmax_parallel_workers_per_gather=0\nautovacuum=off";
     let server = postgres_support::Server::start_with(settings, "local all all trust\n", |_| {});
@@ -233,7 +233,7 @@ fn watching_ends_with_the_totals(place: &Place, target: &str) {
 }
 
 #[test]
-fn a_mariadb_server_tells_its_waits_and_statements() {
+fn a_mariadb_server_reports_waits_and_statements() {
     let server = mysql_support::Server::start_with(&["--performance-schema=ON"], |_| {});
     let mut session = server.session();
     session.run("CREATE TABLE hot (id INT PRIMARY KEY, n INT); INSERT INTO hot VALUES (1, 0)").unwrap();
@@ -289,7 +289,7 @@ fn a_mariadb_server_without_performance_schema_is_sampled() {
 
 /// No SQL Server could be had: what its views are documented to answer comes over its protocol from a recording.
 #[test]
-fn a_recorded_sql_server_tells_its_waits_and_statements() {
+fn a_recorded_sql_server_reports_waits_and_statements() {
     let place = Place::new();
     let run = |name: &str, args: &[&str]| {
         let target =

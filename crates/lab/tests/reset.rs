@@ -153,7 +153,7 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
 }
 
 #[test]
-fn a_full_disk_is_told_before_anything_is_copied() {
+fn a_full_disk_is_reported_before_the_copy() {
     let disk = Disk::mount(160);
     let file = disk.place().join("tpcc.db");
     let engine = SqliteEngine::open(&file).unwrap();

@@ -97,7 +97,7 @@ fn text_of_rates_up_and_down_past_what_the_server_can_do() {
 }
 
 #[test]
-fn text_of_a_sweep_with_its_law() {
+fn text_of_a_sweep_with_its_model() {
     let users = [1, 2, 4, 8];
     insta::assert_snapshot!(plain(&of(&Plan {
         concluded: vec![pgbench::fitted(&users)],

@@ -379,7 +379,7 @@ fn junit_is_xml_and_markdown_a_table() {
 }
 
 #[test]
-fn what_else_differs_is_red_and_findings_of_a_side_are_told() {
+fn other_differences_are_red_and_findings_of_each_side_are_listed() {
     let mut report = template();
     report.findings = common::observed::judged(template()).findings;
     let a = [run(&report, 1, 10_000.0, 5.0, None), run(&template(), 2, 10_010.0, 5.0, None)];

@@ -351,7 +351,7 @@ fn users() -> Told {
 }
 
 #[test]
-fn a_sweep_over_users_has_its_law() {
+fn a_sweep_over_users_has_a_fitted_model() {
     let told = users();
     let found = told.analysis();
     assert!(found.sweep.as_ref().unwrap().law.is_some(), "{:?}", found.sweep);

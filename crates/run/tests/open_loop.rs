@@ -27,7 +27,7 @@ fn latencies(outcome: &RunOutcome, wanted: fn(&SeriesRole) -> bool) -> Histogram
 }
 
 #[test]
-fn a_rate_that_can_be_served_is_served_and_every_arrival_is_in_the_books() {
+fn a_sustainable_rate_is_served_and_every_arrival_is_counted() {
     let loaded = loaded();
     let mut spec = spec("8", "1s", "3s");
     spec.load.rate = Some("100".parse().unwrap());
@@ -75,7 +75,7 @@ fn the_same_seed_has_the_same_arrivals_whatever_the_database_does() {
 }
 
 #[test]
-fn what_a_full_queue_refuses_is_told_and_what_waits_counts_as_waiting() {
+fn a_full_queue_reports_refusals_and_waiting_time() {
     let loaded = loaded();
     let mut spec = spec("1", "0s", "2s");
     spec.load.rate = Some("50000".parse().unwrap());
@@ -97,7 +97,7 @@ fn what_a_full_queue_refuses_is_told_and_what_waits_counts_as_waiting() {
 }
 
 #[test]
-fn a_stop_closes_the_books_of_an_open_loop() {
+fn counts_agree_after_a_stopped_open_loop() {
     let loaded = loaded();
     let stop = Stop::new();
     let mut sink = Kept { stop_after_seconds: Some((1, stop.clone())), ..Kept::default() };
@@ -140,7 +140,7 @@ fn the_highest_rate_that_meets_an_objective_is_found() {
 }
 
 #[test]
-fn a_sweep_has_its_law() {
+fn a_sweep_has_a_fitted_model() {
     let loaded = loaded();
     let mut spec = spec("1", "0s", "20s");
     spec.load.transactions = std::num::NonZeroU64::new(100);

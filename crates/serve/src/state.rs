@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_or_belongs_to_nobody_is_not_told() {
+    fn stale_and_unowned_values_are_omitted() {
         let (mut state, now) = (state(), Instant::now());
         let metric = Metric { name: "host.forks".into(), unit: "1/s".into(), help: String::new() };
         let observer = Observer { first: 3, metrics: vec![metric], ..Observer::default() };

@@ -63,7 +63,7 @@ fn the_figures_are_those_of_the_events() {
 }
 
 #[test]
-fn observers_are_told_in_base_units_and_the_unknown_is_not() {
+fn observations_have_base_units_and_unknown_ones_are_omitted() {
     let mut run = Run::start();
     run.second();
     let page = run.scrape();

@@ -37,7 +37,7 @@ impl Sink for Both {
 }
 
 #[test]
-fn a_run_is_told_as_it_was() {
+fn a_run_is_served_as_measured() {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     // A name with a blank: it is looked for in /proc/self/maps.
     let engine: Arc<dyn Engine> = Arc::new(SqliteEngine::open(directory.path().join("tproc c.db")).unwrap());

@@ -95,7 +95,7 @@ fn a_filesystem_that_fills_up_keeps_what_was_measured_until_then_and_what_others
 }
 
 #[test]
-fn an_error_of_the_device_is_told_with_what_was_read_before() {
+fn a_device_error_is_reported_with_the_preceding_reads() {
     let Some(device) = LoopDevice::new(8 * MIB) else { return };
     device.backing().set_len(4 * MIB).unwrap();
     let good = tempfile::tempdir().unwrap();

@@ -268,7 +268,7 @@ fn a_hair_behind_the_last_window_is_no_rate() {
 }
 
 #[test]
-fn what_comes_too_late_for_a_sum_is_told_and_not_lost_silently() {
+fn late_entries_of_an_interval_are_reported() {
     let mut one = logging("a");
     (one.clones, one.logs.summed) = (2, true);
     let all = jobs(vec![one]);
@@ -380,7 +380,7 @@ fn compressed_rows_are_fios_records() {
 }
 
 #[test]
-fn a_job_without_logs_records_nothing_and_a_bad_place_is_told() {
+fn a_job_without_logs_records_nothing_and_a_bad_path_is_an_error() {
     assert!(LogRecorder::new(&Job::named("a"), 0).is_none());
     assert!(LogWriter::new(&jobs(vec![Job::named("a")]), None, 0).unwrap().is_empty());
     let mut one = logging("a");

@@ -98,7 +98,7 @@ update t set k = :last where i = :last;
 }
 
 #[test]
-fn what_is_wrong_is_told_as_on_postgresql() {
+fn errors_are_the_same_as_on_postgresql() {
     let (_directory, engine) = engine();
     for (text, message) in [
         ("select 1 as g union select 2 \\gset", "test.sql:1: \\gset expects one row, got 2"),

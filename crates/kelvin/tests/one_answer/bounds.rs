@@ -232,7 +232,7 @@ fn the_events_of_a_run_end_with_its_state() {
 
 /// The first run of A was interrupted and its second is complete: the differences are known, and not empty.
 #[test]
-fn trial_d9_second_runs_of_a_side_tell_what_differs_too() {
+fn trial_d9_second_runs_of_a_side_show_differences_too() {
     let runs = Runs::new();
     let of = |users: u32| {
         let info = runs.store.load(RunId(1)).unwrap().info;

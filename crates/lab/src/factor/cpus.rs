@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_and_its_child_are_bound_and_a_missing_cpu_is_told() {
+    fn descendants_are_bound_and_a_missing_cpu_is_an_error() {
         let here = allowed_cpus(None).unwrap();
         let first = numbers(&here).unwrap()[0].to_string();
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 60; :"]).spawn().unwrap();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_moved_and_comes_back_or_it_is_told_why_not() {
+    fn a_process_is_moved_and_restored_or_the_error_says_why() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id();
         let nodes = allowed(pid).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_not_there_is_told() {
+    fn a_missing_node_is_an_error() {
         let nowhere = Path::new("/nonexistent");
         let error = Cpusets::bind(nowhere, nowhere, &[], "0,77").unwrap_err();
         assert!(error.contains("there is no memory node 77"), "{error}");

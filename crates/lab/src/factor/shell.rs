@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failure_and_delay_are_told_and_the_background_is_not_waited_for() {
+    fn failure_and_timeout_are_errors_and_background_processes_are_not_waited_for() {
         let error = run("echo before; echo why >&2; exit 3").unwrap_err();
         assert!(error.contains("exit status: 3") && error.ends_with(": before | why"), "{error}");
         let began = Instant::now();

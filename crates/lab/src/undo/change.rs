@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_a_later_one_of_its_number() {
+    fn a_reused_pid_is_distinguished() {
         let me = Process::of(std::process::id()).unwrap();
         assert!(me.lives());
         assert!(!Process { started: me.started + 1, ..me }.lives());

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_served_is_told_and_told_apart() {
+    fn unserved_arrivals_are_reported_by_reason() {
         let tproc = WorkloadLabels::for_workload("tproc-c");
         assert_eq!(shortfall(1000, 0, 0, 8, tproc), None);
         let mild = shortfall(1000, 0, 1, 8, tproc).unwrap();

@@ -32,7 +32,9 @@ pub(super) fn start(
         let (failed, problem) = match lived {
             Ok(Ok(failed)) => (failed, None),
             Ok(Err(error)) => (true, Some(error_number(&error))),
-            Err(panic) => (true, Some((libc::EFAULT, format!("the thread panicked: {}", words(&*panic))))),
+            Err(panic) => {
+                (true, Some((libc::EFAULT, format!("the thread panicked: {}", panic_message(&*panic)))))
+            }
         };
         let state = if failed { WorkerState::Failed } else { WorkerState::Ended };
         if let Some(error) = problem {
@@ -94,7 +96,7 @@ fn error_number(error: &Error) -> (i32, String) {
     (number.unwrap_or(libc::ECANCELED), error.to_string())
 }
 
-fn words(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
 }

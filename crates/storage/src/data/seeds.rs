@@ -55,7 +55,7 @@ impl Seeds {
 
     /// The seed of the write with this number.
     pub(super) fn seed_of(&self, number: u64) -> u64 {
-        let Some(equal) = &self.equal else { return self.own(number) };
+        let Some(equal) = &self.equal else { return self.distinct_seed(number) };
         let repeats = |number: u64| equal.always || mix(self.base ^ DECISION ^ mix(number)) < equal.chance;
         match &equal.set {
             Some(set) if repeats(number) => {
@@ -63,20 +63,20 @@ impl Seeds {
                     (u128::from(mix(self.base ^ CHOICE ^ mix(number))) * u128::from(set.blocks)) >> 64;
                 mix(set.base ^ mix(which as u64))
             }
-            Some(_) => self.own(number),
-            None if equal.always => self.own(0),
+            Some(_) => self.distinct_seed(number),
+            None if equal.always => self.distinct_seed(0),
             // As the last that was no repetition; at 90 % ten numbers are examined on average.
             None => {
                 let mut first = number;
                 while first > 0 && repeats(first) {
                     first -= 1;
                 }
-                self.own(first)
+                self.distinct_seed(first)
             }
         }
     }
 
-    fn own(&self, number: u64) -> u64 {
+    fn distinct_seed(&self, number: u64) -> u64 {
         mix(self.base ^ mix(number))
     }
 }

@@ -11,7 +11,7 @@ use crate::probe::extents;
 /// The parts of `range` that reading would take from nowhere, ascending and joined where they meet.
 pub(crate) fn unwritten(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     match mapped(file, range.clone()) {
-        Ok(written) => Ok(rest(range, &written)),
+        Ok(written) => Ok(subtract(range, &written)),
         // Filesystems without FIEMAP, such as tmpfs.
         Err(error)
             if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL)) =>
@@ -23,7 +23,7 @@ pub(crate) fn unwritten(file: &File, range: Range<u64>) -> io::Result<Vec<Range<
 }
 
 /// What is left of `range` without the ascending `parts`.
-fn rest(range: Range<u64>, parts: &[Range<u64>]) -> Vec<Range<u64>> {
+fn subtract(range: Range<u64>, parts: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = Vec::new();
     let mut at = range.start;
     for part in parts {
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_range_has_what_no_part_covers() {
-        assert_eq!(rest(10..100, &[0..20, 30..40, 90..200]), [20..30, 40..90]);
-        assert_eq!(rest(10..100, &[]), [10..100]);
-        assert_eq!(rest(10..100, &[0..200]), Vec::<Range<u64>>::new());
-        assert_eq!(rest(10..100, &[200..300]), [10..100]);
+        assert_eq!(subtract(10..100, &[0..20, 30..40, 90..200]), [20..30, 40..90]);
+        assert_eq!(subtract(10..100, &[]), [10..100]);
+        assert_eq!(subtract(10..100, &[0..200]), Vec::<Range<u64>>::new());
+        assert_eq!(subtract(10..100, &[200..300]), [10..100]);
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl Planner<'_> {
         let job = who.job;
         let refused =
             |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
-        let key = self.look(job, name)?;
+        let key = self.examine(job, name)?;
         let diskless = job.engine.name == EngineName::Null;
         let Some(known) = self.known.get(&key) else { return Err(refused("it was not examined".into())) };
         let found = ExistingTarget { kind: known.kind, size: known.size, capacity: known.capacity };
@@ -224,7 +224,7 @@ impl Planner<'_> {
     }
 
     /// Examines the file under a name; returns the key under which it is stored.
-    fn look(&mut self, job: &Job, name: &WorkerFileName) -> Result<PathBuf> {
+    fn examine(&mut self, job: &Job, name: &WorkerFileName) -> Result<PathBuf> {
         let refused =
             |problem: String| Error::refused(&job.name, format!("{}: {problem}", name.path.display()));
         let path = &name.path;

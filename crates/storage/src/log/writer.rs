@@ -68,7 +68,13 @@ impl Places<'_> {
     }
 
     /// The number of a worker's file of a prefix and a kind.
-    fn own(&mut self, job: &Job, number: usize, (prefix, word): (&str, &str), compressed: bool) -> usize {
+    fn worker_file(
+        &mut self,
+        job: &Job,
+        number: usize,
+        (prefix, word): (&str, &str),
+        compressed: bool,
+    ) -> usize {
         if job.logs.per_job {
             return self.place(&self.directory.join(format!("{prefix}_{word}.{number}.log")), compressed);
         }
@@ -158,7 +164,8 @@ impl LogWriter {
                     let Some(prefix) = prefix(job, kind) else { continue };
                     // The sum has the name of fio's one file for all jobs, and takes its place.
                     if job.logs.per_job || !job.logs.summed {
-                        let file = places.own(job, number, (prefix, kind.word()), job.logs.compressed);
+                        let file =
+                            places.worker_file(job, number, (prefix, kind.word()), job.logs.compressed);
                         worker.rows.push(Own { kind, file });
                     }
                     if job.logs.summed {
@@ -181,7 +188,7 @@ impl LogWriter {
                 if let Some(name) = &job.logs.histogram {
                     let prefix = if name.is_empty() { &job.name } else { name };
                     // Histograms are rows of text in fio's compressed logs too.
-                    worker.histogram = Some(places.own(job, number, (prefix, "clat_hist"), false));
+                    worker.histogram = Some(places.worker_file(job, number, (prefix, "clat_hist"), false));
                 }
                 writer.workers.push(worker);
             }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_has_as_many_cores_as_we_may_use() {
+    fn without_topology_the_allowed_cpus_are_the_cores() {
         let root = tempfile::tempdir().unwrap();
         let cores = Cores::at(root.path(), Some(&BTreeSet::from([3, 4, 5])));
         assert_eq!((cores.counted, cores.topology), (3.0, false));

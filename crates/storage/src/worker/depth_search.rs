@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     /// Searches on a device whose time grows with the depth: 100 µs for each I/O in flight.
-    fn found(target: Nanos, most: u32) -> (Option<u32>, u32) {
+    fn search_depth(target: Nanos, most: u32) -> (Option<u32>, u32) {
         let goal = LatencyGoal {
             target: Some(target),
             window: 1_000_000,
@@ -146,7 +146,7 @@ mod tests {
         for (target, most, expected) in
             [(100_000, 32, 1), (700_000, 32, 7), (1_650_000, 64, 16), (99_000, 32, 0), (u64::MAX, 48, 48)]
         {
-            let (depth, windows) = found(target, most);
+            let (depth, windows) = search_depth(target, most);
             assert_eq!(depth, Some(expected), "target {target}");
             assert!(windows < 20, "{windows} windows for {target}");
         }

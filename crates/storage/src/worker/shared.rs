@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_under_way_can_be_told_by_others() {
+    fn io_in_flight_is_visible_to_other_threads() {
         let under_way = UnderWay::default();
         assert_eq!(under_way.current_call(), None);
         let io = Io { direction: Direction::Trim, target: 3, offset: 1 << 40, length: u32::MAX };

@@ -149,7 +149,7 @@ fn places(job: &Job, ios: &[Io], files: usize) -> bool {
 }
 
 /// Whether the offsets could be checked, too.
-fn look(job: &Job) -> bool {
+fn offsets_checked(job: &Job) -> bool {
     let files = job.targets.filenames.len().max(job.targets.files as usize).clamp(1, 16);
     let over = targets(&vec![LENGTH; files]);
     let ios = many(&mut IoSource::new(job, 0, &over, 42).unwrap(), COUNT);
@@ -172,7 +172,7 @@ fn every_job_does_what_its_options_say() {
             // The same in every run of the test.
             job.pattern.repeatable = true;
             // What is wrong is said by the assertion that fails; this says where.
-            let checked = catch_unwind(|| look(&job));
+            let checked = catch_unwind(|| offsets_checked(&job));
             assert!(checked.is_ok(), "{} [{}]", path.display(), job.name);
             placed += u32::from(checked.unwrap_or_default());
             looked += 1;

@@ -69,7 +69,7 @@ fn by_rank(options: &str, blocks: u64) -> (Vec<u64>, Vec<u64>) {
 }
 
 #[test]
-fn zipf_follows_its_law() {
+fn zipf_follows_its_distribution() {
     for theta in [0.6, 0.99, 1.2] {
         let blocks = 100_000;
         let (_, seen) = by_rank(&format!("random_distribution=zipf:{theta}"), blocks);

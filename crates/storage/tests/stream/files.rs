@@ -3,7 +3,7 @@
 use kelvin_storage::stream::IoSource;
 
 use crate::statistics::chi_squared;
-use crate::support::{KIB, MIB, ios, job, many, pass, targets, words};
+use crate::support::{KIB, MIB, describe_ios, ios, job, many, pass, targets};
 
 fn over(options: &str, lengths: &[u64]) -> IoSource {
     let mut job = job(options);
@@ -25,18 +25,18 @@ fn the_orders_are_fios() {
     ] {
         let mut source = over(&format!("rw=read {options}"), &[12 * KIB; 3]);
         for _ in 0..2 {
-            assert_eq!(words(&pass(&mut source)), expected, "{options}");
+            assert_eq!(describe_ios(&pass(&mut source)), expected, "{options}");
             source.restart();
         }
     }
     let mut source = over("rw=read", &[4 * KIB, 12 * KIB, 1, 8 * KIB]);
-    assert_eq!(words(&pass(&mut source)), "r0 1:r0 3:r0 1:r4 3:r4 1:r8");
+    assert_eq!(describe_ios(&pass(&mut source)), "r0 1:r0 3:r0 1:r4 3:r4 1:r8");
 }
 
 #[test]
 fn a_sync_is_for_the_file_that_was_written() {
     let mut source = over("rw=write fsync=2", &[8 * KIB; 2]);
-    assert_eq!(words(&pass(&mut source)), "w0 1:w0 1:sync w4 1:w4 1:sync");
+    assert_eq!(describe_ios(&pass(&mut source)), "w0 1:w0 1:sync w4 1:w4 1:sync");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use kelvin_storage::Direction;
 use kelvin_storage::stream::IoSource;
 
 use crate::statistics::chi_squared;
-use crate::support::{KIB, MIB, ios, job, many, offsets, pass, source, targets, words};
+use crate::support::{KIB, MIB, describe_ios, ios, job, many, offsets, pass, source, targets};
 
 /// Passes that fio 3.33 makes with the same options (`write_iolog`), where nothing is random.
 #[test]
@@ -34,14 +34,14 @@ fn sequential_passes_are_fios() {
             "r0 r4 r20 r24 r40 r0 r4 r20 r24 r40 r0",
         ),
     ] {
-        assert_eq!(words(&pass(&mut source(options, kib * KIB))), expected, "{options}");
+        assert_eq!(describe_ios(&pass(&mut source(options, kib * KIB))), expected, "{options}");
     }
 }
 
 #[test]
 fn going_backwards_begins_again_at_the_end() {
     let mut source = source("rw=read:-8k", 32 * KIB);
-    assert_eq!(words(&pass(&mut source)), "r0 r24 r20 r16 r12 r8 r4 r0");
+    assert_eq!(describe_ios(&pass(&mut source)), "r0 r24 r20 r16 r12 r8 r4 r0");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn trims_follow_the_writes_that_they_take_back() {
 #[test]
 fn a_barrier_lets_nothing_pass() {
     let mut source = source("rw=write write_barrier=3", 24 * KIB);
-    assert_eq!(words(&pass(&mut source)), "w0 w4 drain w8 drain w12 w16 drain w20 drain");
+    assert_eq!(describe_ios(&pass(&mut source)), "w0 w4 drain w8 drain w12 w16 drain w20 drain");
 }
 
 #[test]

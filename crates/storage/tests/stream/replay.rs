@@ -8,7 +8,7 @@ use kelvin_storage::stream::replay::{self, Action, IologWriter, Trace, TraceFile
 use kelvin_storage::{Direction, Io, NextIo, SyncCall, Target, TargetKind};
 use proptest::prelude::*;
 
-use crate::support::{job, pass, words};
+use crate::support::{describe_ios, job, pass};
 
 const V3: &str = "fio version 3 iolog\n5 /a add\n6 /a open\n10 /a read 0 4096\n30 /a sync 0 0\n40 /a write 9000 512\n\
                   45 /b add\n50 /b trim 4096 8192\n60 /a datasync\n61 /a close\n";
@@ -29,7 +29,7 @@ fn replaying(text: &[u8], options: &str, targets: &[Target]) -> kelvin_storage::
 }
 
 fn said(text: &[u8], options: &str) -> String {
-    words(&pass(&mut replaying(text, options, &[on("/a", 1 << 20), on("/b", 1 << 20)]).unwrap()))
+    describe_ios(&pass(&mut replaying(text, options, &[on("/a", 1 << 20), on("/b", 1 << 20)]).unwrap()))
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn a_second_pass_goes_on_where_the_first_ended() {
         let job = job(&format!("rw=read read_iolog={} {options}", path.display()));
         let mut source = IoSource::new(&job, 0, &[on("/a", 1 << 20)], 1).unwrap();
         assert_eq!(source.pass_bytes(), 8192);
-        assert_eq!(words(&pass(&mut source)), "@10 r0 @30 r4");
+        assert_eq!(describe_ios(&pass(&mut source)), "@10 r0 @30 r4");
         source.restart();
-        assert_eq!(words(&pass(&mut source)), "@40 r0 @60 r4");
+        assert_eq!(describe_ios(&pass(&mut source)), "@40 r0 @60 r4");
         assert!(source.problem().is_none());
         if options.is_empty() {
             continue;
@@ -82,7 +82,7 @@ fn a_second_pass_goes_on_where_the_first_ended() {
         std::fs::write(&path, "fio version 3 iolog\n0 /a add\n10 /a read 0 4096\n30 /a leap 4096 4096\n")
             .unwrap();
         source.restart();
-        assert_eq!(words(&pass(&mut source)), "@70 r0");
+        assert_eq!(describe_ios(&pass(&mut source)), "@70 r0");
         let problem = source.problem().unwrap().to_string();
         assert!(problem.contains("trace:4: \"leap\" is not an action"), "{problem}");
     }
@@ -97,7 +97,7 @@ fn clones_take_their_own_trace() {
     let job = job(&format!("rw=read read_iolog={}:{}", path("one").display(), path("two").display()));
     for (clone, expected) in [(0, "r0"), (1, "w0"), (2, "r0")] {
         let mut source = IoSource::new(&job, clone, &[on("/a", 1 << 20)], 1).unwrap();
-        assert_eq!(words(&pass(&mut source)), expected);
+        assert_eq!(describe_ios(&pass(&mut source)), expected);
     }
     let reached = replay::files(&job, 1).unwrap();
     assert_eq!((reached.len(), reached[0].path.as_path(), reached[0].end), (1, Path::new("/a"), 4096));
@@ -202,7 +202,7 @@ fn blktrace_is_read_in_either_byte_order() {
         let trace = Trace::read(Cursor::new(bytes.clone()), Path::new("t.bin")).unwrap();
         assert_eq!(trace.names, [TraceFile::Device(254, 16), TraceFile::Device(8, 1)]);
         let mut source = replaying(&bytes, "replay_redirect=/a", &[on("/a", 1 << 20)]).unwrap();
-        assert_eq!(words(&pass(&mut source)), expected);
+        assert_eq!(describe_ios(&pass(&mut source)), expected);
         // Cut at any byte, it is an error with its place, or a shorter trace.
         for cut in 4..bytes.len() {
             match Trace::read(Cursor::new(bytes[..cut].to_vec()), Path::new("t.bin")) {
@@ -311,7 +311,7 @@ fn a_trace_comes_from_standard_input() {
         let job = job(&format!("rw=read read_iolog=- {options}"));
         assert_eq!(replay::files(&job, 0).unwrap()[1].end, 12_288);
         let mut source = IoSource::new(&job, 0, &[on("/a", 1 << 20), on("/b", 1 << 20)], 1).unwrap();
-        assert_eq!(words(&pass(&mut source)), "@10 r0 @30 sync @40 w8+0 @50 1:t4+8 @60 datasync");
+        assert_eq!(describe_ios(&pass(&mut source)), "@10 r0 @30 sync @40 w8+0 @50 1:t4+8 @60 datasync");
         return;
     }
     for options in ["", "read_iolog_chunked=1"] {

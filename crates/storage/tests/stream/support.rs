@@ -60,7 +60,7 @@ pub(crate) fn offsets(ios: &[Io]) -> Vec<u64> {
 }
 
 /// As fio's logs would say it, short: `r0+4`, in KiB.
-pub(crate) fn words(nexts: &[NextIo]) -> String {
+pub(crate) fn describe_ios(nexts: &[NextIo]) -> String {
     let word = |next: &NextIo| match next {
         NextIo::Io(io) => {
             let letter = match io.direction {

@@ -115,7 +115,7 @@ fn first(session: &mut dyn Session) -> Result<(i64, Known)> {
     }
     let all = counts.iter().sum();
     let (packed, gaps) = gaps(&counts, full, stretch);
-    let rest = (packed > 0 && gaps.len() <= MOST_GAPS).then(|| rest(&gaps));
+    let rest = (packed > 0 && gaps.len() <= MOST_GAPS).then(|| gap_count_sql(&gaps));
     Ok((all, Known { file, packed, hopeless: rest.is_none(), rest }))
 }
 
@@ -140,7 +140,7 @@ fn gaps(counts: &[i64], full: i64, stretch: i64) -> (i64, Vec<(i64, Option<i64>)
 }
 
 /// The statement that counts the rows in the gaps.
-fn rest(gaps: &[(i64, Option<i64>)]) -> String {
+fn gap_count_sql(gaps: &[(i64, Option<i64>)]) -> String {
     let mut sql = String::from("select (0");
     for (start, end) in gaps {
         // A string takes all that is written to it.
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(gaps(&[10, 10], 10, 5), (10, vec![(5, None)]));
         assert_eq!(gaps(&[1, 1, 1], 10, 5), (0, vec![(0, None)]));
         assert_eq!(
-            rest(&[(0, Some(5)), (15, None)]),
+            gap_count_sql(&[(0, Some(5)), (15, None)]),
             "select (0 + (select count(*) from pgbench_history where ctid >= '(0,0)' and ctid < '(5,0)') \
              + (select count(*) from pgbench_history where ctid >= '(15,0)'))::bigint, \
              coalesce(pg_relation_filenode('pgbench_history'), 0)::bigint"

@@ -15,8 +15,8 @@ impl Tables for Postgres {
         Ok(())
     }
 
-    fn look(&self, session: &mut dyn Session) -> Result<TableState> {
-        look(session)
+    fn inspect(&self, session: &mut dyn Session) -> Result<TableState> {
+        inspect(session)
     }
 
     fn build(
@@ -74,7 +74,7 @@ pub(super) const LARGEST_INT4_SCALE: u32 = 20_000;
 /// because the names may stand for tables of several schemas of the search path.
 pub(super) const MARK: &str = "kelvin: being built";
 
-fn look(session: &mut dyn Session) -> Result<TableState> {
+fn inspect(session: &mut dyn Session) -> Result<TableState> {
     let all = TABLES.join("', '");
     let missing = names(
         session,
@@ -224,7 +224,7 @@ pub(super) enum ToMake {
 
 /// What there is to be made for these options, or why it cannot be.
 pub(super) fn to_make(tables: &dyn Tables, session: &mut dyn Session, options: &Options) -> Result<ToMake> {
-    match tables.look(session)? {
+    match tables.inspect(session)? {
         TableState::Complete { scale } if scale == i64::from(options.scale()) => {
             must_match(tables, session, options).map(|()| ToMake::Nothing)
         }
@@ -236,7 +236,7 @@ pub(super) fn to_make(tables: &dyn Tables, session: &mut dyn Session, options: &
 }
 
 fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
-    let TableState::Complete { scale } = look(session)? else { return Ok(None) };
+    let TableState::Complete { scale } = inspect(session)? else { return Ok(None) };
     let rows = session.query(&format!(
         "select coalesce((select option_value::bigint from pg_class c, pg_options_to_table(c.reloptions) \
              where c.oid = any (array(select to_regclass('pgbench_accounts')::oid union all select inhrelid from \

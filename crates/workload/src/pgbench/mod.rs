@@ -226,7 +226,7 @@ impl Workload for Pgbench {
         let mut notes = Vec::new();
         if self.builtins.iter().any(Option::is_some) {
             let (tables, mut session) = (dialects::needed(engine.kind())?, engine.connect()?);
-            match tables.look(session.as_mut())? {
+            match tables.inspect(session.as_mut())? {
                 TableState::Complete { scale } if scale == i64::from(self.options.scale()) => {
                     initialize::must_match(tables, session.as_mut(), &self.options)?;
                 }
@@ -255,7 +255,7 @@ impl Workload for Pgbench {
             return Ok(true);
         }
         let (tables, mut session) = (dialects::needed(engine.kind())?, engine.connect()?);
-        match tables.look(session.as_mut())? {
+        match tables.inspect(session.as_mut())? {
             TableState::Nothing | TableState::Unfinished => Ok(false),
             TableState::Incomplete(lack) => Err(initialize::incomplete(&lack)),
             TableState::Complete { scale } if scale == i64::from(self.options.scale()) => {

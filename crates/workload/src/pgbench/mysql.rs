@@ -29,7 +29,7 @@ impl Tables for Mysql {
         Ok(())
     }
 
-    fn look(&self, session: &mut dyn Session) -> Result<TableState> {
+    fn inspect(&self, session: &mut dyn Session) -> Result<TableState> {
         let rows = session.query(&format!(
             "select table_name, case when table_comment = '{MARK}' then 1 else 0 end from information_schema.tables \
              where table_schema = database() and table_name in ('{}') order by 1",
@@ -99,7 +99,7 @@ impl Tables for Mysql {
     }
 
     fn shape(&self, session: &mut dyn Session) -> Result<Option<Shape>> {
-        let TableState::Complete { scale } = self.look(session)? else { return Ok(None) };
+        let TableState::Complete { scale } = self.inspect(session)? else { return Ok(None) };
         let rows = session.query(&format!(
             "select count(*) from information_schema.table_constraints where table_schema = database() \
              and constraint_type = 'FOREIGN KEY' and table_name in ('{}')",

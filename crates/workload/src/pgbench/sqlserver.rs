@@ -32,7 +32,7 @@ impl Tables for SqlServer {
         Ok(())
     }
 
-    fn look(&self, session: &mut dyn Session) -> Result<TableState> {
+    fn inspect(&self, session: &mut dyn Session) -> Result<TableState> {
         let rows = session.query(&format!(
             "select t.name, case when k.object_id is null then 0 else 1 end from sys.tables t \
              left join sys.indexes k on k.object_id = t.object_id and k.is_primary_key = 1 \
@@ -96,7 +96,7 @@ impl Tables for SqlServer {
     }
 
     fn shape(&self, session: &mut dyn Session) -> Result<Option<Shape>> {
-        let TableState::Complete { scale } = self.look(session)? else { return Ok(None) };
+        let TableState::Complete { scale } = self.inspect(session)? else { return Ok(None) };
         let Ok(scale) = u32::try_from(scale) else { return Ok(None) };
         let rows = session.query(&format!(
             "select count(*) from sys.foreign_keys where object_name(parent_object_id) in ('{}')",

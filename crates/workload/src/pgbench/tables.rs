@@ -42,7 +42,7 @@ pub(super) trait Tables: Sync {
     fn must_know(&self, options: &Options) -> Result<()>;
 
     /// Inspects the database.
-    fn look(&self, session: &mut dyn Session) -> Result<TableState>;
+    fn inspect(&self, session: &mut dyn Session) -> Result<TableState>;
 
     /// Makes and loads everything. What an earlier build left unfinished is made anew; anybody else's data is refused.
     fn build(

@@ -110,7 +110,7 @@ impl Workload for Scan {
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         let (dialect, mut session) = (self.tables.dialect(engine)?, engine.connect()?);
-        let metadata = self.tables.look(session.as_mut(), dialect)?;
+        let metadata = self.tables.read_metadata(session.as_mut(), dialect)?;
         self.options.warehouses = Some(metadata.warehouses);
         let mut size = |query: &Query| dialect.table_bytes(session.as_mut(), query.table()).transpose();
         let queries = self.options.queries.clone();

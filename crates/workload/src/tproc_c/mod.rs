@@ -126,7 +126,7 @@ impl TprocC {
     }
 
     /// What complete data the database holds, or as text why these options cannot use it.
-    pub(crate) fn look(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Metadata> {
+    pub(crate) fn read_metadata(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Metadata> {
         let build = Build::read(session, dialect)?.ok_or_else(|| {
             Error::usage("the database contains no TPROC-C data")
                 .with_help("build them: kelvin build tproc-c")

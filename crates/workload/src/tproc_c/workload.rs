@@ -34,7 +34,7 @@ impl Workload for TprocC {
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         let mut session = engine.connect()?;
         let dialect = self.dialect(engine)?;
-        let metadata = self.look(session.as_mut(), dialect)?;
+        let metadata = self.read_metadata(session.as_mut(), dialect)?;
         let (driven, notes) =
             calls::choose_calls(&self.options, dialect, engine.capabilities(), session.as_mut())?;
         let lacks = missing_indexes(session.as_mut(), dialect, metadata.profile)?;

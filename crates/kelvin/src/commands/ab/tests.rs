@@ -48,7 +48,7 @@ fn difference(intended: bool, what: &str, a: &str, b: &str) -> Difference {
 }
 
 #[test]
-fn a_change_is_told_with_all_that_speaks_for_and_against_it() {
+fn a_change_is_reported_with_its_evidence() {
     let plan = plan(&["a.toml", "b.toml"]);
     let mut all = rows(&plan, 6, -0.05);
     let mut void = all[4].clone();
@@ -92,7 +92,7 @@ fn what_is_not_shown_is_not_claimed() {
 }
 
 #[test]
-fn what_happens_is_told_in_a_line() {
+fn each_event_is_one_line() {
     let plan = AbPlan { effect: Some(0.03), power: 0.9, ..plan(&["a.toml", "b.toml"]) };
     let row = &rows(&plan, 1, 0.0)[0];
     let planning = Planning { pilot: 6, sd: 0.021, freedom: 10, needed: Some(14), blocks: 14 };

@@ -15,7 +15,7 @@ fn direct() -> (String, ParsedStream) {
 }
 
 #[test]
-fn a_buffered_result_is_told_with_its_suspicions() {
+fn a_buffered_result_is_explained_with_its_warnings() {
     insta::assert_snapshot!("buffered", explained(&[buffered()], 110));
 }
 
@@ -31,7 +31,7 @@ fn two_results_side_by_side() {
 }
 
 #[test]
-fn a_result_of_kelvins_tells_its_targets_and_response_times() {
+fn a_kelvin_result_lists_targets_and_response_times() {
     let kelvin = parsed("kelvin.json", include_str!("samples/kelvin.json"));
     insta::assert_snapshot!("kelvin", explained(&[kelvin], 110));
 }

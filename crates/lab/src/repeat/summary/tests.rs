@@ -132,7 +132,7 @@ fn trial_a4_what_is_called_known_of_six_runs_covers_also_where_they_depend_on_ea
 }
 
 #[test]
-fn trial_a4_that_runs_depend_on_each_other_is_told() {
+fn trial_a4_dependent_runs_are_reported() {
     let alone = RepeatSummary::of(&plan(), &rows(&QUIET)).dependence.unwrap();
     assert!(alone.p > 0.05 && alone.earlier == 0 && alone.phi < 0.4, "{alone:?}");
     let long = [98.0, 98.4, 98.9, 99.1, 99.8, 100.4, 100.2, 101.0, 101.5, 101.2, 100.6, 100.1, 99.5, 99.0];

@@ -104,7 +104,7 @@ impl Verifier {
         let whole = verify.interval.is_none_or(|bytes| !(bytes as usize).is_multiple_of(ALIGNMENT));
         let split = (sealer.parts_stand_alone() && !(job.sync.direct && whole)).then(|| sealer.chunks());
         let replay = replays.then(|| Replay::new(job, clone, targets, seed)).transpose()?;
-        let seeds = Seeds::new(job, own(job, clone, targets, seed))?;
+        let seeds = Seeds::new(job, content_seed(job, clone, targets, seed))?;
         Ok(Self {
             examiner: Examiner {
                 drawn: verify.only.then(|| OwnDraws::new(job, seeds.clone())),
@@ -396,6 +396,6 @@ fn overlaps(job: &Job) -> bool {
 }
 
 /// The seed of the contents of a worker's blocks: it differs for a worker with other offsets or another order.
-fn own(job: &Job, clone: u32, targets: &[Target], seed: u64) -> u64 {
+fn content_seed(job: &Job, clone: u32, targets: &[Target], seed: u64) -> u64 {
     mix(seed ^ hash(draws(job, clone, targets).bytes()))
 }

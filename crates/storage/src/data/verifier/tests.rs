@@ -60,7 +60,7 @@ fn what_was_written_is_found_again_and_the_last_of_overlapping_writes_counts() {
 }
 
 #[test]
-fn a_lost_write_a_misdirected_one_and_zeros_are_told_apart() {
+fn lost_writes_misdirected_writes_and_zeros_are_distinguished() {
     let job = verifying(VerifyMethod::Md5);
     let mut verifier = verifier(&job);
     let mut medium = Medium::new();

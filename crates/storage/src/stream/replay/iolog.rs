@@ -38,7 +38,7 @@ impl Lines {
         let mut lines =
             Self { input, path, version: 0, number: 0, line: Vec::new(), added: HashMap::new(), waited: 0 };
         lines.advance()?;
-        let words: Vec<&[u8]> = words(&lines.line).collect();
+        let words: Vec<&[u8]> = fields(&lines.line).collect();
         lines.version = match words.as_slice() {
             [b"fio", b"version", b"2", b"iolog"] => 2,
             [b"fio", b"version", b"3", b"iolog"] => 3,
@@ -93,7 +93,7 @@ impl Lines {
     }
 
     fn event(&mut self, line: &[u8], names: &mut Vec<TraceFile>) -> Result<Option<TraceEvent>> {
-        let mut words = words(line);
+        let mut words = fields(line);
         let Some(mut first) = words.next() else { return Ok(None) };
         let mut at = self.waited;
         if self.version == 3 {
@@ -174,6 +174,6 @@ impl Lines {
     }
 }
 
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }

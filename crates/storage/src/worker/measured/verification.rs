@@ -23,7 +23,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
                     return Ok(());
                 }
                 let result = check.check(&io, self.pool.bytes(slot, io.length as usize));
-                return self.found(&io, result);
+                return self.record_mismatch(&io, result);
             }
         }
         Ok(())
@@ -41,7 +41,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             let Answer { slot, io, result } = answer;
             self.queue.looked_at -= 1;
             self.queue.free.push(slot);
-            if let Err(halt) = self.found(&io, result) {
+            if let Err(halt) = self.record_mismatch(&io, result) {
                 failure.get_or_insert(halt);
             }
         }
@@ -49,7 +49,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         failure.map_or(Ok(()), Err)
     }
 
-    fn found(&mut self, io: &Io, result: std::result::Result<(), String>) -> Result<(), Halt> {
+    fn record_mismatch(&mut self, io: &Io, result: std::result::Result<(), String>) -> Result<(), Halt> {
         let Err(problem) = result else { return Ok(()) };
         let problem = format!("{problem} ({})", self.files.name(io.target));
         // verify_fatal= takes precedence over every rule to continue, as with fio.

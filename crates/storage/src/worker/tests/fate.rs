@@ -218,7 +218,7 @@ fn what_is_under_way_goes_on_over_a_sync() {
 }
 
 #[test]
-fn a_sync_that_fails_is_told() {
+fn a_failed_sync_is_reported() {
     struct Fails(Fate<fn(u64, &Request) -> Option<i64>>);
     impl IoEngine for Fails {
         fn is_synchronous(&self) -> bool {

@@ -33,7 +33,7 @@ fn a_full_device_is_an_error_or_the_end() {
 }
 
 #[test]
-fn a_file_that_was_truncated_is_told_and_kills_nobody() {
+fn a_truncated_file_is_reported_without_a_crash() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data");
     for name in [EngineName::IoUring, EngineName::Libaio, EngineName::Psync, EngineName::Mmap] {

@@ -124,7 +124,7 @@ fn the_depth_that_was_asked_for_is_reached() {
 }
 
 #[test]
-fn a_job_does_as_much_as_it_was_told_to() {
+fn a_job_does_the_requested_amount() {
     let path = Path::new("/nowhere");
     let ios = |change: &dyn Fn(&mut Job)| {
         let mut job = job(EngineName::Null, 8);

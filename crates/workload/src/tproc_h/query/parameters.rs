@@ -31,7 +31,7 @@ impl Parameters {
     }
 
     /// All from `at` on.
-    pub(super) fn rest(&self, at: usize) -> &[String] {
+    pub(super) fn arguments_from(&self, at: usize) -> &[String] {
         self.0.get(at..).unwrap_or_default()
     }
 

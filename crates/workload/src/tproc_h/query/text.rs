@@ -297,7 +297,7 @@ impl Writer<'_> {
              group by p_brand, p_type, p_size order by supplier_cnt desc, p_brand, p_type, p_size",
             self.p.text(0),
             self.p.text(1),
-            self.p.rest(2).join(", ")
+            self.p.arguments_from(2).join(", ")
         )
     }
 
@@ -391,7 +391,7 @@ impl Writer<'_> {
     }
 
     fn sales_opportunity(&self) -> String {
-        let codes = list(self.p.rest(0));
+        let codes = list(self.p.arguments_from(0));
         let code = "substring(c_phone, 1, 2)";
         format!(
             "select cntrycode, count(*) as numcust, {} as totacctbal from \

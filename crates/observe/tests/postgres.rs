@@ -43,7 +43,8 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
     assert!(average("Timeout", "PgSleep") > 0.8, "{found:?}");
     assert!(average("Lock", "transactionid") > 0.8, "{found:?}");
     assert!(average("Lock", "transactionid") + average("Lock", "tuple") > 1.7, "{found:?}");
-    assert!(average("Idle in transaction", "ClientRead") > 0.95, "{found:?}");
+    // The first looks may come before it does.
+    assert!(average("Idle in transaction", "ClientRead") > 0.8, "{found:?}");
     let total: f64 = found.values().map(|seen| f64::from(*seen)).sum::<f64>() / f64::from(looks);
     assert!(total < 4.3, "the idle one or the observers are in it: {found:?}");
     let mut rows = std::collections::HashMap::<&str, u32>::new();

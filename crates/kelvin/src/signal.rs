@@ -59,7 +59,7 @@ pub(crate) fn request_stop(stop: &Stop) {
 
 fn answer(stop: &Stop, words: &str) {
     if stop.is_immediate() {
-        kelvin_live::give_back_in_a_hurry();
+        kelvin_live::restore_immediately();
         std::process::exit(crate::exit::Code::Interrupted as i32);
     }
     let words = if stop.requested() { "kelvin: stopping now" } else { words };

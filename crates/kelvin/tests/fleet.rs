@@ -84,7 +84,7 @@ impl TestFleet {
     fn start_again(&mut self, number: usize, nats: &[&str], target: &str) {
         self.agents[number].kill().unwrap();
         self.agents[number].wait().unwrap();
-        self.agents[number] = self.spawn(number, nats, &["--allow-target", target], ("30s", ""));
+        self.agents[number] = self.spawn(number, nats, &["--allow-target", target], ("15s", ""));
         self.wait_for_agent(&self.names[number]);
     }
 

@@ -45,7 +45,7 @@ fn a_server_killed_and_restarted_in_the_run_costs_errors_and_no_truth() {
         "--check",
     ];
     let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(3));
+    support::wait_for_a_second(&place);
     server.stop_immediately();
     std::thread::sleep(Duration::from_secs(1));
     server.start_again();

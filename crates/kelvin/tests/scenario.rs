@@ -131,8 +131,7 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
     ];
     assert_eq!(steps.len(), planned.len(), "{steps:?}");
     for ((at, text), (planned_at, planned)) in steps.iter().zip(planned) {
-        // Exact unless the machine was held up by more than half a second.
-        assert!(*text == planned && *at >= planned_at, "{steps:?}");
+        assert!(*text == planned && (planned_at..planned_at + 0.5).contains(at), "{steps:?}");
     }
     // The tenants' counts are those of the engines.
     let ((shop, shops), (crowd, crowds)) = (seconds(&report, "shop"), seconds(&report, "crowd"));
@@ -152,8 +151,9 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
     let (changed, end) = (at("set shop: 120 arrivals/s"), at("the end"));
     let (before, after): (u64, u64) = (shop[..changed].iter().sum(), shop[changed..].iter().sum());
     let (expected_before, expected_after) = (40 * changed as u64, 120 * (end - changed) as u64);
-    assert!(before.abs_diff(expected_before) <= 3, "{before} of {expected_before}: {shop:?}");
-    assert!(after.abs_diff(expected_after) <= 3, "{after} of {expected_after}: {shop:?}");
+    // A gap of less than 0.2 s is no gap: at a border it moves as many arrivals into the next second.
+    assert!(before.abs_diff(expected_before) <= 3 + 8, "{before} of {expected_before}: {shop:?}");
+    assert!(after.abs_diff(expected_after) <= 3 + 24, "{after} of {expected_after}: {shop:?}");
     let (disk, _) = seconds(&report, "disk");
     assert_eq!(disk[..at("start disk")].iter().sum::<u64>(), 0, "{disk:?}");
     assert!(disk[at("start disk")..at("stop disk")].iter().sum::<u64>() > 200, "{disk:?}");

@@ -41,6 +41,7 @@ fn two_factors(place: &Place) -> std::path::PathBuf {
         .replace("kind = \"ab\"  ", "kind = \"factorial\"")
         .replace("blocks = 6 ", "blocks = 1 ")
         .replace("control = true ", "control = false ")
+        .replace("# replacements = 3 ", "replacements = 8 #")
         .replace("ramp-up = \"5s\"", "ramp-up = \"0s\"")
         .replace("duration = \"20s\"", "duration = \"1s\"")
         // Other tests at the same moment would make every run void.

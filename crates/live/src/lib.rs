@@ -17,7 +17,7 @@ use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
-pub use tui::{AskStop, Tui, TuiError, give_back_in_a_hurry};
+pub use tui::{AskStop, Tui, TuiError, restore_immediately};
 
 /// The view for what the flags ask and standard error can show.
 pub fn for_run(quiet: bool, json: bool) -> Box<dyn Live> {

@@ -15,7 +15,6 @@ use postgres_support::{Busy, Watching, lock_samples, occurrences, readings, samp
 #[test]
 fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
     let server = Server::start();
-    let mut watching = Watching::start(server.unix(), &WatchPlan { looks: 20, ..WatchPlan::default() });
     server
         .session()
         .run("CREATE TABLE stock (id int PRIMARY KEY, quantity int); INSERT INTO stock VALUES (1, 0)")
@@ -26,6 +25,7 @@ fn sessions_that_wait_for_a_row_are_seen_with_the_relation() {
     let mut idle = server.session();
     idle.run("BEGIN; SELECT 1").unwrap();
     let _really_idle = server.session();
+    let mut watching = Watching::start(server.unix(), &WatchPlan { looks: 20, ..WatchPlan::default() });
     watching.for_seconds(3.5);
     watching.until("looks", |seen| samples(seen) >= 60 && lock_samples(seen) >= 3);
     drop(users);

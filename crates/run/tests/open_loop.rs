@@ -148,12 +148,12 @@ fn a_sweep_has_a_fitted_model() {
     let mut sink = Kept::default();
     let outcome = run(&loaded, &spec, &Stop::new(), &mut sink).unwrap();
     assert_invariants(&outcome);
-    let law = sink.events.iter().find_map(|event| match event {
-        Event::Scalability(law) => Some(law.clone()),
+    let model = sink.events.iter().find_map(|event| match event {
+        Event::Scalability(model) => Some(model.clone()),
         _ => None,
     });
-    let law = law.unwrap();
-    assert_eq!(law.points.iter().map(|point| point.users).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    assert!(law.lambda.value > 0.0 && law.sigma.value >= 0.0 && law.kappa.value >= 0.0);
-    assert!(law.peak_users.is_none_or(|users| users <= 8.0), "nothing is said beyond twice the range");
+    let model = model.unwrap();
+    assert_eq!(model.points.iter().map(|point| point.users).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert!(model.lambda.value > 0.0 && model.sigma.value >= 0.0 && model.kappa.value >= 0.0);
+    assert!(model.peak_users.is_none_or(|users| users <= 8.0), "nothing is said beyond twice the range");
 }

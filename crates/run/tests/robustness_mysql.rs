@@ -100,7 +100,7 @@ fn stalled_cut_and_garbled_connections_are_errors() {
     let ended = run_until_recovered(&config, &calling(Calls::Statements), || {
         pause(300);
         proxy.stall(true);
-        pause(1200);
+        pause(3000);
         proxy.stall(false);
     })
     .show("stall");

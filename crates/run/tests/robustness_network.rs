@@ -41,7 +41,7 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
         let ended = run_until_recovered(&config, &calling(calls), || {
             pause(300);
             proxy.stall(true);
-            pause(1200);
+            pause(3000);
             proxy.stall(false);
         })
         .show("stall");

@@ -203,11 +203,11 @@ impl Job {
     pub(super) fn start(&self, point: u32, times: LoadTimes) -> Result<u64> {
         let load = self.load(point)?;
         let times = self.context.hook.real_times(times);
-        let ahead = lead(times, self.context.clock.now())?;
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let (now, kernel) = clocks_at_once(&self.context.clock);
+        let ahead = lead(times, now)?;
         *load.orders.start() = Some(times);
         load.orders.changed.notify_all();
-        Ok(now.tv_sec as u64 * SECOND + now.tv_nsec as u64 + ahead)
+        Ok(kernel + ahead)
     }
 
     /// Orders an earlier end.
@@ -284,6 +284,19 @@ impl Job {
         let sent = if sent { "" } else { "; the NATS server did not receive all of it" };
         Ok(format!("ended, stored as run {id} on this host{why}{sent}"))
     }
+}
+
+/// The agent's clock and the kernel's monotonic clock at one moment: the closest of some readings, as a thread may be preempted
+/// between the two.
+fn clocks_at_once(clock: &Clock) -> (Nanos, Nanos) {
+    let read = || {
+        let before = clock.now();
+        let kernel = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let after = clock.now();
+        (after - before, before.midpoint(after), kernel.tv_sec as u64 * SECOND + kernel.tv_nsec as u64)
+    };
+    let closest = (0..8).map(|_| read()).min_by_key(|(apart, ..)| *apart);
+    closest.map_or((0, 0), |(_, own, kernel)| (own, kernel))
 }
 
 /// How long before the start it is ordered, in nanoseconds.

@@ -20,7 +20,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
     let output = run.wait_with_output().unwrap();
     let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{shown}");
-    assert!(since.elapsed() < Duration::from_mins(2), "{:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_mins(1), "{:?}", since.elapsed());
     let run = fleet.place.report("last");
     let hosts = run["points"][0]["generator"]["hosts"].as_array().unwrap();
     assert!(hosts[0]["lost"].is_null() && hosts[1]["lost"].is_string(), "{hosts:?}");
@@ -155,7 +155,7 @@ fn a_partition_of_twelve_seconds_loses_a_host_but_none_of_its_seconds() {
     std::thread::sleep(Duration::from_secs(12));
     proxy.cut(false);
     let output = run.wait_with_output().unwrap();
-    assert!(since.elapsed() < Duration::from_mins(2), "{:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(70), "{:?}", since.elapsed());
     assert_eq!(output.status.code(), Some(1), "{}\n{}", text(&output.stdout), text(&output.stderr));
     let run = fleet.place.report("1");
     let hosts = run["points"][0]["generator"]["hosts"].as_array().unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::support::{Place, text, undisturbed, wait_until};
+use super::support::{text, undisturbed, wait_for_a_second};
 use super::{JOB, LONG, place};
 
 #[test]
@@ -99,20 +99,6 @@ fn a_figure_that_changed_in_the_store_voids_the_run() {
         change("- 1");
     }
     assert_eq!(place.report("last")["state"], "counted");
-}
-
-/// Waits until the store has a measured second.
-fn wait_for_a_second(place: &Place) {
-    wait_until("a second is stored", || {
-        let read = || -> rusqlite::Result<i64> {
-            let store = rusqlite::Connection::open_with_flags(
-                place.store(),
-                rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY,
-            )?;
-            store.query_row("SELECT count(*) FROM second", [], |row| row.get(0))
-        };
-        read().is_ok_and(|seconds| seconds > 0)
-    });
 }
 
 #[test]

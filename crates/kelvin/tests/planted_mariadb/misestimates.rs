@@ -38,8 +38,8 @@ fn run_all(session: &mut dyn Session, statements: &[String]) {
 fn stale_statistics_and_missing_ones_are_named_and_the_advice_corrects_the_estimates() {
     let words = ["--users", "4", "--ramp-up", "1s", "--duration", "5s", "--explain-sample"];
     let of_load = Load { settings: &["--performance-schema=ON"], powers: 12, words: &words };
-    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = start(&of_load, |_| {});
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut session = server.session();
     session.run(TABLES).unwrap();
     let script = JOINS.repeat(4) + FILTERED;

@@ -25,7 +25,7 @@ use super::terminal::Terminal;
 use model::ViewHeader;
 use screen::Screen;
 use screen::give_back;
-pub use screen::give_back_in_a_hurry;
+pub use screen::restore_immediately;
 pub(super) use state::Message;
 use view::View;
 

@@ -67,7 +67,7 @@ pub(crate) fn give_back() {
 }
 
 /// The same before an immediate exit of the process, which must not wait for a stalled terminal.
-pub fn give_back_in_a_hurry() {
+pub fn restore_immediately() {
     let (done, ended) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("give back".into()).spawn(move || {
         give_back();

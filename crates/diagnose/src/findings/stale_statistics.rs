@@ -6,17 +6,18 @@ use kelvin_measure::text;
 use super::misestimate;
 use crate::{Evidence, EvidenceLine, Finding};
 
-/// Share of a table's rows whose changes may explain a wrong number: after so many, autovacuum renews the statistics
+/// Share of a table's rows whose changes may explain a wrong number: after so many, autovacuum updates the statistics
 /// (`autovacuum_analyze_scale_factor`), unless it is off, slow or set otherwise.
 const STALE: f64 = 0.1;
 
-/// Nodes of MySQL and MariaDB that read all rows of a table: the number that the optimizer expects is the one in its statistics.
-const WHOLE: [&str; 3] = ["Table scan", "Index scan", "Covering index scan"];
+/// The node of MySQL and MariaDB for which the optimizer always expects the number of rows in the table's statistics: for a scan of an index
+/// in the order of ORDER BY … LIMIT it expects fewer.
+const WHOLE: &str = "Table scan";
 
 /// The table that a node reads ("Index Scan on public.orders using public.i"), if its statistics are stale.
 fn table_of<'a>(evidence: &'a Evidence, node: &str) -> Option<&'a Relation> {
     let table = named(evidence, node)?;
-    let reads_all = node.split_once(" on ").is_some_and(|(kind, _)| WHOLE.contains(&kind));
+    let reads_all = node.split_once(" on ").is_some_and(|(kind, _)| kind == WHOLE);
     // One without any is missing-statistics.
     ((reads_all || is_changed(table)) && table.analyzed != Some(false)).then_some(table)
 }
@@ -77,13 +78,13 @@ pub(crate) fn stale_tables(evidence: &Evidence) -> (Vec<&Relation>, Option<f64>)
     (once(nodes.filter_map(|node| renewable(evidence, node))), of_others.then_some(share))
 }
 
-/// "500,000 changes since ANALYZE 3 h 20 min ago, 600,000 rows now"; of changes that are not known "200 rows by statistics renewed 2 h 00 min
+/// "500,000 changes since ANALYZE 3 h 20 min ago, 600,000 rows now"; of changes that are not known "200 rows by statistics updated 2 h 00 min
 /// ago".
 fn fact(table: &Relation) -> String {
     if !is_changed(table) {
         let of = table.analyzed_ago.map_or_else(
             || "its statistics".to_owned(),
-            |ago| format!("statistics renewed {} ago", text::duration(ago)),
+            |ago| format!("statistics updated {} ago", text::duration(ago)),
         );
         return format!("{} rows by {of}", text::rounded(table.rows.unwrap_or(0) as f64));
     }
@@ -119,7 +120,7 @@ pub(super) fn name_cause<'n>(
     let (how, why) = if crate::load::is_mysql(evidence) {
         (
             "analyze table",
-            "InnoDB did not renew them after changes to a tenth of the rows: innodb_stats_auto_recalc, or STATS_AUTO_RECALC of the \
+            "InnoDB did not update them after changes to a tenth of the rows: innodb_stats_auto_recalc, or STATS_AUTO_RECALC of the \
              table, may be off",
         )
     } else {

@@ -28,12 +28,6 @@ fn known(session: &mut dyn Session) -> i64 {
     session.query(&format!("SELECT CAST(COUNT(*) AS SIGNED) FROM {view}")).unwrap().int(0, 0).unwrap()
 }
 
-fn run_all(session: &mut dyn Session, statements: &[String]) {
-    for statement in statements {
-        session.run(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
-    }
-}
-
 #[test]
 fn stale_statistics_and_missing_ones_are_named_and_the_advice_corrects_the_estimates() {
     let words = ["--users", "4", "--ramp-up", "1s", "--duration", "5s", "--explain-sample"];
@@ -58,16 +52,13 @@ fn stale_statistics_and_missing_ones_are_named_and_the_advice_corrects_the_estim
     let remedy = |title: &str| -> &Remedy {
         all.iter().find(|one| one.title == title).unwrap_or_else(|| panic!("{title}: {all:#?}"))
     };
-    let statements = |title: &str| match &remedy(title).change {
-        Change::Statements { apply, undo, .. } => (apply.clone(), undo.clone()),
-        other => panic!("{other:?}"),
-    };
-    let (apply, undo) = statements("histogram of kelvin.noted (note)");
-    for (all, columns) in [(&apply, 1), (&apply, 1), (&undo, 0), (&undo, 0), (&apply, 1)] {
-        run_all(&mut *session, all);
-        assert_eq!(known(&mut *session), columns, "{all:?}");
+    // Kelvin does not try it: a restored dump has new statistics.
+    for (title, columns) in [("histogram of kelvin.noted (note)", 1), ("analyze kelvin.parts", 1)] {
+        let Change::Manual { how } = &remedy(title).change else { panic!("{title}: {all:#?}") };
+        let (statement, _) = how.split_once("; ").unwrap();
+        session.run(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        assert_eq!(known(&mut *session), columns, "{statement}");
     }
-    run_all(&mut *session, &statements("analyze kelvin.parts").0);
     let (evidence, findings) = measure(&server, &place, Beside::script(&place, &script), &words);
     let found: Vec<_> = findings.iter().filter(|one| one.id == "misestimate").collect();
     assert!(found.is_empty(), "{found:#?}");

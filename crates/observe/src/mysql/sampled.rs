@@ -12,11 +12,11 @@ use kelvin_measure::sampled_execution::{MisestimatedNode, SampledExecution};
 use super::link::{Link, Server};
 use super::sessions::text;
 use super::{executed_plans, plans, tokens};
-use crate::engine::ExplainSample;
 use crate::server::figures::SHORT_TEXT;
 use crate::server::link::PATIENCE;
 use crate::server::sampled::{ALL, LIMIT, MOST_NODES, MOST_TEXTS, TIMES};
 use crate::server::statement_text::{first_word, masked};
+use crate::watch_plan::ExplainSample;
 
 /// MySQL executes statements for their plans since this version.
 const EXPLAIN_ANALYZE: u32 = 80_018;
@@ -248,24 +248,23 @@ fn describe(node: &Node) -> MisestimatedNode {
     }
 }
 
-/// Whether the optimizer has a histogram of one of the condition's columns; on MariaDB any statistics of the table but those of its engine, since
-/// those of one column could not be taken back alone.
+/// Whether the optimizer has a histogram of one of the condition's columns; on MariaDB any statistics of one.
 fn has_statistics(session: &mut dyn Session, server: &Server, node: &MisestimatedNode) -> Result<bool> {
     let Some((schema, table)) = node.relation.as_deref().and_then(|table| table.split_once('.')) else {
         return Ok(true);
     };
     let text = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
     let (schema, table) = (text(schema), text(table));
-    let rows = session.query(&if server.mariadb {
-        format!("SELECT 1 FROM mysql.table_stats WHERE db_name = {schema} AND table_name = {table}")
+    let columns: Vec<String> = node.columns.iter().map(|column| text(column)).collect();
+    let (view, of) = if server.mariadb {
+        ("mysql.column_stats", "db_name")
     } else {
-        let columns: Vec<String> = node.columns.iter().map(|column| text(column)).collect();
-        format!(
-            "SELECT 1 FROM information_schema.COLUMN_STATISTICS WHERE SCHEMA_NAME = {schema} AND TABLE_NAME = {table} \
-             AND COLUMN_NAME IN ({})",
-            columns.join(", ")
-        )
-    })?;
+        ("information_schema.COLUMN_STATISTICS", "SCHEMA_NAME")
+    };
+    let rows = session.query(&format!(
+        "SELECT 1 FROM {view} WHERE {of} = {schema} AND TABLE_NAME = {table} AND COLUMN_NAME IN ({})",
+        columns.join(", ")
+    ))?;
     Ok(!rows.is_empty())
 }
 

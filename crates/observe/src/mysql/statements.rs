@@ -11,8 +11,8 @@ use super::plans;
 use super::sampled::SampledTexts;
 use super::sessions::text;
 use crate::activity::{Level, StatementReading, StatementSums, by_query, grown, total_ms};
-use crate::engine::WatchPlan;
 use crate::server::figures::{LONGEST_TEXT, SHORT_TEXT};
+use crate::watch_plan::WatchPlan;
 
 /// All plans of a point together may take this long.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -104,11 +104,11 @@ fn of_mysql(evidence: &Evidence) -> Option<Finding> {
     facts.extend(misses(evidence).map(|misses| EvidenceLine::new(MISSES, misses)));
     Some(Finding {
         id: ABOUT.id,
-        severity: Severity::Amber,
+        severity: Severity::Note,
         point: None,
         title: format!("{} of buffer pool do not use huge pages", text::memory(pool)),
         evidence: facts,
-        effect: Effect::unknown("no counter distinguishes TLB misses by page size"),
+        effect: Effect::unknown("no study of MySQL and MariaDB was found"),
         below_precision: false,
         threshold: "innodb_buffer_pool_size of 8 GB or more with large_pages off, on a host that does not always use transparent huge pages"
             .into(),
@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn a_large_buffer_pool_in_small_pages_is_amber_unless_the_kernel_always_gives_it_huge_ones() {
+    fn a_large_buffer_pool_in_small_pages_is_a_note_unless_the_kernel_always_gives_it_huge_ones() {
         let found = |pool: &str, large: &str, transparent: &str| {
             let environment = json!({ "engine": "mysql", "client_host": { "memory": { "transparent_huge_pages": transparent } } });
             let staged = Staged::new().environment(environment).place("data", "vda");
             find(&staged.setting("innodb_buffer_pool_size", pool).setting("large_pages", large).done())
         };
         let one = found(GB16, "off", "madvise").remove(0);
-        assert_eq!(one.severity, Severity::Amber);
+        assert_eq!(one.severity, Severity::Note);
         assert!(one.next.contains("vm.nr_hugepages=8438"), "{}", one.next);
         assert!(found(GB16, "off", "always").is_empty() && found(GB16, "on", "never").is_empty());
         assert!(found("134217728", "off", "never").is_empty());

@@ -2,6 +2,7 @@
 //! values that a session has sent, in a transaction that may only read.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use kelvin_database::postgres::explain::{Node, Plan};
@@ -20,6 +21,13 @@ use crate::watch_plan::ExplainSample;
 
 /// MySQL executes statements for their plans since this version.
 const EXPLAIN_ANALYZE: u32 = 80_018;
+/// MySQL accepts the format of such a plan since this version; before, there was one only.
+const ANALYZE_FORMAT: u32 = 80_021;
+/// MariaDB tells statements within stored routines apart since this version; before, it recorded none of them.
+const NESTING: u32 = 100_502;
+
+/// The sessions' last statements are read so often at most: there may be thousands.
+const BETWEEN_READINGS: Duration = Duration::from_secs(5);
 
 /// Words of a query that may lock rows, write a file, take a lock for the session, or set another limit of time. Where they stand in a string
 /// the statement is left out as well: what a string is depends on the server's settings.
@@ -46,11 +54,13 @@ pub(super) struct SampledTexts {
     by_digest: HashMap<i64, String>,
     /// By what they have in common with the text of their digest: MariaDB shows no digest of a session's statement by default.
     by_text: HashMap<String, String>,
+    /// When the sessions' last statements were read.
+    read: Option<Instant>,
 }
 
 impl SampledTexts {
     pub(super) fn new(which: Option<ExplainSample>) -> Self {
-        Self { which, by_digest: HashMap::new(), by_text: HashMap::new() }
+        Self { which, by_digest: HashMap::new(), by_text: HashMap::new(), read: None }
     }
 
     /// Reads what the sessions of our own account execute or have executed last. A reading that fails is left out.
@@ -58,17 +68,15 @@ impl SampledTexts {
         if self.which.is_none() {
             return;
         }
-        for (digest, sent) in link.with(|session, _| executed(session)).unwrap_or_default() {
-            // One that can be executed is kept; a later one has other values, and is no better.
-            if self.by_digest.len() < MOST_TEXTS {
-                self.by_digest.entry(digest).or_insert(sent);
+        if self.read.is_none_or(|read| read.elapsed() >= BETWEEN_READINGS) {
+            self.read = Some(Instant::now());
+            for (digest, sent) in link.with(executed).unwrap_or_default() {
+                keep(&mut self.by_digest, digest, sent);
             }
         }
         for sent in link.with(|session, _| running(session)).unwrap_or_default() {
-            if self.by_text.len() < MOST_TEXTS
-                && let Some(comparable) = tokens::comparable(&sent)
-            {
-                self.by_text.entry(comparable).or_insert(sent);
+            if let Some(comparable) = tokens::comparable(&sent) {
+                keep(&mut self.by_text, comparable, sent);
             }
         }
     }
@@ -94,8 +102,7 @@ impl SampledTexts {
             });
             one.sample = Some(executed.unwrap_or_else(SampledExecution::Refused));
         }
-        self.by_digest.clear();
-        self.by_text.clear();
+        *self = Self::new(self.which);
     }
 
     /// The text to execute, or why there is none.
@@ -110,35 +117,60 @@ impl SampledTexts {
             }
             _ => return Err("not a query".into()),
         }
+        let by_digest = self.by_digest.get(&query);
         let by_text = || self.by_text.get(&tokens::comparable(digest)?);
-        let sent = self.by_digest.get(&query).or_else(by_text);
-        let sent = sent.ok_or("its values are not known: it was in no sampled session of this account")?;
-        if let Some(word) = refused(sent) {
-            return Err(format!("it may lock rows, write a file or change its limit of time: it has {word}"));
-        }
-        match plans::with_values(sent) {
-            Some((_, true)) => Err("sent with parameters, whose values the server does not show".into()),
-            Some((sql, false)) if matches!(first_word(&sql).as_str(), "select" | "with") => Ok(sql),
-            _ => Err("it is longer than performance_schema_max_sql_text_length, or has a semicolon".into()),
-        }
+        let sent = by_digest.filter(|sent| single_query(sent).is_ok()).or_else(by_text).or(by_digest);
+        single_query(sent.ok_or("its values are not known: it was in no sampled session of this account")?)
     }
 }
 
-/// The first of the words that a query to be executed must not have. A comment that the server executes is one.
+/// Keeps a statement, unless there is one that can be executed: a later one has other values, and is no better.
+fn keep<K: Eq + Hash>(all: &mut HashMap<K, String>, key: K, sent: String) {
+    let is_wanted = match all.get(&key) {
+        Some(kept) => single_query(kept).is_err(),
+        None => all.len() < MOST_TEXTS,
+    };
+    if is_wanted {
+        all.insert(key, sent);
+    }
+}
+
+/// The text to execute of a statement as it was sent, or why there is none.
+fn single_query(sent: &str) -> std::result::Result<String, String> {
+    if let Some(word) = refused(sent) {
+        return Err(format!(
+            "it may lock rows, write a file, change its limit of time or use a session's variable: it has {word}"
+        ));
+    }
+    match plans::with_values(sent) {
+        Some((_, true)) => Err("sent with parameters, whose values the server does not show".into()),
+        Some((sql, false)) if matches!(first_word(&sql).as_str(), "select" | "with") => Ok(sql),
+        _ => Err("it is longer than performance_schema_max_sql_text_length, or has a semicolon".into()),
+    }
+}
+
+/// The first of the words that a query to be executed must not have. A comment that the server executes is one, and so is a user variable, which
+/// has another value in this session; what follows its sign may be part of a string.
 fn refused(sql: &str) -> Option<&str> {
-    let words = sql.split(|c| !tokens::is_of_word(c));
-    let found =
-        words.into_iter().find(|word| REFUSED.iter().any(|refused| word.eq_ignore_ascii_case(refused)));
-    found.or_else(|| ["/*!", "/*M!"].into_iter().find(|comment| sql.contains(comment)))
+    let mut words = sql.split(|c| !tokens::is_of_word(c));
+    let is_variable = |word: &str| word.starts_with('@') && !word.starts_with("@@");
+    let has_variable = words.clone().any(is_variable);
+    let found = words.find(|word| REFUSED.iter().any(|refused| word.eq_ignore_ascii_case(refused)));
+    found
+        .or_else(|| ["/*!", "/*M!"].into_iter().find(|comment| sql.contains(comment)))
+        .or(has_variable.then_some("@"))
 }
 
 /// Statements by the first 64 bits of their digest, where the server keeps a session's last ones.
-fn executed(session: &mut dyn Session) -> Result<Vec<(i64, String)>> {
+fn executed(session: &mut dyn Session, server: &Server) -> Result<Vec<(i64, String)>> {
+    let outside =
+        if !server.mariadb || server.version >= NESTING { "AND NESTING_EVENT_LEVEL = 0" } else { "" };
     let rows = session.query(&format!(
-        "SELECT CAST(CONV(LEFT(h.DIGEST, 16), 16, -10) AS SIGNED), MIN(h.SQL_TEXT) \
-         FROM performance_schema.events_statements_history h JOIN performance_schema.threads t ON t.THREAD_ID = h.THREAD_ID \
-         WHERE h.DIGEST IS NOT NULL AND h.SQL_TEXT IS NOT NULL AND h.CURRENT_SCHEMA = DATABASE() \
-         AND t.PROCESSLIST_USER = {OURS} AND t.PROCESSLIST_ID <> CONNECTION_ID() GROUP BY 1"
+        "SELECT CAST(CONV(LEFT(DIGEST, 16), 16, -10) AS SIGNED), MIN(SQL_TEXT) \
+         FROM performance_schema.events_statements_history \
+         WHERE DIGEST IS NOT NULL AND SQL_TEXT IS NOT NULL AND CURRENT_SCHEMA = DATABASE() {outside} \
+         AND THREAD_ID IN (SELECT THREAD_ID FROM performance_schema.threads \
+         WHERE PROCESSLIST_USER = {OURS} AND PROCESSLIST_ID <> CONNECTION_ID()) GROUP BY 1"
     ))?;
     (0..rows.len()).map(|row| Ok((rows.int(row, 0)?, rows.text(row, 1)?.to_owned()))).collect()
 }
@@ -159,45 +191,59 @@ fn analyze(
     sql: &str,
     limit: Duration,
 ) -> Result<SampledExecution> {
-    let limited = |limit: Duration| {
-        if server.mariadb {
-            format!("SET SESSION max_statement_time = {}", limit.as_secs_f64())
-        } else {
-            format!("SET SESSION max_execution_time = {}", limit.as_millis().max(1))
-        }
-    };
+    let until = Instant::now() + limit;
+    // A plain SELECT locks rows where transactions are SERIALIZABLE.
+    session.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
     session.run("START TRANSACTION READ ONLY")?;
-    session.run(&limited(limit))?;
-    let executed = in_transaction(session, server, sql);
+    let executed = in_transaction(session, server, sql, until);
     session.run("ROLLBACK")?;
-    session.run(&limited(PATIENCE))?;
+    session.run(&limited(server, PATIENCE))?;
     // A session's named locks outlive the transaction, and the load would wait for them. Older servers have no such function.
     let _unknown = session.run("DO RELEASE_ALL_LOCKS()");
-    executed
+    Ok(executed?.map_or_else(SampledExecution::Refused, |plan| found(session, server, &plan)))
 }
 
-fn in_transaction(session: &mut dyn Session, server: &Server, sql: &str) -> Result<SampledExecution> {
-    session.run(&format!("EXPLAIN {}{sql}", if server.mariadb { "EXTENDED " } else { "" }))?;
+/// Sets the limit of time of the session's queries. 0 would be none.
+fn limited(server: &Server, limit: Duration) -> String {
+    let limit = limit.as_millis().max(1);
+    if server.mariadb {
+        format!("SET SESSION max_statement_time = {}", limit as f64 / 1000.0)
+    } else {
+        format!("SET SESSION max_execution_time = {limit}")
+    }
+}
+
+/// The query's plan, or why there is none.
+fn in_transaction(
+    session: &mut dyn Session,
+    server: &Server,
+    sql: &str,
+    until: Instant,
+) -> Result<std::result::Result<Plan, String>> {
+    let left = || limited(server, until.saturating_duration_since(Instant::now()));
+    session.run(&left())?;
+    // The formats are named: a server may have another one by default (explain_format).
+    session
+        .run(&format!("EXPLAIN {} {sql}", if server.mariadb { "EXTENDED" } else { "FORMAT=TRADITIONAL" }))?;
     let notes = session.query("SHOW WARNINGS")?;
     let tables = match warning(&notes, &[1003])? {
         Some(row) => tokens::tables(text(&notes, row, 2)?),
         None => HashMap::new(),
     };
+    session.run(&left())?;
     let plan = if server.mariadb {
         let rows = session.query(&format!("ANALYZE FORMAT=JSON {sql}"))?;
         executed_plans::parse_json(of_first_row(&rows)?, &tables, is_limited(sql))
     } else {
-        let rows = session.query(&format!("EXPLAIN ANALYZE {sql}"))?;
+        let format = if server.version >= ANALYZE_FORMAT { "FORMAT=TREE " } else { "" };
+        let rows = session.query(&format!("EXPLAIN ANALYZE {format}{sql}"))?;
         // MySQL returns the rows until then, and no error.
         if warning(&session.query("SHOW WARNINGS")?, &[1317, 3024])?.is_some() {
-            return Ok(SampledExecution::Refused("it was ended at its limit of time".into()));
+            return Ok(Err("it was ended at its limit of time".into()));
         }
         executed_plans::parse_tree(of_first_row(&rows)?, &tables)
     };
-    match plan {
-        Ok(plan) => Ok(found(session, server, &plan)),
-        Err(why) => Ok(SampledExecution::Refused(format!("the server's plan cannot be read: {why}"))),
-    }
+    Ok(plan.map_err(|why| format!("the server's plan cannot be read: {why}")))
 }
 
 fn of_first_row(rows: &Rows) -> Result<&str> {
@@ -302,6 +348,8 @@ mod tests {
             ("select get_lock('a', 5)", "it has get_lock"),
             ("select /*+ MAX_EXECUTION_TIME(9) */ 1", "it has MAX_EXECUTION_TIME"),
             ("select 1 /*!50000 from t */", "it has /*!"),
+            ("select a from t where b = @v", "it has @"),
+            ("select a from t where b like '%@secret'", "it has @"),
             ("select 1; drop table t", "semicolon"),
             ("select 'cut...", "longer than"),
             ("delete from t", "longer than"),
@@ -324,6 +372,28 @@ mod tests {
         texts.by_text.insert(tokens::comparable(digest).unwrap(), "select 1 from t where a = 7".into());
         assert!(texts.executable(2, digest, &server(true, 101_100)).unwrap().ends_with('7'));
         assert!(texts.executable(2, digest, &server(false, 80_017)).unwrap_err().contains("8.0.18"));
+    }
+
+    #[test]
+    fn a_text_is_kept_until_there_is_one_that_can_be_executed() {
+        let mut texts = HashMap::new();
+        for sent in [
+            "select a from t where b = ?",
+            "select a from t where b = 'cut...",
+            "select a from t where b = 5",
+        ] {
+            keep(&mut texts, 1, sent.to_owned());
+            assert_eq!(texts[&1], sent);
+        }
+        keep(&mut texts, 1, "select a from t where b = 6".to_owned());
+        assert!(texts[&1].ends_with('5'));
+    }
+
+    #[test]
+    fn no_limit_of_time_is_written_as_none() {
+        let none = Duration::from_nanos(1);
+        assert_eq!(limited(&server(true, 101_100), none), "SET SESSION max_statement_time = 0.001");
+        assert_eq!(limited(&server(false, 80_031), none), "SET SESSION max_execution_time = 1");
     }
 
     #[test]

@@ -171,7 +171,8 @@ pub(super) fn tables(note: &str) -> HashMap<String, String> {
     found.into_iter().filter_map(|(name, table)| Some((name, table?))).collect()
 }
 
-/// The columns of the table of this name in a condition; none where it has columns of another table, too.
+/// The columns of the table of this name that a condition compares with values, for which a histogram may help; none where it has columns of
+/// another table, too.
 pub(super) fn columns(condition: &str, table: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let all = tokens(condition).unwrap_or_default();
@@ -184,11 +185,46 @@ pub(super) fn columns(condition: &str, table: &str) -> Vec<String> {
         if of != table {
             return Vec::new();
         }
-        if !found.iter().any(|known| known == column) {
+        let is_compared = begins(&all[..at - 1]) && has_value(&all[at + 2..]);
+        if is_compared && !found.iter().any(|known| known == column) {
             found.push(column.to_owned());
         }
     }
     found
+}
+
+/// Whether a comparison begins behind these: not a function's argument or the rest of a sum.
+fn begins(before: &[Token]) -> bool {
+    let joins = |word: &str| matches!(word, "and" | "or" | "xor" | "not");
+    match before {
+        [] => true,
+        [.., Token::Word(word)] => joins(word),
+        [.., Token::Word(word), Token::Sign('(')] => joins(word),
+        [.., Token::Quoted(_), Token::Sign('(')] => false,
+        [.., Token::Sign('(')] => true,
+        _ => false,
+    }
+}
+
+/// Whether a column that is followed by these is compared with a value.
+fn has_value(after: &[Token]) -> bool {
+    let word = |token: Option<&Token>, is: &str| matches!(token, Some(Token::Word(word)) if word == is);
+    let after = &after[usize::from(word(after.first(), "not"))..];
+    let signs = after.iter().take_while(|token| matches!(token, Token::Sign('=' | '<' | '>' | '!'))).count();
+    let of_word = word(after.first(), "in") || word(after.first(), "between");
+    if signs == 0 && !of_word {
+        return word(after.first(), "is");
+    }
+    let mut rest = after[signs.max(1)..].iter().skip_while(|token| matches!(token, Token::Sign('-' | '(')));
+    let mut value = rest.next();
+    // DATE'2026-11-28', _utf8mb4'x'
+    if matches!(value, Some(Token::Word(word)) if word.starts_with('_') || matches!(word.to_ascii_lowercase().as_str(), "date" | "time" | "timestamp"))
+    {
+        value = rest.next();
+    }
+    // Not the first part of a sum.
+    value == Some(&Token::Value)
+        && matches!(rest.next(), None | Some(Token::Word(_) | Token::Sign(')' | ',')))
 }
 
 #[cfg(test)]
@@ -231,7 +267,31 @@ mod tests {
     #[test]
     fn a_condition_has_the_columns_of_its_table() {
         assert_eq!(columns("((p.a = 5) and (p.`b c` > 'p.d') and (p.a < 1.5))", "p"), ["a", "b c"]);
-        assert!(columns("p.a = q.b", "p").is_empty());
+        for compared in [
+            "p.a in (1,2)",
+            "p.a not in ('x')",
+            "(p.a between 1 and 5)",
+            "(p.a is not null)",
+            "not(p.a <=> -(5))",
+            "p.a >= DATE'2026-11-28' and year(p.d) = 2026",
+        ] {
+            assert_eq!(columns(compared, "p"), ["a"], "{compared}");
+        }
+        for other in [
+            "year(p.d) = 2024",
+            "if(p.a = 5,1,0)",
+            "((p.id % 3) = 0)",
+            "p.id % 3 = 0",
+            "3 + p.id = 5",
+            "p.a = p.b",
+            "p.a = 5 + p.b",
+            "p.a like '%x'",
+            "p.a = q.b",
+            "p.a = 5 and p.b = q.b",
+            "p.a",
+        ] {
+            assert!(columns(other, "p").is_empty(), "{other}");
+        }
         assert!(columns("", "p").is_empty());
     }
 

@@ -83,7 +83,7 @@ fn table(value: &Value, tables: &Tables, is_joined: bool) -> Node {
     } else {
         scan
     };
-    let ends_early = ["first_match", "loose_scan", "not_exists"].into_iter().any(has);
+    let ends_early = ["first_match", "loose_scan", "not_exists", "distinct"].into_iter().any(has);
     if ends_early { partial(read) } else { read }
 }
 
@@ -157,6 +157,7 @@ mod tests {
         assert!(missed(&scan(""), true).is_empty());
         for more in [
             r#", "first_match": "o""#,
+            r#", "distinct": true"#,
             r#", "index_condition": "p.a < 5""#,
             r#", "rowid_filter": {"rows": 5}"#,
         ] {

@@ -183,7 +183,9 @@ struct Read<'a> {
 
 impl<'a> Read<'a> {
     fn of(text: &'a str, tables: &'a Tables) -> Option<Self> {
-        let (kind, rest) = text.split_once(" on ").filter(|(kind, _)| !kind.contains(':'))?;
+        // What has other signs is no kind of node: it may be a value.
+        let is_kind = |kind: &str| kind.chars().all(|c| c.is_ascii_alphabetic() || matches!(c, ' ' | '-'));
+        let (kind, rest) = text.split_once(" on ").filter(|(kind, _)| is_kind(kind))?;
         // A name may have spaces: it is one of those in the statement.
         let fits = |alias: &&String| {
             rest.strip_prefix(alias.as_str())
@@ -240,6 +242,18 @@ mod tests {
         let alone = "-> Filter: (p.pad = 'x')  (cost=1 rows=20000) (actual time=1..1 rows=2 loops=1)
     -> Table scan on p  (cost=1 rows=200000) (actual time=1..1 rows=200200 loops=1)";
         assert!(missed(alone).is_empty(), "nothing is joined");
+    }
+
+    #[test]
+    fn a_value_is_no_kind_of_node() {
+        let numbers = "(cost=1 rows=20) (actual time=1..1 rows=200200 loops=1)";
+        assert_eq!(
+            missed(&format!("-> Single-row index lookup on p  {numbers}")),
+            ["Single-row index lookup on k.p"]
+        );
+        for text in ["Constant 'secret on p'", "Rows (secret, 5 on p"] {
+            assert!(missed(&format!("-> {text}  {numbers}")).is_empty(), "{text}");
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn of_sqlserver(evidence: &Evidence) -> Option<Finding> {
         effect: Effect::unknown("no study of SQL Server was found"),
         below_precision: false,
         threshold: "8 GB or more of memory, and another memory model than LARGE_PAGES".into(),
-        next: "On Windows, Enterprise edition: grant the server's account \"lock pages in memory\", set the start-up trace flag 834, \
+        next: "On Windows, Enterprise edition: grant the server's account \"lock pages in memory\", set the startup trace flag 834, \
             and compare. Microsoft advises against the flag with columnstore indexes; with it, memory is allocated when the server \
             starts."
             .into(),

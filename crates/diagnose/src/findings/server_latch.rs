@@ -75,12 +75,12 @@ const CLASSES: [(&str, &str); 6] = [
     ("ACCESS_METHODS_SCAN_RANGE_GENERATOR", PARALLEL_SCANS),
     (
         "ACCESS_METHODS_HOBT_VIRTUAL_ROOT",
-        "This is the root of an index, which changes when the pages below it are split: spread the inserts over hash partitions, or \
-        use a key that is inserted in order.",
+        "This is the root of an index, which changes when the pages below it are split: spread the inserts over hash \
+        partitions.",
     ),
     (
         "FGCB_ADD_REMOVE",
-        "Files of a file group grew: make them large enough before the load, let them grow by larger steps, and allow instant file \
+        "Files of a filegroup grew: make them large enough before the load, let them grow by larger steps, and allow instant file \
         initialization (the privilege \"perform volume maintenance tasks\").",
     ),
     (
@@ -97,7 +97,7 @@ const CLASSES: [(&str, &str); 6] = [
 const PARALLEL_SCANS: &str = "Threads of a parallel scan take their ranges of pages from it: compare with a lower MAXDOP or a higher \
     `cost threshold for parallelism`, and look for an index that saves the scan.";
 
-/// What a session waits for, if that is a latch of the server; the pages' and the log's have separate findings.
+/// What a session waits for, if that is a latch of the server; latches of pages have separate findings.
 fn latch(group: &WaitGroup) -> Option<String> {
     let known = match group.class.as_str() {
         "LWLock" | "IPC" => Some(&group.event),

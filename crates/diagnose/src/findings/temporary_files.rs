@@ -98,7 +98,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         |one: &&StatementTotals| (2e3 * one.temporary_bytes.unwrap_or(0) as f64 / FASTEST).min(one.total_ms);
     let files: f64 = spilled.iter().map(of_files).sum();
     let least = (total > 0.0 && !spilled.is_empty()).then(|| files / total);
-    let red = room && least.is_some_and(|least| least >= WANTED);
+    let red = !tempdb && room && least.is_some_and(|least| least >= WANTED);
     let place = if tempdb { "tempdb" } else { "temporary files" };
     let mut facts = vec![EvidenceLine::new(format!("written to {place}"), text::disk_rate(rate))];
     facts.extend(least.map(|least| {

@@ -74,6 +74,13 @@ fn analyze(
     let apply: Vec<String> = tables.iter().map(|table| analyze_statement(evidence, table)).collect();
     let change = if crate::load::is_mysql(evidence) {
         by_hand(&apply.join("; "))
+    } else if is_sqlserver(evidence) {
+        // Its data cannot be saved, so that nothing has the old ones.
+        let how = format!(
+            "{}; compare plans and times of runs before and after it on the same data",
+            apply.join("; ")
+        );
+        Change::Manual { how }
     } else {
         Change::Statements { apply, undo: Vec::new(), control: Vec::new() }
     };

@@ -17,7 +17,7 @@ pub(super) const LATCHES: &[(&str, &str)] = &[
     ("ACCESS_METHODS_SCAN_RANGE_GENERATOR", "the ranges of a parallel scan"),
     ("ACCESS_METHODS_HOBT_VIRTUAL_ROOT", "the root of an index"),
     ("ACCESS_METHODS_HOBT_COUNT", "row counts of tables and indexes"),
-    ("FGCB_ADD_REMOVE", "the files of a file group, while one grows or is added"),
+    ("FGCB_ADD_REMOVE", "the files of a filegroup, while one grows or is added"),
     ("LOG_MANAGER", "the log, while it grows"),
     ("NESTING_TRANSACTION_FULL", "transactions of parallel statements that write"),
     (OTHER, "all else"),

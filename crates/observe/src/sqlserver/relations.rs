@@ -16,6 +16,8 @@ pub(super) type Key = (String, i64);
 /// the server refuses them: [`unreadable`] says so.
 pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<(Vec<Relation>, u64)> {
     let rows = session.query(&sql::relations(server.has("dm_db_index_usage_stats")))?;
+    // Before what may take long enough to break the connection.
+    let size = session.query(sql::SIZE)?.int(0, 0)?;
     let mut definitions = indexes::read(session).unwrap_or_default();
     let writes = writes(session).ok();
     let statistics = statistics(session).unwrap_or_default();
@@ -56,7 +58,6 @@ pub(super) fn read(session: &mut dyn Session, server: &Server) -> Result<(Vec<Re
             ..Relation::default()
         });
     }
-    let size = session.query(sql::SIZE)?.int(0, 0)?;
     Ok((found, size.max(0).unsigned_abs()))
 }
 
@@ -102,9 +103,14 @@ pub(super) fn unreadable(session: &mut dyn Session) -> Vec<UnavailableMetrics> {
         ("writes of tables and indexes", sql::WRITES),
         ("ages of statistics", sql::STATISTICS),
     ];
-    let refused = |(what, sql): (&str, &str)| {
-        let why = session.query(sql).err()?.to_string();
-        Some(UnavailableMetrics { what: what.into(), why })
-    };
-    parts.into_iter().filter_map(refused).collect()
+    let mut refused = Vec::new();
+    for (what, sql) in parts {
+        if let Err(error) = session.query(sql) {
+            refused.push(UnavailableMetrics { what: what.into(), why: error.to_string() });
+        }
+        if session.is_broken() {
+            break;
+        }
+    }
+    refused
 }

@@ -284,7 +284,7 @@ pub(super) fn query_store(queries: &[i64]) -> String {
     )
 }
 
-/// Tables and indexes, the 200 largest: name, table of an index, bytes, rows, scans of all of it, look-ups.
+/// Tables and indexes, the 200 largest: name, table of an index, bytes, rows, scans of all of it, lookups.
 pub(super) fn relations(usage: bool) -> String {
     let (columns, join) = if usage {
         (
@@ -306,11 +306,14 @@ pub(super) fn relations(usage: bool) -> String {
 }
 
 /// Columns of the indexes in their order: table, index and its number, whether it is a B-tree that can be dropped and made again from
-/// what is read here, whether it is unique, its filter, its options, its file group; column, its place in the key (0 for an included
+/// what is read here, whether it is unique, its filter (some text too if that is
+/// hidden from the login, or the index disabled or no B-tree: then it supports no foreign key), its options, its filegroup; column, its place in the key (0 for an included
 /// one), whether it descends.
 pub(super) const INDEXES: &str = "/* kelvin indexes */ SELECT SCHEMA_NAME(t.schema_id) + '.' + t.name, i.name, \
      CAST(i.index_id AS int), CAST(CASE WHEN i.type = 2 AND i.is_disabled = 0 AND d.type = 'FG' \
-     AND t.is_memory_optimized = 0 THEN 1 ELSE 0 END AS int), CAST(i.is_unique AS int), i.filter_definition, \
+     AND t.is_memory_optimized = 0 AND (i.has_filter = 0 OR i.filter_definition IS NOT NULL) THEN 1 ELSE 0 END AS int), \
+     CAST(i.is_unique AS int), \
+     CASE WHEN i.has_filter = 1 OR i.is_disabled = 1 OR i.type > 2 THEN COALESCE(i.filter_definition, N'not known') END, \
      CONCAT(CASE WHEN i.fill_factor > 0 THEN CONCAT('FILLFACTOR = ', i.fill_factor, ', ') END, \
      CASE WHEN i.is_padded = 1 THEN 'PAD_INDEX = ON, ' END, \
      CASE WHEN i.allow_row_locks = 0 THEN 'ALLOW_ROW_LOCKS = OFF, ' END, \

@@ -197,11 +197,9 @@ pub(super) fn columns(condition: &str, table: &str) -> Vec<String> {
 fn begins(before: &[Token]) -> bool {
     let joins = |word: &str| matches!(word, "and" | "or" | "xor" | "not");
     match before {
-        [] => true,
-        [.., Token::Word(word)] => joins(word),
-        [.., Token::Word(word), Token::Sign('(')] => joins(word),
+        [.., Token::Word(word)] | [.., Token::Word(word), Token::Sign('(')] => joins(word),
         [.., Token::Quoted(_), Token::Sign('(')] => false,
-        [.., Token::Sign('(')] => true,
+        [] | [.., Token::Sign('(')] => true,
         _ => false,
     }
 }

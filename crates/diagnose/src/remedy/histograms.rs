@@ -1,6 +1,6 @@
 //! Histograms of columns in conditions of which MySQL's and MariaDB's optimizers know nothing.
 
-use super::tables::{analyze_statement, by_hand};
+use super::tables::{FAILS_AS_ROWS, analyze_statement, by_hand};
 use super::{Remedy, Rules, is_mariadb, quoted_part};
 use crate::findings::misestimate::Missed;
 use crate::{Effect, EffectBasis, Evidence};
@@ -17,7 +17,7 @@ pub(super) fn remedy(evidence: &Evidence, table: &str, columns: &[String], misse
     Remedy {
         finding: "misestimate",
         title: format!("histogram of {table} ({})", columns.join(", ")),
-        change: by_hand(&statement),
+        change: by_hand(&format!("{statement}; {FAILS_AS_ROWS}")),
         reason: missed.reason(),
         effect: Effect::up_to(missed.share, EffectBasis::StatementTime),
         rules: Rules::Allowed,

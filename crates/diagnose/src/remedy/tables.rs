@@ -73,14 +73,9 @@ fn analyze(
     let title = if is_sqlserver(evidence) { "update the statistics of" } else { "analyze" };
     let apply: Vec<String> = tables.iter().map(|table| analyze_statement(evidence, table)).collect();
     let change = if crate::load::is_mysql(evidence) {
-        by_hand(&apply.join("; "))
+        by_hand(&format!("{}; {FAILS_AS_ROWS}", apply.join("; ")))
     } else if is_sqlserver(evidence) {
-        // Its data cannot be saved, so that nothing has the old ones.
-        let how = format!(
-            "{}; compare plans and times of runs before and after it on the same data",
-            apply.join("; ")
-        );
-        Change::Manual { how }
+        by_hand(&apply.join("; "))
     } else {
         Change::Statements { apply, undo: Vec::new(), control: Vec::new() }
     };
@@ -94,13 +89,14 @@ fn analyze(
     }
 }
 
-/// A restored dump has new statistics on both sides of a comparison, and the server reports a failure as a row.
+/// What ANALYZE TABLE does on MySQL and MariaDB.
+pub(super) const FAILS_AS_ROWS: &str = "it returns failures as rows";
+
+/// Statistics that cannot be put back. A restored dump of MySQL has new ones on both sides of a comparison, and SQL Server's data
+/// cannot be saved.
 pub(super) fn by_hand(statements: &str) -> Change {
-    Change::Manual {
-        how: format!(
-            "{statements}; it returns failures as rows; compare plans and times of runs before and after it on the same data"
-        ),
-    }
+    let how = format!("{statements}; compare plans and times of runs before and after it on the same data");
+    Change::Manual { how }
 }
 
 /// The statement that updates the statistics of a table.

@@ -332,19 +332,6 @@ mod tests {
         values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     }
 
-    fn server(mariadb: bool) -> Server {
-        Server {
-            mariadb,
-            version: 80_031,
-            started: 0,
-            performance_schema: true,
-            waits: false,
-            transactions: true,
-            connection: 0,
-            user: String::new(),
-        }
-    }
-
     #[test]
     fn a_counter_is_there_when_the_server_has_all_of_it_and_once() {
         let counters = known(&table(&[
@@ -387,7 +374,7 @@ mod tests {
             ("innodb_checkpoint_max_age", 80.0),
             ("innodb_log_writes", 5.0),
         ]);
-        derive(&mut maria, &server(true));
+        derive(&mut maria, &Server::staged(true, 80_031));
         assert_eq!((maria[AGE_SHARE], maria[SYNCED_WRITES]), (0.5, 5.0));
         let mut mysql = table(&[
             ("innodb_redo_log_current_lsn", 173.0),
@@ -396,7 +383,7 @@ mod tests {
             ("innodb_os_log_fsyncs", 1.0),
             ("innodb_log_writes", 5.0),
         ]);
-        derive(&mut mysql, &server(false));
+        derive(&mut mysql, &Server::staged(false, 80_031));
         assert_eq!(mysql[AGE_SHARE], 1.0);
         assert!(!mysql.contains_key(SYNCED_WRITES));
         let mut lazy = known(&maria);

@@ -26,6 +26,21 @@ pub(super) struct Server {
 }
 
 impl Server {
+    /// A server of this version, for tests.
+    #[cfg(test)]
+    pub(super) fn staged(mariadb: bool, version: u32) -> Self {
+        Self {
+            mariadb,
+            version,
+            started: 0,
+            performance_schema: true,
+            waits: false,
+            transactions: true,
+            connection: 0,
+            user: String::new(),
+        }
+    }
+
     /// Whether it is still the life of the server that was seen before.
     pub(super) fn is_same_life(&self, other: &Self) -> bool {
         (self.started - other.started).abs() <= 3

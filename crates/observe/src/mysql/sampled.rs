@@ -318,25 +318,12 @@ fn has_statistics(session: &mut dyn Session, server: &Server, node: &Misestimate
 mod tests {
     use super::*;
 
-    fn server(mariadb: bool, version: u32) -> Server {
-        Server {
-            mariadb,
-            version,
-            started: 0,
-            performance_schema: true,
-            waits: false,
-            transactions: true,
-            connection: 0,
-            user: String::new(),
-        }
-    }
-
     #[test]
     fn only_what_is_known_and_only_reads_is_executed() {
         let mut texts = SampledTexts::new(Some(ExplainSample::Writes));
         let mut of = |sent: &str, digest: &str| {
             texts.by_digest.insert(1, sent.to_owned());
-            texts.executable(1, digest, &server(true, 101_100))
+            texts.executable(1, digest, &Server::staged(true, 101_100))
         };
         let digest = "SELECT ? FROM `t` WHERE `a` = ?";
         assert_eq!(of("select 1 from t where a = 5;", digest).unwrap(), "select 1 from t where a = 5");
@@ -365,13 +352,13 @@ mod tests {
         }
         assert!(
             texts
-                .executable(2, digest, &server(true, 101_100))
+                .executable(2, digest, &Server::staged(true, 101_100))
                 .unwrap_err()
                 .contains("in no sampled session")
         );
         texts.by_text.insert(tokens::comparable(digest).unwrap(), "select 1 from t where a = 7".into());
-        assert!(texts.executable(2, digest, &server(true, 101_100)).unwrap().ends_with('7'));
-        assert!(texts.executable(2, digest, &server(false, 80_017)).unwrap_err().contains("8.0.18"));
+        assert!(texts.executable(2, digest, &Server::staged(true, 101_100)).unwrap().ends_with('7'));
+        assert!(texts.executable(2, digest, &Server::staged(false, 80_017)).unwrap_err().contains("8.0.18"));
     }
 
     #[test]
@@ -392,8 +379,8 @@ mod tests {
     #[test]
     fn no_limit_of_time_is_written_as_none() {
         let none = Duration::from_nanos(1);
-        assert_eq!(limited(&server(true, 101_100), none), "SET SESSION max_statement_time = 0.001");
-        assert_eq!(limited(&server(false, 80_031), none), "SET SESSION max_execution_time = 1");
+        assert_eq!(limited(&Server::staged(true, 101_100), none), "SET SESSION max_statement_time = 0.001");
+        assert_eq!(limited(&Server::staged(false, 80_031), none), "SET SESSION max_execution_time = 1");
     }
 
     #[test]

@@ -87,8 +87,8 @@ fn result(report: &Value, point: &Value, job: &str, system: System) -> Value {
     json!(lines)
 }
 
-/// The line that each virtual user of TPROC-H prints at its end: the time of its query set in seconds, from
-/// its first query to its last; then the mean over all users. Empty for other workloads.
+/// A line for each virtual user of TPROC-H: its number of queries, and the seconds from the start of its
+/// first query to the end of its last. Then the geometric mean of the query times. Empty for other workloads.
 fn query_sets(report: &Value) -> Vec<String> {
     let queries = &report["queries"];
     let all: Vec<&Value> = queries["executions"].as_array().into_iter().flatten().collect();

@@ -96,7 +96,7 @@ pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<
     lock(session, LOCK, stop)
 }
 
-/// Without a database in the target, the tables would be created in `master`.
+/// Without a database in the target, the tables would be created in a system database.
 fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
     let rows = session.query("select db_name(), case when db_id() <= 4 then 1 else 0 end")?;
     if rows.int(0, 1)? == 0 {

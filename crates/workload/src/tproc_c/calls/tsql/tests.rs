@@ -1,4 +1,5 @@
-//! The texts as sent to the server. Their effects are tested on a server in `tests/same_tables.rs` and `tests/transactions_at_once.rs`.
+//! The texts as sent to the server. Their effects are tested on a server in `super::super::tests` and in
+//! `tests/same_tables.rs`.
 
 use super::*;
 

@@ -167,8 +167,8 @@ impl Options {
         }
     }
 
-    /// The number of transactions of the user with the most. With a trickle refresh, which lasts as long as
-    /// the queries, it is a limit that is never reached.
+    /// The number of transactions of the user with the most; 0 for query sets without end. With a trickle
+    /// refresh, which lasts as long as the queries, it is a limit that is never reached.
     pub fn most_transactions(&self) -> u64 {
         if self.trickle_refresh.is_some() {
             return u64::from(u32::MAX);

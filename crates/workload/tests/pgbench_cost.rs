@@ -65,7 +65,7 @@ END;
 \\endpipeline
 ";
 
-/// The parameters that [`transactions`] passes to a measured client: the server, the work, the number of repetitions.
+/// The variable in which [`transactions`] passes parameters to a measured client: server, work, repetitions.
 const PARAMETERS: &str = "KELVIN_PGBENCH_COST";
 
 /// One client process, started by [`transactions`]; does nothing on its own.

@@ -144,7 +144,7 @@ fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
     assert!(error.abs() < 0.01, "the estimate is off by {error}");
 }
 
-/// What `drop` or `truncate` would change: the tables' files and row counts.
+/// Properties that `drop` or `truncate` would change: the tables' OIDs, files and sizes.
 fn standing(session: &mut dyn Session) -> Vec<String> {
     let rows = session
         .query(

@@ -110,7 +110,7 @@ pub fn initial_data_follow_the_rules(engine: &dyn Engine, warehouses: i64) {
             "{table}: {broken}"
         );
     }
-    // The customers of every district are permuted, differently in each, and nowhere by the identity.
+    // The orders of every district belong to a permutation of its customers, and not to the identity.
     let customers =
         int(session, "select count(*) from (select distinct o_w_id, o_d_id, o_c_id from orders) as o");
     assert_eq!(customers, 30_000 * warehouses);

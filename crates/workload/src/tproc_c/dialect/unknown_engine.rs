@@ -1,4 +1,4 @@
-//! An engine that is unknown to the database crate runs TPROC-C with a dialect of its own; no code mistakes
+//! An engine that is unknown to the database crate runs TPROC-C with a separate dialect; no code mistakes
 //! it for a known engine. SQLite stores its rows. Its changes return no values, its DDL is not transactional,
 //! and it has no batches.
 

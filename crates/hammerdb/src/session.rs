@@ -320,8 +320,8 @@ impl<'r> Session<'r> {
             if section == other {
                 continue;
             }
-            let _ = writeln!(text, "{} {{", section.word());
-            for (key, value) in settings.of_section(section) {
+            let _ = writeln!(text, "{} {{", section.name());
+            for (key, value) in settings.section_values(section) {
                 let value = if is_secret(key) && !value.is_empty() { "********" } else { value };
                 let _ = writeln!(text, " {key} = {value}");
             }

@@ -25,11 +25,11 @@ impl System {
 
     /// The system that `dbset db` names.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|system| system.word() == name)
+        Self::ALL.into_iter().find(|system| system.prefix() == name)
     }
 
     /// HammerDB's prefix for it.
-    pub fn word(self) -> &'static str {
+    pub fn prefix(self) -> &'static str {
         match self {
             Self::Postgres => "pg",
             Self::Mariadb => "maria",
@@ -221,7 +221,7 @@ impl Section {
     }
 
     /// HammerDB's name for it.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Connection => "connection",
             Self::Tpcc => "tpcc",
@@ -290,7 +290,7 @@ impl Settings {
             .chain(common)
             .flat_map(|(section, keys)| {
                 keys.iter().map(move |(key, value)| {
-                    ((section, format!("{}_{key}", system.word())), (*value).to_owned())
+                    ((section, format!("{}_{key}", system.prefix())), (*value).to_owned())
                 })
             })
             .collect();
@@ -303,7 +303,7 @@ impl Settings {
     }
 
     /// The values of a dictionary, by key.
-    pub fn of_section(&self, section: Section) -> impl Iterator<Item = (&str, &str)> {
+    pub fn section_values(&self, section: Section) -> impl Iterator<Item = (&str, &str)> {
         self.values
             .iter()
             .filter(move |((of, _), _)| *of == section)
@@ -323,7 +323,7 @@ impl Settings {
             return Ok(());
         }
         // A key written without the system's prefix is nearest to the one with it.
-        let prefixed = format!("{}_{key}", self.system.word());
+        let prefixed = format!("{}_{key}", self.system.prefix());
         let distance = |known: &str| {
             strsim::damerau_levenshtein(known, key).min(strsim::damerau_levenshtein(known, &prefixed))
         };
@@ -339,7 +339,7 @@ impl Settings {
 
     /// A value, by its key without the system's prefix.
     pub fn get(&self, section: Section, name: &str) -> &str {
-        let place = (section, format!("{}_{name}", self.system.word()));
+        let place = (section, format!("{}_{name}", self.system.prefix()));
         self.values.get(&place).map_or("", String::as_str)
     }
 }

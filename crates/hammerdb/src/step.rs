@@ -29,7 +29,7 @@ pub enum Action {
 
 impl Action {
     /// HammerDB's command for it.
-    pub fn word(self) -> &'static str {
+    pub fn command_name(self) -> &'static str {
         match self {
             Self::Build => "buildschema",
             Self::Check => "checkschema",
@@ -202,7 +202,7 @@ impl Step {
     }
 
     pub(crate) fn bad(&self, name: &str, wanted: &str) -> String {
-        format!("{}_{name} is {:?}, but must be {wanted}", self.settings.system().word(), self.text(name))
+        format!("{}_{name} is {:?}, but must be {wanted}", self.settings.system().prefix(), self.text(name))
     }
 
     /// A setting in minutes as a duration of Kelvin's, multiplied by `scale`.
@@ -227,7 +227,7 @@ impl Step {
         if !system.is_supported() {
             return Err(format!(
                 "this build cannot run {} on {}; it supports pg, maria, mysql and mssqls",
-                self.action.word(),
+                self.action.command_name(),
                 system.name()
             ));
         }
@@ -314,7 +314,7 @@ impl Step {
     }
 
     fn notes(&self) -> Result<Vec<String>, String> {
-        let prefix = self.settings.system().word();
+        let prefix = self.settings.system().prefix();
         let mut notes = Vec::new();
         let mut when = |name: &str, text: &str| -> Result<(), String> {
             if self.flag(name)? {

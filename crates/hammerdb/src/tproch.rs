@@ -53,7 +53,7 @@ impl Step {
 
     /// Settings that have no effect, or an effect that the script's author may not expect.
     pub(crate) fn tproch_notes(&self) -> Result<Vec<String>, String> {
-        let (system, prefix) = (self.settings.system(), self.settings.system().word());
+        let (system, prefix) = (self.settings.system(), self.settings.system().prefix());
         let mut notes = Vec::new();
         let mut note = |holds: bool, name: &str, text: &str| {
             if holds {

@@ -163,7 +163,7 @@ fn transactions() {
         server
     });
     let place =
-        named.unwrap_or_else(|| own.as_ref().map(|s| format!("{},1", pgbench_support::place(s))).unwrap());
+        named.unwrap_or_else(|| own.as_ref().map(|s| format!("{},1", pgbench_support::socket_and_port(s))).unwrap());
     let place: Vec<&str> = place.split(',').collect();
     let [directory, port, scale] = place.as_slice() else { panic!("{place:?}") };
     let rounds: usize = std::env::var("ROUNDS").map_or(5, |rounds| rounds.parse().unwrap());

@@ -145,7 +145,7 @@ fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
 }
 
 /// Properties that `drop` or `truncate` would change: the tables' OIDs, files and sizes.
-fn standing(session: &mut dyn Session) -> Vec<String> {
+fn table_files(session: &mut dyn Session) -> Vec<String> {
     let rows = session
         .query(
             "select format('%s %s %s %s', relname, oid, relfilenode, pg_relation_size(oid)) from pg_class \
@@ -180,7 +180,7 @@ fn data_that_we_did_not_make_are_refused_and_untouched() {
         let output = pgbench(&server, &["-i", "-q", "-I", steps]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         session.run(change).unwrap();
-        let before = standing(session.as_mut());
+        let before = table_files(session.as_mut());
         let mut ours = workload(Options::default());
         for error in [
             ours.build(&engine, &Quiet, &Stop::new()).unwrap_err(),
@@ -193,14 +193,14 @@ fn data_that_we_did_not_make_are_refused_and_untouched() {
                 "{change}: {message}"
             );
         }
-        assert_eq!(standing(session.as_mut()), before, "{change}");
+        assert_eq!(table_files(session.as_mut()), before, "{change}");
     }
     // A user's tables with these names and other columns.
     session.run("drop table pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history").unwrap();
     session.run("create table pgbench_accounts(aid int)").unwrap();
-    let before = standing(session.as_mut());
+    let before = table_files(session.as_mut());
     assert!(workload(Options::default()).build(&engine, &Quiet, &Stop::new()).is_err());
-    assert_eq!(standing(session.as_mut()), before);
+    assert_eq!(table_files(session.as_mut()), before);
 }
 
 #[test]

@@ -108,10 +108,10 @@ fn array(call: &mut Call<'_, '_>, action: &str, name: &str, rest: &[&str]) -> An
         ("exists", []) => Ok(u8::from(call.interpreter.array(name).is_some()).to_string()),
         ("size", []) => Ok(call.interpreter.array(name).map_or(0, |found| found.len()).to_string()),
         ("names", []) => {
-            Ok(call.interpreter.array(name).map_or(String::new(), |found| list::from(found.keys())))
+            Ok(call.interpreter.array(name).map_or(String::new(), |found| list::join(found.keys())))
         }
         ("get", []) => Ok(call.interpreter.array(name).map_or(String::new(), |found| {
-            list::from(found.iter().flat_map(|(index, value)| [index, value]))
+            list::join(found.iter().flat_map(|(index, value)| [index, value]))
         })),
         ("set", [pairs]) => {
             let elements = call.elements(pairs)?;

@@ -34,7 +34,7 @@ enum Channel {
 
 impl Files {
     pub(super) fn new(directories: &[PathBuf]) -> Self {
-        let directories = directories.iter().map(|directory| normal(directory)).collect();
+        let directories = directories.iter().map(|directory| normalized_path(directory)).collect();
         Self { directories, open: BTreeMap::new(), opened: 0, written: 0 }
     }
 
@@ -44,11 +44,11 @@ impl Files {
 
     /// The absolute path of a name, without `.`, `..` and symbolic links.
     fn path(&self, name: &str) -> PathBuf {
-        normal(&self.current().join(name))
+        normalized_path(&self.current().join(name))
     }
 
     /// The path of a name; an error if the script may not use it.
-    fn allowed(&self, name: &str) -> Result<PathBuf, String> {
+    fn allowed_path(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.path(name);
         if self.directories.iter().any(|directory| path.starts_with(directory)) {
             return Ok(path);
@@ -60,8 +60,8 @@ impl Files {
 
     /// The path of a name that the script may create or change. Refused are hidden files, which may be a
     /// program's settings (where a script runs in a home directory), and dangling links.
-    fn writable(&self, name: &str) -> Result<PathBuf, String> {
-        let path = self.allowed(name)?;
+    fn writable_path(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.allowed_path(name)?;
         let shown = |directory: &PathBuf| {
             path.strip_prefix(directory).is_ok_and(|rest| {
                 !rest.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
@@ -79,7 +79,7 @@ impl Files {
 }
 
 /// An absolute path without `.` and `..`, with the links in its existing part resolved.
-fn normal(path: &Path) -> PathBuf {
+fn normalized_path(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut plain = PathBuf::new();
     for part in absolute.components() {
@@ -195,7 +195,7 @@ fn source(call: &mut Call<'_, '_>, name: &str) -> Answer {
     if let Some(script) = call.interpreter.host.replacement(tail) {
         return call.interpreter.guarded(|interpreter| interpreter.evaluate(script, 1));
     }
-    let text = call.interpreter.files.allowed(name).and_then(|path| Ok((read_script(&path)?, path)));
+    let text = call.interpreter.files.allowed_path(name).and_then(|path| Ok((read_script(&path)?, path)));
     let (text, path) = match text {
         Ok(found) => found,
         Err(message) => return call.fail(&message),
@@ -217,7 +217,7 @@ fn open(call: &mut Call<'_, '_>, name: &str, access: &str) -> Answer {
         return call.fail(&format!("the script has {MOST_OPEN} files open and closes none"));
     }
     let files = &call.interpreter.files;
-    let path = if access.starts_with('r') { files.allowed(name) } else { files.writable(name) };
+    let path = if access.starts_with('r') { files.allowed_path(name) } else { files.writable_path(name) };
     let path = match path {
         Ok(path) => path,
         Err(message) => return call.fail(&message),
@@ -310,7 +310,7 @@ fn file(call: &mut Call<'_, '_>, action: &str, rest: &[&str]) -> Answer {
         }
         ("mkdir", names) => {
             for name in names {
-                let made = call.interpreter.files.writable(name).and_then(|path| {
+                let made = call.interpreter.files.writable_path(name).and_then(|path| {
                     std::fs::create_dir_all(&path)
                         .map_err(|error| format!("cannot create {}: {error}", path.display()))
                 });

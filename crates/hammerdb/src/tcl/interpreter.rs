@@ -352,7 +352,7 @@ impl<'h> Interpreter<'h> {
         let mut given = arguments.iter();
         for (index, (parameter, default)) in procedure.parameters.iter().enumerate() {
             let text = if parameter == "args" && index + 1 == procedure.parameters.len() {
-                super::list::from(given.by_ref().map(|argument| &argument.text))
+                super::list::join(given.by_ref().map(|argument| &argument.text))
             } else {
                 match (given.next(), default) {
                     (Some(argument), _) => argument.text.clone(),

@@ -79,7 +79,7 @@ fn unescape(element: &mut String, escaped: Option<char>) {
 }
 
 /// Joins `elements` to a list.
-pub(super) fn from<S: AsRef<str>>(elements: impl IntoIterator<Item = S>) -> String {
+pub(super) fn join<S: AsRef<str>>(elements: impl IntoIterator<Item = S>) -> String {
     let mut text = String::new();
     for element in elements {
         if !text.is_empty() {

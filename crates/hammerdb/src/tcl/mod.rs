@@ -27,7 +27,7 @@ pub fn is_complete(text: &str) -> bool {
 
 /// A command made of these words, each quoted so that it is taken literally.
 pub(crate) fn command_text(words: &[String]) -> String {
-    list::from(words)
+    list::join(words)
 }
 
 /// A position in a script.

@@ -29,9 +29,9 @@ pub(super) fn call(call: &mut Call<'_, '_>) -> Answer {
             };
             let mut elements = call.elements(&old)?;
             elements.extend(rest.iter().map(|text| (*text).to_owned()));
-            call.interpreter.set(name, list::from(elements), call.line)
+            call.interpreter.set(name, list::join(elements), call.line)
         }
-        ("list", elements) => Ok(list::from(elements)),
+        ("list", elements) => Ok(list::join(elements)),
         ("concat", lists) => Ok(lists
             .iter()
             .map(|text| text.trim())
@@ -52,22 +52,22 @@ pub(super) fn call(call: &mut Call<'_, '_>) -> Answer {
         ("lrange", [list, first, last]) => {
             let elements = call.elements(list)?;
             let (first, end) = range(call, first, last, elements.len())?;
-            Ok(list::from(&elements[first..end]))
+            Ok(list::join(&elements[first..end]))
         }
         ("lreplace", [list, first, last, new @ ..]) => {
             let mut elements = call.elements(list)?;
             let (first, end) = range(call, first, last, elements.len())?;
             elements.splice(first..end, new.iter().map(|text| (*text).to_owned()));
-            Ok(list::from(elements))
+            Ok(list::join(elements))
         }
         ("linsert", [list, at, new @ ..]) => {
             let mut elements = call.elements(list)?;
             // An index just past the last element is valid here.
             let at = position(call, at, elements.len() + 1)?.clamp(0, elements.len() as i64) as usize;
             elements.splice(at..at, new.iter().map(|text| (*text).to_owned()));
-            Ok(list::from(elements))
+            Ok(list::join(elements))
         }
-        ("lreverse", [list]) => Ok(list::from(call.elements(list)?.iter().rev())),
+        ("lreverse", [list]) => Ok(list::join(call.elements(list)?.iter().rev())),
         ("lsearch", words) => search(call, words),
         ("lsort", words) => sort(call, words),
         ("lassign", [list, names @ ..]) => {
@@ -75,7 +75,7 @@ pub(super) fn call(call: &mut Call<'_, '_>) -> Answer {
             for name in names {
                 call.interpreter.set(name, elements.next().unwrap_or_default(), call.line)?;
             }
-            Ok(list::from(elements))
+            Ok(list::join(elements))
         }
         ("split", [text]) => Ok(split(text, " \t\n\r")),
         ("split", [text, separators]) => Ok(split(text, separators)),
@@ -134,12 +134,12 @@ fn range(
 
 fn split(text: &str, separators: &str) -> String {
     if separators.is_empty() {
-        return list::from(text.chars().map(String::from));
+        return list::join(text.chars().map(String::from));
     }
     if text.is_empty() {
         return String::new();
     }
-    list::from(text.split(|found| separators.contains(found)))
+    list::join(text.split(|found| separators.contains(found)))
 }
 
 fn search(call: &Call<'_, '_>, words: &[&str]) -> Answer {
@@ -165,7 +165,7 @@ fn search(call: &Call<'_, '_>, words: &[&str]) -> Answer {
     });
     let shown = |(index, element): (usize, &String)| if inline { element.clone() } else { index.to_string() };
     if all {
-        return Ok(list::from(found.map(shown)));
+        return Ok(list::join(found.map(shown)));
     }
     Ok(found.next().map_or_else(|| if inline { String::new() } else { "-1".into() }, shown))
 }
@@ -197,7 +197,7 @@ fn sort(call: &Call<'_, '_>, words: &[&str]) -> Answer {
     if down {
         elements.reverse();
     }
-    Ok(list::from(elements))
+    Ok(list::join(elements))
 }
 
 fn string(call: &Call<'_, '_>, action: &str, rest: &[&str]) -> Answer {

@@ -8,7 +8,7 @@ use super::sqlserver::SqlServer;
 use super::tables::Tables;
 
 /// The tables of an engine; `None` if it does not support them.
-pub(super) fn of_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
+pub(super) fn for_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
     match kind {
         EngineKind::Postgres => Some(&Postgres),
         EngineKind::Mysql => Some(&Mysql),
@@ -18,8 +18,8 @@ pub(super) fn of_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
 }
 
 /// The same, or an error that names the engines that support them.
-pub(super) fn needed(kind: EngineKind) -> Result<&'static dyn Tables> {
-    of_engine(kind).ok_or_else(|| {
+pub(super) fn require_for_engine(kind: EngineKind) -> Result<&'static dyn Tables> {
+    for_engine(kind).ok_or_else(|| {
         Error::usage(format!("pgbench's workloads need PostgreSQL, MySQL, MariaDB or SQL Server, not {kind}"))
             .with_help("specify one with --target postgres or --target postgres://user@host/database")
     })

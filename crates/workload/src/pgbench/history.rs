@@ -61,7 +61,7 @@ impl Counter {
         if known.as_ref().is_some_and(|known| known.hopeless) {
             return count_all(session);
         }
-        let (count, learnt) = first(session)?;
+        let (count, learnt) = count_by_stretches(session)?;
         *known = Some(learnt);
         not_negative(count)
     }
@@ -69,19 +69,19 @@ impl Counter {
 
 /// The number of rows by a plain `count(*)`.
 pub(crate) fn count_all(session: &mut dyn Session) -> Result<u64> {
-    plain(session).and_then(not_negative)
+    query_count(session).and_then(not_negative)
 }
 
 fn not_negative(count: i64) -> Result<u64> {
     u64::try_from(count).map_err(|_| Error::protocol("the server reports a negative row count"))
 }
 
-fn plain(session: &mut dyn Session) -> Result<i64> {
+fn query_count(session: &mut dyn Session) -> Result<i64> {
     session.query("select count(*) from pgbench_history")?.int(0, 0)
 }
 
 /// Counts all rows by stretches of blocks, and returns the packed stretches.
-fn first(session: &mut dyn Session) -> Result<(i64, Known)> {
+fn count_by_stretches(session: &mut dyn Session) -> Result<(i64, Known)> {
     let shape = session.query(
         "select coalesce(pg_relation_filenode(c.oid), 0)::bigint, current_setting('block_size')::bigint, \
          pg_relation_size(c.oid)::bigint, (a.atttypid = 'bigint'::regtype)::int, \
@@ -91,7 +91,7 @@ fn first(session: &mut dyn Session) -> Result<(i64, Known)> {
     )?;
     let unknown = |file, hopeless| Known { file, packed: 0, rest: None, hopeless };
     if shape.is_empty() {
-        return Ok((plain(session)?, unknown(0, true)));
+        return Ok((query_count(session)?, unknown(0, true)));
     }
     let (file, block, size) = (shape.int(0, 0)?, shape.int(0, 1)?.max(1), shape.int(0, 2)?);
     let row = if shape.int(0, 3)? == 1 { ROW_WITH_BIGINT } else { ROW };
@@ -99,7 +99,7 @@ fn first(session: &mut dyn Session) -> Result<(i64, Known)> {
     // Before version 14 a scan cannot be limited to a range of blocks.
     let hopeless = file == 0 || shape.int(0, 4)? < 140_000;
     if hopeless || blocks < 2 * STRETCH {
-        return Ok((plain(session)?, unknown(file, hopeless)));
+        return Ok((query_count(session)?, unknown(file, hopeless)));
     }
     let stretch = STRETCH.max(blocks / MOST_STRETCHES + 1);
     // The last stretch has no end, so that it includes rows that were added since the size was read.

@@ -77,7 +77,7 @@ pub(super) const MARK: &str = "kelvin: being built";
 
 fn inspect(session: &mut dyn Session) -> Result<TableState> {
     let all = TABLES.join("', '");
-    let missing = names(
+    let missing = query_names(
         session,
         &format!(
             "select name from unnest(array['{all}']) as t(name) where to_regclass(name) is null order by 1"
@@ -99,7 +99,7 @@ fn inspect(session: &mut dyn Session) -> Result<TableState> {
         return Ok(TableState::Incomplete(format!("missing tables: {}", missing.join(", "))));
     }
     // Before the rows are examined, which could take hours without keys.
-    let without_key = names(
+    let without_key = query_names(
         session,
         "select name from unnest(array['pgbench_accounts', 'pgbench_branches', 'pgbench_tellers']) as t(name) \
          where not exists (select from pg_index where indisprimary and indrelid = to_regclass(name)) order by 1",
@@ -117,14 +117,14 @@ pub(super) fn count(session: &mut dyn Session) -> Result<TableState> {
          (select coalesce(max(aid), 0) from pgbench_accounts)",
     )?;
     let (branches, tellers, accounts) = (rows.int(0, 0)?, rows.int(0, 1)?, rows.int(0, 2)?);
-    Ok(match lack(branches, tellers, accounts) {
+    Ok(match describe_lack(branches, tellers, accounts) {
         Some(lack) => TableState::Incomplete(lack),
         None => TableState::Complete { scale: branches },
     })
 }
 
 /// What is wrong with these numbers of rows and this highest account number; `None` if nothing.
-fn lack(branches: i64, tellers: i64, accounts: i64) -> Option<String> {
+fn describe_lack(branches: i64, tellers: i64, accounts: i64) -> Option<String> {
     if branches == 0 {
         return Some("pgbench_branches is empty".to_owned());
     }
@@ -143,7 +143,7 @@ fn lack(branches: i64, tellers: i64, accounts: i64) -> Option<String> {
     })
 }
 
-fn names(session: &mut dyn Session, query: &str) -> Result<Vec<String>> {
+fn query_names(session: &mut dyn Session, query: &str) -> Result<Vec<String>> {
     let rows = session.query(query)?;
     rows.texts(0)
 }
@@ -166,7 +166,7 @@ pub(super) fn drop_tables() -> String {
 }
 
 /// Statements that set or remove the mark of an unfinished build.
-fn mark(unfinished: bool) -> String {
+fn mark_sql(unfinished: bool) -> String {
     let comment = if unfinished { format!("'{MARK}'") } else { "null".to_owned() };
     TABLES.map(|table| format!("comment on table {table} is {comment}")).join("; ")
 }
@@ -188,22 +188,22 @@ fn build(
     let session = session.as_mut();
     set_up(session)?;
     // One message is one transaction, so the tables never exist without the mark.
-    session.run(&format!("{drop}{}; {}", create(options), mark(true)))?;
+    session.run(&format!("{drop}{}; {}", create(options), mark_sql(true)))?;
     load_small(session, options)?;
     load_accounts(session, options, progress, stop)?;
     if options.vacuum {
         for (done, table) in TABLES.iter().enumerate() {
-            go_on(stop)?;
+            check_stop(stop)?;
             progress.update("tables vacuumed", done as u64, TABLES.len() as u64, 0);
             session.run(&format!("vacuum analyze {table}"))?;
         }
     }
     let keys = keys(options);
     for (done, key) in keys.iter().enumerate() {
-        go_on(stop)?;
+        check_stop(stop)?;
         progress.update("keys created", done as u64, keys.len() as u64, 0);
         if done + 1 == keys.len() {
-            session.run(&format!("{key}; {}", mark(false)))?;
+            session.run(&format!("{key}; {}", mark_sql(false)))?;
         } else {
             session.run(key)?;
         }
@@ -277,8 +277,8 @@ pub(super) fn must_match(tables: &dyn Tables, session: &mut dyn Session, options
         ("partitions", shape.partitions.to_string(), options.partitions.to_string()),
         (
             "partition method",
-            shape.partition_method.word().to_owned(),
-            options.partition_method.word().to_owned(),
+            shape.partition_method.sql_keyword().to_owned(),
+            options.partition_method.sql_keyword().to_owned(),
         ),
     ]
     .into_iter()
@@ -305,7 +305,7 @@ pub(crate) fn other_scale(found: i64, asked: u32) -> Error {
     .with_help("request the existing scale, or drop the tables first")
 }
 
-pub(super) fn go_on(stop: &Stop) -> Result<()> {
+pub(super) fn check_stop(stop: &Stop) -> Result<()> {
     if stop.requested() { Err(Error::new(ErrorClass::Timeout, "stopped on request")) } else { Ok(()) }
 }
 
@@ -356,7 +356,7 @@ fn create_accounts(options: &Options, unlogged: &str, aid: &str) -> String {
             bounds(part)
         )
     });
-    let root = format!("create table {columns} partition by {} (aid)", method.word());
+    let root = format!("create table {columns} partition by {} (aid)", method.sql_keyword());
     std::iter::once(root).chain(partitions).collect()
 }
 
@@ -432,7 +432,7 @@ fn load_accounts(
     };
     let mut first = 0;
     while first < total {
-        go_on(stop)?;
+        check_stop(stop)?;
         load_chunk(load.as_mut(), first)?;
         first += CHUNK;
         progress.update("accounts loaded", first as u64, total as u64, first as u64);
@@ -453,7 +453,7 @@ pub(super) fn load_accounts_by_chunks(
     let table = BulkTable { name: "pgbench_accounts", columns: &columns };
     let mut first = 0;
     while first < total {
-        go_on(stop)?;
+        check_stop(stop)?;
         let mut load = session.bulk_load(&table)?;
         load_chunk(load.as_mut(), first)?;
         load.finish()?;

@@ -12,7 +12,7 @@ use crate::TransactionKind;
 const MOST_KINDS: usize = 1 << 16;
 
 /// The scripts' kinds.
-pub(super) fn of_scripts(scripts: &[Script]) -> Vec<TransactionKind> {
+pub(super) fn script_kinds(scripts: &[Script]) -> Vec<TransactionKind> {
     scripts
         .iter()
         .map(|script| TransactionKind {

@@ -113,7 +113,7 @@ impl Pgbench {
         for (name, text) in &options.define {
             defined.push((slots.slot(name), text.clone()));
         }
-        let mut kinds = kinds::of_scripts(&scripts);
+        let mut kinds = kinds::script_kinds(&scripts);
         if options.per_statement {
             kinds::add_statements(&mut scripts, &mut kinds)?;
         }
@@ -137,7 +137,7 @@ impl Pgbench {
     /// Properties of the complete tables in a database; `None` without such tables, and for engines that do
     /// not support them.
     pub fn shape_in(engine: &dyn Engine) -> Result<Option<Shape>> {
-        match dialects::of_engine(engine.kind()) {
+        match dialects::for_engine(engine.kind()) {
             Some(tables) => tables.shape(engine.connect()?.as_mut()),
             None => Ok(None),
         }
@@ -149,7 +149,7 @@ impl Pgbench {
         if self.builtins.iter().all(Option::is_none) || !self.options.vacuum && !self.options.vacuum_all {
             return Ok(false);
         }
-        dialects::needed(engine.kind())?.vacuum(engine.connect()?.as_mut(), self.options.vacuum_all)
+        dialects::require_for_engine(engine.kind())?.vacuum(engine.connect()?.as_mut(), self.options.vacuum_all)
     }
 
     /// Name and text of a built-in script, given its name or a prefix.
@@ -179,7 +179,7 @@ impl Pgbench {
     /// A sentence about the size of the data before they are loaded, compared with the server's cache and
     /// with `memory`: the bytes of this host's memory if the server is on this host.
     pub fn working_set(&self, session: &mut dyn Session, memory: Option<u64>) -> Result<String> {
-        let (setting, cache) = dialects::needed(session.engine())?.cache(session)?;
+        let (setting, cache) = dialects::require_for_engine(session.engine())?.cache(session)?;
         Ok(working_set(self.options.scale(), self.options.fillfactor, (setting, cache), memory))
     }
 }
@@ -206,7 +206,7 @@ impl Workload for Pgbench {
     }
 
     fn check_engine(&self, engine: &dyn Engine) -> Result<()> {
-        if let Some(tables) = dialects::of_engine(engine.kind()) {
+        if let Some(tables) = dialects::for_engine(engine.kind()) {
             return tables.must_know(&self.options);
         }
         if self.builtins.iter().all(Option::is_none) {
@@ -219,14 +219,14 @@ impl Workload for Pgbench {
                 _ => Ok(()),
             };
         }
-        dialects::needed(engine.kind()).map(|_| ())
+        dialects::require_for_engine(engine.kind()).map(|_| ())
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         self.check_engine(engine)?;
         let mut notes = Vec::new();
         if self.builtins.iter().any(Option::is_some) {
-            let (tables, mut session) = (dialects::needed(engine.kind())?, engine.connect()?);
+            let (tables, mut session) = (dialects::require_for_engine(engine.kind())?, engine.connect()?);
             match tables.inspect(session.as_mut())? {
                 TableState::Complete { scale } if scale == i64::from(self.options.scale()) => {
                     initialize::must_match(tables, session.as_mut(), &self.options)?;
@@ -255,7 +255,7 @@ impl Workload for Pgbench {
         if self.builtins.iter().all(Option::is_none) {
             return Ok(true);
         }
-        let (tables, mut session) = (dialects::needed(engine.kind())?, engine.connect()?);
+        let (tables, mut session) = (dialects::require_for_engine(engine.kind())?, engine.connect()?);
         match tables.inspect(session.as_mut())? {
             TableState::Nothing | TableState::Unfinished => Ok(false),
             TableState::Incomplete(lack) => Err(initialize::incomplete(&lack)),
@@ -298,7 +298,7 @@ impl Workload for Pgbench {
 
     fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()> {
         self.check_engine(engine)?;
-        match dialects::of_engine(engine.kind()) {
+        match dialects::for_engine(engine.kind()) {
             Some(tables) => tables.build(engine, &self.options, progress, stop),
             // The user's own scripts need no tables of pgbench's.
             None => Ok(()),
@@ -306,7 +306,7 @@ impl Workload for Pgbench {
     }
 
     fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
-        if dialects::of_engine(engine.kind()).is_none() {
+        if dialects::for_engine(engine.kind()).is_none() {
             return Ok(());
         }
         initialize::drop_data(engine.connect()?.as_mut())
@@ -340,7 +340,7 @@ impl Workload for Pgbench {
         if !self.counts_on_server() {
             return Err(Error::usage("the data do not show how many transactions these scripts committed"));
         }
-        dialects::needed(session.engine())?.history(&self.history, session)
+        dialects::require_for_engine(session.engine())?.history(&self.history, session)
     }
 
     /// A shell command blocks the thread that started it.

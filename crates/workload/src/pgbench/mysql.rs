@@ -4,7 +4,7 @@ use kelvin_database::{Engine, Error, Result, Session};
 
 use super::history::{Counter, count_all};
 use super::initialize::{
-    LARGEST_INT4_SCALE, MARK, TABLES, ToMake, count, drop_tables, foreign_keys, go_on,
+    LARGEST_INT4_SCALE, MARK, TABLES, ToMake, check_stop, count, drop_tables, foreign_keys,
     load_accounts_by_chunks, load_small, to_make,
 };
 use super::options::Options;
@@ -84,12 +84,12 @@ impl Tables for Mysql {
         load_accounts_by_chunks(session, options, progress, stop)?;
         if options.foreign_keys {
             for key in foreign_keys() {
-                go_on(stop)?;
+                check_stop(stop)?;
                 session.run(&key)?;
             }
         }
         for (done, table) in TABLES.iter().enumerate() {
-            go_on(stop)?;
+            check_stop(stop)?;
             progress.update("tables analyzed", done as u64, TABLES.len() as u64, 0);
             session.query(&format!("analyze table {table}"))?;
         }

@@ -37,7 +37,7 @@ pub enum PartitionMethod {
 
 impl PartitionMethod {
     /// The SQL keyword.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn sql_keyword(self) -> &'static str {
         match self {
             Self::Range => "range",
             Self::Hash => "hash",

@@ -4,7 +4,7 @@ use kelvin_database::{Engine, Error, Result, Session};
 
 use super::history::{Counter, count_all};
 use super::initialize::{
-    LARGEST_INT4_SCALE, TABLES, ToMake, count, drop_tables, foreign_keys, go_on, load_accounts_by_chunks,
+    LARGEST_INT4_SCALE, TABLES, ToMake, check_stop, count, drop_tables, foreign_keys, load_accounts_by_chunks,
     load_small, to_make,
 };
 use super::options::Options;
@@ -86,11 +86,11 @@ impl Tables for SqlServer {
         load_accounts_by_chunks(session, options, progress, stop)?;
         if options.foreign_keys {
             for key in foreign_keys() {
-                go_on(stop)?;
+                check_stop(stop)?;
                 session.run(&key)?;
             }
         }
-        go_on(stop)?;
+        check_stop(stop)?;
         session.run("exec sp_updatestats")?;
         session.run(&format!("drop table {UNFINISHED}"))
     }

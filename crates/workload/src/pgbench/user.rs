@@ -178,7 +178,7 @@ impl User {
             if let Some(row) = self.rows.len().checked_sub(1) {
                 for (column, slot) in self.prepared[place.0][place.1].columns.iter().enumerate() {
                     if let Some(slot) = slot {
-                        keep(&mut self.variables, *slot, &self.rows, row, column, self.typed)?;
+                        store_field(&mut self.variables, *slot, &self.rows, row, column, self.typed)?;
                     }
                 }
             }
@@ -246,7 +246,7 @@ impl User {
                 self.name.push_str(&store.prefix);
                 self.name.push_str(rows.name(column).and_then(|n| std::str::from_utf8(n).ok()).unwrap_or(""));
                 match self.plan.slots.find(&self.name) {
-                    Some(slot) => keep(&mut self.variables, slot, rows, row, column, self.typed)?,
+                    Some(slot) => store_field(&mut self.variables, slot, rows, row, column, self.typed)?,
                     None => must_be_name(&self.name)?,
                 }
             }
@@ -378,7 +378,7 @@ fn pause(duration: Duration) {
 
 /// Assigns a field of a result to a variable. NULL becomes an empty text if all values are text, as in
 /// pgbench.
-fn keep(
+fn store_field(
     variables: &mut Variables,
     slot: u32,
     rows: &Rows,

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     /// Counters of a compliant run of 230,000 transactions.
-    fn good() -> [u64; COUNTERS] {
+    fn compliant_counters() -> [u64; COUNTERS] {
         let mut counters = [0; COUNTERS];
         counters[..5].copy_from_slice(&[100_000, 100_000, 10_000, 10_000, 10_000]);
         counters[ROLLED_BACK] = 1000;
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_good_run_is_valid_and_each_fault_is_named() {
-        assert!(invalid(&good(), 2).is_empty());
+        assert!(invalid(&compliant_counters(), 2).is_empty());
         for (index, value, name) in [
             (ROLLED_BACK, 0, "New-Orders rolled back"),
             (LINES, 1_100_000, "lines per order"),
@@ -240,14 +240,14 @@ mod tests {
             (MATCHED, 66_000 * 12, "customers per last name"),
             (DELIVERIES_SKIPPING, 500, "Deliveries that skipped a district"),
         ] {
-            let mut counters = good();
+            let mut counters = compliant_counters();
             counters[index] = value;
             if index == MATCHED {
                 counters[MATCHED_SQUARES] = 66_000 * 160;
             }
             assert_eq!(invalid(&counters, 2), [name]);
         }
-        let mut counters = good();
+        let mut counters = compliant_counters();
         counters[1] = 50_000;
         counters[REMOTE_PAYMENTS] /= 2;
         counters[PAYMENTS_BY_NAME] /= 2;
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn trial_b1_hammerdbs_routines_are_not_judged_by_a_roll_back_that_they_do_not_have() {
-        let mut counters = good();
+        let mut counters = compliant_counters();
         counters[ROLLED_BACK] = 0;
         // Counters that only Kelvin's own statements provide.
         for unknown in [DRAWN_LINES, REMOTE_LINES, LOOK_UPS, MATCHED, MATCHED_SQUARES, DELIVERIES_KNOWN] {
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn one_warehouse_is_not_asked_for_anything_remote() {
-        let mut counters = good();
+        let mut counters = compliant_counters();
         counters[REMOTE_LINES] = 0;
         counters[REMOTE_PAYMENTS] = 0;
         assert!(invalid(&counters, 1).is_empty());
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn counting_sorts_a_transaction_into_its_counters() {
-        let order = inputs::order_of(1, 1, 1, &[(5, 2, 1), (6, 1, 1), (7, 1, 1)]);
+        let order = inputs::order_with_lines(1, 1, 1, &[(5, 2, 1), (6, 1, 1), (7, 1, 1)]);
         let counters = Counters::new(COUNTERS);
         let transaction = Transaction::NewOrder(order);
         count(&counters, inputs::NEW_ORDER, &transaction, &Details::default(), true, false);

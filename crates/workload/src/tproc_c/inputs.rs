@@ -357,7 +357,7 @@ fn arrange(head: &NewOrderHead, lines: &mut [Line]) -> NewOrder {
 
 /// An order with these lines, each (item, supplying warehouse, quantity), for tests of the transactions.
 #[cfg(test)]
-pub(crate) fn order_of(warehouse: i64, district: i64, customer: i64, lines: &[(i64, i64, i64)]) -> NewOrder {
+pub(crate) fn order_with_lines(warehouse: i64, district: i64, customer: i64, lines: &[(i64, i64, i64)]) -> NewOrder {
     let rolls_back = lines.iter().any(|line| line.0 == UNUSED_ITEM);
     let mut drawn: Vec<Line> = lines
         .iter()
@@ -438,13 +438,13 @@ mod tests {
 
     #[test]
     fn lines_stand_in_the_order_of_their_locks_and_repetitions_in_later_rounds() {
-        let order = order_of(1, 1, 1, &[(9, 1, 1), (5, 2, 2), (9, 1, 3), (3, 1, 4), (9, 1, 5)]);
+        let order = order_with_lines(1, 1, 1, &[(9, 1, 1), (5, 2, 2), (9, 1, 3), (3, 1, 4), (9, 1, 5)]);
         assert_eq!(order.item[..5], [3, 9, 5, 9, 9]);
         assert_eq!(order.number[..5], [4, 1, 2, 3, 5], "repetitions keep the order of their numbers");
         assert_eq!(order.round[..5], [1, 1, 1, 2, 3]);
         assert_eq!(order.each_round().collect::<Vec<_>>(), [0..3, 3..4, 4..5]);
         assert_eq!((order.rounds(), order.all_local()), (3, 0));
-        let order = order_of(1, 1, 1, &[(7, 2, 1), (7, 2, 1), (UNUSED_ITEM, 1, 1)]);
+        let order = order_with_lines(1, 1, 1, &[(7, 2, 1), (7, 2, 1), (UNUSED_ITEM, 1, 1)]);
         assert_eq!(order.item[..3], [7, 7, UNUSED_ITEM], "all the work comes before the roll-back");
         assert_eq!(order.each_round().collect::<Vec<_>>(), [0..1, 1..3]);
     }

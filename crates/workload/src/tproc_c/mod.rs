@@ -58,7 +58,7 @@ impl TprocC {
                 return refuse(format!("{number} {what} are outside the range {low} to {MAX_PARALLEL}"));
             }
         }
-        Ok(Self { options, dialect_of: dialect::of_engine, metadata: None, driven: None })
+        Ok(Self { options, dialect_of: dialect::for_engine, metadata: None, driven: None })
     }
 
     pub(crate) fn dialect(&self, engine: &dyn Engine) -> Result<&'static dyn Dialect> {
@@ -120,7 +120,7 @@ impl TprocC {
 
     /// Sum of d_next_o_id, which each committed New-Order increments by one.
     pub fn headline_count(&self, session: &mut dyn Session) -> Result<u64> {
-        let number = (self.dialect_of)(session.engine())?.large("d_next_o_id");
+        let number = (self.dialect_of)(session.engine())?.as_bigint("d_next_o_id");
         let sum = session.query(&format!("select sum({number}) from district"))?.int(0, 0)?;
         u64::try_from(sum).map_err(|_| Error::protocol(format!("the sum of d_next_o_id is {sum}")))
     }

@@ -16,7 +16,7 @@ const CONSTANTS_OF_RUN: u64 = 0x7072_6f63_5f72_756e;
 
 /// Creates the users of `range`. Their homes are spread evenly over the warehouses; with HammerDB's routines each user
 /// draws its home, as HammerDB's users do.
-pub(crate) fn make<'a>(
+pub(crate) fn create_users<'a>(
     options: &'a Options,
     metadata: &'a Metadata,
     driven: Driven,
@@ -92,25 +92,25 @@ mod tests {
 
     use kelvin_database::EngineKind;
 
-    use super::super::dialect::of_engine;
+    use super::super::dialect::for_engine;
     use super::super::schema::metadata::BuiltBy;
     use super::*;
 
     /// The first transactions of the users of `range`, with their keying and thinking times.
-    fn drawn(profile: Profile, range: UserRange) -> Vec<Vec<(u16, Transaction, Duration, Duration)>> {
+    fn draw_first(profile: Profile, range: UserRange) -> Vec<Vec<(u16, Transaction, Duration, Duration)>> {
         let options = Options { profile, keying_and_thinking: true, ..Options::default() };
         let metadata =
             Metadata { profile, warehouses: 3, data_seed: 1, c_last_of_load: 7, built_by: BuiltBy::Kelvin };
-        let driven = Driven::new(of_engine(EngineKind::Postgres).unwrap(), Calls::Functions);
-        let users = make(&options, &metadata, driven, range, 42);
+        let driven = Driven::new(for_engine(EngineKind::Postgres).unwrap(), Calls::Functions);
+        let users = create_users(&options, &metadata, driven, range, 42);
         users.map(|mut user| (0..50).map(|_| user.inputs.draw()).collect()).collect()
     }
 
     #[test]
     fn a_user_draws_the_same_whichever_generator_drives_it() {
         for profile in [Profile::Spec, Profile::Hammerdb] {
-            let whole = drawn(profile, UserRange::all(8));
-            let part = |range| drawn(profile, UserRange::part(range, 8).unwrap());
+            let whole = draw_first(profile, UserRange::all(8));
+            let part = |range| draw_first(profile, UserRange::part(range, 8).unwrap());
             assert_eq!([part(0..4), part(4..8)].concat(), whole);
             assert_eq!(part(5..6), whole[5..6]);
             assert_ne!(whole[0], whole[4]);

@@ -28,7 +28,7 @@ impl Workload for TprocC {
 
     fn check_engine(&self, engine: &dyn Engine) -> Result<()> {
         let dialect = self.dialect(engine)?;
-        calls::possible(&self.options, dialect, engine.kind(), engine.capabilities()).map(|_| ())
+        calls::supported_calls(&self.options, dialect, engine.kind(), engine.capabilities()).map(|_| ())
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
@@ -89,7 +89,7 @@ impl Workload for TprocC {
     fn users(&self, range: UserRange, seed: u64, _clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
         match (&self.metadata, self.driven) {
             (Some(metadata), Some(driven)) => {
-                let users = user::make(&self.options, metadata, driven, range, seed);
+                let users = user::create_users(&self.options, metadata, driven, range, seed);
                 users.map(|user| Box::new(user) as Box<dyn VirtualUser>).collect()
             }
             _ => Vec::new(),

@@ -49,9 +49,9 @@ pub(super) fn analyze(
         &queries.numbers,
         &|session, number, shared| {
             let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = queries.one((session, watcher.as_deref_mut()), dialect, *number);
+            let found = queries.analyze_query((session, watcher.as_deref_mut()), dialect, *number);
             if found.is_err() {
-                shared.go_on()?;
+                shared.check_stop()?;
             }
             match found {
                 Err(error) if session.is_broken() => Err(error),
@@ -71,7 +71,7 @@ pub(super) fn analyze(
 }
 
 impl Queries {
-    fn one(
+    fn analyze_query(
         &self,
         (session, watcher): (&mut dyn Session, Option<&mut (dyn Session + 'static)>),
         dialect: &dyn Dialect,

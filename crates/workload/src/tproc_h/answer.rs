@@ -3,7 +3,7 @@
 use kelvin_database::{Cell, Error, Result, Rows};
 use sha2::{Digest, Sha256};
 
-use super::data::date_of;
+use super::data::date_at_midnight;
 use super::digest::hex;
 use super::query::{AnswerColumn, columns};
 
@@ -50,7 +50,7 @@ fn normalise(rows: &Rows, row: usize, at: usize, kind: AnswerColumn, only_intege
         return match (kind, rows.cell(row, at)?) {
             (AnswerColumn::Int, _) => rows.int(row, at).map(|number| number.to_string()),
             (AnswerColumn::Date, Cell::Timestamp(day)) => {
-                date_of(day).ok_or_else(|| Error::protocol("a date is outside the years of the data"))
+                date_at_midnight(day).ok_or_else(|| Error::protocol("a date is outside the years of the data"))
             }
             _ => rows.text(row, at).map(|text| text.trim_end().to_owned()),
         };

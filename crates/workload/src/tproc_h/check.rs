@@ -84,7 +84,7 @@ pub(crate) fn check(
         &|session, number, shared| {
             let found = outcome(session, dialect, &state, &conditions[*number]);
             if found.is_err() {
-                shared.go_on()?;
+                shared.check_stop()?;
             }
             Ok(found)
         },
@@ -104,7 +104,7 @@ pub(crate) fn check(
 fn conditions(dialect: &dyn Dialect, validate: bool) -> Vec<Condition> {
     let rows = TABLES.iter().map(|table| Condition::Rows(table.id));
     let references = REFERENCES.iter().map(|(name, sql)| Condition::None(name, sql));
-    let queries = (1..=QUERIES).filter(|query| validate && dialect.refused(*query).is_none());
+    let queries = (1..=QUERIES).filter(|query| validate && dialect.unsupported_reason(*query).is_none());
     rows.chain(references).chain(queries.map(Condition::Published)).collect()
 }
 

@@ -273,7 +273,7 @@ pub(crate) const fn row_of_order(key: i64) -> i64 {
 
 /// Copies the praise or complaint that the generator wrote over a supplier's comment; its words are the only
 /// capitalised ones.
-pub(crate) fn with_review(comment: &mut String, generated: &str) {
+pub(crate) fn copy_review(comment: &mut String, generated: &str) {
     for words in ["Customer ", "Complaints", "Recommends"] {
         if let Some(at) = generated.find(words) {
             comment.replace_range(at..at + words.len(), words);

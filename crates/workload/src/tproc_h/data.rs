@@ -11,7 +11,7 @@ use tpchgen::generators::{
     PartGenerator, PartSuppGenerator, RegionGenerator, Supplier, SupplierGenerator,
 };
 
-use super::comments::{CommentText, Comments, row_of_order, short_text, with_review};
+use super::comments::{CommentText, Comments, copy_review, row_of_order, short_text};
 use super::schema::{Name, TABLES};
 
 /// Microseconds per day.
@@ -153,11 +153,11 @@ impl RowWriter {
 
     fn supplier(&mut self, row: &Supplier, each: &mut Each<'_>) -> Result<()> {
         self.comment(Name::Supplier, row.s_suppkey - 1);
-        with_review(&mut self.comment, &row.s_comment);
+        copy_review(&mut self.comment, &row.s_comment);
         let [name, address, phone] = &mut self.texts;
-        put(name, &row.s_name);
-        put(address, &row.s_address);
-        put(phone, &row.s_phone);
+        replace_text(name, &row.s_name);
+        replace_text(address, &row.s_address);
+        replace_text(phone, &row.s_phone);
         each(&[
             Value::Int(row.s_suppkey),
             Value::Text(name),
@@ -172,9 +172,9 @@ impl RowWriter {
     fn part(&mut self, row: &Part<'_>, each: &mut Each<'_>) -> Result<()> {
         self.comment(Name::Part, row.p_partkey - 1);
         let [name, maker, brand] = &mut self.texts;
-        put(name, &row.p_name);
-        put(maker, &row.p_mfgr);
-        put(brand, &row.p_brand);
+        replace_text(name, &row.p_name);
+        replace_text(maker, &row.p_mfgr);
+        replace_text(brand, &row.p_brand);
         each(&[
             Value::Int(row.p_partkey),
             Value::Text(name),
@@ -191,9 +191,9 @@ impl RowWriter {
     fn customer(&mut self, row: &Customer<'_>, each: &mut Each<'_>) -> Result<()> {
         self.comment(Name::Customer, row.c_custkey - 1);
         let [name, address, phone] = &mut self.texts;
-        put(name, &row.c_name);
-        put(address, &row.c_address);
-        put(phone, &row.c_phone);
+        replace_text(name, &row.c_name);
+        replace_text(address, &row.c_address);
+        replace_text(phone, &row.c_phone);
         each(&[
             Value::Int(row.c_custkey),
             Value::Text(name),
@@ -210,7 +210,7 @@ impl RowWriter {
     pub(crate) fn order(&mut self, row: &Order<'_>, key: i64, each: &mut Each<'_>) -> Result<()> {
         self.comment(Name::Orders, row_of_order(row.o_orderkey));
         let Self { dates, texts: [clerk, ..], comment, .. } = self;
-        put(clerk, &row.o_clerk);
+        replace_text(clerk, &row.o_clerk);
         each(&[
             Value::Int(key),
             Value::Int(row.o_custkey),
@@ -250,7 +250,7 @@ impl RowWriter {
 }
 
 /// Replaces the content of `text`.
-fn put(text: &mut String, value: &impl std::fmt::Display) {
+fn replace_text(text: &mut String, value: &impl std::fmt::Display) {
     text.clear();
     // Writing to a String does not fail.
     let _ = write!(text, "{value}");
@@ -274,7 +274,7 @@ pub(crate) fn date_text(day: i64) -> Option<String> {
 }
 
 /// The date of a timestamp at midnight; `None` for other timestamps and outside these years.
-pub(crate) fn date_of(at: Timestamp) -> Option<String> {
+pub(crate) fn date_at_midnight(at: Timestamp) -> Option<String> {
     (at.0 % DAY == 0).then(|| date_text(at.0 / DAY - i64::from(TPCHDate::UNIX_EPOCH_OFFSET))).flatten()
 }
 
@@ -290,8 +290,8 @@ mod tests {
         assert_eq!(date_text(2526).as_deref(), Some("1998-12-01"));
         assert_eq!(date_text(2557), None);
         assert_eq!(date_text(-1), None);
-        assert_eq!(date_of(Timestamp(8035 * DAY + 59 * DAY)).as_deref(), Some("1992-02-29"));
-        assert_eq!(date_of(Timestamp(8035 * DAY + 1)), None);
+        assert_eq!(date_at_midnight(Timestamp(8035 * DAY + 59 * DAY)).as_deref(), Some("1992-02-29"));
+        assert_eq!(date_at_midnight(Timestamp(8035 * DAY + 1)), None);
     }
 
     #[test]

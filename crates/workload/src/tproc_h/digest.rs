@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 const DIGITS: usize = 16;
 
 /// The digest of a text: the first 64 bits of its SHA-256 in hexadecimal.
-pub(super) fn digest_of(text: &str) -> String {
+pub(super) fn digest_text(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 

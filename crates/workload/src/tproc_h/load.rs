@@ -163,7 +163,7 @@ fn load(
             rows += 1;
             if rows.is_multiple_of(STRIDE) {
                 shared.add_rows(STRIDE);
-                shared.go_on()?;
+                shared.check_stop()?;
             }
             Ok(())
         })?;
@@ -184,7 +184,7 @@ fn make_indexes(
 ) -> Result<()> {
     let date = dialect.partition_key(session, table)?;
     for (number, (name, columns)) in table.index_names().enumerate() {
-        shared.go_on()?;
+        shared.check_stop()?;
         // A key can be unique across partitions only if it includes the partitioning column.
         let date = date.as_deref().filter(|_| number == 0);
         let columns: Vec<&str> = columns.iter().copied().chain(date).collect();

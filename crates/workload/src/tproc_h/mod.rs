@@ -70,7 +70,7 @@ impl TprocH {
 
     /// The scale factor of the tables in a database; `None` if it has no tables.
     pub fn scale_in(engine: &dyn Engine) -> Result<Option<Scale>> {
-        let dialect = dialect::of_engine(engine.kind())?;
+        let dialect = dialect::for_engine(engine.kind())?;
         Ok(State::read(engine.connect()?.as_mut(), dialect)?.map(|state| state.scale))
     }
 

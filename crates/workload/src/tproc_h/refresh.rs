@@ -37,13 +37,13 @@ pub(crate) struct Orders {
 
 impl Orders {
     /// The orders of a window, 1 to [`WINDOWS`].
-    pub(crate) fn of_window(scale: Scale, window: u32) -> Result<Self> {
+    pub(crate) fn in_window(scale: Scale, window: u32) -> Result<Self> {
         let number = window_number(window)?;
         Ok(Self { scale, numbers: number..number + 1, of: WINDOWS })
     }
 
     /// The same, as slices of one order each.
-    pub(crate) fn each_of_window(scale: Scale, window: u32) -> Result<Self> {
+    pub(crate) fn each_in_window(scale: Scale, window: u32) -> Result<Self> {
         let number = window_number(window)?;
         let rows = |part, of| OrderGenerator::calculate_row_count(scale.factor(), part, of) as i32;
         let first = rows(1, WINDOWS) * (number - 1) + 1;
@@ -147,7 +147,7 @@ mod tests {
             orders(0.01, Slice { number: 1, of: 1 }).iter().map(|order| order.o_orderkey).collect();
         let mut inserted = std::collections::BTreeSet::new();
         for window in [1, 2, 999, 1000] {
-            let keys = keys(&Orders::of_window(scale, window).unwrap());
+            let keys = keys(&Orders::in_window(scale, window).unwrap());
             assert_eq!(keys.len(), 15);
             assert!(keys.iter().all(|key| all.contains(key) && !all.contains(&inserted_key(*key))));
             assert!(keys.iter().all(|key| inserted.insert(inserted_key(*key))));
@@ -160,8 +160,8 @@ mod tests {
         // At scale factor 0.011 the last window has more orders.
         for (factor, window) in [(0.01, 1), (0.01, 7), (0.011, 500), (0.011, 1000)] {
             let scale = Scale::try_from(factor).unwrap();
-            let whole = keys(&Orders::of_window(scale, window).unwrap());
-            let mut left = Orders::each_of_window(scale, window).unwrap();
+            let whole = keys(&Orders::in_window(scale, window).unwrap());
+            let mut left = Orders::each_in_window(scale, window).unwrap();
             let mut taken = keys(&left.take_first());
             assert_eq!(taken.len(), 1);
             taken.extend(keys(&left.take_first()));

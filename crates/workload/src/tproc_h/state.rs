@@ -73,7 +73,7 @@ impl State {
         }
         let is_upper_case = TABLES.iter().all(|table| has(&table.name.to_uppercase()));
         if missing.is_empty() || is_upper_case && missing.len() == TABLES.len() {
-            return Self::of_others(session, is_upper_case).map(Some);
+            return Self::from_foreign_tables(session, is_upper_case).map(Some);
         }
         Err(Error::usage(format!(
             "the database already has tables that Kelvin did not create: {}",
@@ -102,7 +102,7 @@ impl State {
 
     /// The state of complete tables that HammerDB loaded, or that were loaded from dbgen's files. The scale
     /// factor follows from the number of suppliers.
-    fn of_others(session: &mut dyn Session, is_upper_case: bool) -> Result<Self> {
+    fn from_foreign_tables(session: &mut dyn Session, is_upper_case: bool) -> Result<Self> {
         let count = "select count(*) from supplier".to_owned();
         let count = if is_upper_case { in_upper_case(&count) } else { count };
         let suppliers = session.query(&count)?.int(0, 0)?;

@@ -218,7 +218,7 @@ impl User {
             }
             let window = if inserts { shared.ledger.next_window() } else { self.window };
             let one_by_one = self.trickle.is_some();
-            (if one_by_one { Orders::each_of_window } else { Orders::of_window })(shared.state.scale, window)?
+            (if one_by_one { Orders::each_in_window } else { Orders::in_window })(shared.state.scale, window)?
         };
         let trickles = self.trickle.is_some() && shared.has_queries();
         let orders = if trickles { left.take_first() } else { left.take_all() };
@@ -412,7 +412,7 @@ mod tests {
 
     fn shared(clock: &Clock) -> Arc<Shared> {
         Arc::new(Shared {
-            dialect: dialect::of_engine(kelvin_database::EngineKind::Sqlite).unwrap(),
+            dialect: dialect::for_engine(kelvin_database::EngineKind::Sqlite).unwrap(),
             state: State {
                 scale: Scale::try_from(0.01).unwrap(),
                 complete: true,

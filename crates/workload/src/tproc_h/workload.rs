@@ -40,9 +40,9 @@ impl Workload for TprocH {
     }
 
     fn check_engine(&self, engine: &dyn Engine) -> Result<()> {
-        let dialect = dialect::of_engine(engine.kind())?;
+        let dialect = dialect::for_engine(engine.kind())?;
         let refused =
-            self.options.chosen().into_iter().find_map(|query| Some((query, dialect.refused(query)?)));
+            self.options.chosen().into_iter().find_map(|query| Some((query, dialect.unsupported_reason(query)?)));
         match refused {
             None => Ok(()),
             Some((query, why)) => {
@@ -53,7 +53,7 @@ impl Workload for TprocH {
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
-        let (dialect, mut session) = (dialect::of_engine(engine.kind())?, engine.connect()?);
+        let (dialect, mut session) = (dialect::for_engine(engine.kind())?, engine.connect()?);
         let state = State::read(session.as_mut(), dialect)?.ok_or_else(|| {
             Error::usage("the database contains no TPROC-H data")
                 .with_help("build them: kelvin build tproc-h")
@@ -113,14 +113,14 @@ impl Workload for TprocH {
     }
 
     fn is_built(&self, engine: &dyn Engine) -> Result<bool> {
-        let dialect = dialect::of_engine(engine.kind())?;
+        let dialect = dialect::for_engine(engine.kind())?;
         let Some(state) = State::read(engine.connect()?.as_mut(), dialect)? else { return Ok(false) };
         state.must_be_whole()?;
         Ok(state.complete && state.must_match(self.options.scale).is_ok())
     }
 
     fn data(&self, engine: &dyn Engine) -> Result<Option<WorkloadData>> {
-        let state = State::read(engine.connect()?.as_mut(), dialect::of_engine(engine.kind())?)?;
+        let state = State::read(engine.connect()?.as_mut(), dialect::for_engine(engine.kind())?)?;
         let scale = state.as_ref().map_or_else(|| self.options.scale_to_build(), |state| state.scale);
         let is_ours = state.is_none_or(|state| state.is_ours);
         let mut words = format!("scale factor {scale}");
@@ -135,20 +135,20 @@ impl Workload for TprocH {
     }
 
     fn is_fresh(&self, session: &mut dyn Session) -> Result<bool> {
-        let dialect = dialect::of_engine(session.engine())?;
+        let dialect = dialect::for_engine(session.engine())?;
         Ok(State::read(session, dialect)?.is_some_and(|state| state.is_ours && state.refreshes == 0))
     }
 
     fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()> {
-        load::build(engine, dialect::of_engine(engine.kind())?, &self.options, (progress, stop))
+        load::build(engine, dialect::for_engine(engine.kind())?, &self.options, (progress, stop))
     }
 
     fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
-        load::drop_data(engine, dialect::of_engine(engine.kind())?)
+        load::drop_data(engine, dialect::for_engine(engine.kind())?)
     }
 
     fn missing_objects(&self, engine: &dyn Engine) -> Result<Vec<String>> {
-        let (dialect, mut session) = (dialect::of_engine(engine.kind())?, engine.connect()?);
+        let (dialect, mut session) = (dialect::for_engine(engine.kind())?, engine.connect()?);
         match State::read(session.as_mut(), dialect)? {
             Some(state) if state.is_ours && state.complete => {
                 load::missing_indexes(session.as_mut(), dialect)
@@ -164,7 +164,7 @@ impl Workload for TprocH {
         stop: &Stop,
         each: &mut dyn FnMut(CheckLine),
     ) -> Result<()> {
-        let dialect = dialect::of_engine(engine.kind())?;
+        let dialect = dialect::for_engine(engine.kind())?;
         check::check(engine, (dialect, self.options.validate), (progress, stop), each)
     }
 

@@ -26,6 +26,6 @@ pub fn binaries() -> PathBuf {
 }
 
 /// Directory of the server's socket and its port, separated by a comma.
-pub fn place(server: &Server) -> String {
+pub fn socket_and_port(server: &Server) -> String {
     format!("{},{}", server.directory().display(), server.port())
 }

@@ -70,7 +70,7 @@ const FUNCTIONS: [(&str, Function, Arity); 21] = [
 
 impl Function {
     /// The function of this name, regardless of case.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         FUNCTIONS
             .iter()
             .find(|(known, ..)| known.eq_ignore_ascii_case(name))

@@ -280,7 +280,7 @@ impl Parser<'_, '_> {
     }
 
     fn call(&mut self, name: &str, at: usize) -> Done {
-        let function = Function::named(name)
+        let function = Function::from_name(name)
             .ok_or_else(|| SyntaxError { at, message: format!("unexpected function name \"{name}\"") })?;
         self.expect_symbol("(")?;
         let mut arguments = 0_u16;

@@ -41,12 +41,12 @@ fn push_number(into: &mut String, number: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tproc_c::inputs::order_of;
+    use crate::tproc_c::inputs::order_with_lines;
 
     #[test]
     fn lines_stand_in_the_order_of_their_locks() {
         let mut text = String::from("old");
-        as_json(&order_of(1, 1, 1, &[(9, 1, 4), (5, 2, 2), (9, 1, 3)]), &mut text);
+        as_json(&order_with_lines(1, 1, 1, &[(9, 1, 4), (5, 2, 2), (9, 1, 3)]), &mut text);
         assert_eq!(text, "[[1,9,1,4,1],[2,5,2,2,1],[3,9,1,3,2]]");
         text.clear();
         for number in [0, 7, 10, 100_000, u64::MAX] {

@@ -102,7 +102,7 @@ pub(crate) fn choose_calls(
     capabilities: Capabilities,
     session: &mut dyn Session,
 ) -> Result<(Driven, Vec<String>)> {
-    let mut driven = Driven::new(dialect, possible(options, dialect, session.engine(), capabilities)?);
+    let mut driven = Driven::new(dialect, supported_calls(options, dialect, session.engine(), capabilities)?);
     driven.joins_lose_rows = dialect.joins_lose_rows(session)?;
     if driven.calls != Calls::Functions {
         return Ok((driven, Vec::new()));
@@ -130,7 +130,7 @@ pub(crate) fn choose_calls(
 
 /// The requested or the fastest way of calling that the engine supports, regardless of the database's
 /// content.
-pub(crate) fn possible(
+pub(crate) fn supported_calls(
     options: &Options,
     dialect: &dyn Dialect,
     engine: EngineKind,
@@ -138,15 +138,15 @@ pub(crate) fn possible(
 ) -> Result<Calls> {
     let ways = dialect.ways(capabilities);
     match options.calls {
-        None => ways.first().copied().ok_or_else(|| not_there(engine, "statements", "statements")),
+        None => ways.first().copied().ok_or_else(|| unsupported_calls(engine, "statements", "statements")),
         Some(calls) if ways.contains(&calls) => Ok(calls),
-        Some(Calls::Functions) => Err(not_there(engine, "functions", "stored functions")),
-        Some(Calls::Pipelined) => Err(not_there(engine, "pipelined", "statement batches in one round trip")),
-        Some(Calls::Statements) => Err(not_there(engine, "statements", "statements")),
+        Some(Calls::Functions) => Err(unsupported_calls(engine, "functions", "stored functions")),
+        Some(Calls::Pipelined) => Err(unsupported_calls(engine, "pipelined", "statement batches in one round trip")),
+        Some(Calls::Statements) => Err(unsupported_calls(engine, "statements", "statements")),
     }
 }
 
-fn not_there(engine: EngineKind, calls: &str, what: &str) -> Error {
+fn unsupported_calls(engine: EngineKind, calls: &str, what: &str) -> Error {
     Error::usage(format!("--calls {calls} is not possible: {engine} does not support {what}"))
         .with_help("use --calls statements, or leave out the option")
 }
@@ -178,7 +178,7 @@ fn end(session: &mut dyn Session, outcome: TransactionOutcome) -> Ended {
 
 /// The outcome of a New-Order if a line's item does not exist: a rollback if its inputs are meant to roll
 /// back, else an error in the data.
-fn unused_item(order: &NewOrder) -> Ended {
+fn unused_item_outcome(order: &NewOrder) -> Ended {
     if order.rolls_back {
         Ok(TransactionOutcome::RolledBack)
     } else {
@@ -188,7 +188,7 @@ fn unused_item(order: &NewOrder) -> Ended {
 
 /// The outcome of a Payment that was one statement. Its row has the number of customers with the name (NULL
 /// by number) and the balance.
-fn paid(rows: &Rows, customer: Customer, done: &mut Details) -> Ended {
+fn payment_outcome(rows: &Rows, customer: Customer, done: &mut Details) -> Ended {
     if customer.by_name() {
         let matched = customers_of_name(rows)?;
         done.matched = Some(matched);
@@ -210,7 +210,7 @@ fn customers_of_name(rows: &Rows) -> Result<u64> {
 /// The outcome of an Order-Status that was one statement. It has a row per line, or one row if the customer
 /// has no order: number of customers with the name (NULL by number), balance, order, and other values to
 /// display.
-fn status_found(rows: &Rows, customer: Customer, done: &mut Details) -> Ended {
+fn order_status_outcome(rows: &Rows, customer: Customer, done: &mut Details) -> Ended {
     if rows.is_empty() {
         if customer.by_name() {
             done.matched = Some(0);

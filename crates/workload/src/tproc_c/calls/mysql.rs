@@ -10,8 +10,8 @@ use kelvin_measure::TransactionOutcome;
 
 use super::sql::mysql as sql;
 use super::{
-    Details, Ended, Execute, batch_result, end, lines, missing, not_prepared, order_total, paid,
-    status_found, unused_item,
+    Details, Ended, Execute, batch_result, end, lines, missing, not_prepared, order_status_outcome,
+    order_total, payment_outcome, unused_item_outcome,
 };
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
@@ -181,7 +181,7 @@ impl Execute for ClientSql {
             (totals.decimal(0, 1, 4)?, totals.decimal(0, 2, 4)?, totals.decimal(0, 3, 4)?);
         done.cents = order_total(totals.decimal(0, 4, 2)?, discount, warehouse_tax, district_tax);
         let outcome =
-            if written < order.len as u64 { unused_item(order)? } else { TransactionOutcome::Committed };
+            if written < order.len as u64 { unused_item_outcome(order)? } else { TransactionOutcome::Committed };
         end(session, outcome)
     }
 
@@ -204,7 +204,7 @@ impl Execute for ClientSql {
         self.transaction.add(session, prepared.pay_warehouse, &[home, amount])?;
         self.transaction.flush(session)?;
         let first = 1 + usize::from(payment.customer.by_name());
-        let outcome = paid(self.transaction.result(first + 1)?, payment.customer, done)?;
+        let outcome = payment_outcome(self.transaction.result(first + 1)?, payment.customer, done)?;
         if outcome == TransactionOutcome::Committed && self.transaction.result(first + 2)?.affected() == 0 {
             return Err(missing("the district or warehouse of a payment"));
         }
@@ -252,7 +252,7 @@ impl Execute for ClientSql {
         self.transaction.add(session, prepared.status, &params)?;
         self.transaction.flush(session)?;
         let last = 2 + usize::from(status.customer.by_name());
-        let outcome = status_found(self.transaction.result(last)?, status.customer, done)?;
+        let outcome = order_status_outcome(self.transaction.result(last)?, status.customer, done)?;
         end(session, outcome)
     }
 }

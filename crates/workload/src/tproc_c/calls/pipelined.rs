@@ -10,8 +10,8 @@ use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, Tran
 use kelvin_measure::TransactionOutcome;
 
 use super::{
-    Details, Ended, Execute, batch_result, missing, not_prepared, order_total, paid, sql, status_found,
-    unused_item,
+    Details, Ended, Execute, batch_result, missing, not_prepared, order_status_outcome, order_total,
+    payment_outcome, sql, unused_item_outcome,
 };
 use crate::tproc_c::inputs::{Customer, Delivery, MAX_LINES, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
@@ -89,7 +89,7 @@ impl Pipelined {
 }
 
 /// The statement for a customer, by number or by name, and its parameter.
-fn by(customer: Customer, number: Statement, name: Statement) -> (Statement, Value<'static>) {
+fn customer_lookup(customer: Customer, number: Statement, name: Statement) -> (Statement, Value<'static>) {
     match customer {
         Customer::Id(id) => (number, id.into()),
         Customer::Name(text) => (name, text.into()),
@@ -175,7 +175,7 @@ impl Execute for Pipelined {
         done.cents =
             order_total(total, terms.decimal(0, 2, 4)?, terms.decimal(0, 3, 4)?, terms.decimal(0, 1, 4)?);
         if found < order.len {
-            unused_item(order)?;
+            unused_item_outcome(order)?;
         }
         // The unused item is the last line: the lines before it are written, and then everything is rolled
         // back.
@@ -207,7 +207,7 @@ impl Execute for Pipelined {
 
     fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
-        let (statement, customer) = by(payment.customer, prepared.pay_by_number, prepared.pay_by_name);
+        let (statement, customer) = customer_lookup(payment.customer, prepared.pay_by_number, prepared.pay_by_name);
         let params = [
             payment.customer_warehouse.into(),
             payment.customer_district.into(),
@@ -218,7 +218,7 @@ impl Execute for Pipelined {
             Decimal::new(payment.amount, 2).into(),
         ];
         session.execute(statement, &params, &mut self.rows)?;
-        paid(&self.rows, payment.customer, done)
+        payment_outcome(&self.rows, payment.customer, done)
     }
 
     fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Details) -> Ended {
@@ -244,9 +244,9 @@ impl Execute for Pipelined {
 
     fn order_status(&mut self, session: &mut dyn Session, status: &OrderStatus, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
-        let (statement, customer) = by(status.customer, prepared.status_by_number, prepared.status_by_name);
+        let (statement, customer) = customer_lookup(status.customer, prepared.status_by_number, prepared.status_by_name);
         let params = [status.warehouse.into(), status.district.into(), customer];
         session.execute(statement, &params, &mut self.rows)?;
-        status_found(&self.rows, status.customer, done)
+        order_status_outcome(&self.rows, status.customer, done)
     }
 }

@@ -11,8 +11,8 @@ use kelvin_database::postgres::{Config, PostgresEngine};
 
 use super::tests::{build, support};
 use super::*;
-use crate::tproc_c::dialect::of_engine;
-use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_of};
+use crate::tproc_c::dialect::for_engine;
+use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_with_lines};
 
 /// Forwards one connection, and counts how often the client sends first or after the server has sent.
 fn pass_on(mut client: TcpStream, mut server: TcpStream, round_trips: &AtomicU64) {
@@ -77,8 +77,8 @@ fn a_transaction_takes_as_few_round_trips_as_its_data_allow() {
     server.admin().run("create database loaded").unwrap();
     build(&server.engine("loaded"));
     // With a repeated item, which is taken in a second round.
-    let order = order_of(1, 4, 123, &[(77, 1, 10), (500, 1, 3), (77, 1, 10), (77, 2, 4)]);
-    let unused = order_of(1, 5, 9, &[(12, 1, 3), (UNUSED_ITEM, 1, 1)]);
+    let order = order_with_lines(1, 4, 123, &[(77, 1, 10), (500, 1, 3), (77, 1, 10), (77, 2, 4)]);
+    let unused = order_with_lines(1, 5, 9, &[(12, 1, 3), (UNUSED_ITEM, 1, 1)]);
     let (by_number, by_name, nobody) = (Customer::Id(7), Customer::Name("BARBARBAR"), Customer::Name("$8"));
     let level = StockLevel { warehouse: 1, district: 2, threshold: 15 };
     let transactions = [
@@ -97,7 +97,7 @@ fn a_transaction_takes_as_few_round_trips_as_its_data_allow() {
         let (port, round_trips) = proxy(server.port());
         let url = format!("postgres://postgres@127.0.0.1:{port}/loaded");
         let mut session = PostgresEngine::new(Config::parse(&url).unwrap()).connect().unwrap();
-        let driven = Driven::new(of_engine(session.engine()).unwrap(), calls);
+        let driven = Driven::new(for_engine(session.engine()).unwrap(), calls);
         let mut executor = executor(Profile::Spec, driven, 2);
         executor.prepare(session.as_mut()).unwrap();
         for (transaction, pipelined) in &transactions {

@@ -5,7 +5,10 @@
 use kelvin_database::{Decimal, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::TransactionOutcome;
 
-use super::{Details, Ended, Execute, count, lines, not_prepared, paid, status_found, unused_item};
+use super::{
+    Details, Ended, Execute, count, lines, not_prepared, order_status_outcome, payment_outcome,
+    unused_item_outcome,
+};
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
@@ -123,12 +126,12 @@ impl Execute for Routines {
             }
         };
         match called {
-            Err(error) if error.code().0 == UNUSED_ITEM_STATE => return unused_item(order),
+            Err(error) if error.code().0 == UNUSED_ITEM_STATE => return unused_item_outcome(order),
             other => other.map_err(classified)?,
         }
         // A procedure that rolled the order back itself returns NULLs.
         if self.rows.is_null(0, 0)? {
-            return unused_item(order);
+            return unused_item_outcome(order);
         }
         done.order = self.rows.int(0, 0)?;
         done.cents = self.rows.decimal(0, 1, 2)?;
@@ -148,7 +151,7 @@ impl Execute for Routines {
             Decimal::new(payment.amount, 2).into(),
         ];
         session.execute(self.prepared()?.payment, &params, &mut self.rows).map_err(classified)?;
-        paid(&self.rows, payment.customer, done)
+        payment_outcome(&self.rows, payment.customer, done)
     }
 
     fn delivery(&mut self, session: &mut dyn Session, delivery: &Delivery, done: &mut Details) -> Ended {
@@ -168,6 +171,6 @@ impl Execute for Routines {
         let (id, name) = customer_values(status.customer);
         let params = [status.warehouse.into(), status.district.into(), id, name];
         session.execute(self.prepared()?.order_status, &params, &mut self.rows)?;
-        status_found(&self.rows, status.customer, done)
+        order_status_outcome(&self.rows, status.customer, done)
     }
 }

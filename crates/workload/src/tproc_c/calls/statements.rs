@@ -3,7 +3,9 @@
 use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
 use kelvin_measure::TransactionOutcome;
 
-use super::{Details, Ended, Execute, customer, end, missing, not_prepared, order_total, sql, unused_item};
+use super::{
+    Details, Ended, Execute, customer, end, missing, not_prepared, order_total, sql, unused_item_outcome,
+};
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
@@ -227,7 +229,7 @@ impl Execute for OneByOne {
             let quantity = Value::Int(order.quantity[line]);
             session.execute(prepared.item, &[item], &mut self.rows)?;
             if self.rows.is_empty() {
-                unused_item(order)?;
+                unused_item_outcome(order)?;
                 return end(session, TransactionOutcome::RolledBack);
             }
             let cents = order.quantity[line].saturating_mul(self.rows.decimal(0, 0, 2)?);

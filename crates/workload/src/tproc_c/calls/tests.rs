@@ -8,8 +8,8 @@ use super::*;
 use crate::Stop;
 use crate::progress::Quiet;
 use crate::tproc_c::TprocC;
-use crate::tproc_c::dialect::of_engine;
-use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_of};
+use crate::tproc_c::dialect::for_engine;
+use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_with_lines};
 
 #[path = "../../../tests/transactions_support/mod.rs"]
 pub(super) mod support;
@@ -29,7 +29,7 @@ struct Bench {
 
 impl Bench {
     fn new(engine: &dyn Engine, calls: Calls) -> Self {
-        Self::driven(engine, Driven::new(of_engine(engine.kind()).unwrap(), calls))
+        Self::driven(engine, Driven::new(for_engine(engine.kind()).unwrap(), calls))
     }
 
     fn driven(engine: &dyn Engine, driven: Driven) -> Self {
@@ -113,7 +113,7 @@ fn new_order_with_a_repeated_item(bench: &mut Bench) {
         take(&mut row.1, quantity, supply != 1);
         cents += quantity * bench.decimal(&format!("select i_price from item where i_id = {item}"), 2);
     }
-    let order = order_of(1, 4, 123, &lines);
+    let order = order_with_lines(1, 4, 123, &lines);
     let (outcome, done) = bench.execute(Transaction::NewOrder(order));
     assert_eq!((outcome, done.order), (TransactionOutcome::Committed, number));
     let customer = "from customer where c_w_id = 1 and c_d_id = 4 and c_id = 123";
@@ -154,7 +154,7 @@ fn new_order_with_a_repeated_item(bench: &mut Bench) {
 
 fn new_order_that_rolls_back(bench: &mut Bench) {
     let before = support::sums(bench.session.as_mut());
-    let order = order_of(1, 5, 9, &[(12, 1, 3), (13, 2, 5), (14, 1, 7), (12, 1, 2), (UNUSED_ITEM, 1, 1)]);
+    let order = order_with_lines(1, 5, 9, &[(12, 1, 3), (13, 2, 5), (14, 1, 7), (12, 1, 2), (UNUSED_ITEM, 1, 1)]);
     assert_eq!(bench.execute(Transaction::NewOrder(order)).0, TransactionOutcome::RolledBack);
     assert_eq!(support::sums(bench.session.as_mut()), before, "{:?} left something", bench.calls);
 }
@@ -354,7 +354,7 @@ fn delivery(bench: &mut Bench) {
 
 fn missing_rows_are_errors(bench: &mut Bench) {
     // A line with an unused item in an order that is not meant to roll back: the data are damaged.
-    let mut order = order_of(1, 1, 1, &[(5, 1, 1), (UNUSED_ITEM, 1, 1)]);
+    let mut order = order_with_lines(1, 1, 1, &[(5, 1, 1), (UNUSED_ITEM, 1, 1)]);
     order.rolls_back = false;
     let nobody = Customer::Id(3001);
     let payment = Payment {
@@ -367,7 +367,7 @@ fn missing_rows_are_errors(bench: &mut Bench) {
     };
     for transaction in [
         Transaction::NewOrder(order),
-        Transaction::NewOrder(order_of(3, 1, 1, &[(5, 1, 1)])),
+        Transaction::NewOrder(order_with_lines(3, 1, 1, &[(5, 1, 1)])),
         Transaction::Payment(payment),
         Transaction::OrderStatus(OrderStatus { warehouse: 1, district: 2, customer: nobody }),
     ] {
@@ -409,7 +409,7 @@ fn every_effect_on_postgresql_and_trial_b2_where_joins_lose_rows() {
         }
         every_effect_of(Bench::driven(
             &engine,
-            Driven { joins_lose_rows, ..Driven::new(of_engine(engine.kind()).unwrap(), calls) },
+            Driven { joins_lose_rows, ..Driven::new(for_engine(engine.kind()).unwrap(), calls) },
         ));
     }
 }

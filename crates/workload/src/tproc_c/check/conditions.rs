@@ -74,7 +74,7 @@ impl Condition {
             "select count(*), coalesce(sum(case when {violated} then 1 else 0 end), 0), \
              min(case when {violated} then {example} end) from {from}",
             violated = self.violated,
-            example = dialect.joined(&expand(self.example, dialect)),
+            example = dialect.concatenate(&expand(self.example, dialect)),
         )
     }
 }

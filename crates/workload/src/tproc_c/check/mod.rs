@@ -61,7 +61,7 @@ pub(crate) fn check(
         &|session, query, shared| {
             let counted = work(session, query);
             if counted.is_err() {
-                shared.go_on()?;
+                shared.check_stop()?;
             }
             Ok(counted)
         },

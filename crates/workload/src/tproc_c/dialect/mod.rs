@@ -22,7 +22,7 @@ use crate::{BuildProgress, Stop};
 ///
 /// # Errors
 /// TPROC-C has no dialect for this engine.
-pub(crate) fn of_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
+pub(crate) fn for_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
     match kind {
         EngineKind::Postgres => Ok(&postgres::Postgres),
         EngineKind::Sqlite => Ok(&sqlite::Sqlite),
@@ -85,7 +85,7 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute>;
 
     /// Statement with the settings of a session that checks the consistency conditions. Each query joins or
-    /// aggregates whole tables; `||` must concatenate texts, unless [`joined`](Self::joined) replaces it.
+    /// aggregates whole tables; `||` must concatenate texts, unless [`Dialect::concatenate`] replaces it.
     fn check_settings(&self) -> &'static str;
 
     /// Whether the engine supports FULL JOIN.
@@ -105,12 +105,12 @@ pub(crate) trait Dialect: Debug + Send + Sync {
 
     /// The SQL that concatenates texts and numbers, which are given separated by `
     /// `.
-    fn joined(&self, texts: &str) -> String {
+    fn concatenate(&self, texts: &str) -> String {
         texts.to_owned()
     }
 
     /// The SQL for an integer `x` whose sum may need more than 32 bits.
-    fn large(&self, x: &str) -> String {
+    fn as_bigint(&self, x: &str) -> String {
         x.to_owned()
     }
 

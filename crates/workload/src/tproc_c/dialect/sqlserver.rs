@@ -70,7 +70,7 @@ impl Dialect for SqlServer {
     }
 
     /// `||` concatenates texts only since SQL Server 2025.
-    fn joined(&self, texts: &str) -> String {
+    fn concatenate(&self, texts: &str) -> String {
         format!("concat({})", texts.replace(" || ", ", "))
     }
 
@@ -79,7 +79,7 @@ impl Dialect for SqlServer {
     }
 
     /// The sum of `int` is an `int` and may overflow.
-    fn large(&self, x: &str) -> String {
+    fn as_bigint(&self, x: &str) -> String {
         format!("cast({x} as bigint)")
     }
 

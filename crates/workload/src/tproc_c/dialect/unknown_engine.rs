@@ -215,7 +215,7 @@ impl Dialect for AbacusSql {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as `of_engine`")]
+#[expect(clippy::unnecessary_wraps, reason = "as `for_engine`")]
 fn dialect_of(kind: EngineKind) -> Result<&'static dyn Dialect> {
     assert_eq!(kind, KIND);
     Ok(&AbacusSql)

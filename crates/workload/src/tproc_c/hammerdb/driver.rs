@@ -56,7 +56,7 @@ pub(super) struct Answers {
     pub(super) delivered: bool,
     /// Order-Status returns a row per line.
     pub(super) lines: bool,
-    /// An error is returned as a row ([`error_of`]).
+    /// An error is returned as a row ([`read_error`]).
     pub(super) errors: bool,
 }
 
@@ -102,7 +102,7 @@ impl Driver {
         }
         session.execute(call.statement, &params[..call.takes.len()], &mut self.rows)?;
         if prepared.answers.errors
-            && let Some(error) = error_of(&self.rows)?
+            && let Some(error) = read_error(&self.rows)?
         {
             return Err(error);
         }
@@ -112,7 +112,7 @@ impl Driver {
 
 /// The error that HammerDB's procedures on SQL Server return as a row: number, severity, state, procedure,
 /// line and message, a shape that no other result has; for memory-optimised tables a word and the number.
-fn error_of(rows: &Rows) -> Result<Option<Error>> {
+fn read_error(rows: &Rows) -> Result<Option<Error>> {
     let number = |column| matches!(rows.cell(0, column), Ok(Cell::Int(_)));
     Ok(match (rows.len(), rows.columns()) {
         (1, 6) if number(0) && number(1) && number(2) => {
@@ -253,17 +253,17 @@ mod tests {
     fn an_error_among_the_answers_is_an_error() {
         let deadlock = [1205, 13, 51].map(Cell::Int);
         let answer = row(&[deadlock[0], deadlock[1], deadlock[2], Cell::Null, Cell::Int(7)], "deadlocked");
-        let error = error_of(&answer).unwrap().unwrap();
+        let error = read_error(&answer).unwrap().unwrap();
         assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::Deadlock, "1205/13/51"));
         // Results of Stock-Level, Delivery and Order-Status.
         for cells in [&[][..], &[Cell::Int(1), Cell::Int(7)], &[Cell::Int(1); 7]] {
-            assert!(error_of(&row(cells, "x")).unwrap().is_none());
+            assert!(read_error(&row(cells, "x")).unwrap().is_none());
         }
-        assert!(error_of(&Rows::new()).unwrap().is_none());
+        assert!(read_error(&Rows::new()).unwrap().is_none());
         let mut conflict = Rows::new();
         conflict.reset(2, false);
         conflict.push_text(b"IMOLTPERROR").unwrap();
         conflict.push(Cell::Int(41302));
-        assert!(error_of(&conflict).unwrap().unwrap().class().is_retryable());
+        assert!(read_error(&conflict).unwrap().unwrap().class().is_retryable());
     }
 }

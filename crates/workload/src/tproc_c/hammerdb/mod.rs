@@ -43,7 +43,7 @@ impl Routines {
 }
 
 /// The error for a database whose routines do not match their names.
-fn unknown(name: &str, what: &str) -> Error {
+fn unknown_routine(name: &str, what: &str) -> Error {
     Error::usage(format!("the stored routine {name} {what}"))
         .with_help("use --calls statements or --calls pipelined, or rebuild the database")
 }

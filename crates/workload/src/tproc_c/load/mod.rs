@@ -157,7 +157,7 @@ pub(crate) fn prepare(
             tables: part::tables(number)
                 .iter()
                 .copied()
-                .filter(|&one| build.loaded_of(one) < number.max(1))
+                .filter(|&one| build.last_loaded_warehouse(one) < number.max(1))
                 .collect(),
         })
         .collect();

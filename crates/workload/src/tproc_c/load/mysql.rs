@@ -34,7 +34,7 @@ pub(crate) fn build(
             .with_help("leave out the partitions or the foreign keys"));
     }
     let mut session = engine.connect()?;
-    keep_others_out(session.as_mut(), stop)?;
+    take_build_lock(session.as_mut(), stop)?;
     let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
     let job = |what| Job { what, before: 0, unit: Unit::Task, progress, stop };
@@ -69,7 +69,7 @@ pub(crate) fn build(
 }
 
 /// Takes the build lock, which is held until the session ends.
-pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<()> {
+pub(crate) fn take_build_lock(session: &mut dyn Session, stop: &Stop) -> Result<()> {
     must_name_a_database(session)?;
     lock(session, LOCK, stop)
 }
@@ -119,7 +119,7 @@ pub(crate) fn has_index(session: &mut dyn Session, table: &str, columns: &[&str]
 
 fn make_foreign_keys(session: &mut dyn Session, table: &Table, shared: &pool::Shared<'_>) -> Result<()> {
     for key in table.foreign_keys {
-        shared.go_on()?;
+        shared.check_stop()?;
         let found = session.query(&format!(
             "select count(*) from information_schema.table_constraints where constraint_schema = database() \
              and table_name = '{}' and constraint_name = '{}'",

@@ -46,7 +46,7 @@ pub(super) fn load(
         for &name in &part.tables {
             let rows =
                 TableRows { table: table(name), parts: part.number..=part.number, time, frozen: false };
-            rows.load(session, &mut generator, &|| shared.go_on().map(|()| false), shared)?;
+            rows.load(session, &mut generator, &|| shared.check_stop().map(|()| false), shared)?;
         }
         Ok(())
     };

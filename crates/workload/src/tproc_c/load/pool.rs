@@ -25,18 +25,18 @@ pub(crate) struct Shared<'a> {
 
 impl Shared<'_> {
     /// Returns an error if the work is to end: a stop was requested, or another task failed.
-    pub(crate) fn go_on(&self) -> Result<()> {
-        if self.halted() { Err(stopped()) } else { Ok(()) }
+    pub(crate) fn check_stop(&self) -> Result<()> {
+        if self.is_stopping() { Err(stopped()) } else { Ok(()) }
     }
 
     /// The same for a task that checks for a stop request itself, at a suitable point (see
-    /// [`Shared::asked_to_end`]).
-    pub(crate) fn go_on_to_the_end(&self) -> Result<()> {
-        if self.halted_at_once() { Err(stopped()) } else { Ok(()) }
+    /// [`Shared::stop_requested`]).
+    pub(crate) fn check_abort(&self) -> Result<()> {
+        if self.is_aborting() { Err(stopped()) } else { Ok(()) }
     }
 
     /// Whether a stop has been requested.
-    pub(crate) fn asked_to_end(&self) -> bool {
+    pub(crate) fn stop_requested(&self) -> bool {
         self.stop.requested()
     }
 
@@ -45,11 +45,11 @@ impl Shared<'_> {
         self.rows.fetch_add(rows, Ordering::Relaxed);
     }
 
-    fn halted(&self) -> bool {
+    fn is_stopping(&self) -> bool {
         self.failed.load(Ordering::Acquire) || self.stop.requested()
     }
 
-    fn halted_at_once(&self) -> bool {
+    fn is_aborting(&self) -> bool {
         self.failed.load(Ordering::Acquire) || self.stop.is_immediate()
     }
 }
@@ -116,7 +116,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
         rows: AtomicU64::new(0),
         done: AtomicU64::new(job.before),
     };
-    shared.go_on()?;
+    shared.check_stop()?;
     let report = || {
         let (done, rows) = (shared.done.load(Ordering::Acquire), shared.rows.load(Ordering::Relaxed));
         let (done, total) = match job.unit {
@@ -145,7 +145,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
                 let done = |task, result| drop(sender.send(Ok((task, result))));
                 if let Err(error) = take_tasks(session.as_mut(), tasks, next, shared, work, &done) {
                     // A task that ended on a stop request does not cancel the others.
-                    if !shared.asked_to_end() {
+                    if !shared.stop_requested() {
                         shared.failed.store(true, Ordering::Release);
                     }
                     drop(sender.send(Err(error)));
@@ -165,7 +165,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            let halted = if job.unit == Unit::Task { shared.halted() } else { shared.halted_at_once() };
+            let halted = if job.unit == Unit::Task { shared.is_stopping() } else { shared.is_aborting() };
             if halted && cancelled.is_none_or(|at| at.elapsed() >= CANCEL) {
                 // Best effort: a lost connection needs no cancel, and its own error is more specific.
                 for cancel in &cancels {
@@ -199,7 +199,7 @@ fn take_tasks<T, R>(
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let Some(task) = tasks.get(number) else { return Ok(()) };
-        shared.go_on()?;
+        shared.check_stop()?;
         let result = work(session, task, shared)?;
         shared.done.fetch_add(1, Ordering::AcqRel);
         done(number, result);

@@ -31,7 +31,7 @@ pub(crate) fn build(
     stop: &Stop,
 ) -> Result<()> {
     let mut session = engine.connect()?;
-    keep_others_out(session.as_mut(), stop)?;
+    take_build_lock(session.as_mut(), stop)?;
     let Some(mut missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
     let set_up = |session: &mut dyn Session| set_up(session, loaders);
@@ -53,7 +53,7 @@ pub(crate) fn build(
     let item_first = item_first(options.profile);
     pool::run(engine, loaders, &set_up, job("tables indexed", 0), &tables, &|session, table, shared| {
         for (name, sql) in ddl::indexes(table, item_first) {
-            shared.go_on()?;
+            shared.check_stop()?;
             if !exists(session, &format!("pg_catalog.pg_class where oid = to_regclass('{name}')"))? {
                 session.run(&sql).map_err(|error| error.context(&format!("creating index {name}")))?;
             }
@@ -78,7 +78,7 @@ pub(crate) fn build(
 }
 
 /// Takes the build lock, which is held until the session ends.
-pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<()> {
+pub(crate) fn take_build_lock(session: &mut dyn Session, stop: &Stop) -> Result<()> {
     let free = format!("select case when pg_try_advisory_lock({LOCK}) then 1 else 0 end");
     lock(session, &free, stop)
 }
@@ -109,7 +109,7 @@ fn exists(session: &mut dyn Session, from: &str) -> Result<bool> {
 
 fn make_foreign_keys(session: &mut dyn Session, table: &Table, shared: &pool::Shared<'_>) -> Result<()> {
     for (name, sql) in ddl::foreign_keys(table) {
-        shared.go_on()?;
+        shared.check_stop()?;
         let from = format!(
             "pg_catalog.pg_constraint where conname = '{name}' and conrelid = to_regclass('{}')",
             table.name

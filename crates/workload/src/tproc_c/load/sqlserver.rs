@@ -42,7 +42,7 @@ pub(crate) fn build(
         return Err(Error::usage("--fill-page is not possible: the pages of Babelfish are PostgreSQL's")
             .with_help("leave out --fill-page"));
     }
-    keep_others_out(session.as_mut(), stop)?;
+    take_build_lock(session.as_mut(), stop)?;
     let Some(missing) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
     let loaders = loaders(options);
     let job = |what| Job { what, before: 0, unit: Unit::Task, progress, stop };
@@ -54,7 +54,7 @@ pub(crate) fn build(
             session.run(&format!("alter table {} set (lock_escalation = disable)", table.name))?;
         }
         for (name, columns, sql) in ddl::indexes(table) {
-            shared.go_on()?;
+            shared.check_stop()?;
             if !has_index(session, table.name, columns)? {
                 session.run(&sql).map_err(|error| error.context(&format!("creating index {name}")))?;
             }
@@ -91,7 +91,7 @@ fn is_babelfish(session: &mut dyn Session) -> Result<bool> {
 }
 
 /// Takes the build lock, which is held until the session ends.
-pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<()> {
+pub(crate) fn take_build_lock(session: &mut dyn Session, stop: &Stop) -> Result<()> {
     must_name_a_database(session)?;
     lock(session, LOCK, stop)
 }
@@ -134,7 +134,7 @@ pub(crate) fn has_index(session: &mut dyn Session, table: &str, columns: &[&str]
 
 fn make_foreign_keys(session: &mut dyn Session, table: &Table, shared: &pool::Shared<'_>) -> Result<()> {
     for key in table.foreign_keys {
-        shared.go_on()?;
+        shared.check_stop()?;
         let found = session.query(&format!(
             "select count(*) from sys.foreign_keys where parent_object_id = object_id('{}') and name = '{}'",
             table.name, key.name

@@ -47,13 +47,13 @@ pub(super) fn load(
             if let Some(sql) = (beginning.empty)(table) {
                 session.run(&sql)?;
             }
-            let last = rows.load(session, &mut RowGenerator::new(seed), &|| ends(shared), shared)?;
+            let last = rows.load(session, &mut RowGenerator::new(seed), &|| check_end(shared), shared)?;
             session.run(&mark_table(table.id, last))
         };
         in_transaction(session, load).map_err(|error| error.context("loading all warehouses"))
     })
 }
 
-fn ends(shared: &Shared<'_>) -> Result<bool> {
-    shared.go_on_to_the_end().map(|()| shared.asked_to_end())
+fn check_end(shared: &Shared<'_>) -> Result<bool> {
+    shared.check_abort().map(|()| shared.stop_requested())
 }

@@ -94,7 +94,7 @@ impl Build {
 
     /// The last loaded warehouse of a table that was loaded as a whole (see [`mark_table`]); 0 for other
     /// tables.
-    pub(crate) fn loaded_of(&self, table: Name) -> u32 {
+    pub(crate) fn last_loaded_warehouse(&self, table: Name) -> u32 {
         self.tables.iter().find(|(name, _)| *name == table).map_or(0, |(_, last)| *last)
     }
 
@@ -151,17 +151,17 @@ impl Build {
         if let Some(asked) = options.warehouses {
             differ("warehouses", self.metadata.warehouses.to_string(), asked.to_string());
         }
-        differ("profile", word(self.metadata.profile).into(), word(options.profile).into());
+        differ("profile", profile_name(self.metadata.profile).into(), profile_name(options.profile).into());
         // HammerDB records neither a seed nor options.
         if self.metadata.built_by == BuiltBy::Kelvin {
             if let Some(asked) = options.data_seed {
                 differ("data seed", self.metadata.data_seed.to_string(), asked.to_string());
             }
             if options.foreign_keys {
-                differ("foreign keys", yes(self.foreign_keys).into(), yes(true).into());
+                differ("foreign keys", yes_or_no(self.foreign_keys).into(), yes_or_no(true).into());
             }
             if options.fill_page {
-                differ("filled pages", yes(self.fill_page).into(), yes(true).into());
+                differ("filled pages", yes_or_no(self.fill_page).into(), yes_or_no(true).into());
             }
             if let Some(asked) = options.partitions {
                 let here = self.partitions.map_or("none".into(), |n| n.to_string());
@@ -285,15 +285,15 @@ fn unreadable(key: &str, value: &str) -> Error {
 pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &dyn Dialect) -> Vec<String> {
     let rows: [(&str, String); 12] = [
         ("format", FORMAT.into()),
-        ("profile", word(options.profile).into()),
+        ("profile", profile_name(options.profile).into()),
         ("warehouses", options.warehouses_to_build().to_string()),
         ("data-seed", options.seed_to_build().to_string()),
         ("c-last", constants.c_last.to_string()),
         ("c-customer", constants.c_customer.to_string()),
         ("c-item", constants.c_item.to_string()),
-        ("foreign-keys", yes(options.foreign_keys).into()),
+        ("foreign-keys", yes_or_no(options.foreign_keys).into()),
         ("partitions", options.partitions.map_or("none".into(), |n| n.to_string())),
-        ("fill-page", yes(options.fill_page).into()),
+        ("fill-page", yes_or_no(options.fill_page).into()),
         ("time", Timestamp::now().0.to_string()),
         ("state", "loading".into()),
     ];
@@ -330,13 +330,13 @@ pub(crate) fn loaded_parts(session: &mut dyn Session) -> Result<Vec<u32>> {
         .collect()
 }
 
-fn word(profile: Profile) -> &'static str {
+fn profile_name(profile: Profile) -> &'static str {
     match profile {
         Profile::Spec => "spec",
         Profile::Hammerdb => "hammerdb",
     }
 }
 
-fn yes(value: bool) -> &'static str {
+fn yes_or_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }

@@ -15,14 +15,14 @@ use kelvin_measure::query_analysis::QueryAnalysis;
 
 use super::schema::Table;
 use crate::Stop;
-use crate::tproc_c::dialect::{Dialect as Common, of_engine as common_of};
+use crate::tproc_c::dialect::{Dialect as Common, for_engine as common_of};
 use crate::tproc_c::load::connections_of_the_host;
 
 /// The dialect of an engine.
 ///
 /// # Errors
 /// TPROC-H has no dialect for this engine.
-pub(crate) fn of_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
+pub(crate) fn for_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
     match kind {
         EngineKind::Postgres => Ok(&postgres::Postgres),
         EngineKind::Sqlite => Ok(&sqlite::Sqlite),
@@ -152,7 +152,7 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     }
 
     /// Why the engine does not support a query; `None` if it does.
-    fn refused(&self, _query: u8) -> Option<&'static str> {
+    fn unsupported_reason(&self, _query: u8) -> Option<&'static str> {
         None
     }
 

@@ -41,7 +41,7 @@ impl Dialect for Mysql {
     }
 
     fn begin_build(&self, session: &mut dyn Session, stop: &Stop) -> Result<()> {
-        load::keep_others_out(session, stop)
+        load::take_build_lock(session, stop)
     }
 
     fn analyze(&self, table: &Table) -> String {

@@ -62,7 +62,7 @@ impl Dialect for Postgres {
     }
 
     fn begin_build(&self, session: &mut dyn Session, stop: &Stop) -> Result<()> {
-        load::keep_others_out(session, stop)
+        load::take_build_lock(session, stop)
     }
 
     /// Also sets the visibility map for index-only scans, and leaves no work for autovacuum during the run.

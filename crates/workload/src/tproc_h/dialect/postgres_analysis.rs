@@ -4,11 +4,11 @@ use kelvin_database::postgres::explain::{Node, Plan};
 use kelvin_database::{Error, Result, Session};
 use kelvin_measure::query_analysis::{Misestimate, PartitionScan, QueryAnalysis};
 
-use crate::tproc_h::digest::digest_of;
+use crate::tproc_h::digest::digest_text;
 
 /// Hash of the plan's shape, as for observed statements.
 pub(super) fn hash(plan: &Plan) -> String {
-    digest_of(&plan.shape())
+    digest_text(&plan.shape())
 }
 
 /// Executes a query with analysis of its plan.

@@ -86,7 +86,7 @@ pub(crate) fn columns(query: u8) -> &'static [AnswerColumn] {
 /// # Errors
 /// The engine does not support the query.
 pub(crate) fn sql(query: u8, dialect: &dyn Dialect, parameters: &Parameters) -> Result<String> {
-    if let Some(why) = dialect.refused(query) {
+    if let Some(why) = dialect.unsupported_reason(query) {
         return Err(kelvin_database::Error::usage(format!("query {query} cannot be run: {why}"))
             .with_help("leave it out: --queries"));
     }

@@ -44,13 +44,13 @@ fn list(texts: &[String]) -> String {
 
 impl Writer<'_> {
     /// The SQL for one minus a rate, in the representation of this engine's rates.
-    fn less(&self, rate: &str) -> String {
+    fn one_minus(&self, rate: &str) -> String {
         let one = if self.dialect.has_only_integers() { 100 } else { 1 };
         format!("({one} - {rate})")
     }
 
     fn revenue(&self) -> String {
-        format!("l_extendedprice * {}", self.less("l_discount"))
+        format!("l_extendedprice * {}", self.one_minus("l_discount"))
     }
 
     fn sum(&self, x: &str) -> String {

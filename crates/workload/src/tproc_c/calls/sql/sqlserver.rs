@@ -27,8 +27,7 @@ pub(crate) fn statements() -> Statements {
 const NEXT_ORDER: &str = "UPDATE district SET d_next_o_id = d_next_o_id + 1 \
      OUTPUT inserted.d_next_o_id - 1, inserted.d_tax WHERE d_w_id = $1 AND d_id = $2";
 
-/// The district's text is a substring of the ten texts joined: Babelfish does not evaluate OUTPUT within a
-/// CASE.
+/// The district's text is a substring of all ten texts: Babelfish cannot resolve `inserted` within a CASE.
 const TAKE_STOCK: &str = "UPDATE stock SET \
      s_quantity = s_quantity - $1 + CASE WHEN s_quantity >= $1 + 10 THEN 0 ELSE 91 END, \
      s_ytd = s_ytd + $1, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $2 \

@@ -3,7 +3,7 @@
 use kelvin_database::{Result, Session};
 
 use super::driver::{Answers, Call, MOST, OrderAnswer, Prepared, Takes};
-use super::{Driver, NAMES, Routines, unknown};
+use super::{Driver, NAMES, Routines, unknown_routine};
 use crate::tproc_c::calls::sql::mysql::USER_SETTINGS;
 use crate::tproc_c::schema::TABLES;
 use crate::tproc_c::schema::metadata::Build;
@@ -119,7 +119,7 @@ fn find_all(session: &mut dyn Session) -> Result<Option<Vec<Procedure>>> {
             procedure.parameters.len() >= types.len() && have.zip(types).all(|(have, &wanted)| have == wanted)
         });
         if !fits {
-            return Err(unknown(name, "is missing, or has different parameters from HammerDB's procedure"));
+            return Err(unknown_routine(name, "is missing, or has different parameters from HammerDB's procedure"));
         }
     }
     Ok(Some(found))
@@ -162,7 +162,7 @@ fn prepare_call(session: &mut dyn Session, procedure: &Procedure, meant: &[&'sta
         places.push(format!("${}", at + 1));
     }
     if takes.len() > MOST {
-        return Err(unknown(procedure.name, "has different parameters from HammerDB's procedure"));
+        return Err(unknown_routine(procedure.name, "has different parameters from HammerDB's procedure"));
     }
     let sql = format!("CALL {}({})", procedure.name, places.join(", "));
     let statement = session.prepare(&sql).map_err(|e| e.context(&format!("preparing `{sql}`")))?;

@@ -2,7 +2,7 @@
 
 use kelvin_database::{Result, Session};
 
-use super::super::{NAMES, Routines, unknown};
+use super::super::{NAMES, Routines, unknown_routine};
 use crate::tproc_c::schema::TABLES;
 use crate::tproc_c::schema::metadata::Build;
 
@@ -101,9 +101,9 @@ pub(super) fn read_all(session: &mut dyn Session) -> Result<Option<Found>> {
         let mut of_kind = found.into_iter().filter(|found| found.procedure);
         match (of_kind.next(), of_kind.next()) {
             (Some(found), None) => procedures.push(Procedure { name, arguments: found.arguments }),
-            (Some(_), Some(_)) => return Err(unknown(name, "exists several times as a procedure")),
+            (Some(_), Some(_)) => return Err(unknown_routine(name, "exists several times as a procedure")),
             (None, _) => {
-                return Err(unknown(name, "is missing, or has different parameters from HammerDB's routine"));
+                return Err(unknown_routine(name, "is missing, or has different parameters from HammerDB's routine"));
             }
         }
     }
@@ -136,7 +136,7 @@ fn check_start(procedure: &Procedure, start: &[&str]) -> Result<()> {
     if fits {
         Ok(())
     } else {
-        Err(unknown(procedure.name, "has different parameters from HammerDB's procedure"))
+        Err(unknown_routine(procedure.name, "has different parameters from HammerDB's procedure"))
     }
 }
 

@@ -3,7 +3,7 @@
 use kelvin_database::{Result, Session};
 
 use super::driver::{Answers, Call, OrderAnswer, Prepared, Takes};
-use super::{Driver, NAMES, Routines, unknown};
+use super::{Driver, NAMES, Routines, unknown_routine};
 use crate::tproc_c::schema::TABLES;
 use crate::tproc_c::schema::metadata::Build;
 
@@ -182,7 +182,7 @@ fn find_all(session: &mut dyn Session) -> Result<Option<bool>> {
             procedure.name == name && have.eq(wanted.iter().map(|(parameter, _)| *parameter))
         });
         if !fits {
-            return Err(unknown(name, "is missing, or has different parameters from HammerDB's procedure"));
+            return Err(unknown_routine(name, "is missing, or has different parameters from HammerDB's procedure"));
         }
     }
     Ok(Some(found.iter().all(|procedure| procedure.ours)))

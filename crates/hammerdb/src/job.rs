@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_does_not_count_says_so() {
+    fn a_run_that_does_not_count_is_marked() {
         let mut void = report();
         void["state"] = json!("void");
         void["reasons"] = json!(["the load generator was short of CPU"]);

@@ -126,7 +126,7 @@ fn what_ends_a_script_has_its_line() {
 /// An interrupt ends a script that sends nothing and does not end, even if the script catches every
 /// exception.
 #[test]
-fn whoever_asks_for_the_end_gets_it() {
+fn an_interrupt_ends_any_script() {
     let directory = tempfile::tempdir().unwrap();
     let began = std::time::Instant::now();
     let script = "import time\nvudestroy()\nwhile True:\n    try:\n        time.sleep(60)\n    except BaseException:\n        pass\n";

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused_from_another_host() {
+    fn an_invalid_range_from_another_host_is_refused() {
         let range = UserRange::part(4..8, 12).unwrap();
         let numbers: (u32, u32, u32) = range.into();
         assert_eq!((numbers, UserRange::try_from(numbers)), ((4, 8, 12), Ok(range)));

@@ -55,9 +55,9 @@ fn each_condition_is_found_violated_and_a_database_of_hammerdb_is_recognised_and
 }
 
 #[test]
-fn a_stopped_build_goes_on() {
+fn a_stopped_build_resumes() {
     let server = server::Server::start();
-    stopped_build_goes_on(&database(&server, "stopped"), &database(&server, "whole"));
+    stopped_build_resumes(&database(&server, "stopped"), &database(&server, "whole"));
 }
 
 /// If the server writes no WAL for new tables, they are loaded as a whole. A build that was stopped keeps its

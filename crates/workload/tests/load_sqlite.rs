@@ -50,9 +50,9 @@ fn workload_is_refused_when_options_differ(engine: &dyn Engine) {
 }
 
 #[test]
-fn a_stopped_build_goes_on() {
+fn a_stopped_build_resumes() {
     let directory = tempfile::tempdir().unwrap();
-    stopped_build_goes_on(&engine(&directory, "stopped.db"), &engine(&directory, "whole.db"));
+    stopped_build_resumes(&engine(&directory, "stopped.db"), &engine(&directory, "whole.db"));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn build_until_killed() {
 }
 
 #[test]
-fn a_killed_build_goes_on() {
+fn a_killed_build_resumes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("killed.db");
     let mut child = Command::new(std::env::current_exe().unwrap())

@@ -12,11 +12,11 @@ use load_support::*;
 use sqlserver_databases::database;
 
 #[test]
-fn a_stopped_build_on_sql_server_goes_on_to_sqlites_rows_and_every_violation_is_found() {
+fn a_stopped_build_on_sql_server_resumes_to_sqlites_rows_and_every_violation_is_found() {
     let Some(engine) = database("stopped") else { return };
     let directory = tempfile::tempdir().unwrap();
     let sqlite = SqliteEngine::open(directory.path().join("two.db")).unwrap();
-    stopped_build_goes_on(&engine, &sqlite);
+    stopped_build_resumes(&engine, &sqlite);
     let workload = TprocC::new(options(2)).unwrap();
     all_conditions_find_their_violations(&workload, &engine);
 

@@ -159,7 +159,7 @@ fn counts(expression: &str, low: i64, high: i64, draws: usize) -> Vec<f64> {
 }
 
 /// The Wilson–Hilferty bound, which chi-square exceeds once in ten thousand.
-fn assert_law(expression: &str, counts: &[f64], shares: &[f64]) {
+fn assert_distribution(expression: &str, counts: &[f64], shares: &[f64]) {
     let draws: f64 = counts.iter().sum();
     let total: f64 = shares.iter().sum();
     let chi: f64 = counts
@@ -182,16 +182,16 @@ fn erf(x: f64) -> f64 {
 }
 
 #[test]
-fn random_functions_follow_their_documented_laws() {
+fn random_functions_follow_their_documented_distributions() {
     const DRAWS: usize = 200_000;
     let expression = "random(-3, 16)";
-    assert_law(expression, &counts(expression, -3, 16, DRAWS), &[1.0; 20]);
+    assert_distribution(expression, &counts(expression, -3, 16, DRAWS), &[1.0; 20]);
 
     for parameter in [0.5, 2.5, 5.0] {
         // f(i) = exp(-parameter * (i - min) / (max - min + 1)) * (1 - exp(-parameter / n)) / (1 - exp(-parameter))
         let expression = format!("random_exponential(1, 20, {parameter})");
         let shares: Vec<f64> = (0..20).map(|i| (-parameter * f64::from(i) / 20.0).exp()).collect();
-        assert_law(&expression, &counts(&expression, 1, 20, DRAWS), &shares);
+        assert_distribution(&expression, &counts(&expression, 1, 20, DRAWS), &shares);
     }
     for parameter in [2.0, 2.5, 4.0] {
         // f(i) = PHI(2 p (i - mu + 0.5) / n) - PHI(2 p (i - mu - 0.5) / n)
@@ -199,12 +199,12 @@ fn random_functions_follow_their_documented_laws() {
         let phi = |x: f64| 0.5 * (1.0 + erf(x / std::f64::consts::SQRT_2));
         let at = |i: f64| phi(2.0 * parameter * (i - 10.5) / 20.0);
         let shares: Vec<f64> = (1..=20).map(|i| at(f64::from(i) + 0.5) - at(f64::from(i) - 0.5)).collect();
-        assert_law(&expression, &counts(&expression, 1, 20, DRAWS), &shares);
+        assert_distribution(&expression, &counts(&expression, 1, 20, DRAWS), &shares);
     }
     for parameter in [1.1, 1.5, 3.0] {
         let expression = format!("random_zipfian(11, 30, {parameter})");
         let shares: Vec<f64> = (1..=20).map(|k| f64::from(k).powf(-parameter)).collect();
-        assert_law(&expression, &counts(&expression, 11, 30, DRAWS), &shares);
+        assert_distribution(&expression, &counts(&expression, 11, 30, DRAWS), &shares);
     }
     for expression in [
         "random(5, 5)",

@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn integers_mean_what_they_say(a in any::<i32>(), b in 1..1000_i32) {
+    fn integers_are_evaluated_exactly(a in any::<i32>(), b in 1..1000_i32) {
         let (a, b) = (i64::from(a), i64::from(b));
         prop_assert_eq!(value(&format!("({a}) * {b} - ({a}) % {b}")), Ok((a * b - a % b).to_string()));
         let drawn: i64 = value(&format!("random({a}, {a} + {b})")).unwrap().parse().unwrap();

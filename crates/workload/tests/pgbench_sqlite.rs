@@ -120,7 +120,7 @@ fn errors_are_the_same_as_on_postgresql() {
 }
 
 #[test]
-fn rows_that_nobody_reads_may_hold_anything() {
+fn unread_rows_may_hold_anything() {
     let (_directory, engine) = engine();
     for mode in MODES {
         let mut session = engine.connect().unwrap();

@@ -112,7 +112,7 @@ impl BuildProgress for StopsAt<'_> {
 }
 
 #[test]
-fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
+fn an_interrupted_build_resumes_and_the_size_estimate_is_close() {
     let server = Server::start();
     let engine = server.unix();
     let mut session = engine.connect().unwrap();
@@ -241,7 +241,7 @@ fn every_mode_keeps_the_balances_and_reads_alike() {
 }
 
 #[test]
-fn scripts_do_what_they_say_in_every_mode() {
+fn scripts_have_the_same_effect_in_every_mode() {
     let server = Server::start();
     let engine = server.unix();
     let mut session = engine.connect().unwrap();
@@ -324,7 +324,7 @@ fn combined_statements_and_tables_of_the_script_itself() {
 }
 
 #[test]
-fn pipelines_are_sent_as_one_and_synchronise_where_they_say() {
+fn pipelines_are_sent_as_one_and_synchronise_at_syncpipeline() {
     let server = Server::start();
     let mut session = server.unix().connect().unwrap();
     session.run("create table t(a int primary key)").unwrap();

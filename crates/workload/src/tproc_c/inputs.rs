@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mix_and_the_shares_are_as_the_rules_say() {
+    fn the_mix_and_the_shares_follow_the_specification() {
         let mut inputs = inputs(10, &Options::default());
         let mut kinds = [0_u32; 5];
         let (mut rolled_back, mut lines, mut by_name) = (0_u32, 0, 0_u32);

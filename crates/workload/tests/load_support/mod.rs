@@ -267,7 +267,7 @@ impl BuildProgress for StopAfter {
 
 /// Stops a build of two warehouses halfway, refuses other options, resumes, and ends with the same rows as an
 /// uninterrupted build.
-pub fn stopped_build_goes_on(engine: &dyn Engine, whole: &dyn Engine) {
+pub fn stopped_build_resumes(engine: &dyn Engine, whole: &dyn Engine) {
     let workload = TprocC::new(options(2)).unwrap();
     let stop = Stop::new();
     let progress = StopAfter { rows: 600_000, stop: stop.clone(), seen: AtomicU64::new(0) };

@@ -93,7 +93,7 @@ fn every_effect_of(mut bench: Bench) {
     new_order_that_rolls_back(bench);
     payment_by_number_with_bad_credit(bench);
     payment_by_name(bench);
-    nobody_has_the_name(bench);
+    no_customer_has_the_name(bench);
     order_status(bench);
     stock_level(bench);
     delivery(bench);
@@ -248,7 +248,7 @@ fn payment_by_name(bench: &mut Bench) {
     assert_eq!(counts(bench), expected, "{:?}: the second of four by first name pays", bench.calls);
 }
 
-fn nobody_has_the_name(bench: &mut Bench) {
+fn no_customer_has_the_name(bench: &mut Bench) {
     let before = support::sums(bench.session.as_mut());
     let customer = Customer::Name("$8");
     let payment = Payment {

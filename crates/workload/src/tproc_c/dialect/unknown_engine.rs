@@ -222,7 +222,7 @@ fn dialect_of(kind: EngineKind) -> Result<&'static dyn Dialect> {
 }
 
 #[test]
-fn an_engine_that_nobody_knows_runs_tproc_c() {
+fn an_unknown_engine_runs_tproc_c() {
     let directory = tempfile::tempdir().unwrap();
     let rows = SqliteEngine::open(directory.path().join("abacus.db")).unwrap();
     let engine = Abacus { rows, left: AtomicUsize::new(2) };

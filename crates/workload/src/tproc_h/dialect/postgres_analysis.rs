@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_of_what_was_never_executed_are_none() {
+    fn nodes_that_were_never_executed_have_no_workers() {
         let mut never = node("Gather", 10.0, 0.0, Vec::new());
         (never.loops, never.workers) = (0.0, Some((4, 0)));
         let executed = Node { workers: Some((2, 2)), ..node("Gather Merge", 10.0, 10.0, vec![never]) };

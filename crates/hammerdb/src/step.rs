@@ -190,18 +190,18 @@ impl Step {
         match value.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Ok(true),
             "false" | "0" | "no" | "off" | "" => Ok(false),
-            _ => Err(self.bad(name, "true or false")),
+            _ => Err(self.invalid_setting(name, "true or false")),
         }
     }
 
     pub(crate) fn count(&self, name: &str) -> Result<u32, String> {
         match self.text(name).trim().parse() {
-            Ok(0) | Err(_) => Err(self.bad(name, "a whole number of at least 1")),
+            Ok(0) | Err(_) => Err(self.invalid_setting(name, "a whole number of at least 1")),
             Ok(count) => Ok(count),
         }
     }
 
-    pub(crate) fn bad(&self, name: &str, wanted: &str) -> String {
+    pub(crate) fn invalid_setting(&self, name: &str, wanted: &str) -> String {
         format!("{}_{name} is {:?}, but must be {wanted}", self.settings.system().prefix(), self.text(name))
     }
 
@@ -213,7 +213,7 @@ impl Step {
                 let seconds = milliseconds / 1000.0;
                 Ok(if seconds.fract() == 0.0 { format!("{seconds}s") } else { format!("{milliseconds}ms") })
             }
-            _ => Err(self.bad(name, "a number of minutes")),
+            _ => Err(self.invalid_setting(name, "a number of minutes")),
         }
     }
 
@@ -298,7 +298,7 @@ impl Step {
                 ]);
             }
             "test" => add(&["--transactions", &self.count("total_iterations")?.to_string()]),
-            _ => return Err(self.bad("driver", "timed or test")),
+            _ => return Err(self.invalid_setting("driver", "timed or test")),
         }
         if self.flag("allwarehouse")? {
             add(&["--all-warehouses"]);

@@ -8,7 +8,7 @@ impl Step {
     pub(crate) fn tproch_build(&self) -> Result<Vec<String>, String> {
         let scale = self.text("scale_fact").trim();
         if !scale.parse::<f64>().is_ok_and(|scale| (0.01..=1000.0).contains(&scale)) {
-            return Err(self.bad("scale_fact", "a number from 0.01 to 1000"));
+            return Err(self.invalid_setting("scale_fact", "a number from 0.01 to 1000"));
         }
         let loaders = self.count("num_tpch_threads")?.to_string();
         let mut arguments: Vec<String> = ["--scale", scale, "--loaders", &loaders].map(String::from).to_vec();
@@ -43,7 +43,7 @@ impl Step {
         if refreshes {
             let pause = self.text("trickle_refresh").trim();
             let pause =
-                pause.parse::<u32>().map_err(|_| self.bad("trickle_refresh", "a number of milliseconds"))?;
+                pause.parse::<u32>().map_err(|_| self.invalid_setting("trickle_refresh", "a number of milliseconds"))?;
             add(&["--trickle-refresh", &pause.to_string()]);
         } else {
             add(&["--no-refresh"]);

@@ -53,7 +53,7 @@ pub(super) fn call(call: &mut Call<'_, '_>) -> Answer {
         ("eval", _) => {
             let script = texts.join(" ");
             let line = call.arguments.first().map_or(call.line, |first| first.line);
-            call.interpreter.guarded(|interpreter| interpreter.evaluate(&script, line))
+            call.interpreter.restoring_depth(|interpreter| interpreter.evaluate(&script, line))
         }
         ("subst", words) => substitute(call, words),
         ("info", words) => inform(call, words),
@@ -185,7 +185,7 @@ fn repeat(
         body(call, start)?;
     }
     while test(call, decides)? {
-        if !turn(call, repeated)? {
+        if !run_body_once(call, repeated)? {
             break;
         }
         if let Some(follows) = follows {
@@ -196,10 +196,10 @@ fn repeat(
 }
 
 /// Runs a loop's body once; returns whether the loop continues.
-fn turn(call: &mut Call<'_, '_>, index: usize) -> Result<bool, Stop> {
+fn run_body_once(call: &mut Call<'_, '_>, index: usize) -> Result<bool, Stop> {
     let arguments = call.arguments;
     let Some(argument) = arguments.get(index) else { return body(call, index).map(|_| true) };
-    match call.interpreter.guarded(|interpreter| interpreter.evaluate(&argument.text, argument.line)) {
+    match call.interpreter.restoring_depth(|interpreter| interpreter.evaluate(&argument.text, argument.line)) {
         Ok(_) | Err(Stop::Continue) => Ok(true),
         Err(Stop::Break) => Ok(false),
         Err(stop) => Err(stop),
@@ -227,7 +227,7 @@ fn for_each(call: &mut Call<'_, '_>) -> Answer {
                 call.interpreter.set(name, value, call.line)?;
             }
         }
-        if !turn(call, count - 1)? {
+        if !run_body_once(call, count - 1)? {
             break;
         }
     }
@@ -338,7 +338,7 @@ fn leave(call: &mut Call<'_, '_>, words: &[&str]) -> Answer {
 fn catch(call: &mut Call<'_, '_>) -> Answer {
     let arguments = call.arguments;
     let Some((script, names)) = arguments.split_first() else { return call.misuse("catch SCRIPT ?NAME?") };
-    let answer = call.interpreter.guarded(|interpreter| interpreter.evaluate(&script.text, script.line));
+    let answer = call.interpreter.restoring_depth(|interpreter| interpreter.evaluate(&script.text, script.line));
     let (code, value) = match answer {
         Ok(value) => (0, value),
         Err(Stop::Fault(fault)) if !fault.fatal => (1, fault.message),
@@ -365,7 +365,7 @@ fn substitute(call: &mut Call<'_, '_>, words: &[&str]) -> Answer {
         }
     }
     let line = call.arguments.last().map_or(call.line, |last| last.line);
-    let parts = parse::text(text, line, how).map_err(|fault| call.interpreter.located(fault))?;
+    let parts = parse::text(text, line, how).map_err(|fault| call.interpreter.in_current_file(fault))?;
     call.interpreter.substitute(&parts, line)
 }
 

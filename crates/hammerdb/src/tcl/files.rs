@@ -193,7 +193,7 @@ fn puts(call: &mut Call<'_, '_>, words: &[&str]) -> Answer {
 fn source(call: &mut Call<'_, '_>, name: &str) -> Answer {
     let tail = Path::new(name).file_name().and_then(|tail| tail.to_str()).unwrap_or_default();
     if let Some(script) = call.interpreter.host.replacement(tail) {
-        return call.interpreter.guarded(|interpreter| interpreter.evaluate(script, 1));
+        return call.interpreter.restoring_depth(|interpreter| interpreter.evaluate(script, 1));
     }
     let text = call.interpreter.files.allowed_path(name).and_then(|path| Ok((read_script(&path)?, path)));
     let (text, path) = match text {
@@ -201,7 +201,7 @@ fn source(call: &mut Call<'_, '_>, name: &str) -> Answer {
         Err(message) => return call.fail(&message),
     };
     let outer = call.interpreter.file.replace(path);
-    let answer = call.interpreter.guarded(|interpreter| interpreter.evaluate(&text, 1));
+    let answer = call.interpreter.restoring_depth(|interpreter| interpreter.evaluate(&text, 1));
     call.interpreter.file = outer;
     match answer {
         Err(super::interpreter::Stop::Return(value)) => Ok(value),

@@ -247,7 +247,7 @@ impl<'h> Interpreter<'h> {
     }
 
     /// Adds the current file to a fault of the parser.
-    pub(super) fn located(&self, mut fault: Fault) -> Stop {
+    pub(super) fn in_current_file(&self, mut fault: Fault) -> Stop {
         if fault.position.file.is_none() {
             fault.position.file.clone_from(&self.file);
         }
@@ -256,7 +256,7 @@ impl<'h> Interpreter<'h> {
 
     /// Evaluates a script whose first line is `line`.
     pub(super) fn evaluate(&mut self, text: &str, line: u32) -> Answer {
-        let commands = parse::script(text, line).map_err(|fault| self.located(fault))?;
+        let commands = parse::script(text, line).map_err(|fault| self.in_current_file(fault))?;
         self.run(&commands)
     }
 
@@ -276,7 +276,7 @@ impl<'h> Interpreter<'h> {
     }
 
     /// Runs `work` and restores the nesting depth if it ended early.
-    pub(super) fn guarded(&mut self, work: impl FnOnce(&mut Self) -> Answer) -> Answer {
+    pub(super) fn restoring_depth(&mut self, work: impl FnOnce(&mut Self) -> Answer) -> Answer {
         let depth = self.depth;
         let answer = work(self);
         self.depth = depth;
@@ -372,7 +372,7 @@ impl<'h> Interpreter<'h> {
         }
         self.frames.push(frame);
         let file = std::mem::replace(&mut self.file, procedure.file.clone());
-        let answer = self.guarded(|interpreter| interpreter.evaluate(&procedure.body, procedure.line));
+        let answer = self.restoring_depth(|interpreter| interpreter.evaluate(&procedure.body, procedure.line));
         self.file = file;
         if let Some(frame) = self.frames.pop() {
             self.release(&frame);

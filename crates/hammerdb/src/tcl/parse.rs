@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         Fault::at(Position::line(self.line), message)
     }
 
-    fn deeper(&mut self) -> Result<(), Fault> {
+    fn increase_depth(&mut self) -> Result<(), Fault> {
         self.depth += 1;
         if self.depth > DEEPEST { Err(self.fault("brackets are nested too deeply")) } else { Ok(()) }
     }
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
                 }
                 '[' if how.commands => {
                     self.next();
-                    self.deeper()?;
+                    self.increase_depth()?;
                     let commands = self.commands(true)?;
                     self.depth -= 1;
                     push_text(&mut parts, &mut text);
@@ -322,7 +322,7 @@ impl<'a> Reader<'a> {
             }
         }
         if self.take('(') {
-            self.deeper()?;
+            self.increase_depth()?;
             let all = Substitution { commands: true, variables: true, backslashes: true };
             let index = self.parts(|next| next == ')', all)?;
             self.depth -= 1;

@@ -41,8 +41,9 @@ impl Step {
         // HammerDB sets it in every session that runs queries.
         if (self.benchmark, self.action) == (Benchmark::Tproch, Action::Run) {
             let workers = self.text("degree_of_parallel").trim();
-            let workers =
-                workers.parse::<u16>().map_err(|_| self.invalid_setting("degree_of_parallel", "a whole number"))?;
+            let workers = workers
+                .parse::<u16>()
+                .map_err(|_| self.invalid_setting("degree_of_parallel", "a whole number"))?;
             let option = encoded(&format!("-c max_parallel_workers_per_gather={workers}"));
             more.push_str(&format!("&options={option}"));
         }

@@ -42,8 +42,9 @@ impl Step {
         ]);
         if refreshes {
             let pause = self.text("trickle_refresh").trim();
-            let pause =
-                pause.parse::<u32>().map_err(|_| self.invalid_setting("trickle_refresh", "a number of milliseconds"))?;
+            let pause = pause
+                .parse::<u32>()
+                .map_err(|_| self.invalid_setting("trickle_refresh", "a number of milliseconds"))?;
             add(&["--trickle-refresh", &pause.to_string()]);
         } else {
             add(&["--no-refresh"]);

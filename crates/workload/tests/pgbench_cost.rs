@@ -162,8 +162,9 @@ fn transactions() {
         Pgbench::new(Options::default()).unwrap().build(&server.unix(), &Quiet, &Stop::new()).unwrap();
         server
     });
-    let place =
-        named.unwrap_or_else(|| own.as_ref().map(|s| format!("{},1", pgbench_support::socket_and_port(s))).unwrap());
+    let place = named.unwrap_or_else(|| {
+        own.as_ref().map(|s| format!("{},1", pgbench_support::socket_and_port(s))).unwrap()
+    });
     let place: Vec<&str> = place.split(',').collect();
     let [directory, port, scale] = place.as_slice() else { panic!("{place:?}") };
     let rounds: usize = std::env::var("ROUNDS").map_or(5, |rounds| rounds.parse().unwrap());

@@ -199,7 +199,8 @@ fn repeat(
 fn run_body_once(call: &mut Call<'_, '_>, index: usize) -> Result<bool, Stop> {
     let arguments = call.arguments;
     let Some(argument) = arguments.get(index) else { return body(call, index).map(|_| true) };
-    match call.interpreter.restoring_depth(|interpreter| interpreter.evaluate(&argument.text, argument.line)) {
+    match call.interpreter.restoring_depth(|interpreter| interpreter.evaluate(&argument.text, argument.line))
+    {
         Ok(_) | Err(Stop::Continue) => Ok(true),
         Err(Stop::Break) => Ok(false),
         Err(stop) => Err(stop),
@@ -338,7 +339,8 @@ fn leave(call: &mut Call<'_, '_>, words: &[&str]) -> Answer {
 fn catch(call: &mut Call<'_, '_>) -> Answer {
     let arguments = call.arguments;
     let Some((script, names)) = arguments.split_first() else { return call.misuse("catch SCRIPT ?NAME?") };
-    let answer = call.interpreter.restoring_depth(|interpreter| interpreter.evaluate(&script.text, script.line));
+    let answer =
+        call.interpreter.restoring_depth(|interpreter| interpreter.evaluate(&script.text, script.line));
     let (code, value) = match answer {
         Ok(value) => (0, value),
         Err(Stop::Fault(fault)) if !fault.fatal => (1, fault.message),

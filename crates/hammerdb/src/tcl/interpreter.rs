@@ -372,7 +372,8 @@ impl<'h> Interpreter<'h> {
         }
         self.frames.push(frame);
         let file = std::mem::replace(&mut self.file, procedure.file.clone());
-        let answer = self.restoring_depth(|interpreter| interpreter.evaluate(&procedure.body, procedure.line));
+        let answer =
+            self.restoring_depth(|interpreter| interpreter.evaluate(&procedure.body, procedure.line));
         self.file = file;
         if let Some(frame) = self.frames.pop() {
             self.release(&frame);

@@ -149,7 +149,8 @@ impl Pgbench {
         if self.builtins.iter().all(Option::is_none) || !self.options.vacuum && !self.options.vacuum_all {
             return Ok(false);
         }
-        dialects::require_for_engine(engine.kind())?.vacuum(engine.connect()?.as_mut(), self.options.vacuum_all)
+        dialects::require_for_engine(engine.kind())?
+            .vacuum(engine.connect()?.as_mut(), self.options.vacuum_all)
     }
 
     /// Name and text of a built-in script, given its name or a prefix.

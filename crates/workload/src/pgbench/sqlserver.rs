@@ -4,8 +4,8 @@ use kelvin_database::{Engine, Error, Result, Session};
 
 use super::history::{Counter, count_all};
 use super::initialize::{
-    LARGEST_INT4_SCALE, TABLES, ToMake, check_stop, count, drop_tables, foreign_keys, load_accounts_by_chunks,
-    load_small, to_make,
+    LARGEST_INT4_SCALE, TABLES, ToMake, check_stop, count, drop_tables, foreign_keys,
+    load_accounts_by_chunks, load_small, to_make,
 };
 use super::options::Options;
 use super::tables::{Shape, TableState, Tables};

@@ -357,7 +357,12 @@ fn arrange(head: &NewOrderHead, lines: &mut [Line]) -> NewOrder {
 
 /// An order with these lines, each (item, supplying warehouse, quantity), for tests of the transactions.
 #[cfg(test)]
-pub(crate) fn order_with_lines(warehouse: i64, district: i64, customer: i64, lines: &[(i64, i64, i64)]) -> NewOrder {
+pub(crate) fn order_with_lines(
+    warehouse: i64,
+    district: i64,
+    customer: i64,
+    lines: &[(i64, i64, i64)],
+) -> NewOrder {
     let rolls_back = lines.iter().any(|line| line.0 == UNUSED_ITEM);
     let mut drawn: Vec<Line> = lines
         .iter()

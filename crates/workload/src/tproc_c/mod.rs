@@ -1,11 +1,13 @@
 //! TPROC-C: an open workload derived from TPC-C, in the `spec` and `hammerdb` profiles.
 
 mod audit;
+mod build;
 mod calls;
 mod check;
 mod data;
 mod data_state;
 pub(crate) mod dialect;
+mod driven;
 mod hammerdb;
 mod inputs;
 pub(crate) mod load;
@@ -35,7 +37,7 @@ pub struct TprocC {
     /// The data that the database holds; set by `inspect`.
     metadata: Option<Metadata>,
     /// How the database is driven; also set by `inspect`.
-    driven: Option<calls::Driven>,
+    driven: Option<driven::Driven>,
 }
 
 impl TprocC {
@@ -78,12 +80,12 @@ impl TprocC {
     /// Creates the tables and loads them; resumes an interrupted build. A build that is stopped returns an
     /// error, since its data are incomplete.
     pub fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()> {
-        load::build(engine, self.dialect(engine)?, &self.options, progress, stop)
+        build::build(engine, self.dialect(engine)?, &self.options, progress, stop)
     }
 
     /// Drops everything that a build created, complete or not.
     pub fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
-        load::drop_data(engine, self.dialect(engine)?)
+        build::drop_data(engine, self.dialect(engine)?)
     }
 
     /// Checks the twelve consistency conditions and calls `each` with each outcome as soon as it is known.

@@ -4,7 +4,8 @@ use kelvin_database::{Result, Session};
 use kelvin_measure::{Counters, Random, TransactionOutcome};
 
 use super::audit;
-use super::calls::{self, Details, Driven, Execute};
+use super::calls::{Details, Execute};
+use super::driven::Driven;
 use super::inputs::{Inputs, Transaction};
 use super::non_uniform::NonUniform;
 use super::options::{Calls, Options, Profile};
@@ -34,7 +35,7 @@ pub(crate) fn create_users<'a>(
         };
         User {
             inputs: Inputs::new(options, metadata.warehouses, random, constants, home),
-            executor: calls::executor(options.profile, driven, metadata.warehouses),
+            executor: driven.executor(options.profile, metadata.warehouses),
             current: None,
             done: Details::default(),
             rolled_back: false,

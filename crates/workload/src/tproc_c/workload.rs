@@ -6,7 +6,7 @@ use kelvin_measure::event::{AuditLine, CheckLine};
 
 use super::inputs::KINDS;
 use super::schema::metadata::missing_indexes;
-use super::{TprocC, audit, calls, data_state, user};
+use super::{TprocC, audit, data_state, driven, user};
 use crate::{BuildProgress, Stop, TransactionKind, UserRange, VirtualUser, Workload, WorkloadData};
 
 impl Workload for TprocC {
@@ -28,21 +28,21 @@ impl Workload for TprocC {
 
     fn check_engine(&self, engine: &dyn Engine) -> Result<()> {
         let dialect = self.dialect(engine)?;
-        calls::supported_calls(&self.options, dialect, engine.kind(), engine.capabilities()).map(|_| ())
+        driven::supported_calls(&self.options, dialect, engine.kind(), engine.capabilities()).map(|_| ())
     }
 
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         let mut session = engine.connect()?;
         let dialect = self.dialect(engine)?;
         let metadata = self.read_metadata(session.as_mut(), dialect)?;
-        let (driven, notes) =
-            calls::choose_calls(&self.options, dialect, engine.capabilities(), session.as_mut())?;
+        let (choice, notes) =
+            driven::choose_calls(&self.options, dialect, engine.capabilities(), session.as_mut())?;
         let lacks = missing_indexes(session.as_mut(), dialect, metadata.profile)?;
         // From here on the options have the database's number of warehouses: two runs on the same data have
         // the same specification.
         self.options.warehouses = Some(metadata.warehouses);
         self.metadata = Some(metadata);
-        self.driven = Some(driven);
+        self.driven = Some(choice);
         Ok([lacks, notes].concat())
     }
 

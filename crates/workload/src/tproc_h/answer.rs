@@ -49,9 +49,8 @@ fn normalise(rows: &Rows, row: usize, at: usize, kind: AnswerColumn, only_intege
     let Some(places) = kind.places() else {
         return match (kind, rows.cell(row, at)?) {
             (AnswerColumn::Int, _) => rows.int(row, at).map(|number| number.to_string()),
-            (AnswerColumn::Date, Cell::Timestamp(day)) => {
-                date_at_midnight(day).ok_or_else(|| Error::protocol("a date is outside the years of the data"))
-            }
+            (AnswerColumn::Date, Cell::Timestamp(day)) => date_at_midnight(day)
+                .ok_or_else(|| Error::protocol("a date is outside the years of the data")),
             _ => rows.text(row, at).map(|text| text.trim_end().to_owned()),
         };
     };

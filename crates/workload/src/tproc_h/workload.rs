@@ -41,8 +41,11 @@ impl Workload for TprocH {
 
     fn check_engine(&self, engine: &dyn Engine) -> Result<()> {
         let dialect = dialect::for_engine(engine.kind())?;
-        let refused =
-            self.options.chosen().into_iter().find_map(|query| Some((query, dialect.unsupported_reason(query)?)));
+        let refused = self
+            .options
+            .chosen()
+            .into_iter()
+            .find_map(|query| Some((query, dialect.unsupported_reason(query)?)));
         match refused {
             None => Ok(()),
             Some((query, why)) => {

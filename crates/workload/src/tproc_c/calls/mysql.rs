@@ -180,8 +180,11 @@ impl Execute for ClientSql {
         let (district_tax, discount, warehouse_tax) =
             (totals.decimal(0, 1, 4)?, totals.decimal(0, 2, 4)?, totals.decimal(0, 3, 4)?);
         done.cents = order_total(totals.decimal(0, 4, 2)?, discount, warehouse_tax, district_tax);
-        let outcome =
-            if written < order.len as u64 { unused_item_outcome(order)? } else { TransactionOutcome::Committed };
+        let outcome = if written < order.len as u64 {
+            unused_item_outcome(order)?
+        } else {
+            TransactionOutcome::Committed
+        };
         end(session, outcome)
     }
 

@@ -207,7 +207,8 @@ impl Execute for Pipelined {
 
     fn payment(&mut self, session: &mut dyn Session, payment: &Payment, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
-        let (statement, customer) = customer_lookup(payment.customer, prepared.pay_by_number, prepared.pay_by_name);
+        let (statement, customer) =
+            customer_lookup(payment.customer, prepared.pay_by_number, prepared.pay_by_name);
         let params = [
             payment.customer_warehouse.into(),
             payment.customer_district.into(),
@@ -244,7 +245,8 @@ impl Execute for Pipelined {
 
     fn order_status(&mut self, session: &mut dyn Session, status: &OrderStatus, done: &mut Details) -> Ended {
         let prepared = self.prepared()?;
-        let (statement, customer) = customer_lookup(status.customer, prepared.status_by_number, prepared.status_by_name);
+        let (statement, customer) =
+            customer_lookup(status.customer, prepared.status_by_number, prepared.status_by_name);
         let params = [status.warehouse.into(), status.district.into(), customer];
         session.execute(statement, &params, &mut self.rows)?;
         order_status_outcome(&self.rows, status.customer, done)

@@ -12,6 +12,7 @@ use kelvin_database::postgres::{Config, PostgresEngine};
 use super::tests::{build, support};
 use super::*;
 use crate::tproc_c::dialect::for_engine;
+use crate::tproc_c::driven::Driven;
 use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_with_lines};
 
 /// Forwards one connection, and counts how often the client sends first or after the server has sent.
@@ -98,7 +99,7 @@ fn a_transaction_takes_as_few_round_trips_as_its_data_allow() {
         let url = format!("postgres://postgres@127.0.0.1:{port}/loaded");
         let mut session = PostgresEngine::new(Config::parse(&url).unwrap()).connect().unwrap();
         let driven = Driven::new(for_engine(session.engine()).unwrap(), calls);
-        let mut executor = executor(Profile::Spec, driven, 2);
+        let mut executor = driven.executor(Profile::Spec, 2);
         executor.prepare(session.as_mut()).unwrap();
         for (transaction, pipelined) in &transactions {
             let before = round_trips.load(Ordering::SeqCst);

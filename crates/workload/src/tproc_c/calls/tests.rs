@@ -7,9 +7,10 @@ use kelvin_measure::TransactionOutcome;
 use super::*;
 use crate::Stop;
 use crate::progress::Quiet;
-use crate::tproc_c::TprocC;
 use crate::tproc_c::dialect::for_engine;
+use crate::tproc_c::driven::Driven;
 use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_with_lines};
+use crate::tproc_c::{Options, TprocC};
 
 #[path = "../../../tests/transactions_support/mod.rs"]
 pub(super) mod support;
@@ -35,7 +36,7 @@ impl Bench {
     fn driven(engine: &dyn Engine, driven: Driven) -> Self {
         let mut session = engine.connect().unwrap();
         let calls = driven.calls;
-        let mut executor = executor(Profile::Spec, driven, 2);
+        let mut executor = driven.executor(Profile::Spec, 2);
         executor.prepare(session.as_mut()).unwrap();
         Self { session, executor, calls }
     }
@@ -154,7 +155,8 @@ fn new_order_with_a_repeated_item(bench: &mut Bench) {
 
 fn new_order_that_rolls_back(bench: &mut Bench) {
     let before = support::sums(bench.session.as_mut());
-    let order = order_with_lines(1, 5, 9, &[(12, 1, 3), (13, 2, 5), (14, 1, 7), (12, 1, 2), (UNUSED_ITEM, 1, 1)]);
+    let order =
+        order_with_lines(1, 5, 9, &[(12, 1, 3), (13, 2, 5), (14, 1, 7), (12, 1, 2), (UNUSED_ITEM, 1, 1)]);
     assert_eq!(bench.execute(Transaction::NewOrder(order)).0, TransactionOutcome::RolledBack);
     assert_eq!(support::sums(bench.session.as_mut()), before, "{:?} left something", bench.calls);
 }
@@ -405,7 +407,7 @@ fn every_effect_on_postgresql_and_trial_b2_where_joins_lose_rows() {
         healthy.into_iter().chain([(Calls::Pipelined, true), (Calls::Functions, true)])
     {
         if joins_lose_rows {
-            functions::create_for(engine.connect().unwrap().as_mut(), Profile::Spec, "true").unwrap();
+            functions::create_for(engine.connect().unwrap().as_mut(), "true").unwrap();
         }
         every_effect_of(Bench::driven(
             &engine,

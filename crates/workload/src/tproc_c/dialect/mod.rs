@@ -7,15 +7,12 @@ mod sqlserver;
 #[cfg(test)]
 mod unknown_engine;
 
-use std::fmt::Debug;
-
 use kelvin_database::{Capabilities, Engine, EngineKind, Error, Result, Session};
 
-use super::calls::{Driven, Execute};
+use super::calls::{Execute, ExecutorOptions};
 use super::hammerdb::Routines;
-use super::schema::Table;
-use super::schema::metadata::Build;
-use super::{Calls, Options, Profile};
+use super::schema::SchemaDialect;
+use super::{Calls, Options};
 use crate::{BuildProgress, Stop};
 
 /// The dialect of an engine.
@@ -43,25 +40,7 @@ fn bytes(session: &mut dyn Session, query: &str) -> Result<Option<u64>> {
 }
 
 /// One engine's part of the workload.
-pub(crate) trait Dialect: Debug + Send + Sync {
-    /// Statements that create a table with everything that must exist before its rows.
-    fn create_table(&self, table: &Table, options: &Options) -> Vec<String>;
-
-    /// Type of a column with a short text that can be a primary key.
-    fn key_type(&self) -> &'static str {
-        "text"
-    }
-
-    /// A query for the names, sorted, of the tables that exist where an unqualified name is looked up.
-    /// `names` are quoted names separated by commas.
-    fn present_tables(&self, names: &str) -> String;
-
-    /// Names and columns of the indexes that are created after the table.
-    fn indexes(&self, table: &Table, profile: Profile) -> Vec<(String, &'static [&'static str])>;
-
-    /// Whether a table has one of these indexes.
-    fn has_index(&self, session: &mut dyn Session, table: &str, index: &(String, &[&str])) -> Result<bool>;
-
+pub(crate) trait Dialect: SchemaDialect {
     /// Creates the tables and loads them, or resumes an interrupted build.
     fn build(
         &self,
@@ -82,7 +61,7 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     }
 
     /// Creates the executor of one user, for one of these ways.
-    fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute>;
+    fn executor(&self, options: ExecutorOptions) -> Box<dyn Execute>;
 
     /// Statement with the settings of a session that checks the consistency conditions. Each query joins or
     /// aggregates whole tables; `||` must concatenate texts, unless [`Dialect::concatenate`] replaces it.
@@ -141,11 +120,6 @@ pub(crate) trait Dialect: Debug + Send + Sync {
     /// Kelvin's stored routines that are not in the database, as text.
     fn missing_routines(&self, _session: &mut dyn Session) -> Result<Vec<String>> {
         Ok(Vec::new())
-    }
-
-    /// A build of HammerDB's, if it can be recognised. Called if all nine tables exist.
-    fn hammerdbs_build(&self, _session: &mut dyn Session) -> Result<Option<Build>> {
-        Ok(None)
     }
 
     /// Routines with HammerDB's interface in the database.

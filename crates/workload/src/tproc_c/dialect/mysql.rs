@@ -4,18 +4,18 @@ use kelvin_database::{Capabilities, Engine, Result, Session};
 
 use super::Dialect;
 use crate::tproc_c::calls::mysql::ClientSql;
-use crate::tproc_c::calls::{Driven, Execute, procedures};
+use crate::tproc_c::calls::{Execute, ExecutorOptions, procedures};
 use crate::tproc_c::hammerdb::{Routines, mysql as hammerdb};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::Build;
-use crate::tproc_c::schema::{self, Table};
+use crate::tproc_c::schema::{self, SchemaDialect, Table};
 use crate::tproc_c::{Calls, Options, Profile};
 use crate::{BuildProgress, Stop};
 
 #[derive(Debug)]
 pub(super) struct Mysql;
 
-impl Dialect for Mysql {
+impl SchemaDialect for Mysql {
     fn create_table(&self, table: &Table, options: &Options) -> Vec<String> {
         vec![schema::mysql::create_table(table, options.partitions)]
     }
@@ -40,6 +40,12 @@ impl Dialect for Mysql {
         load::mysql::has_index(session, table, index.1)
     }
 
+    fn hammerdbs_build(&self, session: &mut dyn Session) -> Result<Option<Build>> {
+        hammerdb::read_build(session)
+    }
+}
+
+impl Dialect for Mysql {
     fn build(
         &self,
         engine: &dyn Engine,
@@ -56,12 +62,12 @@ impl Dialect for Mysql {
         [functions, pipelined, Some(Calls::Statements)].into_iter().flatten().collect()
     }
 
-    fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute> {
-        match (driven.calls, profile) {
+    fn executor(&self, options: ExecutorOptions) -> Box<dyn Execute> {
+        match (options.calls, options.profile) {
             (Calls::Statements, _) => Box::new(ClientSql::new(false)),
             (Calls::Pipelined, _) => Box::new(ClientSql::new(true)),
             (Calls::Functions, Profile::Spec) => Box::new(procedures::executor()),
-            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::executor(warehouses)),
+            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::executor(options.warehouses)),
         }
     }
 
@@ -93,15 +99,11 @@ impl Dialect for Mysql {
     }
 
     fn drop_routines(&self, session: &mut dyn Session) -> Result<()> {
-        procedures::drop(session)
+        hammerdb::drop_routines(session)
     }
 
     fn missing_routines(&self, session: &mut dyn Session) -> Result<Vec<String>> {
         procedures::missing(session)
-    }
-
-    fn hammerdbs_build(&self, session: &mut dyn Session) -> Result<Option<Build>> {
-        hammerdb::read_build(session)
     }
 
     fn hammerdbs_routines(&self, session: &mut dyn Session) -> Result<Option<Routines>> {

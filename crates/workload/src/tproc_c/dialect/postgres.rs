@@ -4,18 +4,18 @@ use kelvin_database::postgres::faults;
 use kelvin_database::{Capabilities, Engine, Result, Session};
 
 use super::Dialect;
-use crate::tproc_c::calls::{Driven, Execute, OneByOne, functions, pipelined, sql};
+use crate::tproc_c::calls::{Execute, ExecutorOptions, OneByOne, functions, pipelined, sql};
 use crate::tproc_c::hammerdb::{Routines, postgres as hammerdb};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::Build;
-use crate::tproc_c::schema::{self, Table, item_first};
+use crate::tproc_c::schema::{self, SchemaDialect, Table, item_first};
 use crate::tproc_c::{Calls, Options, Profile};
 use crate::{BuildProgress, Stop};
 
 #[derive(Debug)]
 pub(super) struct Postgres;
 
-impl Dialect for Postgres {
+impl SchemaDialect for Postgres {
     fn create_table(&self, table: &Table, options: &Options) -> Vec<String> {
         schema::postgres::create_table(table, options.partitions)
     }
@@ -43,6 +43,12 @@ impl Dialect for Postgres {
         Ok(found.int(0, 0)? > 0)
     }
 
+    fn hammerdbs_build(&self, session: &mut dyn Session) -> Result<Option<Build>> {
+        hammerdb::read_build(session)
+    }
+}
+
+impl Dialect for Postgres {
     fn build(
         &self,
         engine: &dyn Engine,
@@ -59,14 +65,14 @@ impl Dialect for Postgres {
         [functions, pipelined, Some(Calls::Statements)].into_iter().flatten().collect()
     }
 
-    fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute> {
-        match (driven.calls, profile) {
+    fn executor(&self, options: ExecutorOptions) -> Box<dyn Execute> {
+        match (options.calls, options.profile) {
             (Calls::Statements, _) => {
                 Box::new(OneByOne::new(|| sql::returning(sql::postgres::OLDEST_NEW_ORDER)))
             }
-            (Calls::Pipelined, _) => Box::new(pipelined::Pipelined::new(driven.joins_lose_rows)),
+            (Calls::Pipelined, _) => Box::new(pipelined::Pipelined::new(options.joins_lose_rows)),
             (Calls::Functions, Profile::Spec) => Box::new(functions::executor()),
-            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::executor(warehouses)),
+            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::executor(options.warehouses)),
         }
     }
 
@@ -92,15 +98,11 @@ impl Dialect for Postgres {
     }
 
     fn drop_routines(&self, session: &mut dyn Session) -> Result<()> {
-        functions::drop(session)
+        hammerdb::drop_routines(session)
     }
 
     fn missing_routines(&self, session: &mut dyn Session) -> Result<Vec<String>> {
         functions::missing(session)
-    }
-
-    fn hammerdbs_build(&self, session: &mut dyn Session) -> Result<Option<Build>> {
-        hammerdb::read_build(session)
     }
 
     fn hammerdbs_routines(&self, session: &mut dyn Session) -> Result<Option<Routines>> {

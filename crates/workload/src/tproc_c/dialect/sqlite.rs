@@ -3,16 +3,16 @@
 use kelvin_database::{Engine, Result, Session};
 
 use super::Dialect;
-use crate::tproc_c::calls::{Driven, Execute, OneByOne, sql};
+use crate::tproc_c::calls::{Execute, ExecutorOptions, OneByOne, sql};
 use crate::tproc_c::load;
-use crate::tproc_c::schema::{self, Table};
+use crate::tproc_c::schema::{self, SchemaDialect, Table};
 use crate::tproc_c::{Options, Profile};
 use crate::{BuildProgress, Stop};
 
 #[derive(Debug)]
 pub(super) struct Sqlite;
 
-impl Dialect for Sqlite {
+impl SchemaDialect for Sqlite {
     fn create_table(&self, table: &Table, options: &Options) -> Vec<String> {
         vec![schema::sqlite::create_table(table, options.foreign_keys)]
     }
@@ -33,7 +33,9 @@ impl Dialect for Sqlite {
         ))?;
         Ok(found.int(0, 0)? > 0)
     }
+}
 
+impl Dialect for Sqlite {
     fn build(
         &self,
         engine: &dyn Engine,
@@ -44,7 +46,7 @@ impl Dialect for Sqlite {
         load::sqlite::build(engine, self, options, progress, stop)
     }
 
-    fn executor(&self, _driven: Driven, _profile: Profile, _warehouses: u32) -> Box<dyn Execute> {
+    fn executor(&self, _options: ExecutorOptions) -> Box<dyn Execute> {
         Box::new(OneByOne::new(|| sql::returning(sql::sqlite::OLDEST_NEW_ORDER)))
     }
 

@@ -3,18 +3,18 @@
 use kelvin_database::{Capabilities, Engine, Result, Session};
 
 use super::Dialect;
-use crate::tproc_c::calls::{Driven, Execute, OneByOne, sql, tsql};
+use crate::tproc_c::calls::{Execute, ExecutorOptions, OneByOne, sql, tsql};
 use crate::tproc_c::hammerdb::{Routines, sqlserver as hammerdb};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::Build;
-use crate::tproc_c::schema::{self, Table};
+use crate::tproc_c::schema::{self, SchemaDialect, Table};
 use crate::tproc_c::{Calls, Options, Profile};
 use crate::{BuildProgress, Stop};
 
 #[derive(Debug)]
 pub(super) struct SqlServer;
 
-impl Dialect for SqlServer {
+impl SchemaDialect for SqlServer {
     fn create_table(&self, table: &Table, options: &Options) -> Vec<String> {
         vec![schema::sqlserver::create_table(table, load::sqlserver::fills_pages(options))]
     }
@@ -38,6 +38,12 @@ impl Dialect for SqlServer {
         load::sqlserver::has_index(session, table, index.1)
     }
 
+    fn hammerdbs_build(&self, session: &mut dyn Session) -> Result<Option<Build>> {
+        hammerdb::read_build(session)
+    }
+}
+
+impl Dialect for SqlServer {
     fn build(
         &self,
         engine: &dyn Engine,
@@ -56,12 +62,12 @@ impl Dialect for SqlServer {
         vec![Calls::Functions, Calls::Pipelined, Calls::Statements]
     }
 
-    fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute> {
-        match (driven.calls, profile) {
+    fn executor(&self, options: ExecutorOptions) -> Box<dyn Execute> {
+        match (options.calls, options.profile) {
             (Calls::Statements, _) => Box::new(OneByOne::new(sql::sqlserver::statements)),
             (Calls::Pipelined, _) => Box::new(tsql::batches()),
             (Calls::Functions, Profile::Spec) => Box::new(tsql::procedures()),
-            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::executor(warehouses)),
+            (Calls::Functions, Profile::Hammerdb) => Box::new(hammerdb::executor(options.warehouses)),
         }
     }
 
@@ -84,15 +90,11 @@ impl Dialect for SqlServer {
     }
 
     fn drop_routines(&self, session: &mut dyn Session) -> Result<()> {
-        tsql::drop(session)
+        hammerdb::drop_routines(session)
     }
 
     fn missing_routines(&self, session: &mut dyn Session) -> Result<Vec<String>> {
         tsql::missing(session)
-    }
-
-    fn hammerdbs_build(&self, session: &mut dyn Session) -> Result<Option<Build>> {
-        hammerdb::read_build(session)
     }
 
     fn hammerdbs_routines(&self, session: &mut dyn Session) -> Result<Option<Routines>> {

@@ -15,10 +15,10 @@ use kelvin_measure::{Clock, Counters};
 use super::Dialect;
 use crate::progress::Quiet;
 use crate::tproc_c::calls::sql::for_update;
-use crate::tproc_c::calls::{Driven, Execute, OneByOne};
+use crate::tproc_c::calls::{Execute, ExecutorOptions, OneByOne};
 use crate::tproc_c::load;
 use crate::tproc_c::schema::metadata::COMPLETE;
-use crate::tproc_c::schema::{ColumnKind, TABLES, Table};
+use crate::tproc_c::schema::{ColumnKind, SchemaDialect, TABLES, Table};
 use crate::tproc_c::{Calls, Options, Profile, TprocC};
 use crate::{BuildProgress, Stop, UserRange, Workload};
 
@@ -147,7 +147,7 @@ impl Session for AbacusSession {
 #[derive(Debug)]
 struct AbacusSql;
 
-impl Dialect for AbacusSql {
+impl SchemaDialect for AbacusSql {
     fn create_table(&self, table: &Table, _options: &Options) -> Vec<String> {
         let kind = |kind| match kind {
             ColumnKind::VarChar(_) | ColumnKind::Char(_) => "text",
@@ -171,7 +171,9 @@ impl Dialect for AbacusSql {
         let found = session.query(&format!("select count(*) from the_tables where name = '{}'", index.0))?;
         Ok(found.int(0, 0)? == 1)
     }
+}
 
+impl Dialect for AbacusSql {
     fn build(
         &self,
         engine: &dyn Engine,
@@ -197,7 +199,7 @@ impl Dialect for AbacusSql {
         Ok(())
     }
 
-    fn executor(&self, _driven: Driven, _profile: Profile, _warehouses: u32) -> Box<dyn Execute> {
+    fn executor(&self, _options: ExecutorOptions) -> Box<dyn Execute> {
         Box::new(OneByOne::new(|| for_update("")))
     }
 

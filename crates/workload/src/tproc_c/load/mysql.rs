@@ -10,9 +10,8 @@ use super::pool::{self, Job, Unit};
 use super::prepare;
 use super::steps::{BY_SIZE, checkpoint, loaders, lock};
 use crate::tproc_c::Options;
-use crate::tproc_c::calls::procedures;
-use crate::tproc_c::dialect::Dialect;
-use crate::tproc_c::schema::{TABLES, Table, metadata, mysql as ddl, table};
+use crate::tproc_c::hammerdb;
+use crate::tproc_c::schema::{SchemaDialect, TABLES, Table, metadata, mysql as ddl, table};
 use crate::{BuildProgress, Stop};
 
 /// Held by the build that is running in a database. These locks are global to the server, so the name
@@ -24,7 +23,7 @@ pub(crate) const ACCESS_DENIED: &str = "1227/42000";
 
 pub(crate) fn build(
     engine: &dyn Engine,
-    dialect: &dyn Dialect,
+    dialect: &dyn SchemaDialect,
     options: &Options,
     progress: &dyn BuildProgress,
     stop: &Stop,
@@ -57,7 +56,7 @@ pub(crate) fn build(
             make_foreign_keys(session, table, shared)
         })?;
     }
-    procedures::create(session.as_mut(), options.profile)
+    hammerdb::mysql::create_routines(session.as_mut(), options.profile)
         .map_err(|error| error.context("creating the routines"))?;
     pool::run(engine, loaders, &set_up, job("tables analyzed"), &tables, &|session, table, _| {
         // Errors are reported as a row, not as an error.

@@ -12,9 +12,10 @@ use super::prepare;
 use super::steps::{BY_SIZE, checkpoint, loaders, lock};
 use super::whole_table::{self, Beginning};
 use crate::tproc_c::Options;
-use crate::tproc_c::calls::functions;
-use crate::tproc_c::dialect::Dialect;
-use crate::tproc_c::schema::{Name, TABLES, Table, item_first, metadata, postgres as ddl, table};
+use crate::tproc_c::hammerdb;
+use crate::tproc_c::schema::{
+    Name, SchemaDialect, TABLES, Table, item_first, metadata, postgres as ddl, table,
+};
 use crate::{BuildProgress, Stop};
 
 /// Held by the build that is running in a database.
@@ -25,7 +26,7 @@ pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 pub(crate) fn build(
     engine: &dyn Engine,
-    dialect: &dyn Dialect,
+    dialect: &dyn SchemaDialect,
     options: &Options,
     progress: &dyn BuildProgress,
     stop: &Stop,
@@ -67,7 +68,7 @@ pub(crate) fn build(
             make_foreign_keys(session, table, shared)
         })?;
     }
-    functions::create(session.as_mut(), options.profile)
+    hammerdb::postgres::create_routines(session.as_mut(), options.profile)
         .map_err(|error| error.context("creating the routines"))?;
     pool::run(engine, loaders, &set_up, job("tables analyzed", 0), &tables, &|session, table, _| {
         session.run(&ddl::vacuum(table)).map_err(|e| e.context(&format!("analyzing table {}", table.name)))

@@ -11,13 +11,12 @@ use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 use super::pool::{self, Job, Unit};
 use super::prepare;
 use crate::tproc_c::Options;
-use crate::tproc_c::dialect::Dialect;
-use crate::tproc_c::schema::{TABLES, metadata, sqlite as ddl};
+use crate::tproc_c::schema::{SchemaDialect, TABLES, metadata, sqlite as ddl};
 use crate::{BuildProgress, Stop};
 
 pub(crate) fn build(
     engine: &dyn Engine,
-    dialect: &dyn Dialect,
+    dialect: &dyn SchemaDialect,
     options: &Options,
     progress: &dyn BuildProgress,
     stop: &Stop,

@@ -11,9 +11,8 @@ use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 use super::pool::{self, Job, Unit};
 use super::prepare;
 use super::steps::{BY_SIZE, checkpoint, loaders, lock};
-use crate::tproc_c::calls::tsql;
-use crate::tproc_c::dialect::Dialect;
-use crate::tproc_c::schema::{TABLES, Table, metadata, sqlserver as ddl, table};
+use crate::tproc_c::hammerdb;
+use crate::tproc_c::schema::{SchemaDialect, TABLES, Table, metadata, sqlserver as ddl, table};
 use crate::tproc_c::{Options, Profile};
 use crate::{BuildProgress, Stop};
 
@@ -27,7 +26,7 @@ const LOCK: &str = "declare @taken int = -1, @name nvarchar(255) = concat('kelvi
 
 pub(crate) fn build(
     engine: &dyn Engine,
-    dialect: &dyn Dialect,
+    dialect: &dyn SchemaDialect,
     options: &Options,
     progress: &dyn BuildProgress,
     stop: &Stop,
@@ -68,7 +67,7 @@ pub(crate) fn build(
             make_foreign_keys(session, table, shared)
         })?;
     }
-    tsql::create(session.as_mut(), options.profile)
+    hammerdb::sqlserver::create_routines(session.as_mut(), options.profile)
         .map_err(|error| error.context("creating the routines"))?;
     pool::run(engine, 1, &set_up, job("tables analyzed"), &[()], &|session, (), _| {
         session.run("exec sp_updatestats")

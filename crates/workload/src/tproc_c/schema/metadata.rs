@@ -8,8 +8,7 @@ use std::collections::HashMap;
 
 use kelvin_database::{Error, Result, Session, Timestamp};
 
-use super::{Name, TABLES};
-use crate::tproc_c::dialect::Dialect;
+use super::{Name, SchemaDialect, TABLES};
 use crate::tproc_c::non_uniform::NonUniform;
 use crate::tproc_c::{Options, Profile};
 
@@ -60,7 +59,7 @@ pub(crate) struct Build {
 
 impl Build {
     /// The build that the database holds, if any.
-    pub(crate) fn read(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Option<Self>> {
+    pub(crate) fn read(session: &mut dyn Session, dialect: &dyn SchemaDialect) -> Result<Option<Self>> {
         let present = present_tables(session, dialect)?;
         if present.iter().any(|name| name == "kelvin_tproc_c") {
             let mut build = read_own(session)?;
@@ -189,7 +188,7 @@ fn missing(present: &[String]) -> Vec<&'static str> {
 /// Indexes that the nine tables should have but do not, as text.
 pub(crate) fn missing_indexes(
     session: &mut dyn Session,
-    dialect: &dyn Dialect,
+    dialect: &dyn SchemaDialect,
     profile: Profile,
 ) -> Result<Vec<String>> {
     let mut missing = Vec::new();
@@ -209,7 +208,7 @@ pub(crate) fn missing_indexes(
 }
 
 /// Names of Kelvin's tables, the nine and the two, that exist where an unqualified name is looked up.
-pub(crate) fn present_tables(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Vec<String>> {
+pub(crate) fn present_tables(session: &mut dyn Session, dialect: &dyn SchemaDialect) -> Result<Vec<String>> {
     let mut names: Vec<String> = TABLES.iter().map(|table| format!("'{}'", table.name)).collect();
     names.push("'kelvin_tproc_c'".into());
     names.push("'kelvin_tproc_c_loaded'".into());
@@ -282,7 +281,11 @@ fn unreadable(key: &str, value: &str) -> Error {
 }
 
 /// Statements that create the two tables and describe a new build.
-pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &dyn Dialect) -> Vec<String> {
+pub(crate) fn begin_build(
+    options: &Options,
+    constants: &NonUniform,
+    dialect: &dyn SchemaDialect,
+) -> Vec<String> {
     let rows: [(&str, String); 12] = [
         ("format", FORMAT.into()),
         ("profile", profile_name(options.profile).into()),

@@ -4,8 +4,6 @@ use kelvin_database::postgres::faults;
 use kelvin_database::{Result, Session};
 
 use super::routines::{LineParameters, RoutineCalls, Routines};
-use crate::tproc_c::hammerdb;
-use crate::tproc_c::options::Profile;
 
 const TEXTS: [&str; 5] = [
     include_str!("new_order.sql"),
@@ -24,29 +22,24 @@ const SIGNATURES: [&str; 5] = [
     "kelvin_order_status(int, int, int, varchar)",
 ];
 
-/// Creates the functions, replacing older ones; for the `hammerdb` profile also those with HammerDB's names.
-pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
-    create_for(session, profile, &faults::loses_rows_in_joins_sql())
+/// Creates the functions, replacing older ones.
+pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
+    create_for(session, &faults::loses_rows_in_joins_sql())
 }
 
 /// The same with another condition in SQL for whether joins lose rows.
-pub(super) fn create_for(session: &mut dyn Session, profile: Profile, joins_lose_rows: &str) -> Result<()> {
+pub(super) fn create_for(session: &mut dyn Session, joins_lose_rows: &str) -> Result<()> {
     // Not "create or replace", which cannot change the result type of an older function.
     drop(session)?;
     for text in TEXTS {
         let text = text.replace("/*joins lose rows*/", joins_lose_rows);
         session.run(&text).map_err(|error| error.context("creating the stored functions"))?;
     }
-    match profile {
-        Profile::Spec => Ok(()),
-        Profile::Hammerdb => hammerdb::postgres::create(session),
-    }
+    Ok(())
 }
 
-/// Drops the functions that [`create`] created for either profile, if they exist. HammerDB's own routines are not
-/// dropped.
+/// Drops the functions, if they exist.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
-    hammerdb::postgres::drop(session)?;
     // PostgreSQL sends a notice for each function that does not exist.
     for signature in SIGNATURES {
         session.run(&format!("DROP FUNCTION IF EXISTS {signature}"))?;

@@ -5,8 +5,6 @@ use kelvin_database::{Result, Session};
 
 use super::routines::{LineParameters, RoutineCalls, Routines};
 use super::sql;
-use crate::tproc_c::hammerdb;
-use crate::tproc_c::options::Profile;
 
 /// Names, numbers of parameters, and texts.
 const PROCEDURES: [(&str, i64, &str); 5] = [
@@ -17,20 +15,14 @@ const PROCEDURES: [(&str, i64, &str); 5] = [
     ("kelvin_order_status", 4, include_str!("order_status.sql")),
 ];
 
-/// Creates the procedures, replacing older ones; for the `hammerdb` profile also those with HammerDB's names.
-pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
+/// Creates the procedures, replacing older ones.
+pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
     drop(session)?;
-    PROCEDURES.into_iter().try_for_each(|(_, _, text)| session.run(text))?;
-    match profile {
-        Profile::Spec => Ok(()),
-        Profile::Hammerdb => hammerdb::mysql::create(session),
-    }
+    PROCEDURES.into_iter().try_for_each(|(_, _, text)| session.run(text))
 }
 
-/// Drops the procedures that [`create`] created for either profile, if they exist. HammerDB's own procedures are not
-/// dropped.
+/// Drops the procedures, if they exist.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
-    hammerdb::mysql::drop(session)?;
     PROCEDURES.into_iter().try_for_each(|(name, ..)| session.run(&format!("DROP PROCEDURE IF EXISTS {name}")))
 }
 

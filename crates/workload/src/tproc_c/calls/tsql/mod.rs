@@ -8,8 +8,6 @@ mod tests;
 use kelvin_database::{Result, Session};
 
 use super::routines::{LineParameters, RoutineCalls, Routines};
-use crate::tproc_c::hammerdb;
-use crate::tproc_c::options::Profile;
 
 /// The text of one transaction in three forms.
 struct Texts {
@@ -67,22 +65,16 @@ const ORDER_STATUS: Texts = texts!(
 
 const ALL: [Texts; 5] = [NEW_ORDER, PAYMENT, DELIVERY, STOCK_LEVEL, ORDER_STATUS];
 
-/// Creates the procedures, replacing older ones; for the `hammerdb` profile also those with HammerDB's names.
-pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
+/// Creates the procedures, replacing older ones.
+pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
     drop(session)?;
     ALL.iter().try_for_each(|texts| {
         session.run(texts.procedure).map_err(|error| error.context(&format!("procedure {}", texts.name)))
-    })?;
-    match profile {
-        Profile::Spec => Ok(()),
-        Profile::Hammerdb => hammerdb::sqlserver::create(session),
-    }
+    })
 }
 
-/// Drops the procedures that [`create`] created for either profile, if they exist. HammerDB's own procedures
-/// are not dropped.
+/// Drops the procedures, if they exist.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
-    hammerdb::sqlserver::drop(session)?;
     ALL.iter().try_for_each(|texts| session.run(&format!("DROP PROCEDURE IF EXISTS {}", texts.name)))
 }
 

@@ -4,6 +4,8 @@ use kelvin_database::{Result, Session};
 
 use super::driver::{Answers, Call, MOST, OrderAnswer, Prepared, Takes};
 use super::{Driver, NAMES, Routines, unknown_routine};
+use crate::tproc_c::Profile;
+use crate::tproc_c::calls::procedures;
 use crate::tproc_c::calls::sql::mysql::USER_SETTINGS;
 use crate::tproc_c::schema::TABLES;
 use crate::tproc_c::schema::metadata::Build;
@@ -44,13 +46,29 @@ const DEVIATIONS: &str = "items are chosen uniformly instead of by NURand, the s
 /// that found no item; in an order that it commits, every query finds a row.
 const LAST_FOUND: &str = "SELECT found_rows()";
 
+/// Creates Kelvin's procedures, replacing older ones; for the `hammerdb` profile also those with HammerDB's names.
+pub(crate) fn create_routines(session: &mut dyn Session, profile: Profile) -> Result<()> {
+    drop(session)?;
+    procedures::create(session)?;
+    match profile {
+        Profile::Spec => Ok(()),
+        Profile::Hammerdb => create(session),
+    }
+}
+
+/// Drops what [`create_routines`] created for either profile, if it exists. HammerDB's own routines are not dropped.
+pub(crate) fn drop_routines(session: &mut dyn Session) -> Result<()> {
+    drop(session)?;
+    procedures::drop(session)
+}
+
 /// Creates procedures with HammerDB's interface on top of Kelvin's procedures, which must exist.
-pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
+fn create(session: &mut dyn Session) -> Result<()> {
     session.run(PROCEDURES).map_err(|error| error.context("creating routines with HammerDB's interface"))
 }
 
 /// Drops the procedures that [`create`] created; HammerDB's own procedures are not dropped.
-pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
+fn drop(session: &mut dyn Session) -> Result<()> {
     for procedure in read_all(session)?.iter().filter(|procedure| procedure.ours) {
         session.run(&format!("DROP PROCEDURE {}", procedure.name))?;
     }
@@ -119,7 +137,10 @@ fn find_all(session: &mut dyn Session) -> Result<Option<Vec<Procedure>>> {
             procedure.parameters.len() >= types.len() && have.zip(types).all(|(have, &wanted)| have == wanted)
         });
         if !fits {
-            return Err(unknown_routine(name, "is missing, or has different parameters from HammerDB's procedure"));
+            return Err(unknown_routine(
+                name,
+                "is missing, or has different parameters from HammerDB's procedure",
+            ));
         }
     }
     Ok(Some(found))

@@ -103,7 +103,10 @@ pub(super) fn read_all(session: &mut dyn Session) -> Result<Option<Found>> {
             (Some(found), None) => procedures.push(Procedure { name, arguments: found.arguments }),
             (Some(_), Some(_)) => return Err(unknown_routine(name, "exists several times as a procedure")),
             (None, _) => {
-                return Err(unknown_routine(name, "is missing, or has different parameters from HammerDB's routine"));
+                return Err(unknown_routine(
+                    name,
+                    "is missing, or has different parameters from HammerDB's routine",
+                ));
             }
         }
     }

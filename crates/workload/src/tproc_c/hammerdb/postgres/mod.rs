@@ -10,6 +10,8 @@ use self::catalog::{Found, Procedure};
 pub(crate) use self::catalog::{find, read_build};
 use super::driver::{Answers, Call, MOST, OrderAnswer, Prepared, Takes};
 use super::{Driver, NAMES};
+use crate::tproc_c::Profile;
+use crate::tproc_c::calls::functions;
 
 const ROUTINES: [&str; 2] = [include_str!("functions.sql"), include_str!("procedures.sql")];
 
@@ -22,15 +24,31 @@ const MEANT: [&[&str]; 5] = [
     &["home", "district", "customer", "by_name", "last"],
 ];
 
+/// Creates Kelvin's functions, replacing older ones; for the `hammerdb` profile also those with HammerDB's names.
+pub(crate) fn create_routines(session: &mut dyn Session, profile: Profile) -> Result<()> {
+    drop(session)?;
+    functions::create(session)?;
+    match profile {
+        Profile::Spec => Ok(()),
+        Profile::Hammerdb => create(session),
+    }
+}
+
+/// Drops what [`create_routines`] created for either profile, if it exists. HammerDB's own routines are not dropped.
+pub(crate) fn drop_routines(session: &mut dyn Session) -> Result<()> {
+    drop(session)?;
+    functions::drop(session)
+}
+
 /// Creates functions and procedures with HammerDB's interface on top of Kelvin's functions, which must exist.
-pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
+fn create(session: &mut dyn Session) -> Result<()> {
     let create = |text| session.run(text);
     let created: Result<()> = ROUTINES.into_iter().try_for_each(create);
     created.map_err(|error| error.context("creating routines with HammerDB's interface"))
 }
 
 /// Drops the routines that [`create`] created; HammerDB's own routines are not dropped.
-pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
+fn drop(session: &mut dyn Session) -> Result<()> {
     let names = NAMES.map(|name| format!("'{name}'")).join(", ");
     let rows = session.query(&format!(
         "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.proname IN ({names}, 'dbms_random') \

@@ -4,6 +4,8 @@ use kelvin_database::{Result, Session};
 
 use super::driver::{Answers, Call, OrderAnswer, Prepared, Takes};
 use super::{Driver, NAMES, Routines, unknown_routine};
+use crate::tproc_c::Profile;
+use crate::tproc_c::calls::tsql;
 use crate::tproc_c::schema::TABLES;
 use crate::tproc_c::schema::metadata::Build;
 
@@ -120,8 +122,24 @@ const DEVIATIONS: &str = "items are chosen uniformly instead of by NURand, the s
 const KEPT: &str =
     "SELECT COUNT(*) FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = $3 AND o_c_id = $4";
 
+/// Creates Kelvin's procedures, replacing older ones; for the `hammerdb` profile also those with HammerDB's names.
+pub(crate) fn create_routines(session: &mut dyn Session, profile: Profile) -> Result<()> {
+    drop(session)?;
+    tsql::create(session)?;
+    match profile {
+        Profile::Spec => Ok(()),
+        Profile::Hammerdb => create(session),
+    }
+}
+
+/// Drops what [`create_routines`] created for either profile, if it exists. HammerDB's own routines are not dropped.
+pub(crate) fn drop_routines(session: &mut dyn Session) -> Result<()> {
+    drop(session)?;
+    tsql::drop(session)
+}
+
 /// Creates procedures with HammerDB's interface.
-pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
+fn create(session: &mut dyn Session) -> Result<()> {
     PROCEDURES
         .iter()
         .try_for_each(|text| session.run(text))
@@ -129,7 +147,7 @@ pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
 }
 
 /// Drops the procedures that [`create`] created; HammerDB's own procedures are not dropped.
-pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
+fn drop(session: &mut dyn Session) -> Result<()> {
     for procedure in read_all(session)?.iter().filter(|procedure| procedure.ours) {
         session.run(&format!("DROP PROCEDURE {}", procedure.name))?;
     }
@@ -182,7 +200,10 @@ fn find_all(session: &mut dyn Session) -> Result<Option<bool>> {
             procedure.name == name && have.eq(wanted.iter().map(|(parameter, _)| *parameter))
         });
         if !fits {
-            return Err(unknown_routine(name, "is missing, or has different parameters from HammerDB's procedure"));
+            return Err(unknown_routine(
+                name,
+                "is missing, or has different parameters from HammerDB's procedure",
+            ));
         }
     }
     Ok(Some(found.iter().all(|procedure| procedure.ours)))

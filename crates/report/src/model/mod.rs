@@ -400,11 +400,7 @@ impl RunReport {
         match (product, number) {
             (Some(product), Some(number)) => format!("{product} {}", number.trim_end_matches(',')),
             (Some(product), None) => product.to_owned(),
-            (None, _) => match self.target.split(':').next().unwrap_or_default() {
-                "postgres" | "postgresql" => "PostgreSQL".into(),
-                "sqlite" => "SQLite".into(),
-                _ => "a database".into(),
-            },
+            (None, _) => "a database".into(),
         }
     }
 

@@ -195,20 +195,10 @@ pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette
         return devices_now(buffer, area, model, ink);
     }
     if !model.sessions.any() {
-        let why = metric::SESSIONS.iter().find_map(|of| model.host.why_not(of)).map_or_else(
-            || {
-                let sqlite = model.about.target.starts_with("sqlite");
-                if sqlite {
-                    "SQLite has no sessions to sample: it runs within kelvin's process, and waits for the \
-                     single writer are part of the latencies"
-                        .to_owned()
-                } else {
-                    "no sessions have been sampled yet".to_owned()
-                }
-            },
-            ToOwned::to_owned,
+        let why = metric::SESSIONS.iter().find_map(|of| model.host.why_not(of)).unwrap_or(
+            "no sessions sampled yet (SQLite has none: waits for its single writer are part of the latencies)",
         );
-        for (row, text) in formatting::wrap(&why, usize::from(area.width)).iter().enumerate() {
+        for (row, text) in formatting::wrap(why, usize::from(area.width)).iter().enumerate() {
             line(buffer, area, row as u16, text, ink.faint());
         }
         return;

@@ -41,7 +41,7 @@ pub(super) struct PointAccounting<'a> {
 impl PointAccounting<'_> {
     /// The actual window, not the planned one.
     fn window(&self) -> Window {
-        // Hosts may close one after another: the last one counts, so that no host exceeds its share. By count, the last user's end.
+        // Of hosts that close one after another the last counts, so that none exceeds its share. By count: the last user's end.
         let closes = self.generators.iter().filter_map(|generator| generator.close).max();
         let close = closes.unwrap_or_else(|| {
             let last = self.generators.iter().map(GeneratorReport::last_end).max();

@@ -404,7 +404,8 @@ impl User {
                     let retryable = !lost && error.class().is_retryable() && retries < self.shared.retries;
                     let mut cut_off = retryable && self.ends();
                     let again = retryable && !cut_off && self.roll_back().is_ok();
-                    // Only the server's answer proves that nothing was committed. An unintelligible answer may have been a success.
+                    // Only the server's answer proves that nothing was committed. An unintelligible answer may have
+                    // been a success.
                     let unknown = lost || error.code().0.is_empty();
                     if unknown && self.shared.headline[usize::from(kind)] {
                         self.book.add(UserCounter::Unknown as usize, 1);

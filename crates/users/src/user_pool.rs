@@ -29,7 +29,7 @@ pub enum ResolvedThreading {
 }
 
 impl ResolvedThreading {
-    /// A description such as "8 virtual users, a thread each".
+    /// A description such as "8 virtual users, one thread each".
     pub fn describe(self, users: u32) -> String {
         match (self, users) {
             (_, 1) => "1 virtual user".into(),

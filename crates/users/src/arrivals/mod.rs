@@ -187,7 +187,7 @@ mod tests {
             for lag in 1..=10 {
                 let covariance: f64 =
                     gaps.iter().zip(&gaps[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum();
-                // Without correlation its standard deviation is 1/√n: of 30 values one is beyond 4 of them with probability 0.002.
+                // Without correlation its standard deviation is 1/√n: with probability 0.002 one of 30 is beyond 4/√n.
                 let correlation = covariance / variance;
                 assert!(correlation.abs() < 4.0 / (N as f64).sqrt(), "lag {lag}: {correlation}");
             }

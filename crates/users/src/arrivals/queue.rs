@@ -207,7 +207,7 @@ impl Queue {
         self.lock().changes.get(from..).map_or_else(Vec::new, <[Change]>::to_vec)
     }
 
-    /// Ends load and window at `at`, unless they end earlier. A user that waits for a later arrival must check the clock itself.
+    /// Ends load and window at `at`, unless they end earlier. A user that waits for a later arrival must check the clock.
     /// Returns the end of the window, which is later than `at` if a call has had a later time.
     pub fn close(&self, at: Nanos) -> Nanos {
         let mut state = self.lock();

@@ -52,8 +52,8 @@ impl Mount {
         self.options.iter().chain(&self.filesystem_options).map(String::as_str)
     }
 
-    /// The mount of a path whose file is on the device `number`. Of the mounts with the longest mount point the last one counts,
-    /// since later mounts hide earlier ones. If no mount has that number, as for a btrfs subvolume, the number is ignored.
+    /// The mount of a path whose file is on the device `number`. Of the mounts with the longest mount point the last one
+    /// counts, since later mounts hide earlier ones. If no mount has that number, as for a btrfs subvolume, the number is ignored.
     pub fn showing<'a>(mounts: &'a [Self], path: &Path, number: &str) -> Option<&'a Self> {
         let shows = || mounts.iter().filter(|mount| path.starts_with(&mount.point));
         let longest =

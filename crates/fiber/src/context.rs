@@ -21,7 +21,8 @@ pub(crate) enum Request {
 pub(crate) enum Signal {
     /// An event of its socket, or the loop was woken.
     News,
-    /// The peer has closed the socket, or the socket is broken. Unread data may remain, but no other event will follow.
+    /// The peer has closed the socket, or the socket is broken. Unread data may remain, but no other event
+    /// will follow.
     Closed,
     /// The time is over.
     TimedOut,
@@ -73,17 +74,17 @@ impl Context {
         let (yielder, fiber) = (self.yielder.get(), self.current.get());
         assert!(!yielder.is_null(), "only a fiber can be suspended");
         self.yielder.set(std::ptr::null());
-        // SAFETY: the pointer is set to the yielder of the running fiber when that fiber starts, and below when it continues, and
-        // is null in between. A yielder lives as long as its fiber's stack, on which this call is. `Context` never leaves its
-        // thread, since it contains cells and is held by an `Rc`.
+        // SAFETY: the pointer is set to the yielder of the running fiber when that fiber starts, and below
+        // when it continues, and is null in between. A yielder lives as long as its fiber's stack, on which
+        // this call is. `Context` never leaves its thread, since it contains cells and is held by an `Rc`.
         let signal = unsafe { &*yielder }.suspend(request);
         self.current.set(fiber);
         self.yielder.set(yielder);
         signal
     }
 
-    /// A token for a socket of the running fiber, unique among the registrations of this loop. The number of the descriptor is
-    /// not, since another socket may get it later.
+    /// A token for a socket of the running fiber, unique among the registrations of this loop. The number of
+    /// the descriptor is not, since another socket may get it later.
     pub(crate) fn new_token(&self) -> u64 {
         let registration = self.registrations.get() + 1;
         self.registrations.set(registration);
@@ -103,7 +104,8 @@ impl Context {
         Some(mine.swap_remove(place).1)
     }
 
-    /// Stores an event for a fiber that is not waiting for it. A closed socket is not overwritten by other events.
+    /// Stores an event for a fiber that is not waiting for it. A closed socket is not overwritten by other
+    /// events.
     pub(crate) fn keep_unheard(&self, token: u64, signal: Signal) {
         let mut unheard = self.unheard.borrow_mut();
         let fibers = &mut unheard[Self::fiber_of(token)];

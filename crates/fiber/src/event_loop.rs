@@ -21,7 +21,8 @@ use crate::timers::Timers;
 /// The function that a fiber runs.
 pub type Task = Box<dyn FnOnce() + Send>;
 
-/// The granularity of socket time-outs. Time-outs are for errors, and a timer for each wait would cost more than the wait.
+/// The granularity of socket time-outs. Time-outs are for errors, and a timer for each wait would cost more
+/// than the wait.
 const TIMEOUT_GRAIN: Duration = Duration::from_millis(100);
 
 /// Events taken from the kernel at a time.
@@ -113,8 +114,8 @@ impl EventLoop {
     }
 }
 
-/// Removes the way back into a fiber that has ended, even by a panic. The other fibers are unwound then, and waits in their
-/// destructors must not use this fiber's stack.
+/// Removes the way back into a fiber that has ended, even by a panic. The other fibers are unwound then, and
+/// waits in their destructors must not use this fiber's stack.
 struct NoYielder<'a>(&'a Context);
 
 impl Drop for NoYielder<'_> {
@@ -179,8 +180,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Waits until `until` or the first event, if a timer is due within the millisecond to which epoll rounds up its own wait.
-    /// Returns how long epoll may wait after that.
+    /// Waits until `until` or the first event, if a timer is due within the millisecond to which epoll rounds
+    /// up its own wait. Returns how long epoll may wait after that.
     fn wait_exactly(&self, until: Instant) -> io::Result<Timespec> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {

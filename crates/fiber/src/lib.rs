@@ -1,9 +1,9 @@
 //! Blocking code that shares a thread.
 //!
-//! A virtual user is written as a thread would run it: send, wait for the answer, sleep, continue. Where it waits, it calls
-//! [`wait`], [`sleep`] or [`park`] of this crate. In a separate thread that blocks the thread. On an [`EventLoop`] the user
-//! becomes a fiber (a stackful coroutine), and waiting gives the thread to the next one. The same code serves both, without
-//! futures, an executor or a second driver.
+//! A virtual user is written as a thread would run it: send, wait for the answer, sleep, continue. Where it
+//! waits, it calls [`wait`], [`sleep`] or [`park`] of this crate. In a separate thread that blocks the
+//! thread. On an [`EventLoop`] the user becomes a fiber (a stackful coroutine), and waiting gives the thread
+//! to the next one. The same code serves both, without futures, an executor or a second driver.
 //!
 //! Threads are faster with a few users, the loop with many; measurements are in ARCHITECTURE.md.
 
@@ -45,8 +45,8 @@ pub fn sleep(length: Duration) {
     }
 }
 
-/// Waits for `length`, or until the thread is woken (`unpark`) or the loop is ([`Waker::wake_all`]). It may also return
-/// early, so the caller checks its condition again, as with [`std::thread::park_timeout`].
+/// Waits for `length`, or until the thread is woken (`unpark`) or the loop is ([`Waker::wake_all`]). It may
+/// also return early, so the caller checks its condition again, as with [`std::thread::park_timeout`].
 pub fn park(length: Duration) {
     match context::current() {
         None => std::thread::park_timeout(length),

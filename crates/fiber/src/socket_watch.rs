@@ -12,8 +12,8 @@ use crate::context::{self, Context, Request, Signal};
 
 /// The loop's state of one socket, to be stored next to it and dropped with it.
 ///
-/// A fiber's loop is notified once of arriving bytes, and not of bytes that remain. Before waiting, a fiber must have read
-/// everything: a read must have returned less than it had room for.
+/// A fiber's loop is notified once of arriving bytes, and not of bytes that remain. Before waiting, a fiber
+/// must have read everything: a read must have returned less than it had room for.
 #[derive(Debug, Default)]
 pub struct SocketWatch {
     /// The loop that watches the socket; 0 for none.
@@ -31,7 +31,8 @@ impl SocketWatch {
         Self { watched_by: 0, token: 0, closed: false }
     }
 
-    /// Waits until bytes can be read, or until `limit` has passed. May return early; an attempt to read shows it.
+    /// Waits until bytes can be read, or until `limit` has passed. May return early; an attempt to read shows
+    /// it.
     #[inline]
     pub fn wait_readable(&mut self, socket: impl AsFd, limit: Option<Duration>) -> io::Result<WaitResult> {
         match context::current() {

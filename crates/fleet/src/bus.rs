@@ -1,5 +1,5 @@
-//! The connection to NATS. Its tasks run on a separate thread with its own runtime, so that threads that generate load call
-//! blocking functions. Without a fleet neither is started.
+//! The connection to NATS. Its tasks run on a separate thread with its own runtime, so that threads that
+//! generate load call blocking functions. Without a fleet neither is started.
 
 mod objects;
 
@@ -69,8 +69,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Refuses connections that would let others start load: beyond this host TLS and a key are required, and the URL must not
-    /// contain secrets.
+    /// Refuses connections that would let others start load: beyond this host TLS and a key are required, and
+    /// the URL must not contain secrets.
     pub fn check(&self) -> Result<()> {
         let refused = |why: String| Err(FleetError::Refused(why));
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("", &self.url));
@@ -134,7 +134,8 @@ pub struct Bus {
 const MOST_REFUSALS: usize = 16;
 
 impl Bus {
-    /// Connects. `name` is visible to the server's administrator; `inbox` is the prefix of the subjects of answers.
+    /// Connects. `name` is visible to the server's administrator; `inbox` is the prefix of the subjects of
+    /// answers.
     pub fn connect(connection: &Connection, name: &str, inbox: Option<&str>) -> Result<Self> {
         connection.check()?;
         let mut options = ConnectOptions::new()
@@ -251,7 +252,8 @@ impl Bus {
         self.send(reply.clone(), encode(body)?)
     }
 
-    /// Sends requests at the same time, each with its own content. The answers are in the order of the requests.
+    /// Sends requests at the same time, each with its own content. The answers are in the order of the
+    /// requests.
     pub(crate) fn ask<T: DeserializeOwned>(
         &self,
         questions: Vec<(String, Vec<u8>)>,
@@ -375,9 +377,9 @@ impl Bus {
         })
     }
 
-    /// Passes the stored messages of a stream to `take`, in order and each once, with their sequence in the stream, until `take`
-    /// returns false. A message stays on the server until `has_room` returns true for its sequence. After an interruption it
-    /// continues with the next message.
+    /// Passes the stored messages of a stream to `take`, in order and each once, with their sequence in the
+    /// stream, until `take` returns false. A message stays on the server until `has_room` returns true for
+    /// its sequence. After an interruption it continues with the next message.
     pub(crate) fn follow(
         &self,
         stream: String,
@@ -397,7 +399,8 @@ impl Bus {
     }
 }
 
-/// Reads with one consumer until it fails. Returns whether it has read anything; `None` if no more messages are wanted.
+/// Reads with one consumer until it fails. Returns whether it has read anything; `None` if no more messages
+/// are wanted.
 async fn read_on(
     storage: &jetstream::Context,
     stream: &str,

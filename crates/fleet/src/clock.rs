@@ -1,11 +1,12 @@
 //! Estimates the offset between two hosts' clocks from exchanges of messages, with a guaranteed bound.
 //!
-//! The controller records `t0`, the agent answers with the times `t1` and `t2` of its own clock, and the controller records
-//! `t3`. In the middle of the exchange the agent's clock minus the controller's is ((t1−t0)+(t2−t3))/2, with an error of at
-//! most half the time that the messages took, however that time was divided between them (RFC 5905, section 8). An exchange is
-//! therefore an interval that contains the offset. If the rates of the clocks differ by a constant, the offsets are on a line
-//! through all these intervals. The possible lines bound the offset at every other moment, without any assumption about the
-//! distribution of delays.
+//! The controller records `t0`, the agent answers with the times `t1` and `t2` of its own clock, and the
+//! controller records `t3`. In the middle of the exchange the agent's clock minus the controller's is
+//! ((t1−t0)+(t2−t3))/2, with an error of at most half the time that the messages took, however that time was
+//! divided between them (RFC 5905, section 8). An exchange is therefore an interval that contains the offset.
+//! If the rates of the clocks differ by a constant, the offsets are on a line through all these intervals.
+//! The possible lines bound the offset at every other moment, without any assumption about the distribution
+//! of delays.
 
 use kelvin_measure::Nanos;
 use serde::{Deserialize, Serialize};
@@ -66,7 +67,8 @@ pub(crate) struct Offset {
     pub(crate) nanos: i128,
     /// The largest possible error, in nanoseconds.
     pub(crate) bound: Nanos,
-    /// Nanoseconds per second that the agent's clock gains on the controller's: the middle of the possible range.
+    /// Nanoseconds per second that the agent's clock gains on the controller's: the middle of the possible
+    /// range.
     pub(crate) drift: f64,
 }
 
@@ -127,8 +129,8 @@ impl Strip {
     }
 }
 
-/// The lowest and the highest offset at the requested moment, over all lines through every strip, and the middle of their
-/// slopes. `None` when no line exists, because the rate was not constant.
+/// The lowest and the highest offset at the requested moment, over all lines through every strip, and the
+/// middle of their slopes. `None` when no line exists, because the rate was not constant.
 fn feasible(strips: &[Strip]) -> Option<(f64, f64, f64)> {
     let highest = |slope: f64| strips.iter().map(|s| s.high - slope * s.at).fold(f64::INFINITY, f64::min);
     let lowest = |slope: f64| strips.iter().map(|s| s.low - slope * s.at).fold(f64::NEG_INFINITY, f64::max);
@@ -144,8 +146,9 @@ fn feasible(strips: &[Strip]) -> Option<(f64, f64, f64)> {
     Some((low.min(high), high.max(low), f64::midpoint(least, most)))
 }
 
-/// The same for a rate that may change within [`MOST_DRIFT`]. If that is impossible too, a clock has jumped or drifts faster;
-/// then the offset may be anywhere between the lowest and the highest that the exchanges allow.
+/// The same for a rate that may change within [`MOST_DRIFT`]. If that is impossible too, a clock has jumped
+/// or drifts faster; then the offset may be anywhere between the lowest and the highest that the exchanges
+/// allow.
 fn loose(strips: &[Strip]) -> (f64, f64, f64) {
     let apart = |strip: &Strip| MOST_DRIFT * strip.at.abs();
     let high = strips.iter().map(|s| s.high + apart(s)).fold(f64::INFINITY, f64::min);
@@ -153,7 +156,8 @@ fn loose(strips: &[Strip]) -> (f64, f64, f64) {
     if low <= high {
         return (low, high, 0.0);
     }
-    // The moment may belong to the exchange before or after it, and one of them may be much further away than the other.
+    // The moment may belong to the exchange before or after it, and one of them may be much further away than
+    // the other.
     let nearest =
         |before: bool| strips.iter().filter(|strip| (strip.at <= 0.0) == before).map(apart).reduce(f64::min);
     let nearest = [nearest(true), nearest(false)].into_iter().flatten().fold(0.0, f64::max);
@@ -199,7 +203,8 @@ mod tests {
 
     use super::*;
 
-    /// A clock that is off by `shift` at the controller's time 0 and gains `drift` nanoseconds per nanosecond.
+    /// A clock that is off by `shift` at the controller's time 0 and gains `drift` nanoseconds per
+    /// nanosecond.
     fn agent_time(at: Nanos, shift: i64, drift: f64) -> Nanos {
         (at as i128 + i128::from(shift) + (at as f64 * drift).round() as i128) as Nanos
     }
@@ -250,7 +255,8 @@ mod tests {
             prop_assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, really {real}");
         }
 
-        /// This also holds at all moments between exchanges for a clock that jumps, or drifts faster than assumed.
+        /// This also holds at all moments between exchanges for a clock that jumps, or drifts faster than
+        /// assumed.
         #[test]
         fn the_bound_holds_for_a_clock_that_jumps_or_runs_away(
             (drift, jump) in prop_oneof![

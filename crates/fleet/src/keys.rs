@@ -1,5 +1,5 @@
-//! The keys by which the NATS server authenticates its clients: a file with the seed, readable only by its owner, and the
-//! public key.
+//! The keys by which the NATS server authenticates its clients: a file with the seed, readable only by its
+//! owner, and the public key.
 
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};

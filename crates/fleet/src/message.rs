@@ -1,5 +1,5 @@
-//! The messages between controller and agents, as JSON with a version. They are not trusted: sizes are limited, names are
-//! checked as parts of subjects, and an agent does only what its own list allows.
+//! The messages between controller and agents, as JSON with a version. They are not trusted: sizes are
+//! limited, names are checked as parts of subjects, and an agent does only what its own list allows.
 
 use std::collections::BTreeSet;
 
@@ -118,7 +118,8 @@ pub(crate) struct Prepare {
     pub(crate) spec: String,
     /// The agent's number in the run, from 0, and the number of agents.
     pub(crate) host: (u32, u32),
-    /// How long the agent continues without messages from the controller, in seconds; limited by its own setting.
+    /// How long the agent continues without messages from the controller, in seconds; limited by its own
+    /// setting.
     pub(crate) alone: f64,
 }
 
@@ -274,7 +275,8 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    /// Adds a piece. Returns the message after its last piece. An unexpected piece restarts the message, or is an error.
+    /// Adds a piece. Returns the message after its last piece. An unexpected piece restarts the message, or
+    /// is an error.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Option<Vec<u8>>, FleetError> {
         let broken = |why: &str| FleetError::Message(format!("a stored message {why}"));
         let end = piece.iter().take(32).position(|byte| *byte == b'\n');
@@ -372,7 +374,8 @@ mod tests {
             }
         }
 
-        /// Anything other than a message is refused: random bytes, other JSON, and truncated or changed messages.
+        /// Anything other than a message is refused: random bytes, other JSON, and truncated or changed
+        /// messages.
         #[test]
         fn any_bytes_are_a_message_or_an_error(
             bytes in prop::collection::vec(any::<u8>(), 0..200),

@@ -1,7 +1,7 @@
 //! A NATS server for a fleet: its directory with configuration, keys and stored messages.
 //!
-//! On loopback it accepts connections with keys; on other addresses, with keys and TLS. Each agent has its own key, which
-//! permits only the messages of that agent.
+//! On loopback it accepts connections with keys; on other addresses, with keys and TLS. Each agent has its
+//! own key, which permits only the messages of that agent.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;

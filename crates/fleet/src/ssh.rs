@@ -1,8 +1,8 @@
-//! Starts agents on other hosts with the user's own `ssh`: copies the running binary and the agent's key, starts the agent, and
-//! later stops it and removes what was copied.
+//! Starts agents on other hosts with the user's own `ssh`: copies the running binary and the agent's key,
+//! starts the agent, and later stops it and removes what was copied.
 //!
-//! Secrets are only passed through standard input. Names of hosts, labs and agents are checked, so that none can act as an
-//! option or as shell syntax.
+//! Secrets are only passed through standard input. Names of hosts, labs and agents are checked, so that none
+//! can act as an option or as shell syntax.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -21,15 +21,16 @@ type Result<T> = std::result::Result<T, FleetError>;
 /// The longest name of a host, including a user.
 const LONGEST: usize = 255;
 
-/// Checks whether a process is the agent that was started here. After a restart of the host its number may belong to another
-/// process.
+/// Checks whether a process is the agent that was started here. After a restart of the host its number may
+/// belong to another process.
 const OURS: &str = r#"
 here=$(pwd -P)
 pid=$(cat agent.pid 2>/dev/null || :)
 ours() { [ -n "$pid" ] && [ "$(readlink "/proc/$pid/exe" 2>/dev/null)" = "$here/kelvin" ]; }
 "#;
 
-/// Starts the agent as a transient unit if a service manager keeps it after the connection, otherwise in a new session.
+/// Starts the agent as a transient unit if a service manager keeps it after the connection, otherwise in a
+/// new session.
 const START: &str = r#"
 if ours; then echo "running $pid"; exit 0; fi
 chmod 700 kelvin.new

@@ -1,5 +1,5 @@
-//! The NATS subjects of a fleet. All are below `kelvin.LAB`, so that several fleets can share a server. Names chosen by users
-//! become parts of subjects and are checked first.
+//! The NATS subjects of a fleet. All are below `kelvin.LAB`, so that several fleets can share a server. Names
+//! chosen by users become parts of subjects and are checked first.
 
 use std::fmt;
 use std::str::FromStr;

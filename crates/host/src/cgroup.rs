@@ -9,8 +9,8 @@ use crate::{Mount, SystemTree};
 /// Version 1 writes the largest number of pages for "no limit", so larger values are no limits.
 const UNLIMITED: u64 = 1 << 60;
 
-/// The path of a process's group, from the lines "number:controllers:path" of `/proc/PID/cgroup`: that of `controller` in
-/// version 1, or without a controller that of version 2.
+/// The path of a process's group, from the lines "number:controllers:path" of `/proc/PID/cgroup`: that of
+/// `controller` in version 1, or without a controller that of version 2.
 pub fn group_of<'a>(groups: &'a str, controller: Option<&str>) -> Option<&'a str> {
     groups.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -22,7 +22,8 @@ pub fn group_of<'a>(groups: &'a str, controller: Option<&str>) -> Option<&'a str
     })
 }
 
-/// The mount of a controller's hierarchy (version 1), or without a controller of the unified hierarchy (version 2).
+/// The mount of a controller's hierarchy (version 1), or without a controller of the unified hierarchy
+/// (version 2).
 pub fn hierarchy<'a>(mounts: &'a [Mount], controller: Option<&str>) -> Option<&'a Mount> {
     mounts.iter().find(|mount| match controller {
         Some(wanted) => mount.kind == "cgroup" && mount.all_options().any(|option| option == wanted),
@@ -35,8 +36,8 @@ pub fn own_groups(tree: &SystemTree, controller: Option<&str>) -> Vec<String> {
     groups_above(tree, "self", controller)
 }
 
-/// The memory control groups of a process, in both versions, the nearest first: the directory, and the limit in bytes of all
-/// processes in the group; `None` without a limit.
+/// The memory control groups of a process, in both versions, the nearest first: the directory, and the limit
+/// in bytes of all processes in the group; `None` without a limit.
 pub fn memory_groups(tree: &SystemTree, pid: u32) -> Vec<(String, Option<u64>)> {
     let mut found = Vec::new();
     for (controller, file) in [(None, "memory.max"), (Some("memory"), "memory.limit_in_bytes")] {

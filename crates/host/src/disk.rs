@@ -1,15 +1,16 @@
 //! Block devices: their I/O counters, and their relations to other devices.
 //!
-//! Sources: `Documentation/admin-guide/iostats.rst`, `Documentation/ABI/stable/sysfs-block`. A sector is 512 bytes,
-//! regardless of the device. In the kernel the times are 32-bit milliseconds, which wrap after 49.7 days of I/O.
+//! Sources: `Documentation/admin-guide/iostats.rst`, `Documentation/ABI/stable/sysfs-block`. A sector is 512
+//! bytes, regardless of the device. In the kernel the times are 32-bit milliseconds, which wrap after 49.7
+//! days of I/O.
 
 use std::collections::BTreeMap;
 
 use crate::SystemTree;
 use crate::bytes::{lines, number, words};
 
-/// The counters of a device: reads, merges, sectors, ms; the same for writes; in flight, ms busy, ms in queue; the same as
-/// for reads for discards; flushes, ms. Counters that an older kernel lacks are zero.
+/// The counters of a device: reads, merges, sectors, ms; the same for writes; in flight, ms busy, ms in
+/// queue; the same as for reads for discards; flushes, ms. Counters that an older kernel lacks are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskCounters(pub [u64; DiskCounters::COUNT]);
 
@@ -91,7 +92,8 @@ impl DiskCounters {
         done(now) < done(self)
     }
 
-    /// The I/O since an earlier reading. A counter that decreased counts as 0; a time that wrapped is corrected.
+    /// The I/O since an earlier reading. A counter that decreased counts as 0; a time that wrapped is
+    /// corrected.
     pub fn since(&self, before: &Self) -> DiskActivity {
         let rise = |at: usize| self.0[at].saturating_sub(before.0[at]);
         let time = |at: usize| milliseconds(before.0[at], self.0[at]);
@@ -108,8 +110,9 @@ impl DiskCounters {
     }
 }
 
-/// The difference of two times in milliseconds. A decrease that is a small increase modulo 2^32 is a wrap, as in iostat;
-/// any other decrease is 0. Time in queue can decrease when the number of requests in flight was negative.
+/// The difference of two times in milliseconds. A decrease that is a small increase modulo 2^32 is a wrap, as
+/// in iostat; any other decrease is 0. Time in queue can decrease when the number of requests in flight was
+/// negative.
 fn milliseconds(before: u64, now: u64) -> u64 {
     if now >= before {
         return now - before;

@@ -1,4 +1,5 @@
-//! Lists in the kernel's files: of CPUs and memory nodes, such as "0-3,8", and of choices, such as "none [mq-deadline] kyber".
+//! Lists in the kernel's files: of CPUs and memory nodes, such as "0-3,8", and of choices, such as "none
+//! [mq-deadline] kyber".
 
 use std::collections::BTreeSet;
 

@@ -27,8 +27,8 @@ impl Mount {
         text.lines().filter_map(Self::parse).collect()
     }
 
-    /// Parses a line: id, parent, device, root, mount point, options, optional fields, a hyphen, type, source, options of the
-    /// file system.
+    /// Parses a line: id, parent, device, root, mount point, options, optional fields, a hyphen, type,
+    /// source, options of the file system.
     fn parse(line: &str) -> Option<Self> {
         let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').skip(2);
@@ -52,8 +52,9 @@ impl Mount {
         self.options.iter().chain(&self.filesystem_options).map(String::as_str)
     }
 
-    /// The mount of a path whose file is on the device `number`. Of the mounts with the longest mount point the last one
-    /// counts, since later mounts hide earlier ones. If no mount has that number, as for a btrfs subvolume, the number is ignored.
+    /// The mount of a path whose file is on the device `number`. Of the mounts with the longest mount point
+    /// the last one counts, since later mounts hide earlier ones. If no mount has that number, as for a btrfs
+    /// subvolume, the number is ignored.
     pub fn showing<'a>(mounts: &'a [Self], path: &Path, number: &str) -> Option<&'a Self> {
         let shows = || mounts.iter().filter(|mount| path.starts_with(&mount.point));
         let longest =

@@ -14,7 +14,8 @@ pub struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Parses the file. In proc(5) the state is field 3, the parent 4, user and system ticks 14 and 15, the start 22.
+    /// Parses the file. In proc(5) the state is field 3, the parent 4, user and system ticks 14 and 15, the
+    /// start 22.
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;

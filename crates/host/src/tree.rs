@@ -1,5 +1,5 @@
-//! The kernel's files in `/proc` and `/sys`, or in a test's directory. A file is read once, or kept open and read repeatedly
-//! into one buffer.
+//! The kernel's files in `/proc` and `/sys`, or in a test's directory. A file is read once, or kept open and
+//! read repeatedly into one buffer.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Mount;
 
-/// The root of `/proc` and `/sys`. Tests use a directory of recorded files. Paths are absolute paths of this host.
+/// The root of `/proc` and `/sys`. Tests use a directory of recorded files. Paths are absolute paths of this
+/// host.
 #[derive(Debug, Clone)]
 pub struct SystemTree {
     root: PathBuf,
@@ -128,8 +129,9 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// Opens, reads and closes a file, for files that are too many to keep open. The file must be one that the kernel writes in
-    /// one piece of less than a page, as all files of a process except its maps are: such a file takes a single read.
+    /// Opens, reads and closes a file, for files that are too many to keep open. The file must be one that
+    /// the kernel writes in one piece of less than a page, as all files of a process except its maps are:
+    /// such a file takes a single read.
     pub fn open(&mut self, path: &Path) -> Option<&[u8]> {
         let length = File::open(path).ok()?.read_at(&mut self.0, 0).ok()?;
         Some(&self.0[..length])

@@ -1,4 +1,5 @@
-//! Orders of a scenario's timeline to one of several loads on the same clock: its start, its changes, its end.
+//! Orders of a scenario's timeline to one of several loads on the same clock: its start, its changes, its
+//! end.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +19,8 @@ pub enum Change {
     Rate(f64),
     /// Active users of a closed loop; the others keep their connections and are idle.
     Users(u32),
-    /// The end of the window and of the load. An open loop continues for a limited time until the waiting arrivals have begun.
+    /// The end of the window and of the load. An open loop continues for a limited time until the waiting
+    /// arrivals have begun.
     Close,
 }
 
@@ -86,8 +88,8 @@ impl LoadControl {
         self.changed.notify_all();
     }
 
-    /// Called by the load: reports that it is ready, waits for the order to start, and returns the time of the start, which is
-    /// at least `head` from now. `None` if a stop was requested first.
+    /// Called by the load: reports that it is ready, waits for the order to start, and returns the time of
+    /// the start, which is at least `head` from now. `None` if a stop was requested first.
     pub fn wait_to_begin(&self, clock: &Clock, head: Duration, stop: &Stop) -> Option<Nanos> {
         let mut state = self.lock();
         state.armed = true;
@@ -124,7 +126,8 @@ impl LoadControl {
         self.lock().changes.first().map(|(at, _)| *at)
     }
 
-    /// Called by the load: takes the changes that are due at `now`, and a [`Change::Close`] even if it is for later.
+    /// Called by the load: takes the changes that are due at `now`, and a [`Change::Close`] even if it is for
+    /// later.
     pub(crate) fn take_changes(&self, now: Nanos) -> Vec<(Nanos, Change)> {
         let due = |(at, change): &(Nanos, Change)| *at <= now || *change == Change::Close;
         let mut state = self.lock();
@@ -133,8 +136,8 @@ impl LoadControl {
         taken
     }
 
-    /// Called by whoever forwards the orders to a load in another process: the ordered start, and the changes not yet taken,
-    /// with their times.
+    /// Called by whoever forwards the orders to a load in another process: the ordered start, and the changes
+    /// not yet taken, with their times.
     pub fn relay(&self) -> (Option<Nanos>, Vec<(Nanos, Change)>) {
         let mut state = self.lock();
         (state.begins, std::mem::take(&mut state.changes))

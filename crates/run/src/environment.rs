@@ -10,8 +10,8 @@ use kelvin_host::cgroup::memory_groups;
 use kelvin_observe::host::{Filesystem, Host};
 use serde::{Deserialize, Serialize};
 
-/// The database's description of itself. Settings are stored by name, so that two runs can be compared by name even if one
-/// has additional settings.
+/// The database's description of itself. Settings are stored by name, so that two runs can be compared by
+/// name even if one has additional settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Database {
     /// Product and version.
@@ -64,11 +64,12 @@ pub struct Environment {
     /// The file system of the database, or of the first file of I/O jobs; `None` when it is on another host.
     #[serde(default)]
     pub data_filesystem: Option<Filesystem>,
-    /// The lowest memory limit of the control groups of the server's process, in bytes; `None` without a limit or where the
-    /// groups are unknown.
+    /// The lowest memory limit of the control groups of the server's process, in bytes; `None` without a
+    /// limit or where the groups are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_memory_limit: Option<u64>,
-    /// The memory control groups of the server's process, the nearest first; empty if the server is not known to be on this host.
+    /// The memory control groups of the server's process, the nearest first; empty if the server is not known
+    /// to be on this host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_memory_groups: Vec<MemoryGroup>,
 }

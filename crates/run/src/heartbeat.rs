@@ -1,5 +1,5 @@
-//! A thread that only wakes up periodically. When it wakes late, the load generator itself was held up: it was stopped,
-//! starved of CPUs or throttled. A stalled server does not hold it up.
+//! A thread that only wakes up periodically. When it wakes late, the load generator itself was held up: it
+//! was stopped, starved of CPUs or throttled. A stalled server does not hold it up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,15 +16,16 @@ use crate::error::RunError;
 /// Interval of the wake-ups: 50 per second cost a few tenths of a millisecond of CPU.
 const BEAT: Nanos = 20_000_000;
 
-/// A later wake-up means that the process was held up. Schedulers let a thread that sleeps most of the time wait for a few
-/// tens of milliseconds at most, however many other threads are ready.
+/// A later wake-up means that the process was held up. Schedulers let a thread that sleeps most of the time
+/// wait for a few tens of milliseconds at most, however many other threads are ready.
 const LATE: Nanos = 200_000_000;
 
-/// The time that the thread waited for a CPU is read every so many beats, so that it can be assigned to a gap.
+/// The time that the thread waited for a CPU is read every so many beats, so that it can be assigned to a
+/// gap.
 const BEATS_A_READING: u32 = 50;
 
-/// The share of the window at which a hold-up reaches the 99th percentile of the transactions, and changes a mean by half of
-/// the allowed difference of two runs.
+/// The share of the window at which a hold-up reaches the 99th percentile of the transactions, and changes a
+/// mean by half of the allowed difference of two runs.
 const HELD_UP: f64 = 0.01;
 
 /// A period in which the thread should have run but did not.
@@ -39,7 +40,8 @@ pub(crate) struct Gap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HeldUp {
-    /// The process was not ready to run: a signal, a debugger, a frozen control group, or the whole machine stood still.
+    /// The process was not ready to run: a signal, a debugger, a frozen control group, or the whole machine
+    /// stood still.
     Stopped,
     /// The process was ready but had no CPU: other processes used them, or a quota was exhausted.
     Starved,
@@ -59,8 +61,8 @@ impl HeldUp {
 }
 
 impl Gap {
-    /// A gap between two times, during which the thread was ready to run for `delay`. Where the kernel does not count that, the
-    /// process is taken as stopped.
+    /// A gap between two times, during which the thread was ready to run for `delay`. Where the kernel does
+    /// not count that, the process is taken as stopped.
     fn of(from: Nanos, to: Nanos, delay: Option<Duration>) -> Self {
         let ready = delay.is_some_and(|delay| delay.as_nanos() as u64 > (to - from) / 2);
         Self { from, to, why: if ready { HeldUp::Starved } else { HeldUp::Stopped } }
@@ -84,8 +86,8 @@ impl Gap {
     }
 }
 
-/// Checks that the process ran during a window of `elapsed` nanoseconds that opened at `open`. Where noise is accepted,
-/// gaps in which other processes used the CPUs are reported but do not fail the check.
+/// Checks that the process ran during a window of `elapsed` nanoseconds that opened at `open`. Where noise is
+/// accepted, gaps in which other processes used the CPUs are reported but do not fail the check.
 pub(crate) fn check_generator_ran(
     gaps: &[Gap],
     open: Nanos,

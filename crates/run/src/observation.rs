@@ -13,8 +13,8 @@ use kelvin_observe::watch::{HostWatcher, Stage, Watch, Watcher};
 
 use crate::spec::Observe;
 
-/// Queries every endpoint to be scraped once, all at the same time, so that an unavailable endpoint is reported before the
-/// load and not after it.
+/// Queries every endpoint to be scraped once, all at the same time, so that an unavailable endpoint is
+/// reported before the load and not after it.
 ///
 /// # Errors
 /// When an endpoint cannot be reached or exports no known metrics; with the reason for each.
@@ -43,9 +43,9 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    /// Creates the watchers of host, database and other hosts that `plan` requests. `ours` means that they may create what they
-    /// read in the server; `loaded` means that the load comes from this process, so that sessions of other applications are
-    /// distinguished.
+    /// Creates the watchers of host, database and other hosts that `plan` requests. `ours` means that they
+    /// may create what they read in the server; `loaded` means that the load comes from this process, so that
+    /// sessions of other applications are distinguished.
     pub fn for_plan(plan: &Observe, ours: bool, loaded: bool, engine: Option<&Arc<dyn Engine>>) -> Self {
         let mut found = Self::default();
         if !plan.enabled {
@@ -127,7 +127,8 @@ impl Watchers {
                 self.watchers.extend(found.watchers);
                 host.paths.extend(found.place.data.map(|path| ("data".into(), path)));
                 host.paths.extend(found.place.wal.map(|path| ("wal".into(), path)));
-                // A threaded server is one process, and of child processes only the first thread's waits are counted.
+                // A threaded server is one process, and of child processes only the first thread's waits are
+                // counted.
                 let children = found.place.forks;
                 let group = found.place.server.and_then(kelvin_observe::sample::other_group);
                 host.cgroups.extend(group.map(|path| ("server".into(), path)));
@@ -163,7 +164,8 @@ pub struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// Starts the watchers. If they cannot start, that is reported as an event and not an error: the load matters more.
+    /// Starts the watchers. If they cannot start, that is reported as an event and not an error: the load
+    /// matters more.
     ///
     /// # Errors
     /// When the sink fails.
@@ -188,7 +190,8 @@ impl<'a> Watched<'a> {
         Ok(Self { sink, watch, beside: Vec::new() })
     }
 
-    /// Starts watchers of another source's database. Only their observations of sessions are inserted into the events.
+    /// Starts watchers of another source's database. Only their observations of sessions are inserted into
+    /// the events.
     ///
     /// # Errors
     /// When the sink fails.

@@ -61,7 +61,8 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs every point and the checks. The last event is always [`Event::Finished`], unless the sink itself failed.
+    /// Runs every point and the checks. The last event is always [`Event::Finished`], unless the sink itself
+    /// failed.
     ///
     /// # Errors
     /// When no point could be measured, or an event could not be stored.
@@ -80,8 +81,8 @@ impl Run<'_> {
     ) -> Result<RunOutcome, RunError> {
         let mut outcome =
             RunOutcome { status: Status::Complete, error: None, points: Vec::new(), checks: Vec::new() };
-        // Started before the users connect. A server that assigns connections in order must place the users' as it would without
-        // watchers.
+        // Started before the users connect. A server that assigns connections in order must place the users'
+        // as it would without watchers.
         let mut watchers =
             Watchers::for_plan(&self.spec.observe, self.spec.target.is_managed(), true, Some(&self.engine));
         watchers.watchers.extend(further);
@@ -181,7 +182,8 @@ impl Run<'_> {
     fn search(&self, slo: &Slo, sink: &mut dyn Sink, outcome: &mut RunOutcome) -> Result<(), RunError> {
         let load = &self.spec.load;
         let users = load.points().first().map_or(1, |&(users, _)| users);
-        // A low rate needs a longer trial for the same number of response times, up to this multiple of the requested duration.
+        // A low rate needs a longer trial for the same number of response times, up to this multiple of the
+        // requested duration.
         let longest = load.duration.duration().as_secs_f64() * LONGER;
         let search =
             Search::new(load.first_rate(), load.resolution, Search::BUDGET).map_err(RunError::Start)?;
@@ -196,8 +198,8 @@ impl Run<'_> {
             if matches!(ended, Err(RunError::Sink(_))) {
                 break;
             }
-            // A trial in which every user gave up was measured and fails. One that could not start or was stopped was not
-            // measured. In both cases the trials before it are reported.
+            // A trial in which every user gave up was measured and fails. One that could not start or was
+            // stopped was not measured. In both cases the trials before it are reported.
             let measured = outcome.points.get(before).filter(|point| !point.interrupted);
             let Some(point) = measured else { break };
             ended = Ok(true);
@@ -217,7 +219,8 @@ impl Run<'_> {
         ended.map(drop)
     }
 
-    /// Collects query plans when load and observation have ended. A failure becomes a note, since the results are valid.
+    /// Collects query plans when load and observation have ended. A failure becomes a note, since the results
+    /// are valid.
     fn analyze(&self, sink: &mut dyn Sink, outcome: &RunOutcome) -> Result<(), RunError> {
         if outcome.status != Status::Complete {
             return Ok(());
@@ -269,7 +272,8 @@ pub fn check_consistency(
     })
 }
 
-/// Runs `work` in a thread and forwards its events to the sink as they arrive. Returns the check results among them.
+/// Runs `work` in a thread and forwards its events to the sink as they arrive. Returns the check results
+/// among them.
 fn relay(
     sink: &mut dyn Sink,
     stop: &Stop,

@@ -6,8 +6,8 @@ use crate::driver::PointResult;
 use crate::find_max::{MaxRateResult, SearchEnd, Trial};
 use crate::spec::{Slo, SloFigures};
 
-/// Judges a point by its response times in an open loop, or by its service times in a closed loop. A void point meets no
-/// objective.
+/// Judges a point by its response times in an open loop, or by its service times in a closed loop. A void
+/// point meets no objective.
 pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
     let schedule = point.window.schedule;
     let ended = point.totals.measured_of(|role| match schedule {

@@ -44,8 +44,9 @@ fn a_sustainable_rate_is_served_and_every_arrival_is_counted() {
     // A Poisson count with a mean of 300, within 5 standard deviations.
     assert!((215..385).contains(&schedule.due), "{schedule:?}");
     let good: u64 = point.totals.transactions(&point.totals.measured).map(KindCounts::good).sum();
-    // Services are counted by their ends, responses by their intended starts. On a machine that stalls the queue may be long at
-    // both edges of the window; arrivals that wait or are in progress there are only in one of the counts.
+    // Services are counted by their ends, responses by their intended starts. On a machine that stalls the
+    // queue may be long at both edges of the window; arrivals that wait or are in progress there are only in
+    // one of the counts.
     let waiting_at_close = schedule.waiting_at_close.unwrap();
     assert!(good <= schedule.due + 8 + schedule.longest, "{good} of {schedule:?}");
     assert!(good + 8 + waiting_at_close >= schedule.due, "{good} of {schedule:?}");

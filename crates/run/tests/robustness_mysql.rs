@@ -1,5 +1,6 @@
-//! Faults of a MariaDB server and of the network under load: kills, a restart, too many connections, stalls, cuts, garbled
-//! packets, a full disk. Each is counted under its class and code, the load continues, and the counts agree.
+//! Faults of a MariaDB server and of the network under load: kills, a restart, too many connections, stalls,
+//! cuts, garbled packets, a full disk. Each is counted under its class and code, the load continues, and the
+//! counts agree.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../database/tests/mysql_support/mod.rs"]
@@ -71,7 +72,8 @@ fn kills_restarts_and_too_many_connections_are_survived() {
     let refused = try_run(&config, &spec, || {}).err().unwrap().to_string();
     assert!(refused.contains("1040"), "{refused}");
 
-    // Committed transactions must survive the server's end; the tests' servers do not guarantee that by default.
+    // Committed transactions must survive the server's end; the tests' servers do not guarantee that by
+    // default.
     all.run("SET GLOBAL innodb_flush_log_at_trx_commit = 2").unwrap();
     spec.load.users = "4".parse().unwrap();
     let ended = run_until_recovered(&config, &spec, || {

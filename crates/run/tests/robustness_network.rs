@@ -1,4 +1,5 @@
-//! A network that delays, stalls, cuts and garbles: counted errors, recovery, an end in time, and no wrong counts.
+//! A network that delays, stalls, cuts and garbles: counted errors, recovery, an end in time, and no wrong
+//! counts.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod robustness_support;
@@ -24,7 +25,8 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
     let proxy = Proxy::start(server.port);
     let config = through(&proxy, &server);
 
-    // Slowness is not an error, except for users that wait too long for a slow user's lock; hence the long time-out.
+    // Slowness is not an error, except for users that wait too long for a slow user's lock; hence the long
+    // time-out.
     let mut patient = calling(Calls::Statements);
     patient.load.timeout = "10s".parse().unwrap();
     let ended = run_until_recovered(&config, &patient, || {
@@ -35,8 +37,8 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
     });
     ended.show("delay").assert_true().assert_no_error();
 
-    // Longer than the time-out: every user's statement times out and its connection is given up. New connections get no answer
-    // either during the stall.
+    // Longer than the time-out: every user's statement times out and its connection is given up. New
+    // connections get no answer either during the stall.
     for calls in [Calls::Functions, Calls::Statements] {
         let ended = run_until_recovered(&config, &calling(calls), || {
             pause(300);
@@ -101,8 +103,8 @@ fn cut_garbled_and_refused_connections_are_errors_and_never_wrong_counts() {
 
     for calls in [Calls::Functions, Calls::Statements, Calls::Pipelined] {
         run_garbled(&config, &proxy, calls).assert_true();
-        // Client-side SQL writes back what it has read, and without TLS no client detects a changed number. With functions the
-        // server computes the data itself.
+        // Client-side SQL writes back what it has read, and without TLS no client detects a changed number.
+        // With functions the server computes the data itself.
         if calls == Calls::Functions {
             assert_consistent(&config);
         }

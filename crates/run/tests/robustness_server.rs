@@ -1,5 +1,5 @@
-//! Faults of a server under load: kills, restarts, time-outs, deadlocks, serialization failures. Each is counted under its
-//! class and code, the load continues, and the counts agree.
+//! Faults of a server under load: kills, restarts, time-outs, deadlocks, serialization failures. Each is
+//! counted under its class and code, the load continues, and the counts agree.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod robustness_support;

@@ -26,7 +26,8 @@ pub struct MetricsEndpoint {
 }
 
 impl MetricsEndpoint {
-    /// Listens at `address`; port 0 selects a free port. Other hosts can connect only if it is not a loopback address.
+    /// Listens at `address`; port 0 selects a free port. Other hosts can connect only if it is not a loopback
+    /// address.
     ///
     /// # Errors
     /// When the address is in use, or is not an address of this host.

@@ -2,8 +2,8 @@
 
 use kelvin_measure::Histogram;
 
-/// Upper bounds in nanoseconds. Six per decade, so that a quantile interpolated between two bounds has an error of at most a
-/// quarter. Exact percentiles are in the run's own result.
+/// Upper bounds in nanoseconds. Six per decade, so that a quantile interpolated between two bounds has an
+/// error of at most a quarter. Exact percentiles are in the run's own result.
 pub(crate) const BOUNDS: [u64; 42] = bounds();
 
 const fn bounds() -> [u64; 42] {

@@ -1,5 +1,5 @@
-//! Converts an observer's dotted name to a Prometheus metric. Parts that identify an object become labels, and units become
-//! base units and the end of the name.
+//! Converts an observer's dotted name to a Prometheus metric. Parts that identify an object become labels,
+//! and units become base units and the end of the name.
 
 use kelvin_diagnose::metric::SOURCES;
 

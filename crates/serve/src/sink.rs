@@ -7,8 +7,8 @@ use kelvin_measure::{Event, Sink, SinkError, SourceId};
 
 use crate::state::{RunInfo, State};
 
-/// Takes a run's events. An event waits for a lock that a scrape holds while it copies the state. Each series of a second takes
-/// about 50 µs for its histogram.
+/// Takes a run's events. An event waits for a lock that a scrape holds while it copies the state. Each series
+/// of a second takes about 50 µs for its histogram.
 #[derive(Debug)]
 pub struct MetricsSink {
     state: Arc<Mutex<State>>,

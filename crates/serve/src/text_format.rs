@@ -1,7 +1,7 @@
 //! Prometheus' text format 0.0.4, for clients that do not request OpenMetrics.
 
-/// Converts a page of OpenMetrics. In the older format a family has the name of its samples: counters end in `_total`, info is
-/// a gauge that ends in `_info`. Units and the end marker do not exist.
+/// Converts a page of OpenMetrics. In the older format a family has the name of its samples: counters end in
+/// `_total`, info is a gauge that ends in `_info`. Units and the end marker do not exist.
 pub(crate) fn from_open(text: &str) -> String {
     let mut classic = String::with_capacity(text.len());
     // HELP comes before TYPE, but its name depends on the type.

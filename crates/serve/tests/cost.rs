@@ -1,4 +1,5 @@
-//! The cost of the endpoint for a run: `cargo test --release -p kelvin-serve --test cost -- --ignored --nocapture`.
+//! The cost of the endpoint for a run: `cargo test --release -p kelvin-serve --test cost -- --ignored
+//! --nocapture`.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a measurement, printed")]
 

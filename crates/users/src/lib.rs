@@ -1,8 +1,9 @@
-//! The virtual users of a point on this host: each user's work ([`User`]), the threads or event loops that run them
-//! ([`UserPool`]), the arrivals that they serve in an open loop ([`arrivals`]) with their counts ([`Schedule`]), and their
-//! errors ([`Tally`]).
+//! The virtual users of a point on this host: each user's work ([`User`]), the threads or event loops that
+//! run them ([`UserPool`]), the arrivals that they serve in an open loop ([`arrivals`]) with their counts
+//! ([`Schedule`]), and their errors ([`Tally`]).
 //!
-//! This code runs for each transaction. It is a separate crate, so that a release build optimises it and not the rest of a run.
+//! This code runs for each transaction. It is a separate crate, so that a release build optimises it and not
+//! the rest of a run.
 
 pub mod arrivals;
 mod report;

@@ -32,7 +32,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The counter of a point with this number and rate per second. Its users begin, and its window opens, at these times.
+    /// The counter of a point with this number and rate per second. Its users begin, and its window opens, at
+    /// these times.
     pub fn new(
         point: u32,
         rate: f64,
@@ -79,7 +80,8 @@ impl Schedule {
         events
     }
 
-    /// The counts of the window's arrivals. `unended` of them were taken by users but had no end before the run was over.
+    /// The counts of the window's arrivals. `unended` of them were taken by users but had no end before the
+    /// run was over.
     pub fn window(&self, close: Nanos, unended: u64) -> event::ArrivalSchedule {
         let books = self.queue.window(close);
         event::ArrivalSchedule {

@@ -1,5 +1,5 @@
-//! Counts errors by second, transaction type, class and code, so that a thousand failures in a second are one row in the
-//! store.
+//! Counts errors by second, transaction type, class and code, so that a thousand failures in a second are one
+//! row in the store.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -13,8 +13,8 @@ use crate::UserReport;
 
 type Key = (i64, Option<u16>, String, String, bool);
 
-/// Limit of the notes of a point; further notes are only counted. If 10,000 users lose the server at the same time, 10,000
-/// notes are useless.
+/// Limit of the notes of a point; further notes are only counted. If 10,000 users lose the server at the same
+/// time, 10,000 notes are useless.
 const MOST_NOTES: u64 = 200;
 
 /// The errors of one point.

@@ -1,5 +1,5 @@
-//! A virtual user: decides, executes, times, retries, reconnects. It runs in a separate thread or as a fiber; its waits go
-//! through `kelvin_fiber`, which supports both.
+//! A virtual user: decides, executes, times, retries, reconnects. It runs in a separate thread or as a fiber;
+//! its waits go through `kelvin_fiber`, which supports both.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -16,8 +16,8 @@ use kelvin_workload::{Stop, UserRange, VirtualUser};
 use crate::arrivals::{Claim, Queue};
 use crate::report::UserReport;
 
-/// A user with this many consecutive failures gives up although it is connected: the table is missing or the disk is full,
-/// and further errors of the same kind add nothing.
+/// A user with this many consecutive failures gives up although it is connected: the table is missing or the
+/// disk is full, and further errors of the same kind add nothing.
 const MOST_FAILURES_IN_A_ROW: u32 = 100;
 
 /// The pause between attempts to reconnect is doubled from the first to the last of these values.
@@ -27,7 +27,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A user without a connection for this long gives up; a restarting server takes much less.
 const LONGEST_OUTAGE: Duration = Duration::from_mins(5);
 
-/// The number of users that report at their end how their prepared statements were planned. All execute the same statements.
+/// The number of users that report at their end how their prepared statements were planned. All execute the
+/// same statements.
 const USERS_WITH_PLANS: u32 = 4;
 
 /// A new connection with the run's time limit of statements.
@@ -66,10 +67,11 @@ pub struct Shared {
     pub began: AtomicU64,
     /// When the window opens.
     pub open: Nanos,
-    /// When the window closes; set to an earlier time when the run is stopped early. `u64::MAX` when it ends by count.
+    /// When the window closes; set to an earlier time when the run is stopped early. `u64::MAX` when it ends
+    /// by count.
     pub close: AtomicU64,
-    /// From here on users begin no more transactions: with the window's end, or in an open loop later, so that waiting arrivals
-    /// can be served.
+    /// From here on users begin no more transactions: with the window's end, or in an open loop later, so
+    /// that waiting arrivals can be served.
     pub end: AtomicU64,
     /// Number of transactions of each user, when the run ends by count.
     pub transactions: Option<u64>,
@@ -154,8 +156,8 @@ impl Shared {
         wait_until(&self.clock, deadline, || self.all_ended() || self.stop.is_immediate());
     }
 
-    /// Cancels whatever the users' connections are running, from separate threads, since a request to an unreachable server
-    /// blocks.
+    /// Cancels whatever the users' connections are running, from separate threads, since a request to an
+    /// unreachable server blocks.
     pub fn cancel_all(self: &Arc<Self>) {
         const AT_ONCE: usize = 16;
         for offset in 0..AT_ONCE.min(self.cancels.len()) {
@@ -180,8 +182,8 @@ impl Shared {
     }
 }
 
-/// What a user records about its time, as indexes of a [`Counters`]. All are in nanoseconds except `Unknown`, `Unended` and
-/// `CutOff`, which are counts.
+/// What a user records about its time, as indexes of a [`Counters`]. All are in nanoseconds except `Unknown`,
+/// `Unended` and `CutOff`, which are counts.
 #[derive(Debug, Clone, Copy)]
 pub enum UserCounter {
     /// Time in the window spent keying, thinking, reconnecting, or on transactions that failed.
@@ -190,10 +192,11 @@ pub enum UserCounter {
     BeforeOpen,
     /// Of transactions that ended after the window: the time before it closed.
     BeforeClose,
-    /// Headline transactions whose commit was lost with its connection, or whose answer was unintelligible. They may have been
-    /// committed.
+    /// Headline transactions whose commit was lost with its connection, or whose answer was unintelligible.
+    /// They may have been committed.
     Unknown,
-    /// Arrivals of the window that were taken but have no end, because the user could no longer start or retry them.
+    /// Arrivals of the window that were taken but have no end, because the user could no longer start or
+    /// retry them.
     Unended,
     /// Transactions, also of closed loops, that failed with a retryable error when the run was over.
     CutOff,
@@ -260,8 +263,8 @@ impl Drop for Ending {
 }
 
 impl User {
-    /// Runs until the load ends, the count is reached, or a stop is requested. Calls `ending` before the user's end is visible
-    /// to others.
+    /// Runs until the load ends, the count is reached, or a stop is requested. Calls `ending` before the
+    /// user's end is visible to others.
     pub fn run(mut self, ending: impl FnOnce()) {
         self.register_cancel();
         let shared = Arc::clone(&self.shared);
@@ -357,8 +360,8 @@ impl User {
         drop(self.ending);
     }
 
-    /// Reports how the prepared statements were planned. Not in a run by count, whose window is still open for other users, and
-    /// not when an immediate stop is requested.
+    /// Reports how the prepared statements were planned. Not in a run by count, whose window is still open
+    /// for other users, and not when an immediate stop is requested.
     fn report_plans(&mut self) {
         let shared = &self.shared;
         let is_asked = shared.reports_plans && self.number - shared.range.first() < USERS_WITH_PLANS;
@@ -377,8 +380,8 @@ impl User {
         self.shared.think_time.map_or(Duration::ZERO, |think_time| think_time.draw(&mut self.random))
     }
 
-    /// Whether the user has to end. A requested stop moves the end of window and load, so that users and collector stop at the
-    /// same time.
+    /// Whether the user has to end. A requested stop moves the end of window and load, so that users and
+    /// collector stop at the same time.
     fn done(&self, now: Nanos, transactions: u64) -> bool {
         now >= self.shared.end.load(Ordering::Acquire) || self.reached_count(transactions)
     }
@@ -404,8 +407,8 @@ impl User {
                     let retryable = !lost && error.class().is_retryable() && retries < self.shared.retries;
                     let mut cut_off = retryable && self.ends();
                     let again = retryable && !cut_off && self.roll_back().is_ok();
-                    // Only the server's answer proves that nothing was committed. An unintelligible answer may have
-                    // been a success.
+                    // Only the server's answer proves that nothing was committed. An unintelligible answer
+                    // may have been a success.
                     let unknown = lost || error.code().0.is_empty();
                     if unknown && self.shared.headline[usize::from(kind)] {
                         self.book.add(UserCounter::Unknown as usize, 1);
@@ -483,8 +486,8 @@ impl User {
         self.note(format!("user {} gave up {why}", self.number + 1));
     }
 
-    /// Waits before a retry, longer each time and differently for each user, so that colliding transactions do not collide
-    /// again. The first retry is immediate. The wait is part of the service time.
+    /// Waits before a retry, longer each time and differently for each user, so that colliding transactions
+    /// do not collide again. The first retry is immediate. The wait is part of the service time.
     fn step_aside(&self, retries: u16) {
         if retries > 1 {
             let spread = 250 + u64::from(self.number).wrapping_mul(0x9e37_79b9) % 500;
@@ -492,8 +495,8 @@ impl User {
         }
     }
 
-    /// Reconnects, with growing pauses, until it succeeds, the run ends, or the outage is too long. Returns the time, and
-    /// whether there is a connection.
+    /// Reconnects, with growing pauses, until it succeeds, the run ends, or the outage is too long. Returns
+    /// the time, and whether there is a connection.
     fn reconnect(&mut self, lost_at: Nanos) -> (Nanos, bool) {
         self.note(format!("user {} lost its connection", self.number + 1));
         let mut pause = FIRST_PAUSE;

@@ -14,8 +14,8 @@ use crate::user::{Shared, User};
 const THREAD_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 256 << 10;
 
-/// Users for each event loop beyond the first two. A loop on a CPU handles over 100,000 calls per second; with two loops
-/// users do not all wait for the same thread.
+/// Users for each event loop beyond the first two. A loop on a CPU handles over 100,000 calls per second;
+/// with two loops users do not all wait for the same thread.
 const USERS_PER_LOOP: u32 = 16;
 const FEWEST_LOOPS: u32 = 2;
 

@@ -27,7 +27,8 @@ impl AllowedTargets {
         Ok(Self { databases, io })
     }
 
-    /// Checks a specification and removes what only the controller does: resets, builds, checks, observation, files.
+    /// Checks a specification and removes what only the controller does: resets, builds, checks, observation,
+    /// files.
     pub(super) fn check(&self, text: &str) -> Result<Spec, FleetError> {
         let mut spec = Spec::parse_received(text, "the run's specification")
             .map_err(|error| FleetError::Refused(error.to_string()))?;
@@ -61,7 +62,8 @@ impl AllowedTargets {
     }
 }
 
-/// The normalised text of a target, without a password. Only targets that are the same for every agent are accepted.
+/// The normalised text of a target, without a password. Only targets that are the same for every agent are
+/// accepted.
 fn shared_target(text: &str) -> Result<String, FleetError> {
     let target = Target::parse(text).map_err(|error| FleetError::Refused(error.to_string()))?;
     match target {

@@ -1,5 +1,5 @@
-//! What a controller's I/O jobs may do on an agent's host: read and write below the allowed paths, and run the allowed
-//! commands.
+//! What a controller's I/O jobs may do on an agent's host: read and write below the allowed paths, and run
+//! the allowed commands.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -23,8 +23,9 @@ pub struct AllowedIo {
 }
 
 impl AllowedIo {
-    /// `paths` are files and devices that jobs may use, and directories below which they may use and create files.
-    /// `destroys` are block devices among them that jobs may write to. `commands` are commands that jobs may run, as written in the job.
+    /// `paths` are files and devices that jobs may use, and directories below which they may use and create
+    /// files. `destroys` are block devices among them that jobs may write to. `commands` are commands that
+    /// jobs may run, as written in the job.
     ///
     /// # Errors
     /// When a path does not exist.
@@ -37,8 +38,8 @@ impl AllowedIo {
         })
     }
 
-    /// Opens the I/O jobs of a specification for this host, given as its number and the number of hosts. Jobs that do anything
-    /// else are refused. States of `verify` are written to `aux`.
+    /// Opens the I/O jobs of a specification for this host, given as its number and the number of hosts. Jobs
+    /// that do anything else are refused. States of `verify` are written to `aux`.
     pub(super) fn open(&self, spec: &Spec, host: (u32, u32), aux: &Path) -> Result<IoRun> {
         let Work::Io(options) = &spec.work else {
             return Err(FleetError::Refused("these are not I/O jobs".into()));

@@ -12,8 +12,8 @@ use crate::message::clean;
 /// How long chrony may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A test hook that shifts the reported clock and makes it drift, so that a test on one host has hosts whose clocks differ by
-/// a known amount. No other part of the agent is affected.
+/// A test hook that shifts the reported clock and makes it drift, so that a test on one host has hosts whose
+/// clocks differ by a known amount. No other part of the agent is affected.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ClockTestHook {
     /// Shift in nanoseconds.

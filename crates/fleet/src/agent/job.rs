@@ -1,4 +1,5 @@
-//! An agent's part in one run: the opened target, the load of one point at a time, and the agent's own store of the run.
+//! An agent's part in one run: the opened target, the load of one point at a time, and the agent's own store
+//! of the run.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -262,7 +263,8 @@ impl Job {
         self.ending.filter(|_| self.is_idle())
     }
 
-    /// Closes the stored run, and waits until the NATS server has all messages. Returns a sentence about both.
+    /// Closes the stored run, and waits until the NATS server has all messages. Returns a sentence about
+    /// both.
     pub(super) fn finish(self, end: JobEnd, stop: &Stop) -> Result<String> {
         let (status, why) = match end {
             JobEnd::Over => (RunStatus::Complete, None),
@@ -286,8 +288,8 @@ impl Job {
     }
 }
 
-/// The agent's clock and the kernel's monotonic clock at the same time. Of several readings the closest pair counts, since the
-/// thread may be preempted between the two.
+/// The agent's clock and the kernel's monotonic clock at the same time. Of several readings the closest pair
+/// counts, since the thread may be preempted between the two.
 fn clocks_at_once(clock: &Clock) -> (Nanos, Nanos) {
     let read = || {
         let before = clock.now();
@@ -334,8 +336,8 @@ impl Link {
         Ok(self.keep(&Event::Phase { point: self.point, phase, at, users: self.users, planned: None })?)
     }
 
-    /// Reports how the load ended, and stores the sums with which the seconds in the agent's store are compared. The report does
-    /// not wait for the disk, since the controller has all the seconds.
+    /// Reports how the load ended, and stores the sums with which the seconds in the agent's store are
+    /// compared. The report does not wait for the disk, since the controller has all the seconds.
     fn end(self, ended: std::result::Result<GeneratorReport, RunError>) {
         let point = self.point;
         // Locked first, so that the store is not closed without the sums.
@@ -361,7 +363,8 @@ impl Sink for Link {
             return Ok(());
         }
         self.keep(event)?;
-        // The controller emits the phases itself. Observations of this host are only in the agent's own store.
+        // The controller emits the phases itself. Observations of this host are only in the agent's own
+        // store.
         let of_the_run = match event {
             Event::Second(_)
             | Event::Arrivals(_)

@@ -1,4 +1,5 @@
-//! An agent: waits for a controller's commands, and generates its share of a run's load on targets of its own list.
+//! An agent: waits for a controller's commands, and generates its share of a run's load on targets of its own
+//! list.
 
 mod allow;
 mod allow_io;
@@ -95,7 +96,8 @@ impl Status {
     }
 }
 
-/// Serves until `stop` is requested, or with `once` until the first run is over. Progress messages go to `report`.
+/// Serves until `stop` is requested, or with `once` until the first run is over. Progress messages go to
+/// `report`.
 pub fn serve(options: &AgentOptions, stop: &Stop, report: &mut dyn FnMut(&str)) -> Result<AgentEnd> {
     // The controller provides the statements of scripts; they must only use the target's file.
     sqlite::confine_sessions();

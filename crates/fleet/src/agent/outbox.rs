@@ -1,5 +1,5 @@
-//! An agent's messages about its run, on their way to the NATS server, which stores them. The thread that generates the load
-//! only queues them; messages that the server has not confirmed are sent again.
+//! An agent's messages about its run, on their way to the NATS server, which stores them. The thread that
+//! generates the load only queues them; messages that the server has not confirmed are sent again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ const MOST: usize = 64;
 /// Pause before another attempt.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// How long the last messages of a run are retried, normally and when a stop was requested. They are also in the agent's own
-/// store.
+/// How long the last messages of a run are retried, normally and when a stop was requested. They are also in
+/// the agent's own store.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 const HURRIED: Duration = Duration::from_secs(5);
 
@@ -60,7 +60,8 @@ impl Outbox {
         self.sender.clone()
     }
 
-    /// Waits until the server has all messages, for a shorter time when a stop is requested. Returns false if some are missing.
+    /// Waits until the server has all messages, for a shorter time when a stop is requested. Returns false if
+    /// some are missing.
     pub(super) fn finish(mut self, stop: &Stop) -> bool {
         self.sender = None;
         let Some(thread) = self.thread.take() else { return false };

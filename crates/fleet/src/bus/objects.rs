@@ -55,8 +55,8 @@ impl Bus {
         self.wait(async { tokio::time::timeout(TRANSFER, put).await }).map_err(|_| timed_out())?
     }
 
-    /// Copies the file of a bucket into the empty `file`. Checks its size, which is limited, and its digest. Returns the size in
-    /// bytes.
+    /// Copies the file of a bucket into the empty `file`. Checks its size, which is limited, and its digest.
+    /// Returns the size in bytes.
     pub(crate) fn get_file(&self, bucket: &str, file: &mut dyn Write) -> Result<u64> {
         let refused = |why: &str| FleetError::Refused(format!("the file in the object store {why}"));
         let get = async {

@@ -22,7 +22,8 @@ impl FleetFiles {
         Self { bus, subjects: Subjects::for_lab(lab) }
     }
 
-    /// Writes an agent's store of a run into `file`, through the server's object store. Returns its size in bytes.
+    /// Writes an agent's store of a run into `file`, through the server's object store. Returns its size in
+    /// bytes.
     ///
     /// # Errors
     /// When the agent does not answer or does not have the run, or when the file is too large or damaged.

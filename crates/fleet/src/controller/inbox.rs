@@ -1,5 +1,5 @@
-//! Messages from agents that the run has not read yet. They are kept encoded, at a few kilobytes each, since a decoded
-//! histogram takes 270 kB. No more of them are fetched from the server than there is room for.
+//! Messages from agents that the run has not read yet. They are kept encoded, at a few kilobytes each, since
+//! a decoded histogram takes 270 kB. No more of them are fetched from the server than there is room for.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -90,7 +90,8 @@ mod tests {
         encode(&Output { sequence, items }).unwrap()
     }
 
-    /// Adds seconds of all agents while there is room, as the task that follows the stream does. Returns the next second.
+    /// Adds seconds of all agents while there is room, as the task that follows the stream does. Returns the
+    /// next second.
     fn fill(entry: &Entry, from: u64, until: u64, messages: &[Vec<u8>]) -> u64 {
         let mut second = from;
         while second < until && entry.has_room() {

@@ -1,4 +1,5 @@
-//! The controller's side of a fleet: finds the agents, has them open the run's target, and implements `Fleet` for the run.
+//! The controller's side of a fleet: finds the agents, has them open the run's target, and implements `Fleet`
+//! for the run.
 
 mod exchanges;
 mod files;
@@ -208,8 +209,8 @@ impl NatsFleet {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Ends the run: agents close their stores. The messages on the server are removed when all agents have confirmed, and
-    /// the run `is_kept` elsewhere or has no messages.
+    /// Ends the run: agents close their stores. The messages on the server are removed when all agents have
+    /// confirmed, and the run `is_kept` elsewhere or has no messages.
     pub fn finish(&self, is_kept: bool) -> Result<()> {
         if self.ended.swap(true, Ordering::AcqRel) || !self.prepared.load(Ordering::Acquire) {
             return Ok(());
@@ -280,8 +281,8 @@ impl NatsFleet {
         Ok(())
     }
 
-    /// Passes the agents' messages to the inbox, up to the sequence `all_until` even if there is no room. `reached` is set to the
-    /// sequence of the last message passed.
+    /// Passes the agents' messages to the inbox, up to the sequence `all_until` even if there is no room.
+    /// `reached` is set to the sequence of the last message passed.
     fn follow(&self, stream: String, all_until: u64, reached: Arc<AtomicU64>) -> Task {
         let numbers: HashMap<String, usize> = (0..)
             .zip(&self.names)
@@ -459,7 +460,8 @@ fn beat_for(bus: &Bus, subject: String, run: &Name) -> Task {
     })
 }
 
-/// Registers the connections of a run's agents as the run's own, for servers that do not show the name of a session.
+/// Registers the connections of a run's agents as the run's own, for servers that do not show the name of a
+/// session.
 fn know_connections(bus: &Bus, beats: &str, run: &Name) -> Result<Task> {
     let (run, mut known) = (run.clone(), HashMap::<Name, BTreeSet<u32>>::new());
     bus.subscribe(beats, move |incoming| {

@@ -1,4 +1,5 @@
-//! One point of a run on the agents: armed, started simultaneously, and received until each agent has ended or is lost.
+//! One point of a run on the agents: armed, started simultaneously, and received until each agent has ended
+//! or is lost.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! Takes over a run whose controller died: sends the beats that its agents need, and reads their messages from the first on.
+//! Takes over a run whose controller died: sends the beats that its agents need, and reads their messages
+//! from the first on.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,8 +32,9 @@ impl NatsFleet {
         format!("{FLEET_NOTE}{}{AS_RUN}{}", self.subjects.lab(), self.run)
     }
 
-    /// Joins the agents of a run that another process has begun, in their order. Before this returns, all messages that the
-    /// NATS server has now are read, so that data removed from the store afterwards no longer depend on that server.
+    /// Joins the agents of a run that another process has begun, in their order. Before this returns, all
+    /// messages that the NATS server has now are read, so that data removed from the store afterwards no
+    /// longer depend on that server.
     ///
     /// # Errors
     /// When the first messages of the run are no longer stored, or NATS cannot be reached.

@@ -1,8 +1,9 @@
-//! The cost of virtual users on threads and on event loops, measured with a server that only answers PostgreSQL's protocol,
-//! so that the remaining cost is that of the generator. `cargo xtask bench users` runs it.
+//! The cost of virtual users on threads and on event loops, measured with a server that only answers
+//! PostgreSQL's protocol, so that the remaining cost is that of the generator. `cargo xtask bench users` runs
+//! it.
 //!
-//! `users server SOCKET` starts the server. `users drive SOCKET threads|loops USERS SECONDS [RATE]` generates load and prints
-//! one line of JSON.
+//! `users server SOCKET` starts the server. `users drive SOCKET threads|loops USERS SECONDS [RATE]` generates
+//! load and prints one line of JSON.
 
 #![allow(clippy::print_stdout, reason = "a program for a person")]
 

@@ -1,5 +1,6 @@
-//! A server of the subset of PostgreSQL's protocol that a load driver needs, for any number of connections. It does not parse
-//! SQL: a statement that begins with "select" returns one row with one text column, any other statement returns none.
+//! A server of the subset of PostgreSQL's protocol that a load driver needs, for any number of connections.
+//! It does not parse SQL: a statement that begins with "select" returns one row with one text column, any
+//! other statement returns none.
 
 use std::collections::HashMap;
 use std::io;
@@ -174,7 +175,8 @@ fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
 /// A message's tag and body, and the remaining bytes.
 type Cut<'a> = (u8, &'a [u8], &'a [u8]);
 
-/// Splits off the first message: its tag (0 for the startup message, which has none), its body, and the remaining bytes.
+/// Splits off the first message: its tag (0 for the startup message, which has none), its body, and the
+/// remaining bytes.
 fn cut(bytes: &[u8], started: bool) -> io::Result<Option<Cut<'_>>> {
     let header = if started { 5 } else { 4 };
     let Some(head) = bytes.get(..header) else { return Ok(None) };

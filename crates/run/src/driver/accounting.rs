@@ -1,4 +1,5 @@
-//! Accounting at the end of a point: merges the reports of its generators into one window, and checks that all counts agree.
+//! Accounting at the end of a point: merges the reports of its generators into one window, and checks that
+//! all counts agree.
 
 use kelvin_measure::event::{ArrivalSchedule, HostLoad, KindCounts, SeriesRole, Window};
 use kelvin_measure::invariant::{Invariant, counts_agree, littles_law};
@@ -41,7 +42,8 @@ pub(super) struct PointAccounting<'a> {
 impl PointAccounting<'_> {
     /// The actual window, not the planned one.
     fn window(&self) -> Window {
-        // Of hosts that close one after another the last counts, so that none exceeds its share. By count: the last user's end.
+        // Of hosts that close one after another the last counts, so that none exceeds its share. By count:
+        // the last user's end.
         let closes = self.generators.iter().filter_map(|generator| generator.close).max();
         let close = closes.unwrap_or_else(|| {
             let last = self.generators.iter().map(GeneratorReport::last_end).max();
@@ -63,8 +65,8 @@ impl PointAccounting<'_> {
         }
     }
 
-    /// Emits the window, the share of each host, the invariants, and notes for the reader. `known` is an invariant that was
-    /// evaluated earlier.
+    /// Emits the window, the share of each host, the invariants, and notes for the reader. `known` is an
+    /// invariant that was evaluated earlier.
     pub(super) fn emit(
         &self,
         known: Option<Invariant>,
@@ -137,7 +139,8 @@ impl PointAccounting<'_> {
         loads.unwrap_or_default()
     }
 
-    /// Checks the invariants. If not all users have ended, one invariant says so, and those that depend on it are skipped.
+    /// Checks the invariants. If not all users have ended, one invariant says so, and those that depend on it
+    /// are skipped.
     fn invariants(
         &self,
         window: &Window,
@@ -280,8 +283,9 @@ impl PointAccounting<'_> {
         ))
     }
 
-    /// The strict comparison: from before the first user to after the last, the server must have counted exactly the
-    /// commits that the users saw. Only a commit whose answer was lost with its connection may be in just one of the counts.
+    /// The strict comparison: from before the first user to after the last, the server must have counted
+    /// exactly the commits that the users saw. Only a commit whose answer was lost with its connection may be
+    /// in just one of the counts.
     fn whole_load(&self, before: u64, after: kelvin_database::Result<u64>) -> Invariant {
         let name = "over the whole load, server and users counted the same commits";
         let committed = self.headline(&self.totals.all);
@@ -300,12 +304,14 @@ impl PointAccounting<'_> {
         }
     }
 
-    /// The comparison between the window's edges, where transactions are in flight and the server is read slightly late.
+    /// The comparison between the window's edges, where transactions are in flight and the server is read
+    /// slightly late.
     fn window_against_server(&self, window: &Window) -> Option<Invariant> {
         let server = window.server_headline?;
         let late = self.server?.late();
         let unknown = self.user_sum(UserCounter::Unknown);
-        // Twice the rate of the busiest second, since a burst, or the window itself, may be shorter than a second.
+        // Twice the rate of the busiest second, since a burst, or the window itself, may be shorter than a
+        // second.
         let busiest = self.sum(|generator| generator.busiest);
         let mean = window.client_headline as f64 * 1e9 / window.elapsed.max(1) as f64;
         let while_reading = (2.0 * mean.max(busiest as f64) * late as f64 / 1e9).ceil() as u64;
@@ -318,8 +324,8 @@ impl PointAccounting<'_> {
     }
 }
 
-/// The result of a check that every generator must pass: those that failed, otherwise one that could not be evaluated,
-/// otherwise the first.
+/// The result of a check that every generator must pass: those that failed, otherwise one that could not be
+/// evaluated, otherwise the first.
 fn worst(mut each: Vec<Invariant>) -> Option<Invariant> {
     each.sort_by_key(|judged| (judged.holds, judged.not_judged.is_none()));
     let broken: Vec<&str> =

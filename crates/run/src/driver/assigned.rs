@@ -1,5 +1,5 @@
-//! A generator on an agent's host: it connects its users, waits for the order to start, drives them to their end, and
-//! reports. The accounting is done by the controller's point.
+//! A generator on an agent's host: it connects its users, waits for the order to start, drives them to their
+//! end, and reports. The accounting is done by the controller's point.
 
 use std::sync::Arc;
 
@@ -15,8 +15,9 @@ use super::{Point, Underway};
 use crate::error::RunError;
 use crate::series::series;
 
-/// Executes an assignment of a point on another host, with an inspected workload: connects the users, reports that they are
-/// armed, generates load from the ordered start, and returns the generator's report. Events go to `link`.
+/// Executes an assignment of a point on another host, with an inspected workload: connects the users, reports
+/// that they are armed, generates load from the ordered start, and returns the generator's report. Events go
+/// to `link`.
 ///
 /// # Errors
 /// When this host's workload differs, when the users cannot connect or start, or when events cannot be sent.

@@ -1,5 +1,5 @@
-//! Reads the CPU time of this process and of its threads at both edges of the measured window. A separate thread reads it,
-//! which waits for nothing else, so that a slow server does not delay a reading.
+//! Reads the CPU time of this process and of its threads at both edges of the measured window. A separate
+//! thread reads it, which waits for nothing else, so that a slow server does not delay a reading.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,8 @@ use kelvin_users::Shared;
 /// A reading at one edge.
 #[derive(Debug)]
 struct Edge {
-    /// CPU time of this process in nanoseconds, and when it was read; `threads` were read immediately after it.
+    /// CPU time of this process in nanoseconds, and when it was read; `threads` were read immediately after
+    /// it.
     cpu: Nanos,
     read_at: Nanos,
     /// CPU times of this process's threads; `None` where the kernel does not count them.
@@ -65,8 +66,8 @@ impl ClientCpuReader {
         self.thread.thread().unpark();
     }
 
-    /// Waits for both readings; with `now`, takes them only if they are complete. `ended` has the final times of threads that
-    /// ended before the second reading.
+    /// Waits for both readings; with `now`, takes them only if they are complete. `ended` has the final times
+    /// of threads that ended before the second reading.
     pub(super) fn finish(self, now: bool, ended: &[ThreadTimes]) -> Option<ClientCpu> {
         self.wake();
         if now && !self.thread.is_finished() {

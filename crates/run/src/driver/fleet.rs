@@ -1,5 +1,5 @@
-//! The interface between a point and load generators on other hosts: what the point requires of a fleet, and what a host
-//! does. It is independent of the transport.
+//! The interface between a point and load generators on other hosts: what the point requires of a fleet, and
+//! what a host does. It is independent of the transport.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -54,8 +54,9 @@ pub trait Fleet: Send + Sync {
         Vec::new()
     }
 
-    /// Connects the users of as many hosts as there are assignments, and returns when all have connected. `connected` is
-    /// called a few times per second with the number of connected users of all hosts; its error ends the wait.
+    /// Connects the users of as many hosts as there are assignments, and returns when all have connected.
+    /// `connected` is called a few times per second with the number of connected users of all hosts; its
+    /// error ends the wait.
     ///
     /// # Errors
     /// When a host refuses, or does not answer.
@@ -66,8 +67,8 @@ pub trait Fleet: Send + Sync {
     ) -> Result<Box<dyn RemoteGenerators + 'a>, RunError>;
 }
 
-/// The generators of a point, with connected users, numbered like their assignments. Dropping them before their end ends
-/// their load.
+/// The generators of a point, with connected users, numbered like their assignments. Dropping them before
+/// their end ends their load.
 pub trait RemoteGenerators: Send {
     /// How long in advance the order to start must be given to reach all hosts in time.
     fn notice(&self) -> Duration;
@@ -84,7 +85,8 @@ pub trait RemoteGenerators: Send {
     /// Orders all generators to stop immediately.
     fn abort(&mut self);
 
-    /// The next few received messages, only a few since each may be large when decoded; empty when none is left. Does not wait.
+    /// The next few received messages, only a few since each may be large when decoded; empty when none is
+    /// left. Does not wait.
     fn poll(&mut self) -> Vec<(usize, GeneratorMessage)>;
 
     /// The clocks of all hosts; `None` for a host that cannot be queried. Called once, when all have ended.
@@ -102,13 +104,15 @@ pub enum GeneratorMessage {
     Failed(String),
     /// Nothing has been received from it for a moment; with what is missing.
     Suspect(String),
-    /// It has been silent for so long that it is given up, with the reason. Its later results are in its own file only.
+    /// It has been silent for so long that it is given up, with the reason. Its later results are in its own
+    /// file only.
     Lost(String),
 }
 
 /// A generator's connection to its point: takes events, and provides the times of the load.
 pub trait ControllerLink: Sink {
-    /// Reports that all users are connected and waits for the order to start. The times are those of this host's clock.
+    /// Reports that all users are connected and waits for the order to start. The times are those of this
+    /// host's clock.
     ///
     /// # Errors
     /// [`RunError::Interrupted`] when the load is no longer to start.
@@ -125,7 +129,8 @@ impl EndOrder {
         Self::default()
     }
 
-    /// Orders window and load to end at these times of the generator's clock. The start in `times` is ignored.
+    /// Orders window and load to end at these times of the generator's clock. The start in `times` is
+    /// ignored.
     pub fn give(&self, times: LoadTimes) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(times);
     }

@@ -1,6 +1,6 @@
-//! The load generator: drives some of a point's users on this host. It connects them, starts them at a given time, drains
-//! their samples into seconds, and finally reports its counts and its use of the host. The point merges the seconds of all
-//! generators and compares the result with the server's counters.
+//! The load generator: drives some of a point's users on this host. It connects them, starts them at a given
+//! time, drains their samples into seconds, and finally reports its counts and its use of the host. The point
+//! merges the seconds of all generators and compares the result with the server's counters.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -202,7 +202,8 @@ fn users_at_first(point: &Point<'_>) -> u32 {
     asked.filter(|_| point.control.is_some()).unwrap_or(u32::MAX)
 }
 
-/// How users are run: as requested, otherwise the cheaper way. An embedded database blocks the thread that calls it.
+/// How users are run: as requested, otherwise the cheaper way. An embedded database blocks the thread that
+/// calls it.
 fn threading(
     point: &Point<'_>,
     users: u32,
@@ -351,7 +352,8 @@ impl Generator {
         self.shared.close(now);
     }
 
-    /// Whether arrivals of the window still wait for a user at `now`, while the load continues and users are active.
+    /// Whether arrivals of the window still wait for a user at `now`, while the load continues and users are
+    /// active.
     pub(super) fn is_followed(&self, now: Nanos) -> bool {
         let goes_on = !self.all_ended() && now < self.shared.end.load(Ordering::Acquire);
         goes_on && self.shared.queue.as_ref().is_some_and(|queue| queue.window(now).waiting > 0)
@@ -380,8 +382,8 @@ impl Generator {
         self.shared.cancel_all();
     }
 
-    /// Emits the remaining seconds and returns the report. `ended` means that all users have ended; with `hurry` it does not
-    /// wait for a reading of the CPU time.
+    /// Emits the remaining seconds and returns the report. `ended` means that all users have ended; with
+    /// `hurry` it does not wait for a reading of the CPU time.
     pub(super) fn finish(
         mut self,
         ended: bool,

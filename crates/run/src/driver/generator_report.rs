@@ -1,4 +1,5 @@
-//! A generator's report at its end: sums without samples, so that several reports can be merged, also from other hosts.
+//! A generator's report at its end: sums without samples, so that several reports can be merged, also from
+//! other hosts.
 
 use std::time::Duration;
 
@@ -14,10 +15,12 @@ use super::saturation::GeneratorLoad;
 use crate::heartbeat::Gap;
 use kelvin_users::UserCounter;
 
-/// How far CPU times may be read from the window's edges to count as those of the window, as a share of the window.
+/// How far CPU times may be read from the window's edges to count as those of the window, as a share of the
+/// window.
 const MOST_APART: f64 = 0.05;
 
-/// The upper limit of each count and each sum of nanoseconds of one generator: with ten thousand users, 1.3 days.
+/// The upper limit of each count and each sum of nanoseconds of one generator: with ten thousand users, 1.3
+/// days.
 const LARGEST: u64 = 1 << 60;
 
 /// The sums of all users' counters.
@@ -34,7 +37,8 @@ pub(super) fn ended_at(book: &Counters) -> Nanos {
     sums(std::slice::from_ref(book))[UserCounter::EndedAt as usize]
 }
 
-/// What a generator did, over the whole load and over the window, and its use of the host. Times are of its own clock.
+/// What a generator did, over the whole load and over the window, and its use of the host. Times are of its
+/// own clock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GeneratorReport {
     #[serde(skip)]
@@ -72,7 +76,8 @@ pub struct GeneratorReport {
     pub(super) ended_at: Vec<Nanos>,
     /// The sums of the audit counters.
     pub(super) counters: Vec<u64>,
-    /// All errors, those that ended a transaction, the newest error's message, and a remark on notes that were omitted.
+    /// All errors, those that ended a transaction, the newest error's message, and a remark on notes that
+    /// were omitted.
     pub(super) errors: u64,
     pub(super) final_errors: u64,
     pub(super) last_error: Option<String>,
@@ -145,7 +150,8 @@ impl GeneratorReport {
         }
     }
 
-    /// The report of a host whose I/O jobs have ended. It has only the start; the host reports its window separately.
+    /// The report of a host whose I/O jobs have ended. It has only the start; the host reports its window
+    /// separately.
     pub(crate) fn of_jobs(
         (times, began): (LoadTimes, Option<Nanos>),
         totals: Totals,
@@ -293,7 +299,8 @@ impl GeneratorReport {
         self.cpu.as_ref().filter(|_| self.unresolved(elapsed).is_none())
     }
 
-    /// Why the CPU times are not those of the window: the thread that reads them may be late, which matters in a short window.
+    /// Why the CPU times are not those of the window: the thread that reads them may be late, which matters
+    /// in a short window.
     fn unresolved(&self, elapsed: Nanos) -> Option<String> {
         let between = self.cpu.as_ref()?.between;
         let apart = between.abs_diff(elapsed) as f64;
@@ -303,8 +310,8 @@ impl GeneratorReport {
         })
     }
 
-    /// Whether the generator was the bottleneck in a window of length `elapsed`; `None` if unknown. `embedded` means that the
-    /// database is part of the process.
+    /// Whether the generator was the bottleneck in a window of length `elapsed`; `None` if unknown.
+    /// `embedded` means that the database is part of the process.
     pub(super) fn saturation(&self, elapsed: Nanos, embedded: bool) -> Option<Invariant> {
         if elapsed == 0 {
             return None;

@@ -1,10 +1,11 @@
 //! The timed driver: one point of a run, that is, one number of users.
 //!
-//! The point's [`Generator`]s connect their users one after another before the clock starts, ramp up, are measured, and
-//! finish the open transactions. The thread that calls [`Point::run`] has them drain their samples, emits the events, and
-//! closes the window; then it merges the generators' reports and compares them with the server's own counters. A run on this
-//! host has one generator with all users. A run on a fleet has one on each host: the point receives their messages
-//! (`remote`), and each host runs its own without accounting (`assigned`).
+//! The point's [`Generator`]s connect their users one after another before the clock starts, ramp up, are
+//! measured, and finish the open transactions. The thread that calls [`Point::run`] has them drain their
+//! samples, emits the events, and closes the window; then it merges the generators' reports and compares them
+//! with the server's own counters. A run on this host has one generator with all users. A run on a fleet has
+//! one on each host: the point receives their messages (`remote`), and each host runs its own without
+//! accounting (`assigned`).
 
 mod accounting;
 mod assigned;
@@ -61,11 +62,12 @@ const HEAD_START_EACH: Duration = Duration::from_micros(100);
 /// How much longer than a statement's time-out a user may take to end before its statement is interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How much longer users on other hosts may take to end than users here: these hosts follow an open loop and interrupt
-/// statements themselves, and their reports arrive after that.
+/// How much longer users on other hosts may take to end than users here: these hosts follow an open loop and
+/// interrupt statements themselves, and their reports arrive after that.
 const PATIENCE_WITH_HOSTS: Duration = Duration::from_secs(20);
 
-/// Up to this number of users a thread for each is at most as expensive as event loops (`cargo xtask bench users`).
+/// Up to this number of users a thread for each is at most as expensive as event loops (`cargo xtask bench
+/// users`).
 const MOST_THREADS: u32 = 3;
 
 /// Domain of [`Random::part`] for think times: "thinking" in ASCII.
@@ -110,8 +112,8 @@ pub struct Point<'a> {
     pub index: u32,
     /// Virtual users.
     pub users: u32,
-    /// The largest number of users of any point of the run. It determines threads or event loops for all points, since a change
-    /// between them would put a step into the curve.
+    /// The largest number of users of any point of the run. It determines threads or event loops for all
+    /// points, since a change between them would put a step into the curve.
     pub most_users: u32,
     /// Arrivals per second of an open loop; `None` for a closed loop.
     pub rate: Option<f64>,
@@ -138,15 +140,16 @@ pub(crate) fn sum_columns(lists: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
     lists.reduce(add).unwrap_or_default()
 }
 
-/// How long an open loop may continue after its window so that waiting arrivals can begin: a tenth of the window, from 1 to
-/// 30 seconds. A queue that takes longer was growing, and its remaining arrivals count as unanswered.
+/// How long an open loop may continue after its window so that waiting arrivals can begin: a tenth of the
+/// window, from 1 to 30 seconds. A queue that takes longer was growing, and its remaining arrivals count as
+/// unanswered.
 pub fn overrun_limit(window: Duration) -> Duration {
     (window / 10).clamp(Duration::from_secs(1), Duration::from_secs(30))
 }
 
 impl Point<'_> {
-    /// Connects the users, generates the load and measures it. An error means that the point could not start or its events could
-    /// not be stored; errors of the database during the load are part of the result.
+    /// Connects the users, generates the load and measures it. An error means that the point could not start
+    /// or its events could not be stored; errors of the database during the load are part of the result.
     pub fn run(
         &self,
         engine: &Arc<dyn Engine>,
@@ -157,8 +160,8 @@ impl Point<'_> {
         self.run_on(if self.fleet.is_some() { &[] } else { &all }, engine, workload, sink)
     }
 
-    /// As [`Point::run`], with a generator in this process for each of these ranges. Together with the fleet's generators they
-    /// must cover all users.
+    /// As [`Point::run`], with a generator in this process for each of these ranges. Together with the
+    /// fleet's generators they must cover all users.
     fn run_on(
         &self,
         ranges: &[UserRange],
@@ -209,7 +212,8 @@ impl Point<'_> {
         driven.and(heard).map(|()| ended)
     }
 
-    /// When the load starts, is measured and ends: as the timeline orders, otherwise soon, but not within `notice`.
+    /// When the load starts, is measured and ends: as the timeline orders, otherwise soon, but not within
+    /// `notice`.
     fn times(&self, notice: Duration) -> Result<LoadTimes, RunError> {
         let by_count = self.load.transactions.is_some();
         let head = notice.max(HEAD_START + HEAD_START_EACH * self.users);
@@ -344,8 +348,9 @@ impl Point<'_> {
         }
     }
 
-    /// Continues an open loop until every arrival of the window has begun or [`overrun_limit`] has passed. Arrivals that wait for
-    /// a user when the window closes have some of the longest response times; without them percentiles would be too low.
+    /// Continues an open loop until every arrival of the window has begun or [`overrun_limit`] has passed.
+    /// Arrivals that wait for a user when the window closes have some of the longest response times; without
+    /// them percentiles would be too low.
     fn follow(&self, underway: &mut Underway<'_>, order: Option<&EndOrder>) {
         if !underway.generators.iter().any(Generator::is_open_loop) {
             return;
@@ -365,8 +370,9 @@ impl Point<'_> {
         underway.generators.iter().for_each(|generator| generator.end_arrivals(now));
     }
 
-    /// Waits for every user to end its transaction. Users that take too long are interrupted, and all are when an immediate stop
-    /// is requested. Returns whether all have ended, and whether the sink took the events of other hosts.
+    /// Waits for every user to end its transaction. Users that take too long are interrupted, and all are
+    /// when an immediate stop is requested. Returns whether all have ended, and whether the sink took the
+    /// events of other hosts.
     fn wait_for_users(
         &self,
         underway: &mut Underway<'_>,

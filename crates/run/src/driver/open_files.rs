@@ -4,7 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::RunError;
 
-/// Open files other than the users' connections: results, event loops, the monitor's connection, the terminal.
+/// Open files other than the users' connections: results, event loops, the monitor's connection, the
+/// terminal.
 const OTHERS: u64 = 100;
 
 /// Raises the limit for `users` connections, up to what the system allows this process.

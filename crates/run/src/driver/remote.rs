@@ -1,4 +1,5 @@
-//! A point's view of its generators on other hosts: forwards their events to the sink and collects their reports.
+//! A point's view of its generators on other hosts: forwards their events to the sink and collects their
+//! reports.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -32,7 +33,8 @@ impl fmt::Debug for FleetShare<'_> {
     }
 }
 
-/// How much earlier than ordered a host may close its window: tolerance for converted clocks and delayed threads.
+/// How much earlier than ordered a host may close its window: tolerance for converted clocks and delayed
+/// threads.
 const CLOSES_WITHIN: Nanos = 100_000_000;
 
 /// The largest distance of a second from the opening of its window: a month.
@@ -54,7 +56,8 @@ struct Host {
     seconds: Totals,
     counters: Vec<u64>,
     report: Option<GeneratorReport>,
-    /// Where the received seconds and the report differ. It replaces the sums, since a fleet may have hundreds of hosts.
+    /// Where the received seconds and the report differ. It replaces the sums, since a fleet may have
+    /// hundreds of hosts.
     difference: Option<String>,
     lost: Option<String>,
     /// Events about the host's own I/O jobs at their end.
@@ -77,7 +80,8 @@ pub(crate) struct RemoteLoad<'a> {
     times: LoadTimes,
     /// All hosts were ordered to stop immediately, so no end is too early.
     aborted: bool,
-    /// Another process started the load: messages may be far older or newer than this process's clock suggests.
+    /// Another process started the load: messages may be far older or newer than this process's clock
+    /// suggests.
     resumed: bool,
     /// The maximum time between the hosts' starts.
     limit: Nanos,
@@ -117,8 +121,8 @@ impl<'a> RemoteLoad<'a> {
         Self::arm_assigned(share.fleet, &asked, workload.counters().len(), "users connected", sink)
     }
 
-    /// Arms these assignments, all of one point, on the fleet's hosts. Each generator has `counters` audit counters; `what` names
-    /// what the progress counts.
+    /// Arms these assignments, all of one point, on the fleet's hosts. Each generator has `counters` audit
+    /// counters; `what` names what the progress counts.
     pub(crate) fn arm_assigned(
         fleet: &'a dyn Fleet,
         asked: &FleetPoint<'_>,
@@ -146,7 +150,8 @@ impl<'a> RemoteLoad<'a> {
         Ok(load)
     }
 
-    /// The armed generators of these hosts, by name and range of users, for these series and this number of audit counters.
+    /// The armed generators of these hosts, by name and range of users, for these series and this number of
+    /// audit counters.
     pub(super) fn of_hosts(
         point: u32,
         generators: Box<dyn RemoteGenerators + 'a>,
@@ -217,7 +222,8 @@ impl<'a> RemoteLoad<'a> {
         self.hosts.iter().map(|host| host.counters.clone())
     }
 
-    /// Emits received events in portions. Returns whether none is left: a host with unread messages is neither late nor lost.
+    /// Emits received events in portions. Returns whether none is left: a host with unread messages is
+    /// neither late nor lost.
     pub(crate) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<bool, RunError> {
         for _ in 0..MOST_POLLS {
             let messages = self.generators.poll();
@@ -275,8 +281,8 @@ impl<'a> RemoteLoad<'a> {
         }
     }
 
-    /// Emits the remaining events and returns the hosts' reports, and what is known of the hosts in addition. A host without a
-    /// report counts as lost.
+    /// Emits the remaining events and returns the hosts' reports, and what is known of the hosts in addition.
+    /// A host without a report counts as lost.
     pub(crate) fn finish(
         mut self,
         now: Nanos,
@@ -291,7 +297,8 @@ impl<'a> RemoteLoad<'a> {
                 host.lost.get_or_insert_with(|| "its report is missing".into());
                 GeneratorReport::of_lost(self.times, host.seconds, host.counters)
             });
-            // From here on, reports are added without checks for overflow; sums of the hosts' seconds and counters saturate.
+            // From here on, reports are added without checks for overflow; sums of the hosts' seconds and
+            // counters saturate.
             let report = if let Some(with) = report.added_to(sum) {
                 sum = with;
                 report
@@ -312,7 +319,8 @@ impl Host {
         self.lost.get_or_insert(why);
     }
 
-    /// Returns the event if it is to be emitted, and updates the host's sums. Other events are the point's to emit.
+    /// Returns the event if it is to be emitted, and updates the host's sums. Other events are the point's to
+    /// emit.
     fn take_event(&mut self, point: u32, event: Event) -> Option<Event> {
         match event {
             Event::Second(Second { point: of, .. })
@@ -383,8 +391,8 @@ fn early_end(report: &GeneratorReport, ordered: Nanos) -> Option<String> {
     })
 }
 
-/// The latest plausible end of a load whose window opened at `open`. With a known `now`, that is shortly after it: clocks
-/// drift apart by less than a thousandth.
+/// The latest plausible end of a load whose window opened at `open`. With a known `now`, that is shortly
+/// after it: clocks drift apart by less than a thousandth.
 fn latest_end(open: Nanos, now: Option<Nanos>) -> Nanos {
     let month = open.saturating_add(MOST_SECONDS * SECOND);
     let by_now = |now: Nanos| now.saturating_add(10 * SECOND + now.saturating_sub(open) / 1000);
@@ -457,7 +465,8 @@ impl RemoteBooks {
             .collect()
     }
 
-    /// Each host's share of the load, with its source. `headline` counts the headline transactions of a report.
+    /// Each host's share of the load, with its source. `headline` counts the headline transactions of a
+    /// report.
     pub(crate) fn loads(
         &self,
         (point, elapsed): (u32, Nanos),

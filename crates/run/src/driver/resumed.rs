@@ -1,5 +1,5 @@
-//! Completes a point whose controller died: another process receives the hosts' messages until their end and does the
-//! accounting, without what only the first process knew. Such a point never counts.
+//! Completes a point whose controller died: another process receives the hosts' messages until their end and
+//! does the accounting, without what only the first process knew. Such a point never counts.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use super::{PATIENCE, PATIENCE_WITH_HOSTS, PointResult, TICK, accounting, overru
 use crate::error::RunError;
 use crate::spec::Load;
 
-/// A point that another process has begun. Its times are those of the stored events, since the run's clock is not available
-/// here.
+/// A point that another process has begun. Its times are those of the stored events, since the run's clock is
+/// not available here.
 #[derive(Debug)]
 pub struct BegunPoint<'a> {
     /// Its index in the run.
@@ -110,7 +110,8 @@ impl BegunPoint<'_> {
         LoadTimes { begin, open: self.open, close, end: close.saturating_add(follows.as_nanos() as u64) }
     }
 
-    /// Whether all hosts have ended. A host that neither ends nor is lost is waited for as long as its own controller would wait.
+    /// Whether all hosts have ended. A host that neither ends nor is lost is waited for as long as its own
+    /// controller would wait.
     fn hear(
         &self,
         remote: &mut RemoteLoad<'_>,

@@ -1,13 +1,13 @@
-//! Checks whether the load generator itself was the bottleneck. Results that describe the generator instead of the database
-//! are void.
+//! Checks whether the load generator itself was the bottleneck. Results that describe the generator instead
+//! of the database are void.
 
 use std::time::Duration;
 
 use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR};
 use kelvin_measure::{Histogram, Nanos};
 
-/// An event loop that was on a CPU for more than this share of the window was not punctual: users waited for it although
-/// their answers had arrived.
+/// An event loop that was on a CPU for more than this share of the window was not punctual: users waited for
+/// it although their answers had arrived.
 const BUSIEST_LOOP: f64 = 0.9;
 
 /// If a generator uses more than this share of the host's CPUs, the results are not comparable.
@@ -16,8 +16,8 @@ const MOST_OF_HOST: f64 = 0.9;
 /// The allowed lateness of starts at the 99th percentile, for short transactions.
 const LATE: Duration = Duration::from_millis(10);
 
-/// The allowed lateness as a share of the 99th percentile of the service times, for long transactions. Response times include
-/// the lateness, so they cannot be the yardstick.
+/// The allowed lateness as a share of the 99th percentile of the service times, for long transactions.
+/// Response times include the lateness, so they cannot be the yardstick.
 const LATE_SHARE: f64 = 0.1;
 
 /// What is known of the generator over the measured window.

@@ -1,5 +1,6 @@
-//! Reads the server's own counters at both edges of the measured window, over a separate connection, so that neither the
-//! users nor the thread that drains them waits for it. A point has one such reader, whatever its number of generators.
+//! Reads the server's own counters at both edges of the measured window, over a separate connection, so that
+//! neither the users nor the thread that drains them waits for it. A point has one such reader, whatever its
+//! number of generators.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,8 @@ use kelvin_users::wait_until;
 /// The readings at one edge.
 #[derive(Debug)]
 struct Edge {
-    /// Headline transactions since the load, as the server counts them; `None` if the count could not be read.
+    /// Headline transactions since the load, as the server counts them; `None` if the count could not be
+    /// read.
     headline: Option<u64>,
     /// Commits and rollbacks in the database, from the server's statistics; `None` where there are none.
     transactions: Option<u64>,
@@ -48,8 +50,8 @@ impl Monitor {
         self.workload.headline_count(&mut *self.session)
     }
 
-    /// The count after the last user has ended. A restart of the server during the run may have cost the connection, so one
-    /// new connection is tried.
+    /// The count after the last user has ended. A restart of the server during the run may have cost the
+    /// connection, so one new connection is tried.
     pub(super) fn final_headline(&mut self) -> kelvin_database::Result<u64> {
         if let Ok(count) = self.headline() {
             return Ok(count);
@@ -150,7 +152,8 @@ impl ServerCounters {
         self.window.close.fetch_min(close, Ordering::AcqRel);
     }
 
-    /// Wakes the thread so that it checks whether the window has closed; `over` means that all users have ended.
+    /// Wakes the thread so that it checks whether the window has closed; `over` means that all users have
+    /// ended.
     pub(super) fn wake(&self, over: bool) {
         self.window.over.store(over, Ordering::Release);
         self.thread.thread().unpark();

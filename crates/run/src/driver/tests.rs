@@ -26,7 +26,8 @@ impl Sink for Kept {
 /// The values that each user wrote.
 type Drawn = BTreeMap<i64, Vec<i64>>;
 
-/// A database in which every transaction stores its user's number and a random value, and the workload that does so.
+/// A database in which every transaction stores its user's number and a random value, and the workload that
+/// does so.
 struct Bench {
     _directory: tempfile::TempDir,
     engine: Arc<dyn Engine>,
@@ -82,8 +83,8 @@ fn point<'a>(load: &'a Load, clock: &'a Clock, stop: &'a Stop) -> Point<'a> {
     }
 }
 
-/// Runs eight users of ten transactions each on generators with these ranges. Returns each user's values, the result and
-/// the events.
+/// Runs eight users of ten transactions each on generators with these ranges. Returns each user's values, the
+/// result and the events.
 fn run(ranges: &[(u32, u32)]) -> (Drawn, PointResult, Vec<(SourceId, Event)>) {
     let (bench, load) = (Bench::new(), by_count());
     let (clock, stop) = (Clock::real(), Stop::new());

@@ -1,4 +1,5 @@
-//! A running load: the generators of this process and of other hosts, and the reader of the server's counters.
+//! A running load: the generators of this process and of other hosts, and the reader of the server's
+//! counters.
 
 use std::time::Duration;
 
@@ -50,8 +51,8 @@ impl Underway<'_> {
         self.generators.iter_mut().for_each(|generator| generator.end_at(times));
     }
 
-    /// Ends window and load of generators on other hosts, as soon as all of them can have been told. After the window of an
-    /// open loop only the load ends. The order is sent once.
+    /// Ends window and load of generators on other hosts, as soon as all of them can have been told. After
+    /// the window of an open loop only the load ends. The order is sent once.
     pub(super) fn end_remote(&mut self, now: Nanos) {
         let end = now + NOTICE_OF_END.as_nanos() as u64;
         if end >= self.times.end {
@@ -71,7 +72,8 @@ impl Underway<'_> {
         }
     }
 
-    /// Ends the window at `close`, which may be in the future, and the load after it as after a planned window.
+    /// Ends the window at `close`, which may be in the future, and the load after it as after a planned
+    /// window.
     pub(super) fn end_at(&mut self, close: Nanos, open_loop: bool) {
         let close = close.max(self.times.open + 1).min(self.times.close);
         let window = Duration::from_nanos(close - self.times.open);

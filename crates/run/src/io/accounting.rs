@@ -1,4 +1,5 @@
-//! Accounting at the end of a run of I/O jobs: windows, invariants, what became of the rates, the jobs' lines.
+//! Accounting at the end of a run of I/O jobs: windows, invariants, what became of the rates, the jobs'
+//! lines.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,8 @@ pub(super) struct IoAccounting<'a> {
 }
 
 impl IoAccounting<'_> {
-    /// Emits the counts, window and invariants of each point. Returns whether the counts agree, hold-ups aside.
+    /// Emits the counts, window and invariants of each point. Returns whether the counts agree, hold-ups
+    /// aside.
     pub(super) fn report_points(&self, sink: &mut dyn Sink) -> Result<bool, SinkError> {
         let all: BTreeSet<u32> = self.points.iter().copied().collect();
         let mut agree = true;
@@ -80,7 +82,8 @@ impl IoAccounting<'_> {
         Ok(agree)
     }
 
-    /// Emits the requested arrivals of each whole second, where they were changed. `rate` is the rate of the jobs.
+    /// Emits the requested arrivals of each whole second, where they were changed. `rate` is the rate of the
+    /// jobs.
     fn report_arrivals(
         &self,
         point: u32,
@@ -136,8 +139,8 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
     ];
     let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
     if sums.timed > 0 && elapsed > 0 {
-        // By Little's law the mean number in flight is throughput × time. It cannot exceed the depth. An I/O that began before
-        // the window counts with its whole time.
+        // By Little's law the mean number in flight is throughput × time. It cannot exceed the depth. An I/O
+        // that began before the window counts with its whole time.
         let found_depth = sums.in_system as f64 / elapsed as f64;
         let edge = f64::from(depth) * sums.longest as f64 / elapsed as f64;
         found.push(Invariant::new(
@@ -149,8 +152,8 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
     found
 }
 
-/// What became of the requested rate in a window of `elapsed`, in which it was on average `factor` times the jobs' rate. A
-/// worker has to keep its rate while it runs; in the rest of the window it has no arrivals.
+/// What became of the requested rate in a window of `elapsed`, in which it was on average `factor` times the
+/// jobs' rate. A worker has to keep its rate while it runs; in the rest of the window it has no arrivals.
 fn schedule(
     outcome: &JobsOutcome,
     point: u32,
@@ -172,7 +175,8 @@ fn schedule(
         };
     }
     let random = plan::is_random(jobs, point);
-    // With random gaps the count's standard deviation is its square root; with even gaps it differs by the I/Os in flight.
+    // With random gaps the count's standard deviation is its square root; with even gaps it differs by the
+    // I/Os in flight.
     let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
     let uncertain = if random { 4.0 * due.sqrt() } else { f64::from(depth + clones) };
     let behind = (due - ios as f64 - uncertain).max(0.0);
@@ -187,8 +191,8 @@ fn schedule(
     })
 }
 
-/// The share of a window in which a worker ran. Workers begin and end some milliseconds apart; that difference counts as
-/// covered.
+/// The share of a window in which a worker ran. Workers begin and end some milliseconds apart; that
+/// difference counts as covered.
 fn covered(measured: Nanos, elapsed: Nanos) -> f64 {
     let apart = (elapsed / 50).max(100_000_000);
     if measured + apart >= elapsed { 1.0 } else { measured as f64 / elapsed as f64 }

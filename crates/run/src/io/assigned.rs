@@ -1,5 +1,5 @@
-//! I/O jobs on an agent's host: they are prepared, wait for the controller's order to start, run to their end, and report as
-//! any load generator does.
+//! I/O jobs on an agent's host: they are prepared, wait for the controller's order to start, run to their
+//! end, and report as any load generator does.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,11 +16,12 @@ use crate::error::RunError;
 use crate::fleet::{ControllerLink, EndOrder, GeneratorAssignment};
 use crate::spec::Spec;
 
-/// Runs all workers of these jobs as assigned by a controller. Events go to `link`, which also provides the order to start;
-/// `order` may end the jobs early.
+/// Runs all workers of these jobs as assigned by a controller. Events go to `link`, which also provides the
+/// order to start; `order` may end the jobs early.
 ///
 /// # Errors
-/// When the jobs differ from the controller's, cannot be prepared, or are stopped by anything other than `order`.
+/// When the jobs differ from the controller's, cannot be prepared, or are stopped by anything other than
+/// `order`.
 pub fn generate(
     run: IoRun,
     spec: &Spec,
@@ -73,7 +74,8 @@ impl Sink for ToLink<'_, '_> {
             // The controller ends the run.
             Event::Finished { .. } => return Ok(()),
             Event::Counters { values, .. } => self.bytes.clone_from(values),
-            // The layout's progress is in bytes. The controller counts armed workers: none before the layout is done.
+            // The layout's progress is in bytes. The controller counts armed workers: none before the layout
+            // is done.
             Event::Progress { what, rows, .. } => {
                 let waiting = Event::Progress { what: what.clone(), done: 0, total: 0, rows: *rows };
                 return self.link.borrow_mut().event_from(source, &waiting);
@@ -84,7 +86,8 @@ impl Sink for ToLink<'_, '_> {
     }
 }
 
-/// Waits for the order to start when the files are ready, records when the first worker began, and follows an order to end.
+/// Waits for the order to start when the files are ready, records when the first worker began, and follows an
+/// order to end.
 struct StartView<'a, 'b> {
     link: &'a RefCell<&'b mut dyn ControllerLink>,
     control: &'a LoadControl,

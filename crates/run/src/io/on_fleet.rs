@@ -1,5 +1,5 @@
-//! A run of I/O jobs on the hosts of a fleet: every host runs every job on its own files and devices, or its share of the
-//! workers. All start together, and their results are added up.
+//! A run of I/O jobs on the hosts of a fleet: every host runs every job on its own files and devices, or its
+//! share of the workers. All start together, and their results are added up.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -80,8 +80,8 @@ impl<'a> FleetIoRun<'a> {
     /// The jobs of a specification, for the hosts of a fleet.
     ///
     /// # Errors
-    /// When they have several phases, since only the first would start simultaneously; when there are too many workers, or
-    /// workers that cannot be divided.
+    /// When they have several phases, since only the first would start simultaneously; when there are too
+    /// many workers, or workers that cannot be divided.
     pub fn new(spec: &'a Spec, fleet: &'a dyn Fleet) -> Result<Self, RunError> {
         let Work::Io(options) = &spec.work else {
             return Err(RunError::Start("only I/O jobs run on every host".into()));

@@ -90,7 +90,8 @@ impl IoRun {
         Ok(Self { jobs, prepared, options, workers, control: None, of_fleet: None, further: Vec::new() })
     }
 
-    /// The same run as a fleet's host: its series are those of all hosts' jobs, whatever devices and workers this host has.
+    /// The same run as a fleet's host: its series are those of all hosts' jobs, whatever devices and workers
+    /// this host has.
     #[must_use]
     pub fn of_fleet(mut self, jobs: Jobs) -> Self {
         self.of_fleet = Some(jobs);
@@ -216,9 +217,9 @@ impl IoRun {
         SeriesLayout::new(&workers, self.of_fleet.as_ref())
     }
 
-    /// Lays out the files, inspects them as the jobs will find them, and runs the jobs. The last event is always
-    /// [`Event::Finished`], unless the sink itself failed. The jobs' events also go to `view`. A run that is stopped during the
-    /// layout has no result; its files are kept.
+    /// Lays out the files, inspects them as the jobs will find them, and runs the jobs. The last event is
+    /// always [`Event::Finished`], unless the sink itself failed. The jobs' events also go to `view`. A run
+    /// that is stopped during the layout has no result; its files are kept.
     ///
     /// # Errors
     /// When an event could not be stored.
@@ -330,7 +331,8 @@ impl IoRun {
     }
 }
 
-/// Lays out the files and runs the jobs; `None` if stopped before the first I/O. `facts` describe what the jobs find.
+/// Lays out the files and runs the jobs; `None` if stopped before the first I/O. `facts` describe what the
+/// jobs find.
 fn lay_out_and_run(
     mut prepared: Prepared,
     options: &RunOptions,

@@ -33,7 +33,8 @@ use proxy::{Garble, Proxy};
 /// The window of [`spec`], plus the time for connecting and the last count.
 pub const LIMIT: Duration = Duration::from_secs(2 + 5);
 
-/// How long a load may take to recover after a fault. Long, since a stalling machine is only slow, but a defect takes forever.
+/// How long a load may take to recover after a fault. Long, since a stalling machine is only slow, but a
+/// defect takes forever.
 const PATIENCE: &str = "2m";
 
 /// Stores the events, reports when the window opens, and stops a run that waits for its recovery.
@@ -104,7 +105,8 @@ pub fn assert_consistent(config: &impl Config) {
     assert!(lines.len() == 12 && lines.iter().all(|line| line.holds), "{lines:?}");
 }
 
-/// 1.5 measured seconds of four users with functions, without ramp-up. The time limit of a statement is half a second.
+/// 1.5 measured seconds of four users with functions, without ramp-up. The time limit of a statement is half
+/// a second.
 pub fn spec() -> Spec {
     let mut spec = Spec::new(WorkloadName::TprocC);
     spec.load.users = "4".parse().unwrap();
@@ -160,7 +162,8 @@ fn on_time(mut begin: impl FnMut() -> Result<Ended, RunError>) -> Ended {
     panic!("each of ten runs timed out before its window");
 }
 
-/// Runs eight users while one of twenty answers is garbled, in each way in turn. Errors occur, and the load recovers.
+/// Runs eight users while one of twenty answers is garbled, in each way in turn. Errors occur, and the load
+/// recovers.
 #[track_caller]
 pub fn run_garbled(config: &impl Config, proxy: &Proxy, calls: kelvin_workload::tproc_c::Calls) -> Ended {
     let mut spec = calling(calls);

@@ -1,7 +1,7 @@
 //! A TCP proxy that disturbs connections on command.
 //!
-//! It has two threads per connection and one that accepts; all end with the proxy. Each fault can be switched on and off while
-//! connections exist.
+//! It has two threads per connection and one that accepts; all end with the proxy. Each fault can be switched
+//! on and off while connections exist.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

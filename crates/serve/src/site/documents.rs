@@ -2,8 +2,9 @@
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-/// A page as HTML, without its heading, which the surrounding page contains. Links to other findings lead to their pages on
-/// this server. Other links become text, since this server does not have their targets, and so do HTML tags.
+/// A page as HTML, without its heading, which the surrounding page contains. Links to other findings lead to
+/// their pages on this server. Other links become text, since this server does not have their targets, and so
+/// do HTML tags.
 pub(super) fn to_html(markdown: &str) -> String {
     let (mut dropped, mut in_heading) = (0_usize, false);
     let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {

@@ -54,7 +54,8 @@ impl Jobs {
         Ok(Self { program, directory, running: Mutex::default() })
     }
 
-    /// Starts a run of a specification into a store. Only one runs at a time, since two would affect each other's results.
+    /// Starts a run of a specification into a store. Only one runs at a time, since two would affect each
+    /// other's results.
     pub(super) fn start(&self, store: usize, path: &Path, specification: &str) -> Result<Job, String> {
         let mut running = lock(&self.running);
         if let Some(busy) = running.1.iter().map(|one| lock(&one.job).clone()).find(|job| !job.ended) {

@@ -280,7 +280,8 @@ impl Shared {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }
             head.push_str("\r\n");
-            // On an error the page was closed, or the store cannot be read; then the page requests again and gets the error.
+            // On an error the page was closed, or the store cannot be read; then the page requests again and
+            // gets the error.
             let _ended = out
                 .write_all(head.as_bytes())
                 .map_err(Into::into)

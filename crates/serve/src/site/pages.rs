@@ -156,7 +156,8 @@ impl Shared {
         }
     }
 
-    /// The runs of a side: a selection as on the command line, after the store's position, such as "0:group:4/A".
+    /// The runs of a side: a selection as on the command line, after the store's position, such as
+    /// "0:group:4/A".
     fn side(&self, name: &str) -> Result<LoadedSide> {
         let (place, name) = match name.split_once(':') {
             Some((place, name)) if place.bytes().all(|byte| byte.is_ascii_digit()) => (place, name),

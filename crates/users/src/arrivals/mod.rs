@@ -1,4 +1,5 @@
-//! The arrivals of an open loop: when each transaction is intended to start, determined before the clock starts.
+//! The arrivals of an open loop: when each transaction is intended to start, determined before the clock
+//! starts.
 
 mod queue;
 
@@ -8,8 +9,8 @@ use kelvin_workload::UserRange;
 pub use kelvin_spec::Process;
 pub use queue::{Change, Claim, Queue, QueueTally, Refused};
 
-/// Domain of [`Random::part`] for arrivals: "arrivals" in ASCII. No workload draws from it, so that a seed gives the same
-/// schedule whatever random numbers the users draw.
+/// Domain of [`Random::part`] for arrivals: "arrivals" in ASCII. No workload draws from it, so that a seed
+/// gives the same schedule whatever random numbers the users draw.
 const DOMAIN: u64 = 0x6172_7269_7661_6c73;
 
 /// Binary places of a nanosecond in the sum of Poisson gaps.
@@ -20,14 +21,14 @@ const LONGEST_GAP: f64 = u64::MAX as f64;
 
 /// The intended start times of an open loop, in order and without end.
 ///
-/// The time of arrival i (from 0) depends only on seed, process, rate, beginning and i: not on the clock, the number of
-/// users or the database. Uniform arrival i is at begin + i/rate; the first is at the beginning itself, so that a period of
-/// a whole number of gaps has exactly rate × length arrivals. Poisson arrival i is at begin + (e₀ + … + eᵢ)/rate with unit
-/// exponentials e, drawn by inversion from a separate stream. With another rate the same seed gives the same pattern,
-/// stretched.
+/// The time of arrival i (from 0) depends only on seed, process, rate, beginning and i: not on the clock, the
+/// number of users or the database. Uniform arrival i is at begin + i/rate; the first is at the beginning
+/// itself, so that a period of a whole number of gaps has exactly rate × length arrivals. Poisson arrival i
+/// is at begin + (e₀ + … + eᵢ)/rate with unit exponentials e, drawn by inversion from a separate stream. With
+/// another rate the same seed gives the same pattern, stretched.
 ///
-/// Neither process drifts. A uniform time is computed from i. Poisson gaps are added in integers of 2⁻³² ns, so that the sum
-/// of 10¹⁰ gaps has an error of less than 2 ns, at any distance from the beginning.
+/// Neither process drifts. A uniform time is computed from i. Poisson gaps are added in integers of 2⁻³² ns,
+/// so that the sum of 10¹⁰ gaps has an error of less than 2 ns, at any distance from the beginning.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     process: Process,
@@ -43,9 +44,9 @@ pub struct Arrivals {
     share: Option<Share>,
 }
 
-/// The share of one of several generators. Arrivals are dealt to the users of all generators in rounds, one for each user:
-/// arrival i goes to user (i × stride) mod users, so that each generator's arrivals are spread over the round. This only
-/// selects the generator; any free user of the generator serves the arrival.
+/// The share of one of several generators. Arrivals are dealt to the users of all generators in rounds, one
+/// for each user: arrival i goes to user (i × stride) mod users, so that each generator's arrivals are spread
+/// over the round. This only selects the generator; any free user of the generator serves the arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
     users: UserRange,
@@ -57,7 +58,8 @@ struct Share {
 impl Share {
     fn new(users: UserRange) -> Self {
         let total = users.total().max(1);
-        // Strides near the golden section spread a range of users best; without a common divisor a round covers all users.
+        // Strides near the golden section spread a range of users best; without a common divisor a round
+        // covers all users.
         let near = (f64::from(total) * 0.618_033_988_749_895) as u32;
         let stride = (near.max(1)..=total).find(|&stride| common_divisor(stride, total) == 1).unwrap_or(1);
         Self { users, stride, user: 0 }
@@ -87,16 +89,16 @@ impl Arrivals {
         Self { process, random: Random::part(seed, DOMAIN, 0), begin, gap, index: 0, elapsed: 0, share: None }
     }
 
-    /// The arrivals that the generator of these users serves. Together the generators serve the whole schedule, each arrival
-    /// once. Must be called before the first arrival is taken.
+    /// The arrivals that the generator of these users serves. Together the generators serve the whole
+    /// schedule, each arrival once. Must be called before the first arrival is taken.
     #[must_use]
     pub fn of_users(self, users: UserRange) -> Self {
         let share = (users.count() < users.total()).then(|| Share::new(users));
         Self { share, ..self }
     }
 
-    /// The schedule from `begin` on after change `number` of the rate, counted from 1. Each number has separate random values,
-    /// so that the schedule depends only on these parameters.
+    /// The schedule from `begin` on after change `number` of the rate, counted from 1. Each number has
+    /// separate random values, so that the schedule depends only on these parameters.
     pub fn changed(seed: u64, process: Process, rate_per_second: f64, begin: Nanos, number: u64) -> Self {
         Self {
             random: Random::part(seed, DOMAIN, number),
@@ -187,7 +189,8 @@ mod tests {
             for lag in 1..=10 {
                 let covariance: f64 =
                     gaps.iter().zip(&gaps[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum();
-                // Without correlation its standard deviation is 1/√n: with probability 0.002 one of 30 is beyond 4/√n.
+                // Without correlation its standard deviation is 1/√n: with probability 0.002 one of 30 is
+                // beyond 4/√n.
                 let correlation = covariance / variance;
                 assert!(correlation.abs() < 4.0 / (N as f64).sqrt(), "lag {lag}: {correlation}");
             }
@@ -209,7 +212,8 @@ mod tests {
         }
         let last = Arrivals::new(11, Process::Poisson, rate, 0).nth(N - 1).unwrap();
         assert!((last as f64 - sum).abs() <= 1.0, "{last} against {sum}");
-        // By chance the mean of n gaps varies by 1/√n = 3.2e-4. That the sum adds no error is shown by the comparison above.
+        // By chance the mean of n gaps varies by 1/√n = 3.2e-4. That the sum adds no error is shown by the
+        // comparison above.
         let mean = last as f64 / N as f64 * rate / 1e9;
         assert!((mean - 1.0).abs() < 4.0 / (N as f64).sqrt(), "{mean}");
     }

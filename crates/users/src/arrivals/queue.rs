@@ -1,8 +1,8 @@
 //! The queue of an open loop, shared by all virtual users.
 //!
-//! A free user claims the next arrival in order. If its time lies ahead, the user waits for it; if it is due, it has waited
-//! for the user. This is a first-come, first-served queue with one server per user, without a dispatching thread that could
-//! be late itself.
+//! A free user claims the next arrival in order. If its time lies ahead, the user waits for it; if it is due,
+//! it has waited for the user. This is a first-come, first-served queue with one server per user, without a
+//! dispatching thread that could be late itself.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -129,8 +129,8 @@ impl Cursor {
 }
 
 impl Queue {
-    /// A queue of the arrivals before `until`, in which at most `limit` wait. With a limit of 0 an arrival is served only if a
-    /// user is waiting for it.
+    /// A queue of the arrivals before `until`, in which at most `limit` wait. With a limit of 0 an arrival is
+    /// served only if a user is waiting for it.
     pub fn new(arrivals: Arrivals, limit: u64, until: Nanos) -> Self {
         let state = State {
             next: Cursor::new(arrivals.clone()),
@@ -151,8 +151,9 @@ impl Queue {
         Self { limit, state: Mutex::new(state) }
     }
 
-    /// Sets the measured window, from `open` to `close`. [`Queue::window`] counts the arrivals intended to start in it, and the
-    /// seconds of [`Queue::take_refused`] are counted from `open`. The default is a window from 0 without end.
+    /// Sets the measured window, from `open` to `close`. [`Queue::window`] counts the arrivals intended to
+    /// start in it, and the seconds of [`Queue::take_refused`] are counted from `open`. The default is a
+    /// window from 0 without end.
     #[must_use]
     pub fn with_window(self, open: Nanos, close: Nanos) -> Self {
         let mut state = self.lock();
@@ -161,8 +162,8 @@ impl Queue {
         self
     }
 
-    /// Claims the next arrival in order for a user who is free at `now`. If more than the limit are waiting, the oldest are
-    /// refused first, since they are the latest.
+    /// Claims the next arrival in order for a user who is free at `now`. If more than the limit are waiting,
+    /// the oldest are refused first, since they are the latest.
     pub fn claim(&self, now: Nanos) -> Claim {
         let mut state = self.lock();
         state.settle(now, self.limit);
@@ -172,9 +173,9 @@ impl Queue {
         Claim::Serve { at: state.next.pass(), changes: state.changes.len() }
     }
 
-    /// Continues with another schedule, which `arrivals` creates for its start. The start is `now`, or as soon after it as no
-    /// call has had a later time. Users that wait for a later arrival of the old schedule must be woken and give it back
-    /// ([`Queue::confirms`]). Returns the start.
+    /// Continues with another schedule, which `arrivals` creates for its start. The start is `now`, or as
+    /// soon after it as no call has had a later time. Users that wait for a later arrival of the old schedule
+    /// must be woken and give it back ([`Queue::confirms`]). Returns the start.
     pub fn change(&self, now: Nanos, arrivals: impl FnOnce(Nanos) -> Arrivals) -> Nanos {
         let mut state = self.lock();
         state.settle(now, self.limit);
@@ -193,8 +194,8 @@ impl Queue {
         at
     }
 
-    /// Whether a user at `now` may begin the arrival at `at` that it claimed after `changes` changes: not if a later change has
-    /// replaced its schedule.
+    /// Whether a user at `now` may begin the arrival at `at` that it claimed after `changes` changes: not if
+    /// a later change has replaced its schedule.
     pub fn confirms(&self, at: Nanos, changes: usize, now: Nanos) -> bool {
         let mut state = self.lock();
         // From here on no change can take the arrival back.
@@ -207,8 +208,9 @@ impl Queue {
         self.lock().changes.get(from..).map_or_else(Vec::new, <[Change]>::to_vec)
     }
 
-    /// Ends load and window at `at`, unless they end earlier. A user that waits for a later arrival must check the clock.
-    /// Returns the end of the window, which is later than `at` if a call has had a later time.
+    /// Ends load and window at `at`, unless they end earlier. A user that waits for a later arrival must
+    /// check the clock. Returns the end of the window, which is later than `at` if a call has had a later
+    /// time.
     pub fn close(&self, at: Nanos) -> Nanos {
         let mut state = self.lock();
         state.end(at);
@@ -223,7 +225,8 @@ impl Queue {
         state.close = close.min(state.until);
     }
 
-    /// Ends the load at `at`, as [`Queue::close`] does, and keeps the window's end. Returns the end of the load.
+    /// Ends the load at `at`, as [`Queue::close`] does, and keeps the window's end. Returns the end of the
+    /// load.
     pub fn end(&self, at: Nanos) -> Nanos {
         let mut state = self.lock();
         state.end(at);
@@ -256,8 +259,8 @@ impl Queue {
         self.lock().waiting_at_close
     }
 
-    /// The refusals since the last call, by the second of their intended start. Seconds are counted from the window's opening.
-    /// The same second may be returned again with further refusals.
+    /// The refusals since the last call, by the second of their intended start. Seconds are counted from the
+    /// window's opening. The same second may be returned again with further refusals.
     pub fn take_refused(&self) -> Vec<Refused> {
         std::mem::take(&mut self.lock().seconds)
     }
@@ -269,8 +272,8 @@ impl Queue {
 }
 
 impl State {
-    /// Updates what is due at `now`, and refuses what waits beyond the limit. Its cost is one step per arrival over the whole
-    /// run, regardless of the number of calls.
+    /// Updates what is due at `now`, and refuses what waits beyond the limit. Its cost is one step per
+    /// arrival over the whole run, regardless of the number of calls.
     fn settle(&mut self, now: Nanos, limit: u64) {
         self.seen = self.seen.max(now.min(self.until.saturating_sub(1)));
         while self.due.at <= now && self.due.at < self.until {
@@ -321,7 +324,8 @@ impl State {
         self.first_after.unwrap_or(self.due.passed)
     }
 
-    /// Arrivals before index `last` that were taken or refused. Claims beyond the due arrivals are for future ones.
+    /// Arrivals before index `last` that were taken or refused. Claims beyond the due arrivals are for future
+    /// ones.
     fn gone(&self, last: u64) -> u64 {
         self.next.passed.min(last)
     }

@@ -256,7 +256,8 @@ fn numbers<'a>(
     }
 }
 
-/// A report in which the numbers at place `which` have the largest value of their type; unchanged beyond the last place.
+/// A report in which the numbers at place `which` have the largest value of their type; unchanged beyond the
+/// last place.
 fn with_extreme(report: GeneratorReport, which: usize) -> GeneratorReport {
     let largest = [u64::MAX, i64::MAX as u64, u32::MAX.into(), u16::MAX.into()];
     let changed = |largest: &u64| {

@@ -32,7 +32,7 @@ pub(crate) enum Signal {
 pub(crate) const FIBER_BITS: u32 = 24;
 
 /// The largest number of events stored for one fiber.
-const MOST_UNHEARD: usize = 8;
+const MOST_PENDING: usize = 8;
 
 pub(crate) type FiberYielder = Yielder<Signal, Request>;
 
@@ -47,7 +47,7 @@ pub(crate) struct Context {
     /// The way from the running fiber back into the loop; null between fibers.
     pub(crate) yielder: Cell<*const FiberYielder>,
     /// By fiber: events of sockets for which it was not waiting, by token.
-    pub(crate) unheard: RefCell<Vec<Vec<(u64, Signal)>>>,
+    pub(crate) pending: RefCell<Vec<Vec<(u64, Signal)>>>,
     /// The number of registrations so far; see [`Context::new_token`].
     pub(crate) registrations: Cell<u64>,
 }
@@ -97,23 +97,23 @@ impl Context {
     }
 
     /// Takes a stored event of this socket.
-    pub(crate) fn take_unheard(&self, token: u64) -> Option<Signal> {
-        let mut unheard = self.unheard.borrow_mut();
-        let mine = &mut unheard[self.current.get()];
+    pub(crate) fn take_pending(&self, token: u64) -> Option<Signal> {
+        let mut pending = self.pending.borrow_mut();
+        let mine = &mut pending[self.current.get()];
         let place = mine.iter().position(|news| news.0 == token)?;
         Some(mine.swap_remove(place).1)
     }
 
     /// Stores an event for a fiber that is not waiting for it. A closed socket is not overwritten by other
     /// events.
-    pub(crate) fn keep_unheard(&self, token: u64, signal: Signal) {
-        let mut unheard = self.unheard.borrow_mut();
-        let fibers = &mut unheard[Self::fiber_of(token)];
+    pub(crate) fn keep_pending(&self, token: u64, signal: Signal) {
+        let mut pending = self.pending.borrow_mut();
+        let fibers = &mut pending[Self::fiber_of(token)];
         match fibers.iter_mut().find(|news| news.0 == token) {
             Some(news) if news.1 != Signal::Closed => news.1 = signal,
             Some(_) => {}
             None => {
-                if fibers.len() >= MOST_UNHEARD {
+                if fibers.len() >= MOST_PENDING {
                     // It belongs to a socket that the fiber no longer uses, since a fiber has at most two.
                     fibers.remove(0);
                 }

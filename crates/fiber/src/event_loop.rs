@@ -94,7 +94,7 @@ impl EventLoop {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             current: Cell::new(0),
             yielder: Cell::new(std::ptr::null()),
-            unheard: RefCell::new(vec![Vec::new(); tasks.len()]),
+            pending: RefCell::new(vec![Vec::new(); tasks.len()]),
             registrations: Cell::new(0),
         });
         let mut slots = Vec::with_capacity(tasks.len());
@@ -174,7 +174,7 @@ impl Running<'_> {
                 let (data, flags) = (event.data, event.flags);
                 let gone = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
                 let signal = if flags.intersects(gone) { Signal::Closed } else { Signal::News };
-                self.heard(data.u64(), signal, waker);
+                self.deliver(data.u64(), signal, waker);
             }
         }
         Ok(())
@@ -196,7 +196,7 @@ impl Running<'_> {
         }
     }
 
-    fn heard(&mut self, data: u64, signal: Signal, waker: &Waker) {
+    fn deliver(&mut self, data: u64, signal: Signal, waker: &Waker) {
         if data == WAKER {
             // An unread remainder causes one further wake-up, which is harmless.
             let _ = rustix::io::read(&*waker.0, &mut [0; 8]);
@@ -211,7 +211,7 @@ impl Running<'_> {
         match self.slots[index].waits {
             Waits::Socket { token, .. } if token == data => self.resume(index, signal),
             Waits::Ended => {}
-            _ => self.context.keep_unheard(data, signal),
+            _ => self.context.keep_pending(data, signal),
         }
     }
 

@@ -43,7 +43,7 @@ impl SocketWatch {
                     return Ok(WaitResult::Ready);
                 }
                 let token = self.token;
-                let signal = context.take_unheard(token).unwrap_or_else(|| {
+                let signal = context.take_pending(token).unwrap_or_else(|| {
                     let until = limit.and_then(|limit| Instant::now().checked_add(limit));
                     context.suspend(Request::Socket { token, until })
                 });

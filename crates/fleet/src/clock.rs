@@ -97,7 +97,7 @@ impl ClockEstimate {
     }
 
     /// The offset when the controller's clock shows `at`; `None` without an exchange.
-    pub(crate) fn at(&self, at: Nanos) -> Option<Offset> {
+    pub(crate) fn offset_at(&self, at: Nanos) -> Option<Offset> {
         let base = self.exchanges.first()?.offset();
         let strips: Vec<Strip> =
             self.exchanges.iter().map(|exchange| Strip::from_exchange(exchange, base, at)).collect();
@@ -235,7 +235,7 @@ mod tests {
             let t1 = shown(t0 + 1_000);
             estimate.add(Exchange { t0, t1, t2: t1 + 1_000, t3: t0 + 3_000 });
         }
-        let offset = estimate.at(at).unwrap();
+        let offset = estimate.offset_at(at).unwrap();
         let error = (offset.nanos - (shown(at) as i128 - at as i128)).unsigned_abs();
         assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, {error} off");
     }
@@ -249,7 +249,7 @@ mod tests {
             exchanges in prop::collection::vec((0_u64..60_000_000_000, 1_000_u64..5_000_000, 1_000_u64..5_000_000), 1..60),
             at in 10_000_000_000_u64..80_000_000_000,
         ) {
-            let offset = estimate(shift, drift, &exchanges).at(at).unwrap();
+            let offset = estimate(shift, drift, &exchanges).offset_at(at).unwrap();
             let real = agent_time(at, shift, drift) as i128 - at as i128;
             let error = (offset.nanos - real).unsigned_abs();
             prop_assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, really {real}");
@@ -275,7 +275,7 @@ mod tests {
                 let (t1, t2) = (shown(t0 + forth), shown(t0 + forth) + 1_000);
                 estimate.add(Exchange { t0, t1, t2, t3: t0 + forth + 1_000 + back });
             }
-            let offset = estimate.at(at).unwrap();
+            let offset = estimate.offset_at(at).unwrap();
             let error = (offset.nanos - (shown(at) as i128 - at as i128)).unsigned_abs();
             prop_assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, {error} off");
         }
@@ -292,7 +292,7 @@ mod tests {
             }
             let possible = exchanges.iter().filter(|(t0, t1, t2, t3)| t3 >= t0 && t2 >= t1 && t3 - t0 >= t2 - t1);
             prop_assert_eq!(estimate.count() as usize, possible.count());
-            prop_assert_eq!(estimate.at(at).is_some(), estimate.count() > 0);
+            prop_assert_eq!(estimate.offset_at(at).is_some(), estimate.count() > 0);
         }
 
         /// Additional exchanges do not make the bound larger, apart from rounding.
@@ -302,8 +302,8 @@ mod tests {
             exchanges in prop::collection::vec((0_u64..20_000_000_000, 50_000_u64..900_000, 50_000_u64..900_000), 2..40),
         ) {
             let at = 20_000_000_000;
-            let few = estimate(5, drift, &exchanges[..=exchanges.len() / 2]).at(at).unwrap();
-            let all = estimate(5, drift, &exchanges).at(at).unwrap();
+            let few = estimate(5, drift, &exchanges[..=exchanges.len() / 2]).offset_at(at).unwrap();
+            let all = estimate(5, drift, &exchanges).offset_at(at).unwrap();
             prop_assert!(all.bound <= few.bound + 2, "{all:?} after {few:?}");
         }
     }
@@ -316,7 +316,7 @@ mod tests {
     fn drift_is_found_and_carried_on() {
         let exchanges: Vec<_> = (0..20).map(|n| (n * 500_000_000, 100_000 + n * 1_000, 120_000)).collect();
         let estimate = estimate(3_000_000_000, 50e-6, &exchanges);
-        let offset = estimate.at(15_000_000_000).unwrap();
+        let offset = estimate.offset_at(15_000_000_000).unwrap();
         assert!((offset.drift - 50_000.0).abs() < 25_000.0, "{offset:?}");
         let real = 3_000_000_000 + 750_000;
         assert!((offset.nanos - real).unsigned_abs() <= u128::from(offset.bound), "{offset:?}");
@@ -330,7 +330,7 @@ mod tests {
         estimate.add(Exchange { t0: 10, t1: 5, t2: 4, t3: 20 });
         estimate.add(Exchange { t0: 10, t1: 5, t2: 6, t3: 9 });
         estimate.add(Exchange { t0: 10, t1: 0, t2: 50, t3: 20 });
-        assert_eq!(estimate.at(10), None);
+        assert_eq!(estimate.offset_at(10), None);
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
             t2: 11_000_006_000,
             t3: 10_000_007_000,
         });
-        assert!(estimate.at(10_000_000_000).unwrap().bound > 400_000_000);
+        assert!(estimate.offset_at(10_000_000_000).unwrap().bound > 400_000_000);
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl SshHost {
 
     /// The name of an agent on this host; `None` if no valid name results.
     pub fn agent_name(&self) -> Option<Name> {
-        Name::of_host(self.0.rsplit('@').next().unwrap_or(&self.0))
+        Name::from_host(self.0.rsplit('@').next().unwrap_or(&self.0))
     }
 }
 

@@ -21,7 +21,7 @@ impl Name {
     }
 
     /// A name made from a host's name, with other characters replaced; `None` if nothing remains.
-    pub fn of_host(host: &str) -> Option<Self> {
+    pub fn from_host(host: &str) -> Option<Self> {
         let part = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
         host.chars().take(LONGEST).map(part).collect::<String>().parse().ok()
     }
@@ -146,7 +146,7 @@ mod tests {
         }
         let (lab, agent): (Name, Name) = ("lab".parse().unwrap(), "db-1".parse().unwrap());
         assert_eq!(Subjects::for_lab(&lab).command(&agent), "kelvin.lab.agent.db-1.cmd");
-        assert_eq!(Name::of_host("db1.example.org").unwrap().as_str(), "db1-example-org");
-        assert_eq!(Name::of_host(""), None);
+        assert_eq!(Name::from_host("db1.example.org").unwrap().as_str(), "db1-example-org");
+        assert_eq!(Name::from_host(""), None);
     }
 }

@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn of(line: &str) -> DiskCounters {
+    fn parse(line: &str) -> DiskCounters {
         DiskCounters::parse(line.as_bytes()).unwrap().1
     }
 
@@ -169,7 +169,7 @@ mod tests {
             DiskCounters::parse(line.as_bytes()).map(|found| (found.0, found.2)),
             Some((&b"vda"[..], 17))
         );
-        let done = of("254 0 vda 15 1 120 150 21 4 168 10 -1 350 460 8 0 64 10 5 2").since(&of(line));
+        let done = parse("254 0 vda 15 1 120 150 21 4 168 10 -1 350 460 8 0 64 10 5 2").since(&parse(line));
         assert_eq!((done.ios, done.merges, done.sectors), ([5, 1, 1], [0, 2, 0], [40, 8, 8]));
         assert_eq!((done.ticks, done.busy, done.in_queue), ([50, 16, 1], 50, 60));
         assert_eq!((done.flushes, done.flush_ticks), (2, 1));
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn a_device_in_anothers_place_is_seen() {
-        let before = of("8 0 sda 10 0 80 5 5 0 40 8 0 10 1100");
-        assert!(before.is_replaced_by(&of("8 0 sda 1 0 8 0 0 0 0 0 0 1 1")));
+        let before = parse("8 0 sda 10 0 80 5 5 0 40 8 0 10 1100");
+        assert!(before.is_replaced_by(&parse("8 0 sda 1 0 8 0 0 0 0 0 0 1 1")));
         assert!(!before.is_replaced_by(&before));
     }
 

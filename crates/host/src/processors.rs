@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_told_apart() {
+    fn ticks_are_distinguished() {
         let ticks = Ticks::parse("cpu  100 5 20 800 50 3 2 20 7 0\ncpu0 1 2 3\nintr 5\n").unwrap_or_default();
         assert_eq!(ticks, Ticks { all: 1000, idle: 850, stolen: 20 });
         assert_eq!((ticks.taken(), ticks.busy()), (150, 130));

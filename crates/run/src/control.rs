@@ -144,7 +144,7 @@ impl LoadControl {
     }
 
     /// Called by whoever forwards the orders: the load is ready, or `begun` is the time of its start.
-    pub fn heard(&self, begun: Option<Nanos>) {
+    pub fn set_armed(&self, begun: Option<Nanos>) {
         let mut state = self.lock();
         state.armed = true;
         state.begun = begun.or(state.begun);

@@ -97,7 +97,7 @@ impl Environment {
     }
 
     /// The environment of a run without a database, on files and devices of which the first is at `path`.
-    pub fn of_files(target: String, path: Option<&Path>) -> Self {
+    pub fn for_files(target: String, path: Option<&Path>) -> Self {
         Self {
             kelvin: env!("CARGO_PKG_VERSION").into(),
             client_host: Host::read(),

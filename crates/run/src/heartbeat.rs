@@ -63,7 +63,7 @@ impl HeldUp {
 impl Gap {
     /// A gap between two times, during which the thread was ready to run for `delay`. Where the kernel does
     /// not count that, the process is taken as stopped.
-    fn of(from: Nanos, to: Nanos, delay: Option<Duration>) -> Self {
+    fn new(from: Nanos, to: Nanos, delay: Option<Duration>) -> Self {
         let ready = delay.is_some_and(|delay| delay.as_nanos() as u64 > (to - from) / 2);
         Self { from, to, why: if ready { HeldUp::Starved } else { HeldUp::Stopped } }
     }
@@ -170,7 +170,7 @@ fn beat(clock: &Clock, stop: &AtomicBool) -> Vec<Gap> {
             let until_now = delay();
             if late {
                 let grown = until_now.zip(waited).map(|(now, before)| now.saturating_sub(before));
-                gaps.push(Gap::of(due, now, grown));
+                gaps.push(Gap::new(due, now, grown));
             }
             (waited, beats) = (until_now, 0);
         }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn trial_d3_who_was_ready_was_starved_and_who_was_not_was_stopped() {
-        let why = |delay: Option<u64>| Gap::of(SECOND, 3 * SECOND, delay.map(Duration::from_millis)).why;
+        let why = |delay: Option<u64>| Gap::new(SECOND, 3 * SECOND, delay.map(Duration::from_millis)).why;
         assert_eq!(why(Some(1900)), HeldUp::Starved);
         assert_eq!(why(Some(20)), HeldUp::Stopped);
         assert_eq!(why(None), HeldUp::Stopped);
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn trial_d3_of_a_gap_only_the_windows_part_counts() {
-        let gap = Gap::of(SECOND, 3 * SECOND, None);
+        let gap = Gap::new(SECOND, 3 * SECOND, None);
         assert!((gap.within(2 * SECOND, 9 * SECOND).unwrap().seconds() - 1.0).abs() < 1e-9);
         assert_eq!(gap.within(3 * SECOND, 9 * SECOND), None);
         assert!(matches!(gap.note(0, 0), Event::Note { second: 1, text, .. } if text.contains("for 2.00 s")));

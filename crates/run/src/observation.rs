@@ -51,7 +51,7 @@ impl Watchers {
         if !plan.enabled {
             return found;
         }
-        let mut host = of_this_process();
+        let mut host = this_process();
         if let Some(engine) = engine {
             found.database(plan, (ours, loaded), engine, &mut host);
         }
@@ -71,10 +71,10 @@ impl Watchers {
     }
 
     /// Creates the watchers of the host, of this process with its child processes, and of other hosts.
-    pub fn of_host(plan: &Observe) -> Self {
+    pub fn for_host(plan: &Observe) -> Self {
         let mut found = Self::default();
         if plan.enabled {
-            let mut host = of_this_process();
+            let mut host = this_process();
             host.processes.iter_mut().for_each(|own| own.children = true);
             found.host_and_endpoints(plan, host);
         }
@@ -82,7 +82,7 @@ impl Watchers {
     }
 
     /// Creates only the watchers of one of several databases, in which they must not create anything.
-    pub fn of_database(plan: &Observe, engine: &Arc<dyn Engine>) -> Self {
+    pub fn for_database(plan: &Observe, engine: &Arc<dyn Engine>) -> Self {
         let mut found = Self::default();
         if plan.enabled {
             found.database(plan, (false, true), engine, &mut Config::default());
@@ -91,11 +91,11 @@ impl Watchers {
     }
 
     /// Creates the watchers for I/O jobs: the host, this process, the devices below `paths`, and other hosts.
-    pub(crate) fn beside_files(plan: &Observe, paths: &[PathBuf]) -> Self {
+    pub(crate) fn for_files(plan: &Observe, paths: &[PathBuf]) -> Self {
         let mut found = Self::default();
         if plan.enabled {
             let paths = paths.iter().map(|path| ("data".to_owned(), path.clone())).collect();
-            found.host_and_endpoints(plan, Config { paths, ..of_this_process() });
+            found.host_and_endpoints(plan, Config { paths, ..this_process() });
         }
         found
     }
@@ -148,7 +148,7 @@ impl Watchers {
 }
 
 /// The host and this process only.
-fn of_this_process() -> Config {
+fn this_process() -> Config {
     Config {
         processes: vec![Process { name: "client".into(), pid: std::process::id(), children: false }],
         ..Config::default()
@@ -195,7 +195,12 @@ impl<'a> Watched<'a> {
     ///
     /// # Errors
     /// When the sink fails.
-    pub fn beside(&mut self, source: SourceId, watchers: Watchers, clock: &Clock) -> Result<(), SinkError> {
+    pub fn watch_source(
+        &mut self,
+        source: SourceId,
+        watchers: Watchers,
+        clock: &Clock,
+    ) -> Result<(), SinkError> {
         let Watchers { watchers, mut refused } = watchers;
         let started = match &self.watch {
             _ if watchers.is_empty() => None,

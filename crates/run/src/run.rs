@@ -67,14 +67,14 @@ impl Run<'_> {
     /// # Errors
     /// When no point could be measured, or an event could not be stored.
     pub fn execute(&self, sink: &mut dyn Sink) -> Result<RunOutcome, RunError> {
-        self.execute_beside(sink, Vec::new())
+        self.execute_with_watchers(sink, Vec::new())
     }
 
     /// As [`Run::execute`], with watchers in addition to those of the specification.
     ///
     /// # Errors
     /// Those of [`Run::execute`].
-    pub fn execute_beside(
+    pub fn execute_with_watchers(
         &self,
         sink: &mut dyn Sink,
         further: Vec<Box<dyn Watcher>>,
@@ -206,7 +206,7 @@ impl Run<'_> {
             let trial = trial::judge(slo, point);
             let text = trial::describe_trial(&trial);
             sink.event(&Event::Note { point: trial.point, second: 0, text })?;
-            search.add_trial(rate, trial::for_search(&trial));
+            search.add_trial(rate, trial::search_trial(&trial));
             trials.push(trial);
         }
         let found = search.outcome();

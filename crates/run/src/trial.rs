@@ -87,6 +87,6 @@ pub(crate) fn remarks(found: &MaxRateResult, trials: &[RateTrial]) -> Vec<String
 }
 
 /// The trial as the search needs it.
-pub(crate) fn for_search(trial: &RateTrial) -> Trial {
+pub(crate) fn search_trial(trial: &RateTrial) -> Trial {
     Trial { holds: trial.holds, achieved: trial.achieved, why: trial.verdicts.join("; ") }
 }

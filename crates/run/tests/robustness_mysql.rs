@@ -67,7 +67,11 @@ fn kills_restarts_and_too_many_connections_are_survived() {
     })
     .show("max_connections");
     ended.assert_true();
-    assert!(ended.errors().any(|e| e.class == "server" && e.code.starts_with("1040")), "{}", ended.told());
+    assert!(
+        ended.errors().any(|e| e.class == "server" && e.code.starts_with("1040")),
+        "{}",
+        ended.describe()
+    );
     spec.load.users = "16".parse().unwrap();
     let refused = try_run(&config, &spec, || {}).err().unwrap().to_string();
     assert!(refused.contains("1040"), "{refused}");
@@ -172,6 +176,6 @@ fn a_full_disk_fails_what_needs_room() {
     .show("full for a while");
     ended.assert_true();
     // The server returns an error, or waits until there is space.
-    assert!(ended.count("disk full", "") + ended.count("time-out", "") > 0, "{}", ended.told());
+    assert!(ended.count("disk full", "") + ended.count("time-out", "") > 0, "{}", ended.describe());
     assert_consistent(&config);
 }

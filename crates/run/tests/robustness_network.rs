@@ -48,7 +48,7 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
         })
         .show("stall");
         ended.assert_true().assert_error("time-out", "");
-        assert!(ended.outcome.failed() >= 4, "each user failed once: {}", ended.told());
+        assert!(ended.outcome.failed() >= 4, "each user failed once: {}", ended.describe());
     }
 
     // A permanent stall: the run ends nevertheless, and does not claim that the counts agree.
@@ -99,7 +99,7 @@ fn cut_garbled_and_refused_connections_are_errors_and_never_wrong_counts() {
     .show("refused");
     ended.assert_true().assert_error("connection lost", "");
     let refused = ended.errors().any(|e| e.kind.is_none() && e.message.contains("refused"));
-    assert!(refused, "{}", ended.told());
+    assert!(refused, "{}", ended.describe());
 
     for calls in [Calls::Functions, Calls::Statements, Calls::Pipelined] {
         run_garbled(&config, &proxy, calls).assert_true();

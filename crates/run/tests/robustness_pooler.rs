@@ -44,7 +44,7 @@ fn more_users_than_connections_run_through_a_pooler_in_transaction_mode() {
         let ended = run_until_recovered(&config, &spec, || pause(1500)).show("pooler");
         ended.assert_true().assert_no_error();
         // The number depends on the disk; the pooler ensures that each user gets a turn.
-        assert!(ended.outcome.points[0].window.client_headline >= 8, "{}", ended.told());
+        assert!(ended.outcome.points[0].window.client_headline >= 8, "{}", ended.describe());
     }
     // A thousand users, few of them active at a time, on two event loops and three connections.
     let mut thousand = calling(Calls::Functions);

@@ -44,7 +44,7 @@ fn kills_serialization_failures_and_restarts_are_survived() {
             let isolated = Config { options, ..config.clone() };
             let ended = run_until_recovered(&isolated, &calling(calls), || pause(1500)).show(level);
             ended.assert_true().assert_error("serialization failure", "40001");
-            assert!(ended.errors().any(|e| e.retried), "{}", ended.told());
+            assert!(ended.errors().any(|e| e.retried), "{}", ended.describe());
         }
     }
 
@@ -85,16 +85,16 @@ fn refusals_of_the_server_are_counted_by_their_codes() {
     let ended = run_until_recovered(&with("-c statement_timeout=100ms"), &patient, hold(600))
         .show("statement_timeout");
     ended.assert_true().assert_error("time-out", "57014");
-    assert!(ended.errors().all(|e| !e.retried), "{}", ended.told());
+    assert!(ended.errors().all(|e| !e.retried), "{}", ended.describe());
 
     let ended = run_until_recovered(&with("-c lock_timeout=50ms"), &patient, hold(300)).show("lock_timeout");
     ended.assert_true().assert_error("lock not available", "55P03");
-    assert!(ended.errors().any(|e| e.retried), "{}", ended.told());
+    assert!(ended.errors().any(|e| e.retried), "{}", ended.describe());
 
     // Longer than the client waits: its own time-out ends the wait and the connection.
     let ended = run_until_recovered(&config, &spec(), hold(900)).show("time-out of the client");
     ended.assert_true().assert_error("time-out", "");
-    assert!(ended.errors().any(|e| e.code.is_empty()), "{}", ended.told());
+    assert!(ended.errors().any(|e| e.code.is_empty()), "{}", ended.describe());
 
     // Payment locks its district, then the warehouse. The rival locks them in the opposite order.
     let mut payments = calling(Calls::Statements);
@@ -121,6 +121,6 @@ fn refusals_of_the_server_are_counted_by_their_codes() {
     })
     .show(&format!("deadlock, of which the rival lost {lost}"));
     ended.assert_true().assert_error("deadlock", "40P01");
-    assert!(ended.errors().any(|e| e.retried), "{}", ended.told());
+    assert!(ended.errors().any(|e| e.retried), "{}", ended.describe());
     assert_consistent(&config);
 }

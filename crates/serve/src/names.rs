@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(name: &str, unit: &str) -> String {
+    fn render(name: &str, unit: &str) -> String {
         let named = prometheus_metric(name, unit);
         let labels: Vec<_> = named.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let unit = named.unit.map_or(String::new(), |unit| format!("_{unit}"));
@@ -233,7 +233,7 @@ mod tests {
             ("sqlite.checkpoints", "1/s", "kelvin_sqlite_checkpoints_per_second{host=local}"),
             ("sqlite.busy", "s/s", "kelvin_sqlite_busy_seconds_per_second{host=local}"),
         ] {
-            assert_eq!(shown(name, unit), expected, "{name}");
+            assert_eq!(render(name, unit), expected, "{name}");
         }
     }
 

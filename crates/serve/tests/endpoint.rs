@@ -119,7 +119,7 @@ fn only_get_metrics_is_answered_and_in_bounded_time() {
 }
 
 #[test]
-fn the_address_is_given_back_and_one_that_is_taken_is_said_so() {
+fn an_address_is_released_and_one_in_use_is_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let error = MetricsEndpoint::start(address).unwrap_err().to_string();

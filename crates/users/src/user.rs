@@ -280,7 +280,7 @@ impl User {
         let mut failures_in_a_row = 0;
         while !self.done(now, transactions) && !self.work.has_ended() {
             if shared.changes {
-                now = self.rest(now);
+                now = self.stay_idle(now);
                 if self.done(now, transactions) {
                     break;
                 }
@@ -563,7 +563,7 @@ impl User {
     }
 
     /// Waits while the timeline wants fewer users than this user's number.
-    fn rest(&mut self, from: Nanos) -> Nanos {
+    fn stay_idle(&mut self, from: Nanos) -> Nanos {
         let mut now = from;
         while self.number >= self.shared.at_work.load(Ordering::Acquire) && !self.done(now, 0) {
             let wait = self.shared.end.load(Ordering::Acquire).saturating_sub(now);

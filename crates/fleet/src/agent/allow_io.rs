@@ -50,7 +50,7 @@ impl AllowedIo {
             self.check_options(job).map_err(|why| FleetError::Refused(format!("job {}: {why}", job.name)))?;
         }
         let run = io_run_of_host(spec, host, &self.destroys, Some(aux.to_owned()));
-        let run = run.map_err(|error| refused(&error))?.of_fleet(of_fleet);
+        let run = run.map_err(|error| refused(&error))?.with_fleet_jobs(of_fleet);
         for path in run.paths() {
             self.check_path(&path).map_err(FleetError::Refused)?;
         }

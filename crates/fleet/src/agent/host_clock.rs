@@ -40,7 +40,7 @@ impl ClockTestHook {
     }
 
     /// The reported time when the real clock shows `now`.
-    pub(crate) fn shown(self, now: Nanos) -> Nanos {
+    pub(crate) fn shown_at(self, now: Nanos) -> Nanos {
         let shown = i128::from(now) + i128::from(self.shift) + (now as f64 * self.drift).round() as i128;
         Nanos::try_from(shown).unwrap_or(0)
     }
@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn what_is_shown_leads_back() {
         let hook = ClockTestHook::parse("3,50").unwrap();
-        assert_eq!(hook.shown(1_000_000_000), 4_000_050_000);
+        assert_eq!(hook.shown_at(1_000_000_000), 4_000_050_000);
         for now in [0, 1, 1_000_000_007, 86_400_000_000_000] {
-            assert!(hook.real(hook.shown(now)).abs_diff(now) <= 1, "{now}");
+            assert!(hook.real(hook.shown_at(now)).abs_diff(now) <= 1, "{now}");
         }
         assert_eq!(ClockTestHook::default().real(17), 17);
         assert_eq!(

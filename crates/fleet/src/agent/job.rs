@@ -136,7 +136,7 @@ impl Job {
     }
 
     /// Records a message from the controller.
-    pub(super) fn heard(&self) {
+    pub(super) fn note_contact(&self) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
@@ -238,7 +238,7 @@ impl Job {
     }
 
     /// Removes a load that has ended, and stops one without a controller.
-    pub(super) fn look_after(&mut self) {
+    pub(super) fn check_load(&mut self) {
         if let Some(load) = self.load.take_if(|load| load.thread.is_finished()) {
             // A panic is reported by the end of the link, or else noticed by the controller from the beats.
             let _panicked = load.thread.join();

@@ -109,8 +109,8 @@ pub fn serve(options: &AgentOptions, stop: &Stop, report: &mut dyn FnMut(&str)) 
     let status = Arc::new(Status { beat: Mutex::new(first_beat(options)), changed: Notify::new() });
     let (hook, shown) = (options.clock, clock.clone());
     let _clock = bus.serve(&subjects.clock(&options.name), move || {
-        let t1 = hook.shown(shown.now());
-        let answer = ClockAnswer { t1, t2: hook.shown(shown.now()) };
+        let t1 = hook.shown_at(shown.now());
+        let answer = ClockAnswer { t1, t2: hook.shown_at(shown.now()) };
         encode(&answer).unwrap_or_default()
     })?;
     let (sender, commands) = mpsc::channel();
@@ -206,7 +206,7 @@ impl Agent<'_> {
                 ));
             }
             if let Some(job) = &mut self.job {
-                job.look_after();
+                job.check_load();
             }
             if self.stop.requested() {
                 self.leave();
@@ -229,7 +229,7 @@ impl Agent<'_> {
         let since = Instant::now();
         while !job.is_idle() && !self.stop.is_immediate() && since.elapsed() < ALONE {
             std::thread::sleep(TICK);
-            job.look_after();
+            job.check_load();
         }
         self.end_job(JobEnd::Aborted);
     }
@@ -331,7 +331,7 @@ impl Agent<'_> {
                 // A repeated command whose first answer was lost.
                 let Ok(job) = self.job(&run) else { return Ok(Answer::Accepted) };
                 job.end();
-                job.look_after();
+                job.check_load();
                 let Some(end) = job.is_over() else {
                     return Ok(Answer::Refused("its load is still being stopped".into()));
                 };
@@ -345,7 +345,7 @@ impl Agent<'_> {
     fn job(&mut self, run: &Name) -> Result<&mut Job> {
         let job = self.job.as_mut().filter(|job| job.run() == run);
         let job = job.ok_or_else(|| FleetError::Refused(format!("it is not part of run {run}")))?;
-        job.heard();
+        job.note_contact();
         Ok(job)
     }
 }

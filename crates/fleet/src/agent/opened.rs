@@ -69,7 +69,7 @@ impl OpenedLoad {
             Self::Jobs(jobs) => {
                 let jobs =
                     jobs.as_ref().ok_or_else(|| FleetError::Refused("its jobs have started".into()))?;
-                let environment = Environment::of_files(jobs.target(), jobs.filesystem_path().as_deref());
+                let environment = Environment::for_files(jobs.target(), jobs.filesystem_path().as_deref());
                 let info =
                     new_run_of_jobs(spec, jobs.target(), jobs.series(), &environment).map_err(message)?;
                 NewRun { counter_names: jobs.counters(), notes: jobs.notes(), ..info }

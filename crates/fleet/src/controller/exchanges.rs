@@ -34,7 +34,7 @@ impl AgentClocks {
 
     /// Performs `times` exchanges with each agent, and waits for them.
     pub(super) fn exchange(&self, bus: &Bus, times: u32) {
-        bus.wait(all(
+        bus.wait(ask_all(
             bus.client(),
             self.subjects.clone(),
             self.clock.clone(),
@@ -44,13 +44,13 @@ impl AgentClocks {
     }
 
     /// Repeats exchanges until the task is dropped.
-    pub(super) fn go_on(&self, bus: &Bus) -> Task {
+    pub(super) fn keep_exchanging(&self, bus: &Bus) -> Task {
         let (client, subjects, clock) = (bus.client(), self.subjects.clone(), self.clock.clone());
         let estimates = Arc::clone(&self.estimates);
         bus.spawn(async move {
             loop {
                 tokio::time::sleep(AGAIN).await;
-                all(client.clone(), subjects.clone(), clock.clone(), FEW, Arc::clone(&estimates)).await;
+                ask_all(client.clone(), subjects.clone(), clock.clone(), FEW, Arc::clone(&estimates)).await;
             }
         })
     }
@@ -61,14 +61,14 @@ impl AgentClocks {
     }
 }
 
-async fn all(
+async fn ask_all(
     client: Client,
     subjects: Vec<String>,
     clock: Clock,
     times: u32,
     estimates: Arc<Mutex<Vec<ClockEstimate>>>,
 ) {
-    let with = |subject: String| with_agent(client.clone(), subject, clock.clone(), times);
+    let with = |subject: String| ask_agent(client.clone(), subject, clock.clone(), times);
     let found = join_all(subjects.into_iter().map(with)).await;
     let mut estimates = estimates.lock().unwrap_or_else(PoisonError::into_inner);
     for (estimate, exchanges) in estimates.iter_mut().zip(found) {
@@ -78,7 +78,7 @@ async fn all(
     }
 }
 
-async fn with_agent(client: Client, subject: String, clock: Clock, times: u32) -> Vec<Exchange> {
+async fn ask_agent(client: Client, subject: String, clock: Clock, times: u32) -> Vec<Exchange> {
     let mut found = Vec::new();
     for _ in 0..times {
         let request = Request::new().timeout(Some(PATIENCE));

@@ -47,7 +47,7 @@ impl Entry {
 
 impl Inbox {
     /// An empty inbox for this number of agents.
-    pub(super) fn of_agents(count: usize) -> Self {
+    pub(super) fn new(count: usize) -> Self {
         let (sender, received) = mpsc::channel();
         let entry = Entry { sender, held: Arc::default() };
         Self { entry, received, next: vec![0; count], back: None, away: None }
@@ -108,7 +108,7 @@ mod tests {
         let seconds = 60;
         let messages: Vec<Vec<u8>> = (0..seconds).map(sent).collect();
         let longest = messages.iter().map(Vec::len).max().unwrap();
-        let mut inbox = Inbox::of_agents(AGENTS);
+        let mut inbox = Inbox::new(AGENTS);
         let entry = inbox.entry();
         let held = |inbox: &Inbox| inbox.entry.held.load(Ordering::Acquire);
         let (mut filled, mut stalls) = (0, 0);

@@ -179,7 +179,7 @@ impl CalledAgents {
             .map_err(FleetError::Message)?;
         let beating = beat_for(&bus, subjects.controller(&run), &run);
         let knowing = know_connections(&bus, &subjects.beats(), &run)?;
-        let inbox = Mutex::new(Inbox::of_agents(agents.len()));
+        let inbox = Mutex::new(Inbox::new(agents.len()));
         Ok(NatsFleet {
             names: agents.iter().map(|agent| agent.name.clone()).collect(),
             bus,

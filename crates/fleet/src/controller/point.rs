@@ -96,7 +96,7 @@ impl<'a> ArmedPoint<'a> {
         messages.into_iter().find_map(refusal)
     }
 
-    fn all(&self, command: impl Fn(usize) -> Command) {
+    fn order_all(&self, command: impl Fn(usize) -> Command) {
         for (number, agent) in
             self.agents.iter().enumerate().filter(|(number, _)| !self.progress[*number].ended)
         {
@@ -214,7 +214,7 @@ impl RemoteGenerators for ArmedPoint<'_> {
     fn start(&mut self, times: LoadTimes) -> Result<(), RunError> {
         let mut commands = Vec::with_capacity(self.agents.len());
         for (agent, estimate) in self.agents.iter().zip(self.clocks.estimates()) {
-            let offset = estimate.at(times.begin).ok_or_else(|| {
+            let offset = estimate.offset_at(times.begin).ok_or_else(|| {
                 RunError::Start(format!("agent {}: it does not answer clock requests", agent.name))
             })?;
             self.offsets.push(offset.nanos);
@@ -227,7 +227,7 @@ impl RemoteGenerators for ArmedPoint<'_> {
         self.fleet.ask(commands, STARTED, &stop, &mut || Ok(()))?;
         self.times = Some(times);
         self.end_offsets.clone_from(&self.offsets);
-        self.exchanging = Some(self.clocks.go_on(&self.fleet.bus));
+        self.exchanging = Some(self.clocks.keep_exchanging(&self.fleet.bus));
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl RemoteGenerators for ArmedPoint<'_> {
         // With the current estimates, since clocks may have drifted since the start.
         let estimates = self.clocks.estimates();
         for (number, used) in self.end_offsets.iter_mut().enumerate() {
-            let known = estimates.get(number).and_then(|estimate| estimate.at(times.close));
+            let known = estimates.get(number).and_then(|estimate| estimate.offset_at(times.close));
             *used = known.map_or(*used, |known| known.nanos);
         }
         if self.times.is_some_and(|planned| times.close < planned.close) {
@@ -245,11 +245,11 @@ impl RemoteGenerators for ArmedPoint<'_> {
             let times = times.shifted(self.end_offsets.get(number).copied().unwrap_or(0));
             Command::EndAt { run: self.fleet.run.clone(), point: self.point, times }
         };
-        self.all(ordered);
+        self.order_all(ordered);
     }
 
     fn abort(&mut self) {
-        self.all(|_| Command::Abort { run: self.fleet.run.clone() });
+        self.order_all(|_| Command::Abort { run: self.fleet.run.clone() });
     }
 
     fn poll(&mut self) -> Vec<(usize, GeneratorMessage)> {
@@ -269,9 +269,9 @@ impl RemoteGenerators for ArmedPoint<'_> {
         let estimates = self.clocks.estimates();
         let of = |(number, (agent, estimate)): (usize, (&FleetAgent, crate::clock::ClockEstimate))| {
             let used = *self.offsets.get(number)?;
-            let known = estimate.at(begin)?;
+            let known = estimate.offset_at(begin)?;
             let end = || {
-                let known = estimate.at(close).filter(|_| close < Nanos::MAX)?;
+                let known = estimate.offset_at(close).filter(|_| close < Nanos::MAX)?;
                 let error = i64::try_from(self.end_offsets.get(number)? - known.nanos).ok()?;
                 Some(ClockEnd { error, bound: known.bound })
             };

@@ -68,7 +68,7 @@ impl NatsFleet {
             synchronisation: None,
         });
         let agents: Vec<FleetAgent> = agents.collect();
-        let inbox = Mutex::new(Inbox::of_agents(agents.len()));
+        let inbox = Mutex::new(Inbox::new(agents.len()));
         let fleet = Self {
             bus,
             subjects,

@@ -8,7 +8,7 @@ use kelvin_measure::{Event, Nanos, Sink, SourceId, Totals};
 use std::time::Duration;
 
 use super::generator_report::GeneratorReport;
-use super::remote::RemoteBooks;
+use super::remote::RemoteAccounting;
 use super::saturation::GeneratorLoad;
 use super::server_counters::ServerReadings;
 use crate::error::RunError;
@@ -30,7 +30,7 @@ pub(super) struct PointAccounting<'a> {
     /// The generators' reports, at least one.
     pub(super) generators: &'a [GeneratorReport],
     /// What is known of a fleet's hosts in addition to their reports; the point then has no other generators.
-    pub(super) hosts: Option<&'a RemoteBooks>,
+    pub(super) hosts: Option<&'a RemoteAccounting>,
     /// The sums of all generators.
     pub(super) totals: &'a Totals,
     /// `None` when there was no time to wait for the readings.
@@ -186,11 +186,11 @@ impl PointAccounting<'_> {
         ));
         invariants.extend(self.littles_law(window));
         invariants.extend(self.every_arrival(window));
-        invariants.extend(worst(self.of_each(|generator| {
+        invariants.extend(worst(self.check_each(|generator| {
             (window.elapsed > 0)
                 .then(|| check_generator_ran(&generator.gaps, self.open, window.elapsed, self.accept_noise))
         })));
-        let mut busy = self.of_each(|generator| generator.saturation(window.elapsed, self.embedded));
+        let mut busy = self.check_each(|generator| generator.saturation(window.elapsed, self.embedded));
         busy.extend(self.saturated_machines(window.elapsed));
         invariants.extend(worst(busy));
         invariants.extend(server.map(|(before, after)| self.whole_load(before, after)));
@@ -199,7 +199,7 @@ impl PointAccounting<'_> {
     }
 
     /// The invariants of all generators, labelled with their hosts.
-    fn of_each(&self, judge: impl Fn(&GeneratorReport) -> Option<Invariant>) -> Vec<Invariant> {
+    fn check_each(&self, judge: impl Fn(&GeneratorReport) -> Option<Invariant>) -> Vec<Invariant> {
         let each = self.generators.iter().filter_map(|generator| {
             let mut judged = judge(generator)?;
             if let Some(host) = &generator.host {
@@ -213,7 +213,7 @@ impl PointAccounting<'_> {
 
     /// Whether generators on one machine were a bottleneck together although none of them was one alone.
     pub(super) fn saturated_machines(&self, elapsed: Nanos) -> Vec<Invariant> {
-        let machines = self.hosts.map(RemoteBooks::shared_machines).unwrap_or_default();
+        let machines = self.hosts.map(RemoteAccounting::shared_machines).unwrap_or_default();
         let judge = |(hosts, cpus): (Vec<usize>, u32)| {
             let generators: Vec<&GeneratorReport> =
                 hosts.iter().filter_map(|&host| self.generators.get(host)).collect();

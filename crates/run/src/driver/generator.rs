@@ -82,7 +82,7 @@ impl<'a> ArmedGenerator<'a> {
         let (load, count) = (point.load, range.count());
         let LoadTimes { begin, open, close, end } = times;
         let arrivals =
-            point.rate.map(|rate| Arrivals::new(load.seed, load.arrivals, rate, begin).of_users(range));
+            point.rate.map(|rate| Arrivals::new(load.seed, load.arrivals, rate, begin).for_users(range));
         let limit = range.share_of(load.queue);
         let queue = arrivals
             .clone()
@@ -338,7 +338,7 @@ impl Generator {
                 let number = self.rates.fetch_add(1, Ordering::Relaxed) + 1;
                 let users = self.shared.range;
                 queue.change(now, |begin| {
-                    Arrivals::changed(self.seed, self.process, rate, begin, number).of_users(users)
+                    Arrivals::changed(self.seed, self.process, rate, begin, number).for_users(users)
                 });
             }
             (Change::Users(users), _) => self.shared.at_work.store(users, Ordering::Release),

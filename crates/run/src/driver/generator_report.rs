@@ -117,7 +117,7 @@ impl GeneratorReport {
     }
 
     /// The report of a lost generator, of which only the seconds and audit counters are known.
-    pub(super) fn of_lost(times: LoadTimes, seconds: Totals, counters: Vec<u64>) -> Self {
+    pub(super) fn for_lost_host(times: LoadTimes, seconds: Totals, counters: Vec<u64>) -> Self {
         Self {
             source: SourceId::LOCAL,
             host: None,
@@ -152,7 +152,7 @@ impl GeneratorReport {
 
     /// The report of a host whose I/O jobs have ended. It has only the start; the host reports its window
     /// separately.
-    pub(crate) fn of_jobs(
+    pub(crate) fn from_jobs(
         (times, began): (LoadTimes, Option<Nanos>),
         totals: Totals,
         (bytes, failed): (Vec<u64>, u64),
@@ -167,7 +167,7 @@ impl GeneratorReport {
             ended_at: vec![0; workers as usize],
             errors: failed,
             final_errors: failed,
-            ..Self::of_lost(times, totals, bytes)
+            ..Self::for_lost_host(times, totals, bytes)
         }
     }
 
@@ -187,7 +187,7 @@ impl GeneratorReport {
     }
 
     /// The same report, labelled with another host.
-    pub(super) fn of_host(self, source: SourceId, host: &str) -> Self {
+    pub(super) fn with_host(self, source: SourceId, host: &str) -> Self {
         Self { source, host: Some(host.to_owned()), ..self }
     }
 
@@ -214,7 +214,7 @@ impl GeneratorReport {
 
     /// A report of the same series and counters in which every count is 0.
     pub(super) fn without_counts(self, times: LoadTimes) -> Self {
-        Self::of_lost(times, Totals::new(self.totals.roles), vec![0; self.counters.len()])
+        Self::for_lost_host(times, Totals::new(self.totals.roles), vec![0; self.counters.len()])
     }
 
     /// All numbers of the report that are added to those of other hosts.
@@ -247,7 +247,7 @@ impl GeneratorReport {
     }
 
     /// The report converted to a clock on which the window opened at `open`.
-    pub(super) fn on_clock_that_opened(mut self, open: Nanos) -> Self {
+    pub(super) fn aligned_to(mut self, open: Nanos) -> Self {
         let by = i128::from(open) - i128::from(self.open);
         let known = self.ended_at.iter_mut().chain([&mut self.totals.last_end]).filter(|at| **at != 0);
         known.for_each(|at| *at = shifted(*at, by));

@@ -42,7 +42,7 @@ use generator::{ArmedGenerator, Generator};
 pub use generator_report::GeneratorReport;
 pub use load_times::LoadTimes;
 pub use remote::FleetShare;
-pub(crate) use remote::{RemoteBooks, RemoteLoad};
+pub(crate) use remote::{RemoteAccounting, RemoteLoad};
 pub use resumed::BegunPoint;
 use server_counters::{Monitor, ServerCounters};
 use underway::Underway;

@@ -143,7 +143,7 @@ impl<'a> RemoteLoad<'a> {
         let ranges = asked.assignments.iter().map(|assignment| assignment.range);
         let names = fleet.hosts().into_iter().zip(ranges).collect();
         let limit = first.load.start_skew.nanos();
-        let mut load = Self::of_hosts(first.point, generators, (names, roles, counters), limit);
+        let mut load = Self::new(first.point, generators, (names, roles, counters), limit);
         for (host, machine) in load.hosts.iter_mut().zip(fleet.machines()) {
             host.machine = machine;
         }
@@ -152,7 +152,7 @@ impl<'a> RemoteLoad<'a> {
 
     /// The armed generators of these hosts, by name and range of users, for these series and this number of
     /// audit counters.
-    pub(super) fn of_hosts(
+    pub(super) fn new(
         point: u32,
         generators: Box<dyn RemoteGenerators + 'a>,
         (names, roles, counters): (Vec<(String, UserRange)>, Vec<SeriesRole>, usize),
@@ -253,7 +253,7 @@ impl<'a> RemoteLoad<'a> {
                 }
                 GeneratorMessage::Ended(report) => match host.check(*report) {
                     Ok(report) => {
-                        let report = report.on_clock_that_opened(self.times.open);
+                        let report = report.aligned_to(self.times.open);
                         let latest = latest_end(self.times.open, (!self.resumed).then_some(now));
                         if report.latest() > latest {
                             host.lose("its report is for a time in the future".into());
@@ -287,7 +287,7 @@ impl<'a> RemoteLoad<'a> {
         mut self,
         now: Nanos,
         sink: &mut dyn Sink,
-    ) -> Result<(Vec<GeneratorReport>, RemoteBooks), RunError> {
+    ) -> Result<(Vec<GeneratorReport>, RemoteAccounting), RunError> {
         while !self.emit(now, sink)? {}
         let mut clocks = self.generators.clocks();
         clocks.resize(self.hosts.len(), None);
@@ -295,7 +295,7 @@ impl<'a> RemoteLoad<'a> {
         for (mut host, clock) in self.hosts.into_iter().zip(clocks) {
             let report = host.report.take().unwrap_or_else(|| {
                 host.lost.get_or_insert_with(|| "its report is missing".into());
-                GeneratorReport::of_lost(self.times, host.seconds, host.counters)
+                GeneratorReport::for_lost_host(self.times, host.seconds, host.counters)
             });
             // From here on, reports are added without checks for overflow; sums of the hosts' seconds and
             // counters saturate.
@@ -306,11 +306,11 @@ impl<'a> RemoteLoad<'a> {
                 host.lost = Some("the sum of its counts and those of the other hosts overflows".into());
                 report.without_counts(self.times)
             };
-            reports.push(report.of_host(host.source, &host.name));
+            reports.push(report.with_host(host.source, &host.name));
             let Host { name, machine, range, lost, difference, of_jobs, .. } = host;
             ends.push(HostEnd { name, machine, range, clock, lost, difference, of_jobs });
         }
-        Ok((reports, RemoteBooks { hosts: ends, limit: self.limit }))
+        Ok((reports, RemoteAccounting { hosts: ends, limit: self.limit }))
     }
 }
 
@@ -429,14 +429,14 @@ struct HostEnd {
 }
 
 /// What is known of all hosts at the end in addition to their reports.
-pub(crate) struct RemoteBooks {
+pub(crate) struct RemoteAccounting {
     hosts: Vec<HostEnd>,
     limit: Nanos,
 }
 
-impl RemoteBooks {
+impl RemoteAccounting {
     /// The events of each host about its own I/O jobs, with the host's name.
-    pub(crate) fn of_jobs(&self) -> impl Iterator<Item = (&str, &[Event])> {
+    pub(crate) fn job_events(&self) -> impl Iterator<Item = (&str, &[Event])> {
         self.hosts.iter().map(|host| (host.name.as_str(), host.of_jobs.as_slice()))
     }
 

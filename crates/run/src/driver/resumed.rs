@@ -59,7 +59,7 @@ impl BegunPoint<'_> {
         let roles: Vec<SeriesRole> = self.series.iter().map(|series| series.role).collect();
         let described = (names, roles.clone(), self.counters);
         let limit = self.load.start_skew.nanos();
-        let mut remote = RemoteLoad::of_hosts(self.index, generators, described, limit).started_at(times);
+        let mut remote = RemoteLoad::new(self.index, generators, described, limit).started_at(times);
         if !self.measuring {
             let planned = (times.close != Nanos::MAX).then_some(times.close - times.open);
             self.phase(Phase::Measure, times.open, planned, sink)?;
@@ -67,7 +67,7 @@ impl BegunPoint<'_> {
         let text = "the controller was killed; another process receives the results from here on".into();
         let second = kelvin_measure::second_from(self.open, self.reached);
         sink.event(&Event::Note { point: self.index, second, text })?;
-        let ended = self.hear(&mut remote, times.end, (clock, stop), sink)?;
+        let ended = self.receive(&mut remote, times.end, (clock, stop), sink)?;
         let (reports, books) = remote.finish(self.reached, sink)?;
         let counters = sum_columns(reports.iter().map(|report| report.counters.clone()));
         sink.event(&Event::Counters { point: self.index, values: counters })?;
@@ -112,7 +112,7 @@ impl BegunPoint<'_> {
 
     /// Whether all hosts have ended. A host that neither ends nor is lost is waited for as long as its own
     /// controller would wait.
-    fn hear(
+    fn receive(
         &self,
         remote: &mut RemoteLoad<'_>,
         end: Nanos,

@@ -58,7 +58,7 @@ pub fn generate(
     let totals = done.totals.into_iter().next().map_or_else(|| Totals::new(roles), |(_, totals)| totals);
     // An ordered end is not an error of the jobs.
     let broken = done.error;
-    Ok(GeneratorReport::of_jobs((times, view.began), totals, (sink.bytes, done.failed), workers, broken))
+    Ok(GeneratorReport::from_jobs((times, view.began), totals, (sink.bytes, done.failed), workers, broken))
 }
 
 /// Forwards the jobs' events to the controller.
@@ -127,7 +127,7 @@ impl IoWatcher for StartView<'_, '_> {
 }
 
 impl IoRunWatcher for StartView<'_, '_> {
-    fn looked(&mut self, _facts: &StorageFacts) {
+    fn inspected(&mut self, _facts: &StorageFacts) {
         let armed = self.link.borrow_mut().armed();
         match armed {
             Ok(times) => {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::describe;
 use crate::control::LoadControl;
-use crate::driver::{GeneratorReport, LoadTimes, RemoteBooks, RemoteLoad, sum_columns};
+use crate::driver::{GeneratorReport, LoadTimes, RemoteAccounting, RemoteLoad, sum_columns};
 use crate::error::RunError;
 use crate::fleet::{self, Fleet, FleetPoint, GeneratorAssignment};
 use crate::spec::{Spec, Work};
@@ -72,7 +72,7 @@ fn check_split(jobs: &Jobs, hosts: u64) -> Result<(), String> {
 /// The results of all hosts.
 struct HostResults<'a> {
     reports: &'a [GeneratorReport],
-    books: &'a RemoteBooks,
+    books: &'a RemoteAccounting,
     totals: &'a Totals,
 }
 
@@ -250,7 +250,7 @@ impl<'a> FleetIoRun<'a> {
         let HostResults { reports, books, .. } = results;
         let values = sum_columns(reports.iter().map(|report| report.counters().to_vec()));
         sink.event(&Event::Counters { point: 0, values })?;
-        let windows: Vec<Option<&Window>> = books.of_jobs().map(|(_, events)| window_of(events)).collect();
+        let windows: Vec<Option<&Window>> = books.job_events().map(|(_, events)| window_of(events)).collect();
         let window = results.window(&windows, users);
         sink.event(&Event::Window(window.clone()))?;
         let mut loads = books.loads((0, window.elapsed), reports, ios);
@@ -263,9 +263,9 @@ impl<'a> FleetIoRun<'a> {
         for invariant in results.invariants(&loads, &windows) {
             sink.event(&Event::Invariant { point: 0, invariant })?;
         }
-        let (lines, jobs, disks) = results.of_jobs();
+        let (lines, jobs, disks) = results.job_results();
         let firsts = books.first_on_machine();
-        let names: Vec<&str> = books.of_jobs().map(|(host, _)| host).collect();
+        let names: Vec<&str> = books.job_events().map(|(host, _)| host).collect();
         for (number, ((source, _), host)) in loads.iter().zip(&names).enumerate() {
             if firsts[number] != number {
                 let first = names[firsts[number]];
@@ -363,12 +363,12 @@ impl HostResults<'_> {
             ("in the seconds of all hosts", self.reports.iter().map(ios).sum()),
             0,
         ));
-        let each = self.books.of_jobs().flat_map(|(host, events)| {
+        let each = self.books.job_events().flat_map(|(host, events)| {
             let own = events.iter().filter_map(|event| match event {
                 Event::Invariant { invariant, .. } => Some(invariant),
                 _ => None,
             });
-            own.map(move |own| of_host(host, own))
+            own.map(move |own| label_invariant(host, own))
         });
         let mut worst: Vec<Invariant> = Vec::new();
         for own in each {
@@ -383,11 +383,11 @@ impl HostResults<'_> {
     }
 
     /// The job lines of all hosts, and their results and disks in fio's form, with the host's name.
-    fn of_jobs(&self) -> (Vec<JobLine>, Vec<Value>, Vec<Value>) {
+    fn job_results(&self) -> (Vec<JobLine>, Vec<Value>, Vec<Value>) {
         let (mut lines, mut jobs, mut disks) = (Vec::new(), Vec::new(), Vec::new());
         // Agents on one machine see the same disks, since the kernel counts the I/Os of all.
         let mut counted = HashSet::new();
-        for ((host, events), machine) in self.books.of_jobs().zip(self.books.first_on_machine()) {
+        for ((host, events), machine) in self.books.job_events().zip(self.books.first_on_machine()) {
             let named = |found: &mut Vec<Value>, list: &Value| {
                 for one in list.as_array().into_iter().flatten() {
                     let mut one = one.clone();
@@ -401,7 +401,7 @@ impl HostResults<'_> {
                 match event {
                     Event::Storage { what, body } if what == "jobs" => {
                         let own: Vec<JobLine> = serde_json::from_value(body.clone()).unwrap_or_default();
-                        lines.extend(own.into_iter().map(|line| line_of_host(host, line)));
+                        lines.extend(own.into_iter().map(|line| label_line(host, line)));
                     }
                     Event::Storage { what, body } if what == "result" => {
                         named(&mut jobs, &body["jobs"]);
@@ -424,7 +424,7 @@ fn rank(invariant: &Invariant) -> (bool, bool) {
 }
 
 /// A host's invariant, labelled with its name.
-fn of_host(host: &str, own: &Invariant) -> Invariant {
+fn label_invariant(host: &str, own: &Invariant) -> Invariant {
     let named = |words: &String| format!("{host}: {}", text::printable(words));
     Invariant {
         name: text::printable(&own.name),
@@ -435,7 +435,7 @@ fn of_host(host: &str, own: &Invariant) -> Invariant {
 }
 
 /// A host's job line, labelled with its name.
-fn line_of_host(host: &str, mut line: JobLine) -> JobLine {
+fn label_line(host: &str, mut line: JobLine) -> JobLine {
     line.job = format!("{host}: {}", text::printable(&line.job));
     line.how = text::printable(&line.how);
     line.point = 0;

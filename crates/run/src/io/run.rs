@@ -47,7 +47,7 @@ pub struct IoRun {
 /// An observer of the jobs' events, and of the facts collected before their first I/O.
 pub trait IoRunWatcher: IoWatcher {
     /// Called when the files are laid out and inspected, before the first I/O.
-    fn looked(&mut self, facts: &StorageFacts);
+    fn inspected(&mut self, facts: &StorageFacts);
 }
 
 /// A planned worker.
@@ -93,14 +93,14 @@ impl IoRun {
     /// The same run as a fleet's host: its series are those of all hosts' jobs, whatever devices and workers
     /// this host has.
     #[must_use]
-    pub fn of_fleet(mut self, jobs: Jobs) -> Self {
+    pub fn with_fleet_jobs(mut self, jobs: Jobs) -> Self {
         self.of_fleet = Some(jobs);
         self
     }
 
     /// The same run with watchers in addition to those of the specification.
     #[must_use]
-    pub fn beside(mut self, further: Vec<Box<dyn Watcher>>) -> Self {
+    pub fn with_watchers(mut self, further: Vec<Box<dyn Watcher>>) -> Self {
         self.further = further;
         self
     }
@@ -232,7 +232,7 @@ impl IoRun {
         view: &mut dyn IoRunWatcher,
     ) -> Result<IoRunOutcome, RunError> {
         let paths: Vec<PathBuf> = self.filesystem_path().into_iter().collect();
-        let mut watchers = Watchers::beside_files(&spec.observe, &paths);
+        let mut watchers = Watchers::for_files(&spec.observe, &paths);
         watchers.watchers.append(&mut self.further);
         let mut watched = Watched::start(sink, watchers, clock)?;
         let of_jobs = plan::points(&self.jobs);
@@ -347,7 +347,7 @@ fn lay_out_and_run(
     }
     // Before the layout, files may be missing or have other contents than will be read.
     *facts = probe::facts_before_run(&prepared.targets(), relay.jobs);
-    relay.view.looked(facts);
+    relay.view.inspected(facts);
     let begun = match control.map(|control| control.begin(relay.clock, HEAD_START, stop)) {
         Some(None) => return Ok(None),
         begun => begun.flatten(),

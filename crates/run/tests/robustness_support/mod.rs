@@ -147,7 +147,7 @@ pub fn run_until_recovered(config: &impl Config, spec: &Spec, mut fault: impl Fn
         workload.inspect(&*engine)?;
         execute(engine, Arc::new(workload), &spec, true, &mut fault)
     });
-    assert_eq!(ended.outcome.status, Status::Interrupted, "no recovery: {}", ended.told());
+    assert_eq!(ended.outcome.status, Status::Interrupted, "no recovery: {}", ended.describe());
     ended
 }
 
@@ -184,7 +184,7 @@ pub fn run_garbled(config: &impl Config, proxy: &Proxy, calls: kelvin_workload::
         proxy.be_honest();
     })
     .show("garbled");
-    assert!(garbled.iter().all(|&(_, answers)| answers > 0), "{garbled:?} {}", ended.told());
+    assert!(garbled.iter().all(|&(_, answers)| answers > 0), "{garbled:?} {}", ended.describe());
     ended.assert_error("protocol", "").assert_error("time-out", "");
     ended
 }
@@ -263,12 +263,12 @@ impl Ended {
     /// Prints the outcome if the environment variable KELVIN_SHOW is set.
     pub fn show(self, what: &str) -> Self {
         if std::env::var_os("KELVIN_SHOW").is_some() {
-            eprintln!("== {what}: {}", self.told());
+            eprintln!("== {what}: {}", self.describe());
         }
         self
     }
 
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let errors: Vec<String> = self
             .errors()
             .map(|e| {
@@ -306,7 +306,7 @@ impl Ended {
             assert!(whole, "the server's count was not compared: {:?}", point.invariants);
             // Whether the generator got its CPUs depends on the machine.
             let agrees = |i: &Invariant| i.holds || [LOAD_GENERATOR, GENERATOR_RAN].contains(&&*i.name);
-            assert!(point.invariants.iter().all(agrees), "{}", self.told());
+            assert!(point.invariants.iter().all(agrees), "{}", self.describe());
         }
         self
     }
@@ -314,13 +314,13 @@ impl Ended {
     /// Asserts that errors of this class and code were counted.
     #[track_caller]
     pub fn assert_error(&self, class: &str, code: &str) -> &Self {
-        assert!(self.count(class, code) > 0, "no {class} {code} among the errors: {}", self.told());
+        assert!(self.count(class, code) > 0, "no {class} {code} among the errors: {}", self.describe());
         self
     }
 
     #[track_caller]
     pub fn assert_no_error(&self) -> &Self {
-        assert_eq!(self.outcome.errors(), 0, "{}", self.told());
+        assert_eq!(self.outcome.errors(), 0, "{}", self.describe());
         self
     }
 
@@ -335,7 +335,7 @@ impl Ended {
     #[track_caller]
     pub fn assert_within(&self, limit: Duration) -> &Self {
         // A run that hangs takes forever; on a busy machine a run takes some seconds longer.
-        assert!(self.wall < limit + Duration::from_secs(30), "too long: {}", self.told());
+        assert!(self.wall < limit + Duration::from_secs(30), "too long: {}", self.describe());
         self
     }
 }

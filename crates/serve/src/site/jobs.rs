@@ -91,7 +91,7 @@ impl Jobs {
         let pid = child.id();
         let (shown, reading) = (Arc::clone(&job), Arc::clone(&job));
         let spawned =
-            std::thread::Builder::new().name("job-words".into()).spawn(move || read_words(words, &reading));
+            std::thread::Builder::new().name("job-words".into()).spawn(move || read_output(words, &reading));
         let spawned = spawned.and_then(|words| {
             std::thread::Builder::new().name("job".into()).spawn(move || {
                 read_events(events, &shown);
@@ -145,7 +145,7 @@ fn read_events(events: Option<impl Read>, job: &Mutex<Job>) {
     }
 }
 
-fn read_words(words: Option<impl Read>, job: &Mutex<Job>) {
+fn read_output(words: Option<impl Read>, job: &Mutex<Job>) {
     let Some(words) = words else { return };
     for line in BufReader::new(words).lines().map_while(Result::ok) {
         let lines = &mut lock(job).lines;

@@ -73,7 +73,7 @@ impl Share {
         own
     }
 
-    fn of_all(self) -> f64 {
+    fn fraction(self) -> f64 {
         f64::from(self.users.count()) / f64::from(self.users.total().max(1))
     }
 }
@@ -92,7 +92,7 @@ impl Arrivals {
     /// The arrivals that the generator of these users serves. Together the generators serve the whole
     /// schedule, each arrival once. Must be called before the first arrival is taken.
     #[must_use]
-    pub fn of_users(self, users: UserRange) -> Self {
+    pub fn for_users(self, users: UserRange) -> Self {
         let share = (users.count() < users.total()).then(|| Share::new(users));
         Self { share, ..self }
     }
@@ -108,7 +108,7 @@ impl Arrivals {
 
     /// Arrivals per second of this generator.
     pub fn rate(&self) -> f64 {
-        1e9 / self.gap * self.share.map_or(1.0, Share::of_all)
+        1e9 / self.gap * self.share.map_or(1.0, Share::fraction)
     }
 
     /// The intended time of the next arrival.
@@ -250,7 +250,7 @@ mod tests {
             let (mut together, mut rate) = (Vec::new(), 0.0);
             for index in 0..generators {
                 let users = UserRange::share(users, index, generators).unwrap();
-                let own = schedule().of_users(users);
+                let own = schedule().for_users(users);
                 rate += own.rate();
                 let own: Vec<Nanos> = own.take_while(|at| *at < end).collect();
                 // In each round a generator has as many arrivals as users.

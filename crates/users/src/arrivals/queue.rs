@@ -251,7 +251,7 @@ impl Queue {
         let mut state = self.lock();
         state.settle(now, self.limit);
         let first = state.first_of_window.unwrap_or(state.due.passed);
-        state.books(first, state.refused_in_window)
+        state.window_tally(first, state.refused_in_window)
     }
 
     /// Arrivals of the window that were waiting when it closed; `None` before the first call after that.
@@ -330,7 +330,7 @@ impl State {
         self.next.passed.min(last)
     }
 
-    fn books(&self, first: u64, refused: u64) -> QueueTally {
+    fn window_tally(&self, first: u64, refused: u64) -> QueueTally {
         let last = self.last_of_window();
         let due = last.saturating_sub(first);
         let gone = self.gone(last).saturating_sub(first);

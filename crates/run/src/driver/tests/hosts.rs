@@ -64,7 +64,7 @@ fn load<'a>(hosts: u32, messages: Messages, decoded: Arc<AtomicUsize>) -> remote
     let range = |host| kelvin_workload::UserRange::share(hosts, host, hosts).unwrap();
     let names = (0..hosts).map(|host| (format!("g{host}"), range(host))).collect();
     let waiting = Waiting { messages, decoded };
-    remote::RemoteLoad::of_hosts(0, Box::new(waiting), (names, vec![SeriesRole::Transaction], 0), 0)
+    remote::RemoteLoad::new(0, Box::new(waiting), (names, vec![SeriesRole::Transaction], 0), 0)
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_host_whose_counts_cannot_be_added_is_refused_by_name() {
     let times = LoadTimes { begin: 0, open: 0, close: 1, end: 1 };
     let report = move || {
         let counted = Totals::new(vec![SeriesRole::Transaction]);
-        let mut report = GeneratorReport::of_lost(times, counted, Vec::new());
+        let mut report = GeneratorReport::for_lost_host(times, counted, Vec::new());
         (report.pushed, report.ended_at, report.close) = (1 << 60, vec![1], None);
         GeneratorMessage::Ended(Box::new(report))
     };

@@ -130,7 +130,7 @@ fn a_stall_refuses_the_oldest_and_counts_them_in_their_seconds() {
 }
 
 #[test]
-fn nothing_arrives_after_the_end_and_an_early_end_keeps_the_books() {
+fn nothing_arrives_after_the_end_and_an_early_end_keeps_the_counts() {
     let uniform = || Queue::new(Arrivals::new(1, Process::Uniform, 10.0, 0), 1000, S);
     let queue = uniform();
     let mut served = 0;
@@ -214,7 +214,7 @@ fn a_claim_costs_less_than_200_ns() {
 
 proptest! {
     #[test]
-    fn the_books_balance_whatever_happens(
+    fn the_counts_add_up_whatever_happens(
         seed: u64,
         uniform: bool,
         rate in 1.0..2000.0_f64,
@@ -283,7 +283,7 @@ fn the_arrivals_of_a_window_are_followed_while_the_load_goes_on() {
 }
 
 #[test]
-fn a_change_of_the_rate_takes_back_what_users_wait_for_and_the_books_stay_whole() {
+fn a_change_of_the_rate_takes_back_what_users_wait_for_and_the_counts_still_add_up() {
     let slow = Arrivals::new(1, Process::Uniform, 1.0, S);
     let queue = Queue::new(slow, 100, 10 * S);
     let Claim::Serve { at: first, changes } = queue.claim(0) else { panic!("the load goes on") };

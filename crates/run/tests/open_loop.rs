@@ -37,10 +37,10 @@ fn a_sustainable_rate_is_served_and_every_arrival_is_counted() {
     let point = &outcome.points[0];
     let schedule = point.window.schedule.unwrap();
     assert_eq!((schedule.rate, schedule.refused), (100.0, 0));
-    let told = arrivals(&sink);
-    let in_window: u64 = told.iter().filter(|a| a.second >= 0).map(|a| a.due).sum();
+    let reported = arrivals(&sink);
+    let in_window: u64 = reported.iter().filter(|a| a.second >= 0).map(|a| a.due).sum();
     assert_eq!(in_window, schedule.due, "the seconds hold every arrival");
-    assert!(told.iter().any(|a| a.second == -1 && a.due > 50), "the ramp-up has its arrivals, too");
+    assert!(reported.iter().any(|a| a.second == -1 && a.due > 50), "the ramp-up has its arrivals, too");
     // A Poisson count with a mean of 300, within 5 standard deviations.
     assert!((215..385).contains(&schedule.due), "{schedule:?}");
     let good: u64 = point.totals.transactions(&point.totals.measured).map(KindCounts::good).sum();

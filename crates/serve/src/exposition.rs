@@ -266,7 +266,7 @@ impl Page<'_> {
 
     fn observations(&mut self, state: &State, now: Instant) -> Result<(), Error> {
         let mut families: BTreeMap<String, Gauges<'_>> = BTreeMap::new();
-        let mut told = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for (named, help, value) in state.observations(now) {
             let mut family = named.name.clone();
             if let Some(unit) = named.unit {
@@ -274,7 +274,7 @@ impl Page<'_> {
                 write!(family, "_{unit}")?;
             }
             // Prometheus would refuse the page because of a duplicate name.
-            if told.insert((family.clone(), &named.labels)) {
+            if seen.insert((family.clone(), &named.labels)) {
                 let of = named.labels.iter().map(|(key, value)| (*key, value.clone())).collect();
                 families.entry(family).or_insert_with(|| (named, help, Vec::new())).2.push((of, value));
             }

@@ -90,7 +90,7 @@ pub(crate) struct Occurred {
 /// A metric of an observer and its newest value.
 #[derive(Debug, Clone)]
 struct Observed {
-    told: Arc<(PrometheusMetric, String)>,
+    exported: Arc<(PrometheusMetric, String)>,
     value: Option<(Instant, f32)>,
 }
 
@@ -204,8 +204,8 @@ impl State {
 
     fn observer(&mut self, observer: &Observer) {
         let new = observer.metrics.iter().map(|metric| {
-            let told = Arc::new((prometheus_metric(&metric.name, &metric.unit), metric.help.clone()));
-            Some(Observed { told, value: None })
+            let exported = Arc::new((prometheus_metric(&metric.name, &metric.unit), metric.help.clone()));
+            Some(Observed { exported, value: None })
         });
         declare(&mut self.metrics, observer.first, &new.collect::<Vec<_>>());
     }
@@ -250,7 +250,7 @@ impl State {
     pub(crate) fn observations(&self, now: Instant) -> impl Iterator<Item = MetricSample<'_>> {
         self.metrics.iter().flatten().filter_map(move |metric| {
             let (at, value) = metric.value?;
-            let (named, help) = metric.told.as_ref();
+            let (named, help) = metric.exported.as_ref();
             is_fresh(at, now).then(|| (named, help.as_str(), f64::from(value) * named.factor))
         })
     }

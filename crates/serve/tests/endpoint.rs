@@ -136,7 +136,7 @@ fn the_dashboard_asks_for_what_there_is() {
     let mut run = Run::start();
     run.second();
     let page = run.scrape();
-    let told: BTreeSet<&str> = page
+    let exported: BTreeSet<&str> = page
         .lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| line.split(['{', ' ']).next().unwrap())
@@ -146,7 +146,7 @@ fn the_dashboard_asks_for_what_there_is() {
         let mut names = query.split(word).filter(|word| word.starts_with("kelvin_")).peekable();
         assert!(names.peek().is_some(), "{query}");
         for name in names {
-            assert!(told.contains(name), "{name} of {query} is told by nobody");
+            assert!(exported.contains(name), "{name} of {query} is told by nobody");
         }
     }
 }

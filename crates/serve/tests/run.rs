@@ -81,9 +81,9 @@ fn a_run_is_served_as_measured() {
         let of = |figure: fn(&KindCounts) -> u64| {
             point.totals.transactions(counts).map(figure).sum::<u64>() as f64
         };
-        let told = |outcome| sum("kelvin_transactions_total{", &[part, outcome]);
-        assert_eq!(told("outcome=\"committed\""), of(|kind| kind.committed), "{part}");
-        assert_eq!(told("outcome=\"rolled_back\""), of(|kind| kind.rolled_back), "{part}");
+        let exported = |outcome| sum("kelvin_transactions_total{", &[part, outcome]);
+        assert_eq!(exported("outcome=\"committed\""), of(|kind| kind.committed), "{part}");
+        assert_eq!(exported("outcome=\"rolled_back\""), of(|kind| kind.rolled_back), "{part}");
         let latencies = sum("kelvin_transaction_service_seconds_count{", &[part]);
         assert_eq!(latencies, of(|kind| kind.latency.count()), "{part}");
     }

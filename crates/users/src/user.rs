@@ -423,7 +423,7 @@ impl User {
                     });
                     if again {
                         retries += 1;
-                        self.step_aside(retries);
+                        self.back_off(retries);
                         cut_off = self.ends();
                         if !cut_off {
                             continue;
@@ -488,7 +488,7 @@ impl User {
 
     /// Waits before a retry, longer each time and differently for each user, so that colliding transactions
     /// do not collide again. The first retry is immediate. The wait is part of the service time.
-    fn step_aside(&self, retries: u16) {
+    fn back_off(&self, retries: u16) {
         if retries > 1 {
             let spread = 250 + u64::from(self.number).wrapping_mul(0x9e37_79b9) % 500;
             kelvin_fiber::sleep(Duration::from_micros(spread << retries.min(8)));

@@ -193,7 +193,7 @@ impl Agent<'_> {
     fn work(&mut self, commands: &mpsc::Receiver<Incoming>) -> Result<AgentEnd> {
         loop {
             match commands.recv_timeout(TICK) {
-                Ok(incoming) => self.obey(&incoming),
+                Ok(incoming) => self.handle_command(&incoming),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     return Err(FleetError::Nats("the connection has ended".into()));
@@ -245,7 +245,7 @@ impl Agent<'_> {
         self.ended = Some(end);
     }
 
-    fn obey(&mut self, incoming: &Incoming) {
+    fn handle_command(&mut self, incoming: &Incoming) {
         let answer = match decode::<Command>(&incoming.payload) {
             Ok(command) => self.follow(command),
             Err(error) => Err(error),

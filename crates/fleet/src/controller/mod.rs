@@ -178,7 +178,7 @@ impl CalledAgents {
             .parse()
             .map_err(FleetError::Message)?;
         let beating = beat_for(&bus, subjects.controller(&run), &run);
-        let knowing = know_connections(&bus, &subjects.beats(), &run)?;
+        let knowing = track_connections(&bus, &subjects.beats(), &run)?;
         let inbox = Mutex::new(Inbox::new(agents.len()));
         Ok(NatsFleet {
             names: agents.iter().map(|agent| agent.name.clone()).collect(),
@@ -462,7 +462,7 @@ fn beat_for(bus: &Bus, subject: String, run: &Name) -> Task {
 
 /// Registers the connections of a run's agents as the run's own, for servers that do not show the name of a
 /// session.
-fn know_connections(bus: &Bus, beats: &str, run: &Name) -> Result<Task> {
+fn track_connections(bus: &Bus, beats: &str, run: &Name) -> Result<Task> {
     let (run, mut known) = (run.clone(), HashMap::<Name, BTreeSet<u32>>::new());
     bus.subscribe(beats, move |incoming| {
         let Ok(beat) = decode::<Beat>(&incoming.payload) else { return };

@@ -393,7 +393,7 @@ impl Point<'_> {
         while !underway.all_ended() {
             let now = self.clock.now();
             if self.stop.requested() {
-                // Hosts that follow an open loop are told to end.
+                // Hosts that follow an open loop are ordered to end.
                 underway.end_remote(now);
             }
             match interrupted_at {

@@ -256,26 +256,26 @@ impl<'a> RemoteLoad<'a> {
                         let report = report.aligned_to(self.times.open);
                         let latest = latest_end(self.times.open, (!self.resumed).then_some(now));
                         if report.latest() > latest {
-                            host.lose("its report is for a time in the future".into());
+                            host.mark_lost("its report is for a time in the future".into());
                             continue;
                         }
                         if let Some(early) = early_end(&report, self.times.close).filter(|_| !self.aborted) {
-                            host.lose(early);
+                            host.mark_lost(early);
                         }
                         host.difference = difference(&host.seconds, &report.totals);
                         host.seconds = Totals::new(std::mem::take(&mut host.seconds.roles));
                         host.report = Some(report);
                     }
-                    Err(why) => host.lose(why),
+                    Err(why) => host.mark_lost(why),
                 },
                 GeneratorMessage::Suspect(why) => note(format!("{}: {why}", host.name)),
                 GeneratorMessage::Failed(why) => {
                     note(format!("{} broke off: {why}", host.name));
-                    host.lose(why);
+                    host.mark_lost(why);
                 }
                 GeneratorMessage::Lost(why) => {
                     note(format!("{} was lost: {why}", host.name));
-                    host.lose(why);
+                    host.mark_lost(why);
                 }
             }
         }
@@ -315,7 +315,7 @@ impl<'a> RemoteLoad<'a> {
 }
 
 impl Host {
-    fn lose(&mut self, why: String) {
+    fn mark_lost(&mut self, why: String) {
         self.lost.get_or_insert(why);
     }
 
@@ -329,7 +329,7 @@ impl Host {
             | Event::Note { point: of, .. }
                 if of != point =>
             {
-                self.lose(format!("it sent events of point {of}"));
+                self.mark_lost(format!("it sent events of point {of}"));
                 None
             }
             Event::Second(Second { second, .. })
@@ -338,11 +338,11 @@ impl Host {
             | Event::Note { second, .. }
                 if second.unsigned_abs() > MOST_SECONDS =>
             {
-                self.lose(format!("it sent events of second {second}"));
+                self.mark_lost(format!("it sent events of second {second}"));
                 None
             }
             Event::Second(second) if second.kinds.len() != self.seconds.roles.len() => {
-                self.lose("it sent a second of other series".into());
+                self.mark_lost("it sent a second of other series".into());
                 None
             }
             Event::Second(second) => {

@@ -12,7 +12,7 @@ use super::server_counters::ServerCounters;
 use super::{overrun_limit, sum_columns};
 use crate::error::RunError;
 
-/// How far ahead a requested early end is scheduled when other hosts have to be told.
+/// How far ahead a requested early end is scheduled when other hosts must be informed.
 const NOTICE_OF_END: Duration = Duration::from_millis(500);
 
 /// A running point.
@@ -51,7 +51,7 @@ impl Underway<'_> {
         self.generators.iter_mut().for_each(|generator| generator.end_at(times));
     }
 
-    /// Ends window and load of generators on other hosts, as soon as all of them can have been told. After
+    /// Ends window and load of generators on other hosts, as soon as all of them can have received the order. After
     /// the window of an open loop only the load ends. The order is sent once.
     pub(super) fn end_remote(&mut self, now: Nanos) {
         let end = now + NOTICE_OF_END.as_nanos() as u64;

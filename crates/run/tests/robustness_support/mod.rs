@@ -181,7 +181,7 @@ pub fn run_garbled(config: &impl Config, proxy: &Proxy, calls: kelvin_workload::
             }
             garbled.push((garble, proxy.garbled() - before));
         }
-        proxy.be_honest();
+        proxy.stop_garbling();
     })
     .show("garbled");
     assert!(garbled.iter().all(|&(_, answers)| answers > 0), "{garbled:?} {}", ended.describe());

@@ -51,7 +51,7 @@ impl Switches {
         z ^ (z >> 31)
     }
 
-    fn spoil(&self, bytes: &mut Vec<u8>) {
+    fn garble_some(&self, bytes: &mut Vec<u8>) {
         let every = self.garble_every.load(Ordering::Acquire);
         if every == 0 || bytes.is_empty() || !self.random().is_multiple_of(every) {
             return;
@@ -125,7 +125,7 @@ impl Proxy {
     }
 
     /// Stops garbling.
-    pub fn be_honest(&self) {
+    pub fn stop_garbling(&self) {
         self.switches.garble_every.store(0, Ordering::Release);
     }
 
@@ -224,7 +224,7 @@ fn pump(mut from: &TcpStream, mut to: &TcpStream, answers: bool, closed: &Atomic
         }
         let mut bytes = space[..count].to_vec();
         if answers {
-            switches.spoil(&mut bytes);
+            switches.garble_some(&mut bytes);
             if switches.cut_within.load(Ordering::Acquire) {
                 let _ = rustix::net::sockopt::set_socket_linger(to, None);
                 let _ = to.write_all(&bytes[..count.saturating_sub(3)]);

@@ -21,8 +21,8 @@ use crate::timers::Timers;
 /// The function that a fiber runs.
 pub type Task = Box<dyn FnOnce() + Send>;
 
-/// The granularity of socket time-outs; a time-out is for errors, and a timer for each wait would cost more than the
-/// wait.
+/// The granularity of socket time-outs. Time-outs are for errors, and a timer for each wait would cost more
+/// than the wait.
 const TIMEOUT_GRAIN: Duration = Duration::from_millis(100);
 
 /// Events taken from the kernel at a time.
@@ -47,7 +47,7 @@ pub struct Waker(Arc<OwnedFd>);
 impl Waker {
     /// Ends every [`crate::park`] of the loop.
     pub fn wake_all(&self) {
-        // A full counter means that the loop is woken already.
+        // A full counter means that the loop was woken already.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 }
@@ -94,7 +94,7 @@ impl EventLoop {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             current: Cell::new(0),
             yielder: Cell::new(std::ptr::null()),
-            unheard: RefCell::new(vec![Vec::new(); tasks.len()]),
+            pending: RefCell::new(vec![Vec::new(); tasks.len()]),
             registrations: Cell::new(0),
         });
         let mut slots = Vec::with_capacity(tasks.len());
@@ -114,8 +114,8 @@ impl EventLoop {
     }
 }
 
-/// Removes the way back into a fiber that has ended, also by a panic: the others are unwound then, and waits in their
-/// destructors must not use this one's stack.
+/// Removes the way back into a fiber that has ended, even by a panic. The other fibers are unwound then, and
+/// waits in their destructors must not use this fiber's stack.
 struct NoYielder<'a>(&'a Context);
 
 impl Drop for NoYielder<'_> {
@@ -174,14 +174,14 @@ impl Running<'_> {
                 let (data, flags) = (event.data, event.flags);
                 let gone = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
                 let signal = if flags.intersects(gone) { Signal::Closed } else { Signal::News };
-                self.heard(data.u64(), signal, waker);
+                self.deliver(data.u64(), signal, waker);
             }
         }
         Ok(())
     }
 
-    /// Waits until `until` or for the first event, when a timer is due within the millisecond to which epoll
-    /// rounds its own waiting up. Returns how long epoll may wait after that.
+    /// Waits until `until` or the first event, if a timer is due within the millisecond to which epoll rounds
+    /// up its own wait. Returns how long epoll may wait after that.
     fn wait_exactly(&self, until: Instant) -> io::Result<Timespec> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -196,7 +196,7 @@ impl Running<'_> {
         }
     }
 
-    fn heard(&mut self, data: u64, signal: Signal, waker: &Waker) {
+    fn deliver(&mut self, data: u64, signal: Signal, waker: &Waker) {
         if data == WAKER {
             // An unread remainder causes one further wake-up, which is harmless.
             let _ = rustix::io::read(&*waker.0, &mut [0; 8]);
@@ -211,7 +211,7 @@ impl Running<'_> {
         match self.slots[index].waits {
             Waits::Socket { token, .. } if token == data => self.resume(index, signal),
             Waits::Ended => {}
-            _ => self.context.keep_unheard(data, signal),
+            _ => self.context.keep_pending(data, signal),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Exchanges of times with agents, as many as needed, for all of them at the same time.
+//! Exchanges of times with several agents at the same time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::bus::{Bus, Task};
 use crate::clock::{ClockEstimate, Exchange};
 use crate::message::{ClockAnswer, decode};
 
-/// How long an answer may take; a slower one would bound nothing.
+/// Time limit of an answer; a slower one would not improve the bound.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Between exchanges while a load is on, and how many follow each other then.
+/// Interval of the exchanges during a load, and their number each time.
 const AGAIN: Duration = Duration::from_secs(5);
 const FEW: u32 = 2;
 
-/// What is known of the clocks of a point's agents.
+/// The estimates of the clocks of a point's agents.
 pub(super) struct AgentClocks {
     subjects: Vec<String>,
     clock: Clock,
@@ -26,15 +26,15 @@ pub(super) struct AgentClocks {
 }
 
 impl AgentClocks {
-    /// Of the agents that answer at these subjects; nothing is known yet.
+    /// Clocks of the agents that answer at these subjects, without any exchange yet.
     pub(super) fn new(subjects: Vec<String>, clock: &Clock) -> Self {
         let estimates = Arc::new(Mutex::new(vec![ClockEstimate::default(); subjects.len()]));
         Self { subjects, clock: clock.clone(), estimates }
     }
 
-    /// Exchanges times so often with each, now.
+    /// Performs `times` exchanges with each agent, and waits for them.
     pub(super) fn exchange(&self, bus: &Bus, times: u32) {
-        bus.wait(all(
+        bus.wait(ask_all(
             bus.client(),
             self.subjects.clone(),
             self.clock.clone(),
@@ -43,32 +43,32 @@ impl AgentClocks {
         ));
     }
 
-    /// Goes on with that until the task is dropped.
-    pub(super) fn go_on(&self, bus: &Bus) -> Task {
+    /// Repeats exchanges until the task is dropped.
+    pub(super) fn keep_exchanging(&self, bus: &Bus) -> Task {
         let (client, subjects, clock) = (bus.client(), self.subjects.clone(), self.clock.clone());
         let estimates = Arc::clone(&self.estimates);
         bus.spawn(async move {
             loop {
                 tokio::time::sleep(AGAIN).await;
-                all(client.clone(), subjects.clone(), clock.clone(), FEW, Arc::clone(&estimates)).await;
+                ask_all(client.clone(), subjects.clone(), clock.clone(), FEW, Arc::clone(&estimates)).await;
             }
         })
     }
 
-    /// What is known by now.
+    /// The current estimates, in the order of the subjects.
     pub(super) fn estimates(&self) -> Vec<ClockEstimate> {
         self.estimates.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-async fn all(
+async fn ask_all(
     client: Client,
     subjects: Vec<String>,
     clock: Clock,
     times: u32,
     estimates: Arc<Mutex<Vec<ClockEstimate>>>,
 ) {
-    let with = |subject: String| with_agent(client.clone(), subject, clock.clone(), times);
+    let with = |subject: String| ask_agent(client.clone(), subject, clock.clone(), times);
     let found = join_all(subjects.into_iter().map(with)).await;
     let mut estimates = estimates.lock().unwrap_or_else(PoisonError::into_inner);
     for (estimate, exchanges) in estimates.iter_mut().zip(found) {
@@ -78,13 +78,13 @@ async fn all(
     }
 }
 
-async fn with_agent(client: Client, subject: String, clock: Clock, times: u32) -> Vec<Exchange> {
+async fn ask_agent(client: Client, subject: String, clock: Clock, times: u32) -> Vec<Exchange> {
     let mut found = Vec::new();
     for _ in 0..times {
         let request = Request::new().timeout(Some(PATIENCE));
         let t0 = clock.now();
         let Ok(answer) = client.send_request(subject.clone(), request).await else {
-            // No answer: the beats show whether it still runs.
+            // Without an answer the beats show whether the agent still runs.
             break;
         };
         let t3 = clock.now();

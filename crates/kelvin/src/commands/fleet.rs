@@ -34,7 +34,7 @@ pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
         name.clone()
     } else {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Name::of_host(&host).context("this host has no name; give the agent one with --name")?
+        Name::from_host(&host).context("this host has no name; give the agent one with --name")?
     };
     let alone = args.alone.duration();
     if alone > ALONE || alone.is_zero() {

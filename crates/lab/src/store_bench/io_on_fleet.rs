@@ -18,7 +18,7 @@ impl StoreBench<'_> {
     ) -> Result<CompletedRun> {
         let refused = |error: RunError| StoreBenchError::Refused(error.to_string());
         let run = FleetIoRun::new(spec, fleet).map_err(refused)?;
-        let environment = Environment::of_files(run.target(), None);
+        let environment = Environment::for_files(run.target(), None);
         let info = NewRun {
             command: self.origin.command.clone(),
             counter_names: run.counters(),

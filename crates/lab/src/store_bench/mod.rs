@@ -181,9 +181,9 @@ impl<'a> StoreBench<'a> {
         let outcome = match squeeze {
             Some(squeeze) => {
                 let series = kelvin_run::series(run.workload.kinds(), false);
-                run.execute_beside(&mut squeeze.around(&mut sinks, &series, &run.clock), streams)
+                run.execute_with_watchers(&mut squeeze.around(&mut sinks, &series, &run.clock), streams)
             }
-            None => run.execute_beside(&mut sinks, streams),
+            None => run.execute_with_watchers(&mut sinks, streams),
         };
         drop(sinks);
         let mut points = (0..).zip(outcome.iter().flat_map(|outcome| &outcome.points));
@@ -243,7 +243,7 @@ impl<'a> StoreBench<'a> {
         clock: &Clock,
         view: &mut dyn IoRunWatcher,
     ) -> Result<(CompletedRun, IoRunOutcome)> {
-        let environment = Environment::of_files(run.target(), run.filesystem_path().as_deref());
+        let environment = Environment::for_files(run.target(), run.filesystem_path().as_deref());
         let info = NewRun {
             command: self.origin.command.clone(),
             counter_names: run.counters(),
@@ -256,7 +256,7 @@ impl<'a> StoreBench<'a> {
         let id = writer.id();
         let mut sinks = (&mut writer, &mut *self.live);
         let mut sinks = TracedSink::new(&mut sinks, trace, self.store, id, clock);
-        let done = run.beside(streams).execute(spec, clock, self.stop, &mut sinks, view);
+        let done = run.with_watchers(streams).execute(spec, clock, self.stop, &mut sinks, view);
         drop(sinks);
         let mut points = done.iter().flat_map(|done| &done.totals);
         let summed = points.try_for_each(|(point, totals)| writer.set_totals(*point, totals));
@@ -379,5 +379,5 @@ impl IoWatcher for Unseen {
 
 impl IoRunWatcher for Unseen {
     // The facts are kept with the run, and its findings are reported with it.
-    fn looked(&mut self, _facts: &StorageFacts) {}
+    fn inspected(&mut self, _facts: &StorageFacts) {}
 }

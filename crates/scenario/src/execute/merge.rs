@@ -154,8 +154,8 @@ impl<'a> Merge<'a> {
             };
             sink.event(&Event::Source { id: place.source, source })?;
             if let Some((engine, database)) = engine.zip(database).filter(|(_, one)| !watched.contains(one)) {
-                let watchers = Watchers::of_database(&self.stage.scenario.observe, engine);
-                sink.beside(place.source, watchers, &self.stage.clock)?;
+                let watchers = Watchers::for_database(&self.stage.scenario.observe, engine);
+                sink.watch_source(place.source, watchers, &self.stage.clock)?;
                 watched.push(database);
             }
         }

@@ -255,7 +255,7 @@ fn drive(
     info: &NewRun,
     sink: &mut dyn Sink,
 ) -> Result<Totals, RunError> {
-    let watchers = Watchers::of_host(&stage.scenario.observe);
+    let watchers = Watchers::for_host(&stage.scenario.observe);
     let mut watched = Watched::start(sink, watchers, &stage.clock)?;
     let mut merge = Merge::new(stage, loads, info);
     merge.declare(loads, &mut watched)?;

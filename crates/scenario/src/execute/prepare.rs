@@ -135,7 +135,7 @@ pub(super) fn environment(loads: &[PreparedLoad]) -> Environment {
     let path = loads
         .iter()
         .find_map(|load| if let PreparedLoad::Io(facts) = load { facts.path.clone() } else { None });
-    Environment::of_files(targets.join(", "), path.as_deref())
+    Environment::for_files(targets.join(", "), path.as_deref())
 }
 
 /// Does the steps before the first start, and makes what they left out.

@@ -249,7 +249,7 @@ fn listen(
             .map_err(|error| format!("its process sent an invalid message: {error}"))?;
         let heard = |turn: usize, begun| {
             if let Some(turn) = turns.get(turn) {
-                turn.control.heard(begun);
+                turn.control.set_armed(begun);
             }
         };
         match report {

@@ -116,7 +116,7 @@ mod tests {
         Environment {
             database: Some(Database { version: "PostgreSQL 15".into(), settings, faults: Vec::new() }),
             server_memory_groups: groups.iter().map(group).collect(),
-            ..Environment::of_files("postgres".into(), None)
+            ..Environment::for_files("postgres".into(), None)
         }
     }
 

@@ -354,7 +354,7 @@ impl IoWatcher for StatusView {
 }
 
 impl IoRunWatcher for StatusView {
-    fn looked(&mut self, facts: &StorageFacts) {
+    fn inspected(&mut self, facts: &StorageFacts) {
         let findings: Vec<Finding> =
             io_findings(facts).into_iter().filter(|finding| finding.severity != Severity::Note).collect();
         if self.tell && !findings.is_empty() {

@@ -1,4 +1,4 @@
-//! What hosts send, as a point takes it: few of their messages at a time, and no sum of theirs that overflows.
+//! How a point takes messages from hosts: only a few are decoded at a time, and no sum of them overflows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,13 +11,13 @@ const HOSTS: usize = 200;
 const SECONDS: usize = 30;
 const AT_ONCE: usize = 16;
 
-/// Made when they are taken: together they would fill the memory.
+/// Generated on demand: together they would fill the memory.
 type Messages = Box<dyn Iterator<Item = (usize, GeneratorMessage)> + Send>;
 
-/// Messages that wait, of which few are decoded in one call.
+/// Waiting messages, a few of which are decoded in each call.
 struct Waiting {
     messages: Messages,
-    /// Those that were decoded and did not reach the sink.
+    /// Decoded messages that have not reached the sink.
     decoded: Arc<AtomicUsize>,
 }
 
@@ -45,7 +45,7 @@ impl RemoteGenerators for Waiting {
     }
 }
 
-/// Notes how many messages were decoded before the one that comes.
+/// Counts how many decoded messages are waiting whenever one arrives.
 struct Counting {
     decoded: Arc<AtomicUsize>,
     most: usize,
@@ -64,7 +64,7 @@ fn load<'a>(hosts: u32, messages: Messages, decoded: Arc<AtomicUsize>) -> remote
     let range = |host| kelvin_workload::UserRange::share(hosts, host, hosts).unwrap();
     let names = (0..hosts).map(|host| (format!("g{host}"), range(host))).collect();
     let waiting = Waiting { messages, decoded };
-    remote::RemoteLoad::of_hosts(0, Box::new(waiting), (names, vec![SeriesRole::Transaction], 0), 0)
+    remote::RemoteLoad::new(0, Box::new(waiting), (names, vec![SeriesRole::Transaction], 0), 0)
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_host_whose_counts_cannot_be_added_is_refused_by_name() {
     let times = LoadTimes { begin: 0, open: 0, close: 1, end: 1 };
     let report = move || {
         let counted = Totals::new(vec![SeriesRole::Transaction]);
-        let mut report = GeneratorReport::of_lost(times, counted, Vec::new());
+        let mut report = GeneratorReport::for_lost_host(times, counted, Vec::new());
         (report.pushed, report.ended_at, report.close) = (1 << 60, vec![1], None);
         GeneratorMessage::Ended(Box::new(report))
     };

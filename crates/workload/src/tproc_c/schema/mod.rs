@@ -3,7 +3,6 @@
 //! Columns are ordered by alignment (8, 4, 2 bytes, then variable length), which avoids padding in
 //! PostgreSQL.
 
-mod dialect;
 pub(crate) mod metadata;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
@@ -13,7 +12,7 @@ pub(crate) mod sqlserver;
 use kelvin_database::ColumnType;
 
 use super::Profile;
-pub(crate) use dialect::SchemaDialect;
+pub(crate) use metadata::SchemaDialect;
 
 /// Districts per warehouse.
 pub(crate) const DISTRICTS: i64 = 10;

@@ -11,8 +11,7 @@ use crate::{LatencyRow, PointReport, RunReport, SourceReport};
 
 /// One row per point and second. If several sources put load on a point, there is one more row per source and
 /// second, and a last column with the source's name, which is empty in the rows of the total. In a closed
-/// loop, the
-/// columns of an open loop are empty.
+/// loop, the columns of an open loop are empty.
 pub fn series(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,point,users,second,part,width,headline_per_minute,transactions_per_minute,failed,retries,\
@@ -106,10 +105,8 @@ pub fn queries(report: &RunReport) -> String {
 }
 
 /// One row per point and second of ramp-up and window. There is a column per metric, with its mean over that
-/// second,
-/// then a column per wait class, with the average client sessions in it. If nothing was observed, only the
-/// header
-/// with its fixed columns.
+/// second, then a column per wait class, with the average client sessions in it. If nothing was observed,
+/// only the header with its fixed columns.
 pub fn observed(report: &RunReport) -> String {
     let mut header: Vec<String> = ["run", "point", "users", "second", "part"].map(Into::into).to_vec();
     let mut out = String::new();
@@ -152,8 +149,7 @@ pub fn observed(report: &RunReport) -> String {
 
 /// One row per point, transaction type and kind of time (response, in an open loop, and service), and one for
 /// all types together. `at_least` names the times that are lower bounds. If several sources put load on a
-/// point,
-/// there is one more row per source, for all its types together, and a last column as in [`series`].
+/// point, there is one more row per source, for all its types together, and a last column as in [`series`].
 pub fn summary(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,label,workload,target,started,status,state,point,users,window_s,headline_per_minute,\
@@ -248,8 +244,7 @@ pub fn statements(report: &RunReport) -> String {
 }
 
 /// One row per I/O job, file or device, and direction; only the header for a run on a database. Times are
-/// completion
-/// times.
+/// completion times.
 pub fn jobs(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,point,job,workers,job_depth_asked,job_depth_reached,job_cpu_us,path,device,direction,ios,bytes,iops,\

@@ -1,6 +1,5 @@
 //! Reports of stored runs, for people and programs. A report uses only the stored run, so the same run gives
-//! the
-//! same report every time, on any host.
+//! the same report every time, on any host.
 //!
 //! [`RunReport::load`] computes the values once; [`text`], [`json`], [`csv`] and [`html`] render them.
 //! [`compare`] compares runs, [`gate`] judges a comparison for CI, and [`history`] shows the runs of one

@@ -46,8 +46,7 @@ impl LiveRun {
     }
 
     /// The newest seconds of the point being measured, at most `most`; none before the first second. `run`
-    /// contains only
-    /// the newest seconds.
+    /// contains only the newest seconds.
     ///
     /// # Errors
     /// Fails if a stored histogram is damaged.

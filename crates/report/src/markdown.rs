@@ -8,8 +8,7 @@ use crate::{LatencyRow, PointReport, RunReport};
 use kelvin_measure::text::{bounded, ms, rate, seconds, significant_or_none};
 
 /// The run for a pull request or a wiki: headline, state, verdict, findings with their remedies, and the
-/// latencies of
-/// each point. With `all`, every finding is listed instead of some being only counted.
+/// latencies of each point. With `all`, every finding is listed instead of some being only counted.
 pub fn render(report: &RunReport, all: bool) -> String {
     let mut out = String::new();
     let label = report.label.as_ref().map_or_else(String::new, |label| format!(" ({})", escaped(label)));

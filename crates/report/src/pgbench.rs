@@ -1,14 +1,12 @@
 //! A run in the format of pgbench's final report, for scripts that parse it. Lines without a measured value
-//! are
-//! omitted.
+//! are omitted.
 
 use std::fmt::Write as _;
 
 use crate::{LatencyRow, PointReport, RunReport};
 
 /// One block of lines per point of the run, then the state of the run. Latencies are in milliseconds: service
-/// times,
-/// or response times if the run has a rate, as in pgbench.
+/// times, or response times if the run has a rate, as in pgbench.
 pub fn render(report: &RunReport) -> String {
     let mut blocks: Vec<String> = report.points.iter().map(|point| block(report, point)).collect();
     // The state of the run, worded as in every other output. No line of pgbench starts with "kelvin".

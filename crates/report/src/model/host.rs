@@ -40,8 +40,7 @@ pub struct HostReport {
     /// Error bound of `end_us`.
     pub end_bound_us: Option<f64>,
     /// The part of the delay caused by the host itself: from the moment for which the start was set until the
-    /// first user
-    /// started.
+    /// first user started.
     pub late_us: Option<f64>,
     /// Its clock minus the controller's when the load began.
     pub clock_offset_us: Option<f64>,
@@ -65,8 +64,7 @@ pub struct SkewReport {
 
 impl HostReport {
     /// The hosts of a point with a window of this length, and how far apart they started and closed their
-    /// windows; empty
-    /// for a run without a fleet.
+    /// windows; empty for a run without a fleet.
     pub(super) fn all(run: &StoredRun, point: u32, elapsed: Nanos) -> (Vec<Self>, [Option<SkewReport>; 2]) {
         let loads = run.host_loads(point);
         let each = || loads.iter().map(|(_, load)| *load);

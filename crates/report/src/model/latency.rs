@@ -6,8 +6,7 @@ use kelvin_store::PointStatistics;
 use serde::Serialize;
 
 /// A row of the latency table: service or response times, depending on the table. A value is none if the
-/// samples are
-/// too few for it.
+/// samples are too few for it.
 #[derive(Debug, Clone, Serialize)]
 pub struct LatencyRow {
     /// Transaction type, or "all".
@@ -17,8 +16,7 @@ pub struct LatencyRow {
     /// Transactions rolled back by the workload's rules.
     pub rolled_back: u64,
     /// Transactions that failed for good. They have no service time; among response times they count as
-    /// longer than all
-    /// others.
+    /// longer than all others.
     pub failed: u64,
     /// Retries.
     pub retries: u64,
@@ -41,8 +39,8 @@ pub struct LatencyRow {
     /// Times over an hour, recorded as an hour.
     pub clamped: u64,
     /// For response times: arrivals of the window without an answer (failed, refused, still waiting at the
-    /// end, or cut off
-    /// by it), in per cent of all arrivals. They count as longer than all others. 0 for service times.
+    /// end, or cut off by it), in per cent of all arrivals. They count as longer than all others. 0 for
+    /// service times.
     pub unanswered_percent: f64,
     /// Whether percentiles are missing because fewer than ten samples lie beyond them.
     #[serde(skip)]
@@ -105,8 +103,7 @@ pub(super) fn us(summary: &LatencySummary, percentile: usize) -> Option<f64> {
 }
 
 /// Points of the percentile curve, closer together in the tail. Percentiles that fall among unanswered
-/// arrivals have
-/// none.
+/// arrivals have none.
 pub(super) fn curve(times: CensoredTimes<'_>) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut beyond: f64 = 100.0;

@@ -14,12 +14,10 @@ pub struct HostScaling {
     /// Headline transactions per second.
     pub headline_per_second: f64,
     /// Throughput per host, relative to that of the point with the fewest hosts: 1 if throughput grows in
-    /// proportion to
-    /// the hosts.
+    /// proportion to the hosts.
     pub efficiency: f64,
     /// Lower end of its 95 % interval, from the precision of both points within the run; none if that is
-    /// unknown, and
-    /// for the reference point.
+    /// unknown, and for the reference point.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,

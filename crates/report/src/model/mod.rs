@@ -1,6 +1,5 @@
 //! The values of a run, computed once for every format. Field names include the units; this is also the
-//! schema of the
-//! JSON report (see [`crate::json`]).
+//! schema of the JSON report (see [`crate::json`]).
 
 mod errors;
 mod flatten_json;
@@ -90,8 +89,7 @@ pub struct RunReport {
     /// The period to which the headline refers.
     pub headline_per: RatePeriod,
     /// Whether transactions start on a schedule, even if earlier ones have not ended. For I/O jobs with
-    /// several phases,
-    /// whether this is so in all of them.
+    /// several phases, whether this is so in all of them.
     pub open_loop: bool,
     /// Transaction types, in order.
     pub kinds: Vec<Series>,
@@ -209,8 +207,7 @@ impl RunReport {
     }
 
     /// The report of a run in a store. Some findings compare it with the newest earlier complete run of the
-    /// same workload on
-    /// the same target.
+    /// same workload on the same target.
     ///
     /// # Errors
     /// Fails if there is no such run, or if it or the earlier run is damaged.
@@ -333,8 +330,7 @@ impl RunReport {
     }
 
     /// The point that represents the run ([`StoredRun::best_point`]). Until a window has closed, the one with
-    /// the highest
-    /// headline so far.
+    /// the highest headline so far.
     pub fn best(&self) -> Option<&PointReport> {
         let value = |p: &PointReport| p.throughput.headline_per_minute.unwrap_or(f64::NEG_INFINITY);
         let known_by = self.known_by.and_then(|known| self.points.iter().find(|p| p.point == known));
@@ -353,8 +349,7 @@ impl RunReport {
     }
 
     /// MiB per second of the jobs of a point, over its whole window like its IOPS: a job may have run for
-    /// only part of it.
-    /// None without jobs.
+    /// only part of it. None without jobs.
     pub(crate) fn mebibytes_of(&self, point: &PointReport) -> Option<f64> {
         let each = self.jobs_of(point).flat_map(|job| &job.targets).map(|target| target.bytes);
         let bytes = each.reduce(u64::saturating_add).filter(|_| point.window_s > 0.0)?;
@@ -390,8 +385,7 @@ impl RunReport {
     }
 
     /// What was measured, for a heading: product and version, the files of I/O jobs, or the tenants of a
-    /// scenario. It
-    /// contains no user name, host name or address, so the page can be published.
+    /// scenario. It contains no user name, host name or address, so the page can be published.
     pub fn system(&self) -> String {
         if self.is_io() {
             return kelvin_measure::text::cut(&self.target, 60);
@@ -429,8 +423,7 @@ impl RunReport {
 
 impl RunReport {
     /// The throughput of a source in the headline's unit. For a tenant of a scenario it counts all
-    /// transactions, as in
-    /// comparisons.
+    /// transactions, as in comparisons.
     pub(crate) fn throughput_of(&self, source: &SourceReport) -> Option<f64> {
         if self.is_scenario() {
             source.throughput.transactions(self.headline_per)
@@ -460,8 +453,7 @@ pub(crate) fn kinds_of_direction<'a>(
 }
 
 /// The notes, without those that repeat a job's own line: they are stored for runs that end before their jobs
-/// have
-/// lines.
+/// have lines.
 fn notes(notes: &[String], jobs: &[JobLine]) -> Vec<String> {
     let said: Vec<String> = jobs.iter().map(JobLine::describe).collect();
     notes.iter().filter(|note| !said.contains(note)).cloned().collect()

@@ -46,8 +46,7 @@ pub struct SecondReport {
     /// Only in an open loop.
     pub open: Option<OpenSecond>,
     /// For I/O jobs, by direction: p50, p95, p99 and maximum in microseconds (response times in an open
-    /// loop), then p99 of
-    /// the service times.
+    /// loop), then p99 of the service times.
     #[serde(skip)]
     pub(crate) directions: Vec<[Option<f64>; 5]>,
 }

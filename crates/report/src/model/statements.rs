@@ -17,8 +17,7 @@ pub struct TransactionStatements {
     /// Its statements, in order.
     pub statements: Vec<StatementRow>,
     /// Time in its statements per transaction. The rest of the mean passes between them: the client's own
-    /// work, sleeps of
-    /// a script, and retried attempts.
+    /// work, sleeps of a script, and retried attempts.
     pub sum_us: Option<f64>,
     /// The same, in per cent of the transaction's mean.
     pub sum_percent: Option<f64>,

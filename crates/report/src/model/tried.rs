@@ -18,8 +18,7 @@ pub struct TriedChange {
     /// Upper bound of the gain.
     pub bound: String,
     /// The judged metric, such as "NOPM", and its geometric means without and with the change; none without a
-    /// complete
-    /// block.
+    /// complete block.
     #[serde(default)]
     pub figures: Option<ComparedMeans>,
     /// Whether the comparison was conclusive: not if no change is shown or too few blocks were complete.

@@ -26,8 +26,7 @@ pub struct ProcessorRow {
 }
 
 /// Average CPUs in use over the window on the host on which Kelvin runs. The parts total all CPUs, except for
-/// small
-/// differences because they are not read at the same moment.
+/// small differences because they are not read at the same moment.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct CpuUse {
     /// Hardware threads of the host.
@@ -122,8 +121,7 @@ pub(super) fn other_processes(evidence: &Evidence, point: u32) -> Vec<OtherProce
 }
 
 /// A block device, with the columns of `iostat -x`. Rates and queue size are averaged over the window's time,
-/// request
-/// times and sizes over its requests.
+/// request times and sizes over its requests.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeviceRow {
     /// The host's address; none for the host on which Kelvin runs.

@@ -21,8 +21,7 @@ pub use statements::ServerStatement;
 pub(crate) use timeline::{colour, timeline};
 
 /// Activity of the host and database in a point's measured window. Means are over the window's time, except
-/// request
-/// times and sizes of a device, which are over its requests.
+/// request times and sizes of a device, which are over its requests.
 #[derive(Debug, Clone, Serialize)]
 pub struct ObservationReport {
     /// The activity of the processors, one row per host.

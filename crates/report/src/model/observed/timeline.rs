@@ -60,8 +60,7 @@ fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
 }
 
 /// CPUs used by the client, the database and all other processes, and idle CPUs; `None` if the client's own
-/// use is
-/// unknown.
+/// use is unknown.
 fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     let threads = kelvin_diagnose::cpus(evidence)?;
     let process = |name: &str| {

@@ -70,8 +70,7 @@ pub(super) fn noise(side: &str, runs: &[&RunReport]) -> Option<String> {
     kelvin_diagnose::accepted_noise(each).map(|words| format!("{side}: {words}"))
 }
 
-/// A warning that the sides were measured on different machines, according to the machine names in their
-/// runs.
+/// A warning if the load of the sides came from different machines, according to the names in their runs.
 pub(super) fn machines(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
     let names = |runs: &[&RunReport]| {
         let name = |report: &&RunReport| {

@@ -386,8 +386,7 @@ impl ComparedPoint {
         self.detectable = judged.detectable(noise, confidence);
     }
 
-    /// The judged metric as a key metric; none if p99 of the response time is judged in place of a fixed
-    /// rate.
+    /// The judged metric as a key metric: p99 of the response time for a fixed rate, otherwise the headline.
     pub(crate) fn judged_key(&self) -> Option<&ComparedFigure> {
         match self.figures.first() {
             Some(judged) if judged.name == figures::RESPONSE => {

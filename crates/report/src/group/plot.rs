@@ -23,7 +23,7 @@ fn axes(title: &str, scale: &Scale, columns: usize, name: impl Fn(usize) -> Stri
     out
 }
 
-/// The treatments, in order. Both runs of an A/A control have the same one.
+/// The treatments, sorted. A trailing `'` is ignored, so that A and A' are one side.
 pub(super) fn treatments(group: &GroupPage) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in &group.runs {

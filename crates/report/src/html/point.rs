@@ -20,7 +20,7 @@ pub(super) struct PointView<'a> {
     figures: &'a PointReport,
     /// Its index among the points, from 0; part of the ids of its charts.
     index: usize,
-    /// "8 virtual users", "1,500/s requested of 8 virtual users".
+    /// "8 virtual users", "1,500/s requested from 8 virtual users".
     name: String,
     /// "8 virtual users".
     users_words: String,

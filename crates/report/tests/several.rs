@@ -45,7 +45,7 @@ fn run(report: &RunReport, number: i64, nopm: f64, p99: f64, block: Option<(i64,
     Run { report, key: BTreeMap::from([(0, figures)]), block, origin: None }
 }
 
-/// Uniform noise of a standard deviation of `cv` around 1.
+/// Approximately normal noise around 1, with a standard deviation of `cv`.
 struct Noise(u64);
 
 impl Noise {

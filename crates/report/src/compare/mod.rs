@@ -158,7 +158,7 @@ impl From<Answer> for ComparisonVerdict {
 /// the default noise.
 ///
 /// # Errors
-/// As [`sides`].
+/// As [`compare_sides`].
 pub fn compare(a: &[&RunReport], b: &[&RunReport]) -> Result<Comparison> {
     let run = |report: &&RunReport| Run {
         report: (*report).clone(),

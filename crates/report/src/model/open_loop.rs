@@ -12,7 +12,7 @@ use kelvin_measure::text::{rate, whole};
 pub struct ScheduleReport {
     /// Requested transactions per second; `None` if the window did not close.
     pub asked_per_second: Option<f64>,
-    /// Transactions that were to start within the window.
+    /// Transactions that were due within the window.
     pub due: u64,
     /// Arrivals that never started because the queue was full.
     pub refused: u64,

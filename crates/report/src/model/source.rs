@@ -22,7 +22,7 @@ pub struct SourceReport {
     /// The largest number of users of a scenario's tenant; none for other sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<u32>,
-    /// Whether its transactions start by a schedule.
+    /// Whether its transactions start on a schedule.
     pub open_loop: bool,
     /// The transactions it counted.
     #[serde(flatten)]

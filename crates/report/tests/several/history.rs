@@ -70,7 +70,7 @@ fn trial_a2_a_change_of_the_level_is_found_with_what_changed_at_it() {
     for outside in ["src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside} would load something");
     }
-    // p99 has another level of its own accord; the measure decides.
+    // Ids are matched regardless of case. Unit and direction are those of the measure.
     let p99 =
         branch.load(&history::HistoryQuery { measure: Some("P95".into()), ..Default::default() }).unwrap();
     assert_eq!((p99.unit.as_str(), p99.better), ("ms", Some(Better::Lower)));

@@ -16,7 +16,7 @@ const TENANTS: usize = 4;
 impl Default for Status {
     /// For a run about which nothing is known yet.
     fn default() -> Self {
-        Self::of(WorkloadLabels::for_workload(""))
+        Self::empty(WorkloadLabels::for_workload(""))
     }
 }
 
@@ -52,10 +52,10 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) fn new(workload: &str, headline: &str, per: RatePeriod, series: Vec<Series>) -> Self {
-        Self { headline: headline.into(), per, series, ..Self::of(WorkloadLabels::for_workload(workload)) }
+        Self { headline: headline.into(), per, series, ..Self::empty(WorkloadLabels::for_workload(workload)) }
     }
 
-    fn of(words: &'static WorkloadLabels) -> Self {
+    fn empty(words: &'static WorkloadLabels) -> Self {
         Self {
             words,
             headline: String::new(),
@@ -87,7 +87,7 @@ impl Status {
                 let (headline, series) =
                     (std::mem::take(&mut self.headline), std::mem::take(&mut self.series));
                 let (per, several) = (self.per, self.several);
-                *self = Self { headline, per, series, several, ..Self::of(self.words) };
+                *self = Self { headline, per, series, several, ..Self::empty(self.words) };
             }
             Phase::Measure => self.opened = at,
             Phase::Stop => self.length = Some(at.saturating_sub(self.opened) as f64 / 1e9),

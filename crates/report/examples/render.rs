@@ -38,7 +38,7 @@ fn main() {
         ("short", Plan { seconds: 1, ..Plan::rates(8, &[2800.0]) }),
         (
             "search",
-            Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) },
+            Plan { concluded: vec![pgbench::search_result()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) },
         ),
     ];
     let seen = [("seen", long), ("seen-short", GOOD)]

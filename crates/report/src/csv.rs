@@ -119,7 +119,7 @@ pub fn observed(report: &RunReport) -> String {
     let of_point = |point: &PointReport| {
         let seconds: Vec<_> = point.seconds.iter().filter(|s| s.part != LoadPart::Tail).collect();
         let (first, last) = (seconds.first()?.second, seconds.last()?.second);
-        let grid = Grid::of(evidence, point.point, first, usize::try_from(last - first + 1).ok()?)?;
+        let grid = Grid::new(evidence, point.point, first, usize::try_from(last - first + 1).ok()?)?;
         let classes = grid.classes(evidence);
         Some((first, last, grid, classes))
     };

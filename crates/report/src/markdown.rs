@@ -50,7 +50,7 @@ pub fn render(report: &RunReport, all: bool) -> String {
 }
 
 fn findings(report: &RunReport, all: bool) -> String {
-    let mut ranked = RankedFindings::of(report);
+    let mut ranked = RankedFindings::new(report);
     if all {
         ranked = ranked.all();
         ranked.first.append(&mut ranked.minor);

@@ -24,7 +24,7 @@ use kelvin_workload::Stop;
 use super::terminal::Terminal;
 use model::ViewHeader;
 use screen::Screen;
-use screen::give_back;
+use screen::restore_terminal;
 pub use screen::restore_immediately;
 pub(super) use state::Message;
 use view::View;
@@ -79,7 +79,7 @@ impl Tui {
         if quiet {
             return Err(TuiError::Quiet);
         }
-        screen::why_not()
+        screen::unsupported_reason()
             .map_or_else(|| Ok(Self::over(spec, stop, ask_stop)), |why| Err(TuiError::NoTerminal(why)))
     }
 
@@ -150,7 +150,7 @@ impl Tui {
         }
         // A view that panicked has reported it and restored the terminal.
         let _ = thread.join();
-        give_back();
+        restore_terminal();
         for text in std::mem::take(&mut self.said) {
             self.plain.message(&text);
         }

@@ -28,7 +28,7 @@ static WRITING: Mutex<()> = Mutex::new(());
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why the full screen is not possible; none if it is.
-pub(super) fn why_not() -> Option<&'static str> {
+pub(super) fn unsupported_reason() -> Option<&'static str> {
     if !io::stderr().is_terminal() {
         return Some("standard error is not a terminal");
     }
@@ -51,7 +51,7 @@ pub(super) fn colours() -> bool {
 
 /// Restores the terminal if it was set up. Called whenever the view ends, after a panic, and before an
 /// immediate exit.
-pub(crate) fn give_back() {
+pub(crate) fn restore_terminal() {
     if !UP.swap(false, Ordering::AcqRel) {
         return;
     }
@@ -71,7 +71,7 @@ pub(crate) fn give_back() {
 pub fn restore_immediately() {
     let (done, ended) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("give back".into()).spawn(move || {
-        give_back();
+        restore_terminal();
         // After a time-out there is no receiver.
         let _ = done.send(());
     });
@@ -81,12 +81,12 @@ pub fn restore_immediately() {
 }
 
 /// The hook remains for the rest of the process; without a screen it does nothing.
-fn give_back_on_panic() {
+fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            give_back();
+            restore_terminal();
             before(panic);
         }));
     });
@@ -130,14 +130,14 @@ impl Screen {
     /// # Errors
     /// Fails if the terminal cannot be set up, or if no thread can be started.
     pub(super) fn open() -> io::Result<Self> {
-        give_back_on_panic();
+        restore_on_panic();
         // A separate descriptor: a blocked frame must hold no lock that a message on standard error needs.
         let out = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         terminal::enable_raw_mode()?;
         UP.store(true, Ordering::Release);
         let opened = Self::start(out);
         if opened.is_err() {
-            give_back();
+            restore_terminal();
         }
         opened
     }
@@ -176,7 +176,7 @@ impl Drop for Screen {
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
-        give_back();
+        restore_terminal();
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    fn a_panic_restores_the_terminal_before_its_message() {
         let test = std::env::current_exe().unwrap();
         let inner = format!(
             "{} --ignored --exact tui::screen::tests::panics_on_the_screen --nocapture",

@@ -61,7 +61,7 @@ impl ViewState {
                 self.model.event(source, &event);
                 self.keep(source, &event);
             }
-            Message::Say(text) => self.model.say(&text),
+            Message::Say(text) => self.model.add_message(&text),
             Message::Dropped(count) => self.model.dropped += count,
             Message::End => {}
         }

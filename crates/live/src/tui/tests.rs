@@ -142,7 +142,7 @@ fn observers() -> Vec<Observation> {
 /// A minute and a half of a closed loop with a checkpoint, an error and observations.
 fn busy() -> Model {
     let mut model = begun(series(), Some(4));
-    model.say("postgres: the server of kelvin's own was started");
+    model.add_message("postgres: the server of kelvin's own was started");
     for seen in observers() {
         model.event(SourceId::LOCAL, &Event::Observed(seen));
     }

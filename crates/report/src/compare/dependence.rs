@@ -50,13 +50,13 @@ impl Dependence {
     }
 
     /// "6 and 6 runs are equivalent to 3.6 and 3.6 independent ones".
-    pub(crate) fn worth_words(&self, (a, b): (usize, usize)) -> String {
+    pub(crate) fn describe_effective_runs(&self, (a, b): (usize, usize)) -> String {
         let [of_a, of_b] = [self.worth.0, self.worth.1].map(significant);
         format!("{a} and {b} runs are equivalent to {of_a} and {of_b} independent ones")
     }
 
     /// "lag-1 correlation 0.12, p = 0.41, and -0.30, p = 0.90"; none if the values of both sides are equal.
-    pub(crate) fn test_words(&self) -> Option<String> {
+    pub(crate) fn describe_tests(&self) -> Option<String> {
         let sides = [(self.lag1.0, self.p.0), (self.lag1.1, self.p.1)];
         let words = sides.map(|(lag1, p)| lag1.zip(p).map(|(lag1, p)| format!("{lag1:.2}, {}", chance(p))));
         let [a, b] = match words {
@@ -104,8 +104,8 @@ mod tests {
             found.describe().contains("in A (p = 0.0194)") && found.describe().contains("allowed for: 0."),
             "{found:?}"
         );
-        assert!(found.worth_words((6, 6)).starts_with("6 and 6 runs are equivalent to "), "{found:?}");
-        let tested = found.test_words().unwrap();
+        assert!(found.describe_effective_runs((6, 6)).starts_with("6 and 6 runs are equivalent to "), "{found:?}");
+        let tested = found.describe_tests().unwrap();
         assert!(
             tested.starts_with("lag-1 correlation 0.") && tested.contains(", p = 0.0194, and -0."),
             "{tested}"
@@ -114,6 +114,6 @@ mod tests {
         assert_eq!(figure(true, &climbs[..3], &jumps).dependence(0.95), None, "too few");
         let equal = figure(true, &[100.0; 6], &jumps).dependence(0.95).unwrap();
         assert!(equal.lag1.0.is_none() && equal.describe().contains("unknown in A"), "{equal:?}");
-        assert!(equal.test_words().unwrap().contains("unknown (all runs are equal), and -0."), "{equal:?}");
+        assert!(equal.describe_tests().unwrap().contains("unknown (all runs are equal), and -0."), "{equal:?}");
     }
 }

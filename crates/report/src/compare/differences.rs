@@ -55,7 +55,7 @@ impl Difference {
 pub(crate) type FactMap = BTreeMap<String, String>;
 
 /// The facts of a report's run.
-pub(super) fn of_report(r: &RunReport) -> FactMap {
+pub(super) fn facts_of_report(r: &RunReport) -> FactMap {
     let others = [
         ("target", r.target.clone()),
         ("seed", r.recipe.seed.clone()),

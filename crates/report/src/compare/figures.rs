@@ -350,7 +350,7 @@ pub(super) fn judge(
                 share(noise)
             ),
             None => {
-                format!("no change in {name} shown ({range}; {chance}){}", known(figure, noise, confidence))
+                format!("no change in {name} shown ({range}; {chance}){}", describe_ruled_out(figure, noise, confidence))
             }
         },
         ComparisonVerdict::Undetermined => format!(
@@ -372,7 +372,7 @@ pub(super) fn judge(
                 None => "",
             };
             let by = ratio.trim_start_matches(['+', '-']);
-            let by = if figure.exact_ratio().is_some() { by.to_owned() } else { bound_words(&change, by) };
+            let by = if figure.exact_ratio().is_some() { by.to_owned() } else { describe_bounds(&change, by) };
             format!("changed{good}: {name} of B is {by} {way} ({range}; {chance})")
         }
     };
@@ -380,7 +380,7 @@ pub(super) fn judge(
 }
 
 /// The size of the change, if percentiles fall among unanswered arrivals.
-fn bound_words(change: &MeasuredChange, by: &str) -> String {
+fn describe_bounds(change: &MeasuredChange, by: &str) -> String {
     match (change.ratio.low > 0.0, change.ratio.high.is_finite()) {
         (false, false) => "by an unknown amount".into(),
         _ => format!("{by} or more"),
@@ -389,7 +389,7 @@ fn bound_words(change: &MeasuredChange, by: &str) -> String {
 
 /// The conclusion from runs that show no change: which change is ruled out, and which would have been
 /// detected.
-fn known(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
+fn describe_ruled_out(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
     let ruled_out = figure
         .ruled_out(confidence)
         .map_or_else(String::new, |most| format!("; a change of more than {} is ruled out", share(most)));

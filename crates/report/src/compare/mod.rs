@@ -193,8 +193,8 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     let mut points: Vec<ComparedPoint> = Vec::new();
     let confidence = 1.0 - figures::ERROR / pairs.of.len().max(1) as f64;
     for pair in &pairs.of {
-        let (at_a, at_b) = (of(of_a, pairs.by_users, &pair.0), of(of_b, pairs.by_users, &pair.1));
-        if let Some(unlike) = unlike(&at_a, &at_b) {
+        let (at_a, at_b) = (points_with_load(of_a, pairs.by_users, &pair.0), points_with_load(of_b, pairs.by_users, &pair.1));
+        if let Some(unlike) = loop_conflict(&at_a, &at_b) {
             if let Some(tenant) = pair.0.tenant.clone() {
                 uncompared.push(UncomparedTenant { tenant, why: unlike });
                 continue;
@@ -269,7 +269,7 @@ pub fn differing(a: &[&RunReport], b: &[&RunReport]) -> Vec<Difference> {
     if a.is_empty() || b.is_empty() {
         return Vec::new();
     }
-    let facts = |side: &[&RunReport]| side.iter().map(|r| differences::of_report(r)).collect::<Vec<_>>();
+    let facts = |side: &[&RunReport]| side.iter().map(|r| differences::facts_of_report(r)).collect::<Vec<_>>();
     between(&facts(a), &facts(b))
 }
 
@@ -308,7 +308,7 @@ fn loops(one: i64, other: i64) -> String {
 }
 
 /// Why points with the same load cannot be compared: an open and a closed loop.
-fn unlike(a: &[Point<'_>], b: &[Point<'_>]) -> Option<String> {
+fn loop_conflict(a: &[Point<'_>], b: &[Point<'_>]) -> Option<String> {
     let first = a.first()?;
     let other = a.iter().chain(b).find(|p| p.figures.open_loop != first.figures.open_loop)?;
     Some(loops(first.run, other.run))
@@ -363,7 +363,7 @@ fn compared(
 }
 
 /// The points of a side with this load.
-fn of<'a>(side: &Side<'a>, by_users: bool, wanted: &Load) -> Vec<Point<'a>> {
+fn points_with_load<'a>(side: &Side<'a>, by_users: bool, wanted: &Load) -> Vec<Point<'a>> {
     let mut found = Vec::new();
     for run in &side.runs {
         let place = loads(&run.report, by_users).iter().position(|load| load == wanted);

@@ -28,7 +28,7 @@ impl Run {
     /// Fails if there is no such run, or if it is damaged.
     pub fn load(store: &Store, id: RunId, metrics: &[String]) -> Result<Self> {
         let stored = store.load(id)?;
-        let report = RunReport::of_stored(store, &stored)?;
+        let report = RunReport::from_stored(store, &stored)?;
         let evidence = match &report.evidence {
             Some(evidence) => Arc::clone(evidence),
             None => Arc::new(Evidence::from_run(&stored)?),

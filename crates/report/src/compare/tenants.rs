@@ -27,7 +27,7 @@ impl UncomparedTenant {
 /// The runs of a side, with a point per tenant instead of the combined one.
 pub(super) fn runs_by_tenant(side: &Side<'_>) -> Vec<Run> {
     let by_tenant = |report: &RunReport| {
-        let all = report.points.iter().flat_map(|point| point.sources.iter().map(|one| point.of_source(one)));
+        let all = report.points.iter().flat_map(|point| point.sources.iter().map(|one| point.for_source(one)));
         let points = all.collect();
         let mut report = report.clone();
         (report.headline, report.points) = (TENANT_THROUGHPUT.into(), points);

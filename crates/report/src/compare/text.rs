@@ -98,7 +98,7 @@ impl Page {
         }
         if point.consecutive && point.verdict != ComparisonVerdict::NotTestable {
             let found = point.dependence.map_or_else(String::new, |found| {
-                format!(" ({}): {}", found.describe(), found.worth_words(point.runs))
+                format!(" ({}): {}", found.describe(), found.describe_effective_runs(point.runs))
             });
             let note = format!(
                 "the runs of a side are consecutive: intervals and p allow for correlation between \

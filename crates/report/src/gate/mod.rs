@@ -306,8 +306,8 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
         judged(figure, better, limit.most, confidence, point.runs);
     let dependence = ratio.and_then(|_| figure.dependence(confidence));
     if let Some(found) = dependence {
-        let tested = found.test_words().map_or_else(String::new, |tested| format!(" ({tested})"));
-        words = format!("{words}; {}{tested}", found.worth_words(point.runs));
+        let tested = found.describe_tests().map_or_else(String::new, |tested| format!(" ({tested})"));
+        words = format!("{words}; {}{tested}", found.describe_effective_runs(point.runs));
     }
     Ok(Row {
         measure: figure.id.clone(),

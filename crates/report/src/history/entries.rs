@@ -169,8 +169,8 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
         }));
     }
     history.notes.extend(accepted_noise(&accepted));
-    history.notes.extend(unlike(&history.entries));
-    history.notes.extend(bounds_words(&history));
+    history.notes.extend(unequal_entries_note(&history.entries));
+    history.notes.extend(bounds_note(&history));
     history.find_changes();
     Ok(history)
 }
@@ -232,7 +232,7 @@ fn runs_of_workload(
 }
 
 /// A note, if percentiles lie among arrivals without an answer.
-fn bounds_words(history: &History) -> Option<String> {
+fn bounds_note(history: &History) -> Option<String> {
     let bounds = history.entries.iter().filter(|entry| entry.at_least).count();
     (bounds > 0).then(|| {
         format!(
@@ -261,7 +261,7 @@ fn accepted_noise(runs: &[(RunId, Option<NoisePrice>)]) -> Option<String> {
 
 /// A warning, if entries contain very different numbers of runs. The median of six runs scatters half as much
 /// as a single run, but the t test between two levels treats all entries alike.
-fn unlike(entries: &[HistoryEntry]) -> Option<String> {
+fn unequal_entries_note(entries: &[HistoryEntry]) -> Option<String> {
     let runs = || entries.iter().map(|entry| entry.runs.len());
     let (fewest, most) = (runs().min()?, runs().max()?);
     (most > 2 * fewest).then(|| {

@@ -52,7 +52,7 @@ struct TopFinding {
 }
 
 impl Answer {
-    pub(super) fn of(report: &RunReport, ranked: &RankedFindings<'_>) -> Self {
+    pub(super) fn new(report: &RunReport, ranked: &RankedFindings<'_>) -> Self {
         let best = report.best();
         let verdict = best.and_then(|best| best.verdict.as_ref());
         let mut sentences: Vec<String> = Vec::new();
@@ -181,7 +181,7 @@ fn tiles(report: &RunReport, best: &PointReport) -> Vec<Tile> {
 
 /// p99 as seen by the users.
 fn latency(report: &RunReport, best: &PointReport) -> Tile {
-    let unit = TimeUnit::of(report.is_io());
+    let unit = TimeUnit::for_report(report.is_io());
     let times = best.client_latency();
     let shown =
         if report.is_io() { bounded(times.p99_us, significant_or_none) } else { bounded(times.p99_us, ms) };

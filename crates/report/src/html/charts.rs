@@ -114,7 +114,7 @@ pub(crate) struct Seconds<'a> {
 
 impl Seconds<'_> {
     pub(crate) fn columns(&self) -> SecondColumns {
-        let (rows, per, unit) = (&self.rows, self.per, TimeUnit::of(self.io));
+        let (rows, per, unit) = (&self.rows, self.per, TimeUnit::for_report(self.io));
         let latency =
             |pick: fn(&SecondReport) -> Option<f64>, response: fn(&OpenSecond) -> Option<f64>| -> Column {
                 let us = |s: &SecondReport| s.open.as_ref().map_or_else(|| pick(s), response);
@@ -139,18 +139,18 @@ impl Seconds<'_> {
             p99: latency(|s| s.p99_us, |o| o.response_p99_us),
             max: latency(|s| s.max_us, |o| o.response_max_us),
             directions: self.io.then(|| self.each_direction(unit)),
-            sources: self.sources.iter().map(|source| self.of_source(source)).collect(),
+            sources: self.sources.iter().map(|source| self.source_charts(source)).collect(),
         }
     }
 
     /// The load of a source in the drawn seconds.
-    fn of_source(&self, source: &SourceReport) -> SourceCharts {
+    fn source_charts(&self, source: &SourceReport) -> SourceCharts {
         let own = source.seconds.iter().filter(|s| s.part != LoadPart::Tail);
         let own: BTreeMap<i64, &SecondReport> = own.map(|s| (s.second, s)).collect();
         let pace =
             |s: &SecondReport| if self.scenario { s.transactions(self.per) } else { s.headline(self.per) };
         let headline = throughput(&self.rows, &|s| own.get(&s.second).copied().map(pace));
-        let unit = TimeUnit::of(self.io);
+        let unit = TimeUnit::for_report(self.io);
         let column = |pick: fn(&SecondReport) -> Option<f64>| -> Column {
             let in_row = |row: &&SecondReport| own.get(&row.second).copied().and_then(pick);
             self.rows.iter().map(|row| in_row(row).map(|us| unit.rounded(us))).collect()
@@ -190,8 +190,8 @@ impl Seconds<'_> {
 }
 
 impl Charts {
-    pub(super) fn of(report: &RunReport, point: &PointReport) -> Self {
-        let unit = TimeUnit::of(report.is_io());
+    pub(super) fn new(report: &RunReport, point: &PointReport) -> Self {
+        let unit = TimeUnit::for_report(report.is_io());
         // The tail belongs to no result, and its first second would duplicate the window's last.
         let rows: Vec<_> = point.seconds.iter().filter(|s| s.part != LoadPart::Tail).collect();
         let end = rows.last().map_or(0.0, |last| last.second as f64 + last.width).max(point.window_s);
@@ -213,7 +213,7 @@ impl Charts {
             seconds: seconds.columns(),
             end,
             marks: marks(report, point),
-            seen: SeenCharts::of(report, point, &observed::seconds(point)),
+            seen: SeenCharts::new(report, point, &observed::seconds(point)),
             distributions: distributions.collect(),
         }
     }

@@ -26,8 +26,8 @@ pub(crate) use observed::SeenCharts;
 use crate::chart::escaped;
 use crate::text::{
     FindingGroup, RankedFindings, SERVER_STATISTICS, change, change_interval, change_percent,
-    describe_maximum_rate, effect, elasticity_interval, explained, how, interference_details,
-    interference_sentence, interval, others, peak, plan_cells, squeezed, two_times, unanswered, waits,
+    describe_maximum_rate, effect, elasticity_interval, explained, describe_limit, interference_details,
+    interference_sentence, interval, other_times, peak, plan_cells, squeezed, two_times, unanswered, waits,
 };
 use crate::{Finding, Result, RunReport};
 use answer::Answer;
@@ -76,17 +76,17 @@ fn with_effects(findings: Vec<FindingGroup<'_>>) -> Vec<(&Finding, String, Strin
 pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
     let io = report.is_io();
     let environment = environment(io)?;
-    let unit = TimeUnit::of(io);
-    let charts: Vec<Charts> = report.points.iter().map(|p| Charts::of(report, p)).collect();
+    let unit = TimeUnit::for_report(io);
+    let charts: Vec<Charts> = report.points.iter().map(|p| Charts::new(report, p)).collect();
     let points: Vec<PointView<'_>> = report
         .points
         .iter()
         .zip(&charts)
         .enumerate()
-        .map(|(index, (point, charts))| PointView::of(report, point, index, charts))
+        .map(|(index, (point, charts))| PointView::new(report, point, index, charts))
         .collect();
-    let ranked = RankedFindings::of(report);
-    let answer = Answer::of(report, &ranked);
+    let ranked = RankedFindings::new(report);
+    let answer = Answer::new(report, &ranked);
     let ranked = ranked.all();
     let notes = ranked.counted();
     let mut facts = BTreeMap::new();
@@ -109,7 +109,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         system => report.system(),
         words => Value::from(Serde(words)),
         unit => unit.name,
-        io => io.then(|| point::of_io(report)),
+        io => io.then(|| point::io_labels(report)),
         first_closed => report.points.iter().position(|p| !p.open_loop),
         best_pace => report.best().filter(|_| !report.is_scenario()).map(|p| rate(p.headline(per))),
         started => report.started.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
@@ -133,7 +133,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
         steps => steps(report),
         squeeze => squeeze(report),
         queries => queries(report),
-        trace => report.details.trace.as_ref().map(|found| Value::from(Serde(trace::TraceView::of(found)))),
+        trace => report.details.trace.as_ref().map(|found| Value::from(Serde(trace::TraceView::new(found)))),
         highest => report.maximum_rate.as_ref().map(describe_maximum_rate),
         checks => checks(report),
         facts,
@@ -218,7 +218,7 @@ fn queries(report: &RunReport) -> Value {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| kelvin_measure::text::NONE.into());
         let row = |row: &crate::QueryRow| {
             serde_json::json!({
-                "query": row.query, "power": or_none(row.power_s.map(significant)), "others": others(row),
+                "query": row.query, "power": or_none(row.power_s.map(significant)), "others": other_times(row),
                 "rows": or_none(row.rows.map(whole)), "digest": or_none(row.digest.clone()),
                 "plan": or_none(row.plan.clone()), "answer": row.answer(), "bad": !row.state.counts(),
             })
@@ -249,7 +249,7 @@ fn squeeze(report: &RunReport) -> Value {
             let elasticity = kelvin_measure::text::decimal(Some(one.elasticity));
             let pairs = one.pairs.to_string();
             let interval = elasticity_interval(one);
-            [&one.resource, &elasticity, &interval, &change(one), &pairs, &one.verdict, &how(one)]
+            [&one.resource, &elasticity, &interval, &change(one), &pairs, &one.verdict, &describe_limit(one)]
                 .map(Clone::clone)
         });
         (squeezed(found), rows.collect::<Vec<_>>())
@@ -317,7 +317,7 @@ struct TimeUnit {
 }
 
 impl TimeUnit {
-    fn of(io: bool) -> Self {
+    fn for_report(io: bool) -> Self {
         if io { Self { name: "µs", us: 1.0 } } else { Self { name: "ms", us: 1e3 } }
     }
 

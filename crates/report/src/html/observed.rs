@@ -29,11 +29,11 @@ struct SeenChart {
 
 impl SeenCharts {
     /// For the drawn seconds of a point; `None` if nothing was observed.
-    pub(super) fn of(report: &RunReport, point: &PointReport, seconds: &[i64]) -> Option<Self> {
+    pub(super) fn new(report: &RunReport, point: &PointReport, seconds: &[i64]) -> Option<Self> {
         let (evidence, observed) = (report.evidence.as_deref()?, point.observed.as_ref()?);
         let (first, last) = (*seconds.first()?, *seconds.last()?);
         let count = usize::try_from(last - first + 1).ok()?;
-        let grid = Grid::of(evidence, point.point, first, count)?;
+        let grid = Grid::new(evidence, point.point, first, count)?;
         // Seconds in which no transaction ended may be missing from the columns of the load.
         let places: Vec<usize> = seconds.iter().filter_map(|s| usize::try_from(s - first).ok()).collect();
         let end = last as f64 + 1.0;
@@ -47,16 +47,16 @@ impl SeenCharts {
         });
         Some(Self {
             bands: bands.collect(),
-            charts: timeline(evidence, &grid).into_iter().map(|chart| drawn(chart, &places)).collect(),
+            charts: timeline(evidence, &grid).into_iter().map(|chart| seen_chart(chart, &places)).collect(),
         })
     }
 
     /// The charts without occurrences, for the newest seconds of a run in progress.
     pub(crate) fn newest(evidence: &Evidence, point: u32, seconds: &[i64]) -> Option<Self> {
         let (first, last) = (*seconds.first()?, *seconds.last()?);
-        let grid = Grid::of(evidence, point, first, usize::try_from(last - first + 1).ok()?)?;
+        let grid = Grid::new(evidence, point, first, usize::try_from(last - first + 1).ok()?)?;
         let places: Vec<usize> = seconds.iter().filter_map(|s| usize::try_from(s - first).ok()).collect();
-        let charts = timeline(evidence, &grid).into_iter().map(|chart| drawn(chart, &places)).collect();
+        let charts = timeline(evidence, &grid).into_iter().map(|chart| seen_chart(chart, &places)).collect();
         Some(Self { bands: Vec::new(), charts })
     }
 
@@ -70,7 +70,7 @@ impl SeenCharts {
     }
 }
 
-fn drawn(chart: Chart, places: &[usize]) -> SeenChart {
+fn seen_chart(chart: Chart, places: &[usize]) -> SeenChart {
     let Chart { title, unit, stacked, top, columns } = chart;
     let (mut names, mut colours, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for (name, colour, column) in columns {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::charts::Charts;
 use super::observed::SeenCharts;
-use crate::text::{TOO_SHORT, client_waits, footnotes, generator, loop_words, of_p99, when};
+use crate::text::{TOO_SHORT, client_waits, footnotes, generator, describe_loop, describe_p99_interval, when};
 use crate::{PointReport, RunReport};
 use kelvin_measure::text::rate;
 
@@ -90,7 +90,7 @@ struct IoView {
 }
 
 impl<'a> PointView<'a> {
-    pub(super) fn of(report: &RunReport, point: &'a PointReport, index: usize, charts: &Charts) -> Self {
+    pub(super) fn new(report: &RunReport, point: &'a PointReport, index: usize, charts: &Charts) -> Self {
         let per = report.headline_per;
         let words = report.vocabulary();
         let has = |kind: &str| charts.seen.as_ref().is_some_and(|seen| seen.has(kind));
@@ -127,7 +127,7 @@ impl<'a> PointView<'a> {
             too_short: point.too_short().then_some(TOO_SHORT),
             p99_words: p99_words(point),
             client_waits: point.observed.as_ref().and_then(|seen| client_waits(seen.sessions.as_ref()?)),
-            io: report.is_io().then(|| IoView::of(report, point)),
+            io: report.is_io().then(|| IoView::new(report, point)),
         }
     }
 }
@@ -145,16 +145,16 @@ fn server_pace(point: &PointReport, per: RatePeriod) -> Option<String> {
 /// The interval of a point's p99, if the text report prints it.
 pub(super) fn p99_words(point: &PointReport) -> Option<String> {
     let interval = point.p99_within_run.filter(|_| point.open_loop)?;
-    Some(of_p99(&interval, point.words))
+    Some(describe_p99_interval(&interval, point.words))
 }
 
 impl IoView {
-    fn of(report: &RunReport, point: &PointReport) -> Self {
-        let drawn = crate::plot::PointCharts::of(report, point);
+    fn new(report: &RunReport, point: &PointReport) -> Self {
+        let drawn = crate::plot::PointCharts::new(report, point);
         Self {
             names: report.jobs_of(point).map(|job| job.job.clone()).collect(),
             mebibytes: report.mebibytes_of(point),
-            loop_words: loop_words(point).to_owned(),
+            loop_words: describe_loop(point).to_owned(),
             time: drawn.time,
             written: drawn.written,
             histograms: drawn.histograms,
@@ -163,6 +163,6 @@ impl IoView {
 }
 
 /// Labels on the page of I/O jobs.
-pub(super) fn of_io(report: &RunReport) -> Value {
+pub(super) fn io_labels(report: &RunReport) -> Value {
     context! { times => crate::text::times_of(report) }
 }

@@ -25,7 +25,7 @@ pub(super) struct TraceView {
 }
 
 impl TraceView {
-    pub(super) fn of(found: &TraceSummary) -> Self {
+    pub(super) fn new(found: &TraceSummary) -> Self {
         let mut charts: Vec<(String, String)> = found
             .densities
             .iter()
@@ -167,7 +167,7 @@ mod tests {
             miss_ratios: vec![(0, 1.0), (1 << 20, 0.5)],
             ..TraceSummary::default()
         };
-        let view = TraceView::of(&found);
+        let view = TraceView::new(&found);
         assert_eq!(view.rows.len(), 1);
         // Without gaps and depths there are no charts for them.
         assert_eq!(view.charts.len(), 3, "{:?}", view.charts);

@@ -55,7 +55,7 @@ pub struct Lag {
 impl GeneratorReport {
     /// `good` transactions ended in the window, on a host with `threads` hardware threads; 0 if they have no
     /// common sum.
-    pub(super) fn of(
+    pub(super) fn from_window(
         window: Option<&Window>,
         good: u64,
         threads: Option<f64>,

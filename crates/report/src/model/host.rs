@@ -77,7 +77,7 @@ impl HostReport {
             })
         });
         let mut hosts: Vec<Self> =
-            loads.into_iter().map(|(host, load)| Self::of(host, load, elapsed)).collect();
+            loads.into_iter().map(|(host, load)| Self::new(host, load, elapsed)).collect();
         let known: BTreeMap<&str, &Machine> = run
             .sources()
             .filter_map(|(_, source)| Some((source.host.as_deref()?, source.machine.as_ref()?)))
@@ -107,7 +107,7 @@ impl HostReport {
         cpus + machines.into_values().map(|(sum, all)| sum.min(all)).sum::<f64>()
     }
 
-    fn of(host: String, load: &HostLoad, elapsed: Nanos) -> Self {
+    fn new(host: String, load: &HostLoad, elapsed: Nanos) -> Self {
         let clock = load.clock.as_ref();
         let share = load.cpu_share(elapsed);
         Self {
@@ -154,7 +154,7 @@ mod tests {
                 elapsed: None,
             };
             let machine = machine.map(|(boot, cpus)| Machine { boot: boot.into(), cpus });
-            HostReport { machine, ..HostReport::of("g".into(), &load, 1) }
+            HostReport { machine, ..HostReport::new("g".into(), &load, 1) }
         };
         assert_eq!(HostReport::all_cpus(&[host(4.0, None), host(4.0, None)]), 8.0, "not known to be one");
         let (one, two) = (Some(("one", 4)), Some(("two", 4)));

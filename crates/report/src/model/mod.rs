@@ -158,7 +158,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    fn of(info: &NewRun) -> Self {
+    fn from_info(info: &NewRun) -> Self {
         Self {
             command: info.command.clone(),
             spec_toml: info.spec_toml.clone(),
@@ -203,7 +203,7 @@ impl RunReport {
     pub fn from_run(run: &StoredRun) -> Result<Self> {
         let evidence = Evidence::from_run(run)?;
         let judged = judge(run, &evidence)?;
-        Self::made(run, evidence, judged, None)
+        Self::build(run, evidence, judged, None)
     }
 
     /// The report of a run in a store. Some findings compare it with the newest earlier complete run of the
@@ -212,17 +212,17 @@ impl RunReport {
     /// # Errors
     /// Fails if there is no such run, or if it or the earlier run is damaged.
     pub fn load(store: &Store, id: RunId) -> Result<Self> {
-        Self::of_stored(store, &store.load(id)?)
+        Self::from_stored(store, &store.load(id)?)
     }
 
     /// [`RunReport::load`] for a run that is already loaded.
     ///
     /// # Errors
     /// Fails if the run or the earlier one is damaged.
-    pub fn of_stored(store: &Store, run: &StoredRun) -> Result<Self> {
+    pub fn from_stored(store: &Store, run: &StoredRun) -> Result<Self> {
         let evidence = Evidence::from_run(run)?;
         let judged = judge(run, &evidence)?;
-        Self::of_judged(store, run, evidence, judged)
+        Self::from_judged(store, run, evidence, judged)
     }
 
     /// The observations of the run; none if nothing was observed.
@@ -234,7 +234,7 @@ impl RunReport {
     ///
     /// # Errors
     /// Fails if the run or the earlier one is damaged.
-    pub fn of_judged(
+    pub fn from_judged(
         store: &Store,
         run: &StoredRun,
         evidence: Evidence,
@@ -242,12 +242,12 @@ impl RunReport {
     ) -> Result<Self> {
         let earlier = if run.has_observations() { store.previous_run(run)? } else { None };
         let earlier = earlier.map(|id| store.load(id)).transpose()?;
-        let mut report = Self::made(run, evidence, judged, earlier.as_ref())?;
-        report.tried = TriedChange::of(store, run.id)?;
+        let mut report = Self::build(run, evidence, judged, earlier.as_ref())?;
+        report.tried = TriedChange::load(store, run.id)?;
         Ok(report)
     }
 
-    fn made(
+    fn build(
         run: &StoredRun,
         mut evidence: Evidence,
         judged: RunJudgements,
@@ -271,10 +271,10 @@ impl RunReport {
             .into_iter()
             .map(|point| {
                 let judgement = judged.points.get(&point.point).cloned();
-                PointReport::of(run, point, seen, &findings, judgement.unwrap_or_else(|| judged.run.clone()))
+                PointReport::from_run(run, point, seen, &findings, judgement.unwrap_or_else(|| judged.run.clone()))
             })
             .collect::<Result<Vec<_>>>()?;
-        let details = WorkDetails::of(run, &points);
+        let details = WorkDetails::from_run(run, &points);
         let checks: Vec<JudgedCheck> = run
             .checks()
             .into_iter()
@@ -311,20 +311,20 @@ impl RunReport {
             scalability: run.scalability().cloned(),
             maximum_rate: run.maximum_rate().cloned(),
             squeeze: run.squeeze().cloned(),
-            scenario: ScenarioReport::of(run)?,
+            scenario: ScenarioReport::from_run(run)?,
             points,
             findings: if seen.is_some() { findings } else { Vec::new() },
             tried: Vec::new(),
             not_seen: seen
                 .map(|e| NotSeen {
-                    absent: [once(e.absent()), kelvin_diagnose::not_explained(e)].concat(),
-                    lost: once(e.lost()),
+                    absent: [without_duplicates(e.absent()), kelvin_diagnose::not_explained(e)].concat(),
+                    lost: without_duplicates(e.lost()),
                 })
                 .unwrap_or_default(),
             notes: notes.chain(accepted).collect(),
             details,
             checks,
-            recipe: Recipe::of(info),
+            recipe: Recipe::from_info(info),
             evidence: looked,
         })
     }
@@ -460,7 +460,7 @@ fn notes(notes: &[String], jobs: &[JobLine]) -> Vec<String> {
 }
 
 /// Removes duplicates and keeps the order: a watcher that finds further metrics repeats the missing ones.
-fn once(absent: &[UnavailableMetrics]) -> Vec<UnavailableMetrics> {
+fn without_duplicates(absent: &[UnavailableMetrics]) -> Vec<UnavailableMetrics> {
     let mut found: Vec<UnavailableMetrics> = Vec::new();
     for one in absent {
         if !found.contains(one) {

@@ -37,7 +37,7 @@ pub struct ScheduleReport {
 
 impl ScheduleReport {
     /// For a point of an open loop.
-    pub(super) fn of(point: &Point, figures: &PointStatistics, words: &WorkloadLabels) -> Self {
+    pub(super) fn new(point: &Point, figures: &PointStatistics, words: &WorkloadLabels) -> Self {
         let window = point.window.as_ref().and_then(|w| w.schedule);
         let seen = figures.arrivals.unwrap_or_default();
         let schedule = window.unwrap_or(ArrivalSchedule {

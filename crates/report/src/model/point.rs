@@ -161,7 +161,7 @@ pub struct PercentileInterval {
 
 impl PercentileInterval {
     /// For a percentile of the latencies that represent the point.
-    fn of(figures: &PointStatistics, percent: f64) -> Option<Self> {
+    fn from_statistics(figures: &PointStatistics, percent: f64) -> Option<Self> {
         let found = figures.interval(percent)?;
         Some(Self {
             confidence_percent: 95.0,
@@ -215,7 +215,7 @@ impl PointReport {
     }
 
     /// The same point with the values of one source ([`SourceReport`]) in place of those of all.
-    pub(crate) fn of_source(&self, source: &SourceReport) -> Self {
+    pub(crate) fn for_source(&self, source: &SourceReport) -> Self {
         let all = || Some(source.latency.clone());
         Self {
             point: source.source_id.0.into(),
@@ -276,7 +276,7 @@ impl PointReport {
         !self.closed && self.seconds.iter().all(|s| s.part == LoadPart::RampUp)
     }
 
-    pub(super) fn of(
+    pub(super) fn from_run(
         run: &StoredRun,
         point: Point,
         evidence: Option<&Evidence>,
@@ -289,7 +289,7 @@ impl PointReport {
         let words = WorkloadLabels::for_workload(&run.info.workload);
         // The arrivals of different tenants have no common schedule.
         let one_schedule = run.info.workload != labels::SCENARIO;
-        let schedule = (open_loop && one_schedule).then(|| ScheduleReport::of(&point, &figures, words));
+        let schedule = (open_loop && one_schedule).then(|| ScheduleReport::new(&point, &figures, words));
         let mut invariants = point.invariants;
         invariants.extend(run.cross_checks(point.point, &figures));
         let window = point.window.as_ref();
@@ -300,7 +300,7 @@ impl PointReport {
         let elapsed = window.map_or(0, |window| window.elapsed);
         let is_scenario = run.info.workload == labels::SCENARIO;
         let good = if is_scenario { 0 } else { figures.all.good() };
-        let generator = GeneratorReport::of(window, good, threads, lag)
+        let generator = GeneratorReport::from_window(window, good, threads, lag)
             .with_hosts(HostReport::all(run, point.point, elapsed), is_scenario);
         let response = responses(series, &figures);
         let answered = open_loop || !figures.response.latency.is_empty();
@@ -318,8 +318,8 @@ impl PointReport {
             ramp_up_s: point.ramp_up,
             connect_s: connecting(&point.phases),
             throughput: Throughput {
-                reads: TableReads::of(&run.info.counter_names, &point.counters, figures.seconds),
-                ..if one_schedule { Throughput::of(&figures) } else { Throughput::without_sum(&figures) }
+                reads: TableReads::from_counters(&run.info.counter_names, &point.counters, figures.seconds),
+                ..if one_schedule { Throughput::from_statistics(&figures) } else { Throughput::without_sum(&figures) }
             },
             server: ServerCounts {
                 headline: window.and_then(|w| w.server_headline),
@@ -332,7 +332,7 @@ impl PointReport {
             generator,
             schedule,
             within_run: within_run(&figures),
-            p99_within_run: PercentileInterval::of(&figures, 99.0),
+            p99_within_run: PercentileInterval::from_statistics(&figures, 99.0),
             response_all: answered.then(|| row("all", &figures.response, figures.response_times())),
             latency: services(series, &figures).into_iter().filter(did).collect(),
             latency_all: row("all", &figures.all, CensoredTimes::all_answered(&figures.all.latency)),
@@ -343,7 +343,7 @@ impl PointReport {
             verdict: evidence
                 .filter(|_| run.info.workload != labels::SCENARIO)
                 .and_then(|e| kelvin_diagnose::verdict(e, point.point, found)),
-            observed: evidence.and_then(|e| ObservationReport::of(e, point.point)),
+            observed: evidence.and_then(|e| ObservationReport::from_evidence(e, point.point)),
             errors: run.errors(Some(point.point)).into_iter().map(|e| error_row(e, series, words)).collect(),
             checks: PointChecks { audit: point.audit, audited: point.audited, invariants },
             timeline: point.notes,

@@ -29,13 +29,13 @@ pub struct WorkDetails {
 }
 
 impl WorkDetails {
-    pub(super) fn of(run: &StoredRun, points: &[PointReport]) -> Self {
+    pub(super) fn from_run(run: &StoredRun, points: &[PointReport]) -> Self {
         // Omitted if a newer Kelvin wrote it in another format.
         let jobs = run.storage("jobs").and_then(|jobs| serde_json::from_value(jobs.clone()).ok());
         let trace = run.storage("trace").and_then(|trace| serde_json::from_value(trace.clone()).ok());
         // Tenants may run the same queries on different databases.
         let is_one = run.info.workload != labels::SCENARIO;
-        let queries = QueryReport::of(run.queries(), run.query_analyses()).filter(|_| is_one);
+        let queries = QueryReport::new(run.queries(), run.query_analyses()).filter(|_| is_one);
         Self { jobs: jobs.unwrap_or_default(), queries, linearity: HostScaling::all(points), trace }
     }
 }
@@ -79,13 +79,13 @@ pub struct QueryRow {
 
 impl QueryReport {
     /// None for a run without queries.
-    fn of(executions: Vec<QueryExecution>, analyses: Vec<QueryAnalysis>) -> Option<Self> {
+    fn new(executions: Vec<QueryExecution>, analyses: Vec<QueryAnalysis>) -> Option<Self> {
         let figures = QueryFigures::from_executions(&executions)?;
         let mut ranks: Vec<u32> = executions.iter().map(QueryExecution::rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
         let of = |rank: u32| executions.iter().filter(|one| one.rank() == rank).collect::<Vec<_>>();
-        let rows = ranks.into_iter().filter_map(|rank| QueryRow::of(&of(rank))).collect();
+        let rows = ranks.into_iter().filter_map(|rank| QueryRow::from_executions(&of(rank))).collect();
         Some(Self { figures, rows, executions, analyses })
     }
 
@@ -125,7 +125,7 @@ impl QueryReport {
 }
 
 impl QueryRow {
-    fn of(executions: &[&QueryExecution]) -> Option<Self> {
+    fn from_executions(executions: &[&QueryExecution]) -> Option<Self> {
         let is_power = |one: &&&QueryExecution| one.test == QueryTest::Power;
         let shown = executions.iter().find(is_power).or(executions.first())?;
         // The time of a failed execution does not describe the query.

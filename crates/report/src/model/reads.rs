@@ -17,7 +17,7 @@ pub struct TableReads {
 impl TableReads {
     /// From the counters of a workload that counts rows read, over `seconds` seconds; `None` for other
     /// workloads.
-    pub(super) fn of(names: &[String], counters: &[u64], seconds: f64) -> Option<Self> {
+    pub(super) fn from_counters(names: &[String], counters: &[u64], seconds: f64) -> Option<Self> {
         let per_second = |name: &str| {
             let count = counters.get(names.iter().position(|counter| counter == name)?)?;
             (seconds > 0.0).then(|| *count as f64 / seconds)

@@ -19,7 +19,7 @@ pub struct ScenarioReport {
 
 impl ScenarioReport {
     /// For a stored run; none if it is not a scenario.
-    pub(crate) fn of(run: &StoredRun) -> Result<Option<Self>> {
+    pub(crate) fn from_run(run: &StoredRun) -> Result<Option<Self>> {
         let steps = steps(run)?;
         if steps.is_empty() {
             return Ok(None);

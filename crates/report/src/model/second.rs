@@ -80,11 +80,11 @@ impl SecondReport {
         let each = figures.series.iter();
         // The window's last second and the tail's first may have the same number; the errors are counted
         // once.
-        each.map(|row| Self::of(row, errors.remove(&row.second).unwrap_or(0), figures.open_loop)).collect()
+        each.map(|row| Self::from_row(row, errors.remove(&row.second).unwrap_or(0), figures.open_loop)).collect()
     }
 
     /// For a stored second in which `errors` were counted.
-    fn of(row: &SecondRow, errors: u64, open_loop: bool) -> Self {
+    fn from_row(row: &SecondRow, errors: u64, open_loop: bool) -> Self {
         let max = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
         Self {
             second: row.second,

@@ -58,7 +58,7 @@ impl SourceReport {
                 open_loop: figures.open_loop,
                 types: types_of_source(&run.info.kinds, &figures, one.source.tenant.as_deref()),
                 source: one.source,
-                throughput: Throughput::of(&figures),
+                throughput: Throughput::from_statistics(&figures),
                 share_percent: None,
                 errors: errors.values().sum(),
                 latency: row("all", counts, figures.times()),

@@ -25,7 +25,7 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    pub(super) fn of(figures: &PointStatistics) -> Self {
+    pub(super) fn from_statistics(figures: &PointStatistics) -> Self {
         Self {
             headline_count: figures.headline,
             headline_per_minute: figures.headline_per(RatePeriod::Minute),

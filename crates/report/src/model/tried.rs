@@ -51,7 +51,7 @@ pub struct ComparedMeans {
 
 impl TriedChange {
     /// The changes tried for a run, in order.
-    pub(super) fn of(store: &Store, run: RunId) -> Result<Vec<Self>> {
+    pub(super) fn load(store: &Store, run: RunId) -> Result<Vec<Self>> {
         let groups = store.groups_of_advice(run)?;
         // Answers of another Kelvin version that cannot be read are omitted.
         let read = |body: &serde_json::Value| serde_json::from_value(body.get("answer")?.clone()).ok();

@@ -182,28 +182,28 @@ pub(super) fn rule(out: &mut String, from: (f64, f64), to: (f64, f64)) {
 }
 
 /// Tick marks that do not overlap, if each needs `room` of `length`.
-fn shown(scale: &Scale, length: f64, room: f64) -> impl Iterator<Item = &(f64, String)> {
+fn visible_marks(scale: &Scale, length: f64, room: f64) -> impl Iterator<Item = &(f64, String)> {
     let most = (length / room).floor().max(2.0) as usize;
     let every = scale.marks.len().div_ceil(most).max(1);
     scale.marks.iter().step_by(every)
 }
 
 /// Half of a label's width in the font of an axis, slightly overestimated.
-fn half(words: &str) -> f64 {
+fn half_width(words: &str) -> f64 {
     words.chars().count() as f64 * 3.5 + 3.0
 }
 
 /// Tick marks below an area, with their positions. Labels that would overlap another one or extend beyond
 /// `until` are omitted.
 fn below<'a>(x: &'a Scale, area: &Area, until: f64) -> Vec<(f64, &'a str)> {
-    let widest = x.marks.iter().map(|mark| half(&mark.1) * 2.0).fold(1.0, f64::max);
+    let widest = x.marks.iter().map(|mark| half_width(&mark.1) * 2.0).fold(1.0, f64::max);
     let mut taken = f64::NEG_INFINITY;
     let mut found = Vec::new();
-    for (tick, words) in shown(x, area.width, widest) {
+    for (tick, words) in visible_marks(x, area.width, widest) {
         let Some(place) = x.share(*tick).map(|share| area.left + share * area.width) else { continue };
-        let is_free = place - half(words) >= taken && place + half(words) <= until;
+        let is_free = place - half_width(words) >= taken && place + half_width(words) <= until;
         if is_free {
-            taken = place + half(words);
+            taken = place + half_width(words);
         }
         found.push((place, if is_free { words.as_str() } else { "" }));
     }
@@ -216,8 +216,8 @@ fn panel(out: &mut String, area: &Area, (x, y): (&Scale, &Scale), lines: &[Line]
     let (right, bottom) = (area.left + area.width, area.top + area.height);
     // A small panel ends at the label "0" of the next panel; a large one, and the last in a row, at the edge
     // of the chart.
-    let until = if right + RIGHT + BETWEEN + 1.0 < WIDTH { right + BETWEEN - half("0") } else { WIDTH };
-    for (tick, words) in shown(y, area.height, 20.0) {
+    let until = if right + RIGHT + BETWEEN + 1.0 < WIDTH { right + BETWEEN - half_width("0") } else { WIDTH };
+    for (tick, words) in visible_marks(y, area.height, 20.0) {
         let Some(place) = at_y(*tick) else { continue };
         rule(out, (area.left, place), (right, place));
         if has_words {

@@ -107,7 +107,7 @@ pub(super) fn histograms(direction: Direction, all: &[CompletionTimes]) -> Vec<C
 }
 
 /// The results that have points; `None` if there are none.
-fn drawn(
+fn select_drawn(
     all: &[CompletionTimes],
     points: impl Fn(&CompletionTimes) -> Vec<(f64, f64)>,
 ) -> Option<Vec<Drawn<'_>>> {
@@ -117,9 +117,9 @@ fn drawn(
 }
 
 fn histogram(direction: Direction, all: &[CompletionTimes], suffix: &str) -> Option<Chart> {
-    let bars = drawn(all, CompletionTimes::bars)?;
+    let bars = select_drawn(all, CompletionTimes::bars)?;
     let line = |(at, times, bars): &Drawn<'_>| {
-        Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, bars.clone())
+        Line::new(label(times), COLOURS[at % COLOURS.len()], Stroke::Full, bars.clone())
     };
     let picture = Lines {
         title: format!("histogram of completion times, {direction}"),
@@ -131,7 +131,7 @@ fn histogram(direction: Direction, all: &[CompletionTimes], suffix: &str) -> Opt
     Some(Chart::new(&format!("latency-histogram-{direction}{suffix}"), &picture.title, picture.svg()))
 }
 
-fn named(times: &CompletionTimes) -> String {
+fn label(times: &CompletionTimes) -> String {
     if times.count == u64::MAX {
         return times.name.clone();
     }
@@ -139,12 +139,12 @@ fn named(times: &CompletionTimes) -> String {
 }
 
 fn percentiles(direction: Direction, all: &[CompletionTimes], suffix: &str) -> Option<Chart> {
-    let curves = drawn(all, CompletionTimes::curve)?;
+    let curves = select_drawn(all, CompletionTimes::curve)?;
     // Each step to the right is a tenth of the remaining share.
     let place = |percent: f64| -(1.0 - percent / 100.0).log10();
     let line = |(at, times, curve): &Drawn<'_>| {
         let points = curve.iter().map(|(percent, nanos)| (place(*percent), *nanos)).collect();
-        Line::new(named(times), COLOURS[at % COLOURS.len()], Stroke::Full, points)
+        Line::new(label(times), COLOURS[at % COLOURS.len()], Stroke::Full, points)
     };
     let mut x = Axis::linear("percentage of I/Os that took at most this long");
     x.ticks = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999]

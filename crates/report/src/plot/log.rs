@@ -75,7 +75,7 @@ pub struct HistogramRow {
 
 /// The prefix, kind (none for histograms) and worker number in a file's name; `None` if it is not the name of
 /// a log.
-fn named(name: &str) -> Option<(String, Option<LogKind>, Option<u32>)> {
+fn parse_name(name: &str) -> Option<(String, Option<LogKind>, Option<u32>)> {
     let name = name.strip_suffix(".fz").unwrap_or(name).strip_suffix(".log")?;
     let (stem, job) = match name.rsplit_once('.') {
         Some((stem, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -94,7 +94,7 @@ fn named(name: &str) -> Option<(String, Option<LogKind>, Option<u32>)> {
 
 /// Whether the file's name is that of a log.
 pub fn is_log(name: &str) -> bool {
-    named(name).is_some()
+    parse_name(name).is_some()
 }
 
 /// Reads a log. `name` is the file's name, which determines the content (`job_bw.1.log`, `job_clat_hist.log`,
@@ -105,7 +105,7 @@ pub fn is_log(name: &str) -> bool {
 /// and if the file contains both rows of single I/Os and rows of windows.
 pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<IoLogFile> {
     let refused = |problem: String| Error::Plot(format!("{shown}: {problem}"));
-    let (prefix, kind, job) = named(name).ok_or_else(|| {
+    let (prefix, kind, job) = parse_name(name).ok_or_else(|| {
         refused(
             "the name does not identify the kind of log: it must end in _bw, _iops, _slat, _clat, _lat or \
              _clat_hist, then .log or .N.log (and .fz if compressed)"

@@ -35,7 +35,7 @@ pub(super) fn bars(all: &[JobMeasurement]) -> Vec<Chart> {
             let (Some(depth), Some(jobs)) = (one.depth, one.jobs) else { continue };
             for did in &one.did {
                 let Some(value) = pick(did) else { continue };
-                let cells = groups.entry((did.direction, without(one, false))).or_default();
+                let cells = groups.entry((did.direction, describe_other_options(one, false))).or_default();
                 cells.entry((depth, jobs)).or_default().push(value);
             }
         }
@@ -48,7 +48,7 @@ pub(super) fn bars(all: &[JobMeasurement]) -> Vec<Chart> {
 }
 
 /// The options that are not on an axis, as text.
-fn without(one: &JobMeasurement, is_map: bool) -> String {
+fn describe_other_options(one: &JobMeasurement, is_map: bool) -> String {
     let mut words: Vec<String> = Vec::new();
     if is_map {
         words.extend(one.depth.map(|depth| format!("depth {depth}")));
@@ -60,7 +60,7 @@ fn without(one: &JobMeasurement, is_map: bool) -> String {
         words.extend(one.mix.map(|mix| format!("{mix} % reads")));
         words.extend(one.block_size.as_ref().map(|size| format!("bs {size}")));
     }
-    words.extend(one.others_in_words());
+    words.extend(one.describe_others());
     words.push(one.version.clone());
     words.join(", ")
 }
@@ -161,7 +161,7 @@ pub(super) fn maps(all: &[JobMeasurement]) -> Vec<Chart> {
                 // A job that only reads has a mix of 100 %.
                 let alone = if did.direction == Direction::Read { 100.0 } else { 0.0 };
                 let mix = (one.mix.unwrap_or(alone) * 1000.0) as u64;
-                let cells = groups.entry((did.direction, without(one, true))).or_default();
+                let cells = groups.entry((did.direction, describe_other_options(one, true))).or_default();
                 cells.entry((mix, size)).or_default().push(value);
             }
         }

@@ -50,7 +50,7 @@ const OTHERS: &[&[&str]] = &[
 ];
 
 /// Those of [`OTHERS`] that are set, according to `find`.
-fn others(find: impl Fn(&[&str]) -> Option<String>) -> Vec<(String, String)> {
+fn other_options(find: impl Fn(&[&str]) -> Option<String>) -> Vec<(String, String)> {
     OTHERS.iter().filter_map(|names| Some((names[0].to_owned(), find(names)?))).collect()
 }
 
@@ -95,10 +95,10 @@ pub(super) fn bytes(size: &str) -> Option<u64> {
 
 impl JobMeasurement {
     /// The jobs of a result; `source` is the name of its file.
-    pub fn of_result(source: &str, result: &IoResult) -> Vec<Self> {
+    pub fn from_result(source: &str, result: &IoResult) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
         for job in &result.jobs {
-            let one = Self::of_job(source, &result.version, job);
+            let one = Self::from_job(source, &result.version, job);
             // Without group_reporting each clone has a separate entry; the job's result is their sum.
             let known = found.iter_mut().find(|known| known.is_clone_of(&one));
             match known {
@@ -125,7 +125,7 @@ impl JobMeasurement {
         }
     }
 
-    fn of_job(source: &str, version: &str, job: &JobResult) -> Self {
+    fn from_job(source: &str, version: &str, job: &JobResult) -> Self {
         let share = |name: &str| job.option(&[name]).and_then(|text| text.parse::<f64>().ok());
         let count = |name: &str| job.option(&[name]).map_or(Some(1), |text| text.parse().ok());
         let pattern = job.option(&["rw", "readwrite"]).unwrap_or("read").to_owned();
@@ -160,13 +160,13 @@ impl JobMeasurement {
             jobs: count("numjobs"),
             mix,
             pattern: Some(pattern),
-            others: others(|names| job.option(names).map(ToOwned::to_owned)),
+            others: other_options(|names| job.option(names).map(ToOwned::to_owned)),
             did: did.collect(),
         }
     }
 
     /// The jobs of a stored run, combined with those of its specification.
-    pub fn of_run(report: &RunReport, jobs: &Jobs) -> Vec<Self> {
+    pub fn from_run(report: &RunReport, jobs: &Jobs) -> Vec<Self> {
         let option = |name: &str, names: &[&str]| {
             let job = jobs.jobs.iter().find(|job| job.name == name)?;
             let found = job
@@ -212,7 +212,7 @@ impl JobMeasurement {
                     .filter(|job| job.pattern.reads && job.pattern.writes)
                     .map(|job| job.pattern.mix_read),
                 pattern: option(&line.job, &["rw", "readwrite"]),
-                others: others(|names| option(&line.job, names)),
+                others: other_options(|names| option(&line.job, names)),
                 did,
             }
         });
@@ -227,13 +227,13 @@ impl JobMeasurement {
         words.extend(self.block_size.as_ref().map(|size| format!("bs {size}")));
         words.extend(self.depth.map(|depth| format!("depth {depth}")));
         words.extend(self.jobs.filter(|jobs| *jobs > 1).map(|jobs| format!("{jobs} jobs")));
-        words.extend(self.others_in_words());
+        words.extend(self.describe_others());
         words.push(self.version.clone());
         words.join(", ")
     }
 
     /// Engine, rates and the like: "ioengine=libaio".
-    pub(super) fn others_in_words(&self) -> impl Iterator<Item = String> {
+    pub(super) fn describe_others(&self) -> impl Iterator<Item = String> {
         self.others.iter().map(|(name, value)| format!("{name}={value}"))
     }
 }

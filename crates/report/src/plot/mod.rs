@@ -105,7 +105,7 @@ impl Inputs {
         if over_time {
             self.series.extend(seconds(report));
         }
-        let measured = JobMeasurement::of_run(report, jobs);
+        let measured = JobMeasurement::from_run(report, jobs);
         let options = options(&measured);
         for point in &report.points {
             for (direction, mut times) in times_of(report, point) {
@@ -115,7 +115,7 @@ impl Inputs {
             // The report has already omitted values that its samples do not support.
             for curve in point.distributions.iter().filter(|_| point.open_loop) {
                 let Some(direction) = direction(&curve.kind) else { continue };
-                let name = format!("{}, response times", named(report, point, &curve.kind));
+                let name = format!("{}, response times", series_name(report, point, &curve.kind));
                 let percentiles = curve.points.iter().map(|(percent, us)| (*percent, us * 1e3)).collect();
                 let times = CompletionTimes { name, count: u64::MAX, bins: Vec::new(), percentiles };
                 self.times.entry(direction).or_default().push(times);
@@ -131,7 +131,7 @@ impl Inputs {
             // If two jobs have that name, it is unknown to which the log belongs.
             found.next().filter(|_| found.next().is_none()).map(JobMeasurement::about)
         };
-        let mut charts = time::each(&self.series, &about);
+        let mut charts = time::charts_by_file(&self.series, &about);
         charts.extend(time::compared(&self.series));
         charts.extend(time::written(&self.series));
         charts.extend(matrix::bars(&self.measured));
@@ -174,7 +174,7 @@ fn seconds(report: &RunReport) -> Vec<LogSeries> {
 }
 
 /// "run 3 read", with the point if there are several.
-fn named(report: &RunReport, point: &PointReport, kind: &str) -> String {
+fn series_name(report: &RunReport, point: &PointReport, kind: &str) -> String {
     let name = format!("run {} {kind}", report.run);
     if report.points.len() > 1 { format!("{name}, {}", point.name()) } else { name }
 }
@@ -183,7 +183,7 @@ fn named(report: &RunReport, point: &PointReport, kind: &str) -> String {
 fn times_of(report: &RunReport, point: &PointReport) -> Vec<(Direction, CompletionTimes)> {
     let each = point.io.bins.iter().filter_map(|(kind, bins)| {
         let count = latency::count(bins.iter().map(|bin| &bin.1));
-        let name = named(report, point, kind);
+        let name = series_name(report, point, kind);
         Some((direction(kind)?, CompletionTimes { name, count, bins: bins.clone(), percentiles: Vec::new() }))
     });
     each.collect()
@@ -201,7 +201,7 @@ pub(crate) struct PointCharts {
 }
 
 impl PointCharts {
-    pub(crate) fn of(report: &RunReport, point: &PointReport) -> Self {
+    pub(crate) fn new(report: &RunReport, point: &PointReport) -> Self {
         if !report.is_io() {
             return Self::default();
         }
@@ -214,7 +214,7 @@ impl PointCharts {
         }
         let histograms = times.iter().flat_map(|(direction, all)| latency::histograms(*direction, all));
         Self {
-            time: time::each(&iops, &|_| None).pop().map(|chart| chart.svg),
+            time: time::charts_by_file(&iops, &|_| None).pop().map(|chart| chart.svg),
             written: time::written(&series).map(|chart| chart.svg),
             histograms: histograms.map(|chart| chart.svg).collect(),
         }

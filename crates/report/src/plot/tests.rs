@@ -356,7 +356,7 @@ fn inputs(results: &[(&str, &str, u32, u32, u32, f64)]) -> Inputs {
     let mut inputs = Inputs::default();
     for (at, (rw, bs, depth, jobs, mix, iops)) in results.iter().enumerate() {
         let parsed = parse_json(&result(rw, bs, *depth, *jobs, *mix, *iops), None).unwrap();
-        inputs.measured(JobMeasurement::of_result(&format!("r{at}"), &parsed.results[0]));
+        inputs.measured(JobMeasurement::from_result(&format!("r{at}"), &parsed.results[0]));
     }
     inputs
 }

@@ -35,15 +35,15 @@ fn end(series: &[&LogSeries]) -> f64 {
 }
 
 /// A chart per file, with a colour per direction.
-pub(super) fn each(series: &[LogSeries], about: &dyn Fn(&str) -> Option<String>) -> Vec<Chart> {
+pub(super) fn charts_by_file(series: &[LogSeries], about: &dyn Fn(&str) -> Option<String>) -> Vec<Chart> {
     let mut files: BTreeMap<(&str, LogKind), Vec<&LogSeries>> = BTreeMap::new();
     for one in series {
         files.entry((&one.name, one.quantity)).or_default().push(one);
     }
-    files.into_iter().map(|((name, quantity), series)| one(name, quantity, &series, about)).collect()
+    files.into_iter().map(|((name, quantity), series)| chart_of_file(name, quantity, &series, about)).collect()
 }
 
-fn one(
+fn chart_of_file(
     name: &str,
     quantity: LogKind,
     series: &[&LogSeries],

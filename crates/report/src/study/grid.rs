@@ -23,18 +23,18 @@ impl Grid {
 /// The interval of a fraction in per cent: "+4.80 to +5.62".
 fn part_ends(estimate: &Estimate) -> String {
     let bare = |part: f64| signed_percent(part).trim_end_matches(" %").to_owned();
-    ends(estimate, &bare)
+    format_interval(estimate, &bare)
 }
 
 /// Half the width of an interval, times `scale`.
-fn half(estimate: &Estimate, scale: f64) -> String {
+fn half_width(estimate: &Estimate, scale: f64) -> String {
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!("{:.2}", (high - low) / 2.0 * scale),
         _ => NONE.into(),
     }
 }
 
-fn ends(estimate: &Estimate, show: &dyn Fn(f64) -> String) -> String {
+fn format_interval(estimate: &Estimate, show: &dyn Fn(f64) -> String) -> String {
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!("{} to {}", show(low), show(high)),
         _ => NONE.into(),
@@ -61,12 +61,12 @@ pub(crate) fn cells(of: &Analysis) -> Grid {
         let mut cells = row.levels.clone();
         let is_best = of.table.best == Some(at);
         cells.push(row.value.map_or_else(|| NONE.into(), |value| significant(value.value)));
-        cells.push(row.value.map_or_else(|| NONE.into(), |value| half(&value, 100.0 / value.value.abs())));
+        cells.push(row.value.map_or_else(|| NONE.into(), |value| half_width(&value, 100.0 / value.value.abs())));
         let mark = if row.with_best { " ~" } else { "" };
         cells.push(row.of_best.map_or_else(|| NONE.into(), |part| format!("{}{mark}", hundred(part.value))));
         cells.push(match row.of_best {
             _ if is_best => "best".into(),
-            Some(part) => half(&part, 100.0),
+            Some(part) => half_width(&part, 100.0),
             None => NONE.into(),
         });
         for id in &of.table.beside {
@@ -233,7 +233,7 @@ pub(crate) fn sweep(of: &Analysis) -> Option<Grid> {
             Some(_) => "not distinguishable from the best",
             None => "",
         };
-        grid.rows.push(vec![level.clone(), significant(value.value), ends(value, &significant), mark.into()]);
+        grid.rows.push(vec![level.clone(), significant(value.value), format_interval(value, &significant), mark.into()]);
     }
     Some(grid)
 }
@@ -249,7 +249,7 @@ pub(crate) fn scaling_model(of: &Analysis) -> Option<Grid> {
     ];
     for ((name, words), estimate) in words.into_iter().zip(&law.parameters) {
         let show = |value: f64| kelvin_measure::text::coefficient(value);
-        grid.rows.push(vec![name.into(), show(estimate.value), ends(estimate, &show), words]);
+        grid.rows.push(vec![name.into(), show(estimate.value), format_interval(estimate, &show), words]);
     }
     Some(grid)
 }
@@ -271,7 +271,7 @@ pub(crate) fn steps(of: &Analysis) -> Option<Grid> {
 }
 
 /// How a metric was analysed, as text.
-pub(crate) fn scale_words(metric: &Metric) -> &'static str {
+pub(crate) fn describe_scale(metric: &Metric) -> &'static str {
     match metric.scale {
         Scale::Ratio => {
             "analysed as logarithms: effects are ratios, and an interaction is the deviation of the combined \

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::grid::{self, Grid};
 use super::markdown::{capital, goal, locked};
-use super::text::is_words;
+use super::text::has_text_last;
 use kelvin_analysis::StudyPageContent;
 use kelvin_analysis::notes::PHASES;
 
@@ -30,9 +30,9 @@ struct TableView {
 }
 
 impl TableView {
-    fn of(grid: Grid) -> Self {
+    fn new(grid: Grid) -> Self {
         let last = grid.head.len().saturating_sub(1);
-        let last_words = is_words(&grid);
+        let last_words = has_text_last(&grid);
         let words = (0..grid.head.len()).map(|at| at < grid.words || (at == last && last_words)).collect();
         Self { head: grid.head, rows: grid.rows, words, best: None }
     }
@@ -51,8 +51,8 @@ pub fn render(of: &StudyPageContent) -> Result<String> {
     crate::html::add_frame(&mut environment)?;
     let found = &of.analysis;
     let safe = Value::from_safe_string;
-    let shown = |grid: Grid| (!grid.rows.is_empty()).then(|| Value::from(Serde(TableView::of(grid))));
-    let mut cells = TableView::of(grid::cells(found));
+    let shown = |grid: Grid| (!grid.rows.is_empty()).then(|| Value::from(Serde(TableView::new(grid))));
+    let mut cells = TableView::new(grid::cells(found));
     cells.best = found.table.best;
     let (secondary, looked) = grid::secondary(found);
     let interactions: Vec<(String, Value)> =
@@ -75,7 +75,7 @@ pub fn render(of: &StudyPageContent) -> Result<String> {
         cells => (!found.table.rows.is_empty()).then(|| Value::from(Serde(cells))),
         cells_caption => grid::cells_caption(found),
         effects => grid::effects(found, &found.primary).and_then(shown),
-        scale => grid::scale_words(&found.primary),
+        scale => grid::describe_scale(&found.primary),
         shares => Value::from(Serde(grid::shares(&found.primary))),
         pairs => shown(grid::pairs(found)),
         steps => grid::steps(found).and_then(shown),

@@ -3,7 +3,7 @@
 use kelvin_analysis::Analysis;
 
 use super::grid::{self, Grid};
-use super::text::is_words;
+use super::text::has_text_last;
 use kelvin_analysis::StudyPageContent;
 use kelvin_analysis::notes::PHASES;
 
@@ -75,7 +75,7 @@ pub fn analysis(of: &Analysis) -> String {
     match grid::effects(of, &of.primary) {
         Some(table) => {
             page.grid(&table);
-            page.paragraph(&format!("{}.", capital(grid::scale_words(&of.primary))));
+            page.paragraph(&format!("{}.", capital(grid::describe_scale(&of.primary))));
         }
         None => page.paragraph(&format!(
             "None: {}.",
@@ -316,7 +316,7 @@ impl Page {
         self.line(&row(&grid.head));
         let last = grid.head.len() - 1;
         let rule = (0..grid.head.len()).map(|column| {
-            if column < grid.words || (column == last && is_words(grid)) { "---" } else { "---:" }
+            if column < grid.words || (column == last && has_text_last(grid)) { "---" } else { "---:" }
         });
         self.line(&format!("| {} |", rule.collect::<Vec<_>>().join(" | ")));
         for cells in &grid.rows {

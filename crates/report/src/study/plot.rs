@@ -44,7 +44,7 @@ pub(crate) fn main_effects(of: &Analysis) -> String {
             lines: vec![Line { name: String::new(), points: points.collect() }],
         }
     });
-    drawn(&panels.collect::<Vec<_>>(), WHOLE, &of.primary.name, "means by level of each factor")
+    draw_panels(&panels.collect::<Vec<_>>(), WHOLE, &of.primary.name, "means by level of each factor")
 }
 
 /// Interactions, one panel per pair of factors. Lines that are not parallel show an interaction.
@@ -67,7 +67,7 @@ pub(crate) fn interactions(of: &Analysis) -> Vec<(String, String)> {
                 levels: of.factors[a].levels.iter().map(|level| level.name.clone()).collect(),
                 lines: of.factors[b].levels.iter().enumerate().map(line).collect(),
             };
-            let drawn = drawn(&[panel], HALF, &of.primary.name, &title);
+            let drawn = draw_panels(&[panel], HALF, &of.primary.name, &title);
             (!drawn.is_empty()).then_some((title, drawn))
         })
         .collect()
@@ -91,7 +91,7 @@ pub(crate) fn sweep(of: &Analysis) -> String {
         levels: sweep.points.iter().map(|(_, name, _)| name.clone()).collect(),
         lines,
     };
-    drawn(&[panel], WHOLE, &of.primary.name, "the metric over the levels")
+    draw_panels(&[panel], WHOLE, &of.primary.name, "the metric over the levels")
 }
 
 /// Each run divided by its cell's mean, in chronological order.
@@ -107,10 +107,10 @@ pub(crate) fn order(of: &Analysis) -> String {
         levels: drift.runs.iter().map(|(place, _)| (place + 1).to_string()).collect(),
         lines: vec![Line { name: String::new(), points: points.collect() }],
     };
-    drawn(&[panel], WHOLE, "run ÷ mean of its cell", "each run over the mean of its cell")
+    draw_panels(&[panel], WHOLE, "run ÷ mean of its cell", "each run over the mean of its cell")
 }
 
-fn drawn(panels: &[Panel], alone_wide: f64, y: &str, title: &str) -> String {
+fn draw_panels(panels: &[Panel], alone_wide: f64, y: &str, title: &str) -> String {
     let all = || panels.iter().flat_map(|p| &p.lines).flat_map(|l| &l.points).map(|(_, e)| e);
     let values = all().flat_map(|e| [Some(e.value), e.low, e.high]).flatten();
     // Effects of a few per cent would be invisible on an axis from 0. It starts near the lowest value, and a

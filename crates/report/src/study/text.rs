@@ -114,7 +114,7 @@ impl Page {
                     }
                 }
                 self.grid(&table);
-                self.paragraph("  ", grid::scale_words(&of.primary));
+                self.paragraph("  ", grid::describe_scale(&of.primary));
                 for line in aliases {
                     self.paragraph("  indistinguishable: ", &line);
                 }
@@ -161,7 +161,7 @@ impl Page {
         let length = |cell: &String| cell.chars().count();
         // Text and headings can be truncated, but not numbers: a number without its last digits would be
         // wrong.
-        let words = |column: usize| column < grid.words || (column + 1 == grid.head.len() && is_words(grid));
+        let words = |column: usize| column < grid.words || (column + 1 == grid.head.len() && has_text_last(grid));
         let longest = |column: usize, rows: &[Vec<String>]| {
             rows.iter().map(|row| length(&row[column])).max().unwrap_or(0)
         };
@@ -195,7 +195,7 @@ impl Page {
 }
 
 /// Whether the last column holds text.
-pub(super) fn is_words(grid: &Grid) -> bool {
+pub(super) fn has_text_last(grid: &Grid) -> bool {
     let number =
         |text: &String| text.chars().next().is_some_and(|c| c.is_ascii_digit() || "+-−–<".contains(c));
     !grid.rows.is_empty() && !grid.rows.iter().filter_map(|row| row.last()).any(number)

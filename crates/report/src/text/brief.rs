@@ -2,7 +2,7 @@
 //! counts, what limited it, what to do. [`super::render`] has everything else.
 
 use super::{
-    AMBER, BOLD, Page, RED, RankedFindings, SERIES, WIDTH, describe_maximum_rate, elasticities, loop_words,
+    AMBER, BOLD, Page, RED, RankedFindings, SERIES, WIDTH, describe_maximum_rate, elasticities, describe_loop,
     painted, peak, wrap_lines,
 };
 use crate::text::Options;
@@ -165,7 +165,7 @@ impl Page {
             "no ramp-up".into()
         };
         let model = if report.is_io() {
-            loop_words(p)
+            describe_loop(p)
         } else if report.open_loop {
             "open loop"
         } else {
@@ -240,7 +240,7 @@ impl Page {
     }
 
     fn top_findings(&mut self, report: &RunReport, level: Level) {
-        let RankedFindings { first, more, minor } = RankedFindings::of(report);
+        let RankedFindings { first, more, minor } = RankedFindings::new(report);
         if !first.is_empty() {
             self.gap(level);
         }

@@ -70,7 +70,7 @@ pub(crate) struct RankedFindings<'a> {
 }
 
 impl<'a> RankedFindings<'a> {
-    pub(crate) fn of(report: &'a RunReport) -> Self {
+    pub(crate) fn new(report: &'a RunReport) -> Self {
         let (minor, mut first): (Vec<_>, Vec<_>) =
             grouped(report).into_iter().partition(|one| is_minor(one.finding));
         let more = first.split_off(first.len().min(FIRST));
@@ -120,7 +120,7 @@ impl Page {
             }
         }
         self.line("");
-        let ranked = RankedFindings::of(report);
+        let ranked = RankedFindings::new(report);
         let ranked = if self.all { ranked.all() } else { ranked };
         for one in &ranked.first {
             self.finding(one.finding, &one.about);

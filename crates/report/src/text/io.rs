@@ -53,7 +53,7 @@ impl Page {
         };
         let open = if p.closed { "" } else { "; the window did not close: partial figures" };
         let window = seconds(p.window_s);
-        let how = loop_words(p);
+        let how = describe_loop(p);
         self.wrapped("", &format!("{}, {how}, {window} measured, {ramp_up}{open}", p.users()));
         if let Some(schedule) = &p.schedule
             && schedule.asked_per_second.is_some()
@@ -195,7 +195,7 @@ pub(crate) fn times_of(report: &RunReport) -> String {
 }
 
 /// Whether the point is an open or a closed loop, as text.
-pub(crate) fn loop_words(p: &PointReport) -> &'static str {
+pub(crate) fn describe_loop(p: &PointReport) -> &'static str {
     match (p.open_loop, &p.response_all) {
         (true, _) => "open loop",
         (false, None) => "closed loop",

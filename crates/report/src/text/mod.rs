@@ -15,18 +15,18 @@ mod trace;
 pub use brief::brief;
 pub use findings::findings;
 pub(crate) use findings::{FindingGroup, RankedFindings, effect, finding_lines};
-pub(crate) use io::{loop_words, times_of};
+pub(crate) use io::{describe_loop, times_of};
 pub(crate) use latency::{footnotes, unanswered};
 pub(crate) use observed::{client_waits, when};
-pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, of_p99, two_times};
+pub(crate) use point::{SERVER_STATISTICS, TOO_SHORT, generator, describe_p99_interval, two_times};
 pub use points::sweep;
 pub(crate) use points::{describe_maximum_rate, explained, interval, peak};
-pub(crate) use queries::{others, plan_cells, waits};
+pub(crate) use queries::{other_times, plan_cells, waits};
 pub(crate) use scenario::{
     details as interference_details, interval as change_interval, percent as change_percent,
     sentence as interference_sentence,
 };
-pub(crate) use squeeze::{change, elasticities, elasticity_interval, headline as squeezed, how};
+pub(crate) use squeeze::{change, elasticities, elasticity_interval, headline as squeezed, describe_limit};
 pub(crate) use trace::trace_rows;
 
 use kelvin_measure::event::Phase;

@@ -17,7 +17,7 @@ pub(crate) const SERVER_STATISTICS: &str = "according to the server's own statis
      up to a second late and which include all its work";
 
 /// The interval of the p99 in a sentence.
-pub(crate) fn of_p99(interval: &PercentileInterval, words: &WorkloadLabels) -> String {
+pub(crate) fn describe_p99_interval(interval: &PercentileInterval, words: &WorkloadLabels) -> String {
     let worth = format!(
         "95 %; the slowest 1 % of the {} are equivalent to {} independent ones",
         words.unit.many,
@@ -194,7 +194,7 @@ impl Page {
             );
         }
         if let Some(interval) = p.p99_within_run.filter(|_| p.open_loop) {
-            self.wrapped("", &of_p99(&interval, p.words));
+            self.wrapped("", &describe_p99_interval(&interval, p.words));
         }
         if p.too_short() {
             self.wrapped("", TOO_SHORT);

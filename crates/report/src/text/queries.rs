@@ -31,7 +31,7 @@ impl Page {
                 "{:<6}{:>9}  {:<27}{:>7}  {:<17}{}",
                 row.query,
                 time(row.power_s),
-                others(row),
+                other_times(row),
                 row.rows.map_or_else(|| NONE.into(), whole),
                 row.digest.as_deref().unwrap_or(NONE),
                 row.answer()
@@ -94,7 +94,7 @@ fn time(seconds: Option<f64>) -> String {
 }
 
 /// "1.2 (1.1 to 1.4)".
-pub(crate) fn others(row: &QueryRow) -> String {
+pub(crate) fn other_times(row: &QueryRow) -> String {
     match row.others_s {
         None => NONE.into(),
         Some([least, _, most]) if least == most => significant(least),

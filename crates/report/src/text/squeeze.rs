@@ -28,7 +28,7 @@ impl Page {
             self.wrapped(&lead, &one.verdict);
         }
         for one in &found.resources {
-            self.wrapped("  ", &format!("{}: {}", one.resource, how(one)));
+            self.wrapped("  ", &format!("{}: {}", one.resource, describe_limit(one)));
         }
         for one in &found.not_cut {
             self.wrapped("  ", &format!("{} was not reduced: {}", one.what, one.why));
@@ -70,6 +70,6 @@ pub(crate) fn change(one: &Elasticity) -> String {
 }
 
 /// How the resource was limited, and by how much.
-pub(crate) fn how(one: &Elasticity) -> String {
+pub(crate) fn describe_limit(one: &Elasticity) -> String {
     if one.means.is_empty() { one.how.clone() } else { format!("by {}: {}", one.means, one.how) }
 }

@@ -88,7 +88,7 @@ pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> RunReport {
 }
 
 /// The same from two sources, each with every other transaction type.
-pub fn of_two_sources(path: &Path, shape: Shape) -> RunReport {
+pub fn stored_from_two_sources(path: &Path, shape: Shape) -> RunReport {
     stored_with(path, shape, None, None, true)
 }
 

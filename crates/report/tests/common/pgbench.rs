@@ -80,7 +80,7 @@ pub fn fitted(users: &[u32]) -> Event {
     Event::Scalability(Scalability { points: users.iter().map(point).collect(), ..law() })
 }
 
-pub fn found() -> Event {
+pub fn search_result() -> Event {
     let trial = |point, rate: f64, holds: bool, p99: &str| RateTrial {
         point,
         rate,

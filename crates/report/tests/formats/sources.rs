@@ -41,7 +41,7 @@ fn several_sources_add_rows_and_change_no_figure() {
     let shape = Shape { seconds: 6, errors: true, ..GOOD };
     let directory = tempfile::tempdir().unwrap();
     let one = stored(&directory.path().join("one.db"), shape, None);
-    let two = common::of_two_sources(&directory.path().join("two.db"), shape);
+    let two = common::stored_from_two_sources(&directory.path().join("two.db"), shape);
     let json = |report: &RunReport| serde_json::to_value(report).unwrap();
     let (whole, mut apart) = (json(&one), json(&two));
     let sources = apart["points"][0].as_object_mut().unwrap().remove("sources").unwrap();

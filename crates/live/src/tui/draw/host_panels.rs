@@ -19,7 +19,7 @@ const MODE_NAMES: [(char, &str); MODES] =
 /// The CPU by mode, and the pressure stall information.
 pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let Some(cpu) = model.host.cpu() else {
-        let why = model.host.why_not(metric::CPU).unwrap_or("no host counters have been read yet");
+        let why = model.host.unavailable_reason(metric::CPU).unwrap_or("no host counters have been read yet");
         return line(buffer, area, 0, why, ink.faint());
     };
     let cell = |mode: usize| (MODE_NAMES[mode].0, ink.mode(mode));
@@ -89,7 +89,7 @@ fn processes(model: &Model) -> String {
 pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let devices = model.host.devices();
     if devices.is_empty() {
-        let why = model.host.why_not(metric::DISK).unwrap_or("no device counters have been read yet");
+        let why = model.host.unavailable_reason(metric::DISK).unwrap_or("no device counters have been read yet");
         return line(buffer, area, 0, why, ink.faint());
     }
     // Names have the width that the values leave; the start of a longer name is truncated.

@@ -195,7 +195,7 @@ pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette
         return devices_now(buffer, area, model, ink);
     }
     if !model.sessions.any() {
-        let why = metric::SESSIONS.iter().find_map(|of| model.host.why_not(of)).map_or_else(
+        let why = metric::SESSIONS.iter().find_map(|of| model.host.unavailable_reason(of)).map_or_else(
             || {
                 let sqlite = model.about.target.starts_with("sqlite");
                 if sqlite {

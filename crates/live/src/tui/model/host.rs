@@ -65,7 +65,7 @@ impl Host {
     }
 
     /// Takes a reading; returns the CPU shares if it contains them.
-    pub(super) fn take(&mut self, reading: &Reading) -> Option<[f64; MODES]> {
+    pub(super) fn add_reading(&mut self, reading: &Reading) -> Option<[f64; MODES]> {
         self.readings.insert(reading.first, reading.values.clone());
         self.add_streams(reading);
         let (first, _) = self.places.get(metric::CPU_USER)?;
@@ -98,7 +98,7 @@ impl Host {
     }
 
     /// Why metrics are unavailable: the reason of the first one that starts with the prefix.
-    pub(crate) fn why_not(&self, prefix: &str) -> Option<&str> {
+    pub(crate) fn unavailable_reason(&self, prefix: &str) -> Option<&str> {
         self.absent.iter().find(|absent| absent.what.starts_with(prefix)).map(|absent| absent.why.as_str())
     }
 
@@ -199,7 +199,7 @@ mod tests {
             places: vec![place("data"), place("wal")],
             ..Observer::default()
         });
-        host.take(&Reading { at: 1, first: 5, values: vec![1.0, f32::NAN, 2.0, 9.0] });
+        host.add_reading(&Reading { at: 1, first: 5, values: vec![1.0, f32::NAN, 2.0, 9.0] });
         let devices = host.devices();
         let shown: Vec<_> = devices.iter().map(|d| (d.name.as_str(), d.role.as_str(), d.values[0])).collect();
         assert_eq!(shown, [("b", "data+log", 2.0), ("db1:9100/c", "", 9.0), ("a", "", 1.0)]);

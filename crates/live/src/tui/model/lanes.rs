@@ -101,7 +101,7 @@ impl Lanes {
         }
     }
 
-    fn of(&mut self, source: SourceId) -> Option<&mut (Lane, Timeline)> {
+    fn lane_mut(&mut self, source: SourceId) -> Option<&mut (Lane, Timeline)> {
         (!self.declared.is_empty()).then(|| self.lanes.entry(source).or_default())
     }
 
@@ -109,7 +109,7 @@ impl Lanes {
     pub(super) fn second(&mut self, source: SourceId, second: &Second, sum: &Load, at: Option<Nanos>) {
         // For a tenant all transactions count, as in its report.
         let is_tenant = self.declared.get(&source).is_some_and(|source| source.tenant.is_some());
-        let Some((lane, timeline)) = self.of(source) else { return };
+        let Some((lane, timeline)) = self.lane_mut(source) else { return };
         let mut headline = 0;
         for (series, counts) in sum.series.iter().zip(&second.kinds) {
             let counted = series.role == SeriesRole::Transaction && series.headline;
@@ -139,7 +139,7 @@ impl Lanes {
     }
 
     pub(super) fn errors(&mut self, source: SourceId, count: u64) {
-        if let Some((lane, _)) = self.of(source) {
+        if let Some((lane, _)) = self.lane_mut(source) {
             lane.errors += count;
         }
     }

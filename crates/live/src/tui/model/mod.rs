@@ -136,7 +136,7 @@ impl Model {
     }
 
     /// Adds a message for the user.
-    pub(super) fn say(&mut self, text: &str) {
+    pub(super) fn add_message(&mut self, text: &str) {
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             if self.log.len() >= MOST_KEPT {
                 self.log.pop_front();
@@ -183,18 +183,18 @@ impl Model {
                 }
             }
             Event::Source { id, source } => self.lanes.declare(*id, source),
-            Event::Note { text, .. } => self.say(text),
+            Event::Note { text, .. } => self.add_message(text),
             Event::Step(step) => {
                 self.lanes.step(step);
                 if step.annotated {
-                    self.say(&step.line());
+                    self.add_message(&step.line());
                 }
             }
             Event::Check { line, .. } => {
                 self.checked.0 += 1;
                 if line.fails() {
                     self.checked.1 += 1;
-                    self.say(&format!(
+                    self.add_message(&format!(
                         "condition {} ({}) does not hold: {}",
                         line.number, line.name, line.detail
                     ));
@@ -204,7 +204,7 @@ impl Model {
             Event::Finished { status, error } => {
                 self.finished = Some(*status);
                 if let Some(error) = error {
-                    self.say(error);
+                    self.add_message(error);
                 }
             }
             _ => {}
@@ -251,15 +251,15 @@ impl Model {
         match observation {
             Observation::Observer(observer) => self.host.declare(observer),
             Observation::Reading(reading) => {
-                if let Some(cpu) = self.host.take(reading) {
-                    self.timeline.column_at(reading.at.saturating_sub(1)).read(cpu);
+                if let Some(cpu) = self.host.add_reading(reading) {
+                    self.timeline.column_at(reading.at.saturating_sub(1)).add_cpu_reading(cpu);
                 }
             }
             Observation::WaitGroups { first, groups } => self.sessions.declare(*first, groups),
             Observation::Waits(waits) => {
-                let seen = self.sessions.take(waits);
+                let seen = self.sessions.add_samples(waits);
                 // A value read at the end of a second belongs to that second.
-                self.timeline.column_at(waits.at.saturating_sub(1)).looked(waits.looks, &seen);
+                self.timeline.column_at(waits.at.saturating_sub(1)).add_samples(waits.looks, &seen);
             }
             Observation::Occurrence(occurrence) => {
                 if self.occurrences.len() >= MOST_KEPT && !self.occurrences.contains_key(&occurrence.id) {
@@ -275,7 +275,7 @@ impl Model {
             }
             Observation::Lost(absent) => {
                 self.host.lost(absent);
-                self.say(&format!("no longer observed: {}: {}", absent.what, absent.why));
+                self.add_message(&format!("no longer observed: {}: {}", absent.what, absent.why));
             }
             Observation::Relations { .. }
             | Observation::PreparedStatements { .. }

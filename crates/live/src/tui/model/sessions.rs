@@ -65,7 +65,7 @@ impl Sessions {
     }
 
     /// Adds samples and returns the number of sessions per class, totalled over the samples.
-    pub(super) fn take(&mut self, waits: &WaitSamples) -> [f64; CLASSES] {
+    pub(super) fn add_samples(&mut self, waits: &WaitSamples) -> [f64; CLASSES] {
         let mut seen = [0.0; CLASSES];
         self.looks += u64::from(waits.looks);
         for (group, count) in &waits.seen {
@@ -172,8 +172,8 @@ mod tests {
         let mut sessions = Sessions::default();
         sessions.declare(1, &[group("client backend", "CPU", ""), group("client backend", "Lock", "tuple")]);
         let waits = |looks, seen| WaitSamples { looks, seen, ..WaitSamples::default() };
-        assert_eq!(sessions.take(&waits(10, vec![(1, 15), (2, 30), (99, 5)]))[0], 15.0);
-        sessions.take(&waits(10, vec![(1, 5)]));
+        assert_eq!(sessions.add_samples(&waits(10, vec![(1, 15), (2, 30), (99, 5)]))[0], 15.0);
+        sessions.add_samples(&waits(10, vec![(1, 5)]));
         let average = sessions.average();
         assert_eq!((average[0], average[4]), (1.0, 1.5));
         assert_eq!(sessions.top(3), [Statement { text: "query 7".into(), sessions: 2.5, mostly: 4 }]);

@@ -44,13 +44,13 @@ impl Column {
     }
 
     /// Adds `looks` samples of the sessions, and the number of sessions per class, totalled over them.
-    pub(super) fn looked(&mut self, looks: u32, seen: &[f64; CLASSES]) {
+    pub(super) fn add_samples(&mut self, looks: u32, seen: &[f64; CLASSES]) {
         self.looks += looks;
         self.sessions.iter_mut().zip(seen).for_each(|(sum, new)| *sum += new);
     }
 
     /// Adds a reading of the CPU.
-    pub(super) fn read(&mut self, shares: [f64; MODES]) {
+    pub(super) fn add_cpu_reading(&mut self, shares: [f64; MODES]) {
         self.readings += 1;
         self.cpu.iter_mut().zip(shares).for_each(|(sum, new)| *sum += new);
     }

@@ -29,7 +29,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// For a point, from its second `first` to before `first + count`, both since the window opened.
-    pub(crate) fn of(evidence: &Evidence, point: u32, first: i64, count: usize) -> Option<Self> {
+    pub(crate) fn new(evidence: &Evidence, point: u32, first: i64, count: usize) -> Option<Self> {
         Some(Self { open: evidence.window(point)?.from, first, count })
     }
 

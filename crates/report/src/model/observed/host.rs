@@ -49,7 +49,7 @@ pub struct CpuUse {
 
 impl CpuUse {
     /// For a window; none if processes or processors were not watched.
-    pub(super) fn of(evidence: &Evidence, window: Span) -> Option<Self> {
+    pub(super) fn from_evidence(evidence: &Evidence, window: Span) -> Option<Self> {
         let cpus = kelvin_diagnose::cpus(evidence)?;
         let process = |name: &str| {
             let time =

@@ -103,7 +103,7 @@ impl OccurrenceRow {
 
 impl ObservationReport {
     /// For a point; none if its window never opened.
-    pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
+    pub(super) fn from_evidence(evidence: &Evidence, point: u32) -> Option<Self> {
         let window = evidence.window(point)?;
         let (server_statements, total_ms) = statements::server_statements(evidence, point);
         // SQLite's WAL has no full-page images, and its bytes have another name.
@@ -111,10 +111,10 @@ impl ObservationReport {
             evidence.first_known_metric(names::LOG_BYTES).and_then(|name| evidence.mean_over(name, window));
         Some(Self {
             processors: host::processors(evidence, window),
-            cpu: CpuUse::of(evidence, window),
+            cpu: CpuUse::from_evidence(evidence, window),
             other_processes: host::other_processes(evidence, point),
             devices: host::devices(evidence, window),
-            sessions: SessionsReport::of(evidence, point),
+            sessions: SessionsReport::from_evidence(evidence, point),
             wal_bytes_per_s: wal.or_else(|| evidence.mean_over(names::EMBEDDED_LOG_BYTES, window)),
             full_page_images_per_s: evidence.mean_over(names::FULL_PAGE_IMAGES, window),
             occurrences: occurrences(evidence, point, window),

@@ -59,7 +59,7 @@ pub struct RowWaits {
 
 impl SessionsReport {
     /// For a point; none if the sessions were not sampled.
-    pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
+    pub(super) fn from_evidence(evidence: &Evidence, point: u32) -> Option<Self> {
         let clients = evidence.active(point, is_client);
         if clients.looks == 0 {
             return None;

@@ -230,7 +230,7 @@ mod tests {
         }
         let phase = Event::Phase { point: 0, phase: Phase::Stop, at: 4 * SECOND, users: 1, planned: None };
         evidence.event(&phase);
-        let chart = by_owner(&evidence, &Grid::of(&evidence, 0, 0, 3).unwrap()).unwrap();
+        let chart = by_owner(&evidence, &Grid::new(&evidence, 0, 0, 3).unwrap()).unwrap();
         let columns: Vec<_> = chart.columns.iter().map(|(name, _, values)| (&name[..], values[1])).collect();
         assert_eq!(columns, [("client", Some(0.5)), ("idle", Some(1.0))]);
         assert_eq!((chart.top, chart.stacked), (Some(2.0), true));

@@ -32,18 +32,18 @@ pub fn for_run(quiet: bool, json: bool) -> Box<dyn Live> {
 }
 
 /// The destination of messages from outside the run while a view occupies the terminal.
-static HEARER: Mutex<Option<SyncSender<tui::Message>>> = Mutex::new(None);
+static MESSAGE_RECEIVER: Mutex<Option<SyncSender<tui::Message>>> = Mutex::new(None);
 
 /// Sets or removes the destination of messages from outside the run.
-fn hear(hearer: Option<SyncSender<tui::Message>>) {
-    *HEARER.lock().unwrap_or_else(PoisonError::into_inner) = hearer;
+fn set_message_receiver(receiver: Option<SyncSender<tui::Message>>) {
+    *MESSAGE_RECEIVER.lock().unwrap_or_else(PoisonError::into_inner) = receiver;
 }
 
 /// Shows a message from outside the run: in the view that occupies the terminal, otherwise on standard error.
 pub fn show_message(text: &str) {
-    let hearer = HEARER.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let heard = hearer.is_some_and(|hearer| hearer.try_send(tui::Message::Say(text.into())).is_ok());
-    if !heard {
+    let receiver = MESSAGE_RECEIVER.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let delivered = receiver.is_some_and(|receiver| receiver.try_send(tui::Message::Say(text.into())).is_ok());
+    if !delivered {
         note(&format!("\n{text}"));
     }
 }

@@ -58,7 +58,7 @@ pub struct Tui {
     about: ViewHeader,
     stop: Stop,
     ask_stop: AskStop,
-    up: Option<Up>,
+    up: Option<ViewThread>,
     /// Shows messages before the terminal is set up, or if it cannot be.
     plain: Terminal,
     failed: bool,
@@ -68,7 +68,7 @@ pub struct Tui {
 }
 
 /// The thread and the channel of the view, while the terminal is set up.
-struct Up {
+struct ViewThread {
     messages: SyncSender<Message>,
     thread: JoinHandle<()>,
 }
@@ -113,12 +113,12 @@ impl Tui {
         self.up.is_some()
     }
 
-    fn take_over(&self) -> std::io::Result<Up> {
+    fn take_over(&self) -> std::io::Result<ViewThread> {
         let (messages, received) = mpsc::sync_channel(MOST_WAITING);
         let view = View::new(Screen::open()?, self.about.clone(), self.stop.clone(), self.ask_stop);
-        super::hear(Some(messages.clone()));
+        super::set_message_receiver(Some(messages.clone()));
         let thread = std::thread::Builder::new().name("view".into()).spawn(move || view.work(&received))?;
-        Ok(Up { messages, thread })
+        Ok(ViewThread { messages, thread })
     }
 
     fn send(&mut self, message: Message) {
@@ -140,8 +140,8 @@ impl Tui {
 
     /// Restores the terminal and prints the messages that arrived meanwhile.
     fn close(&mut self) {
-        super::hear(None);
-        let Some(Up { messages, thread }) = self.up.take() else { return };
+        super::set_message_receiver(None);
+        let Some(ViewThread { messages, thread }) = self.up.take() else { return };
         // The view empties a full channel within one turn; a closed channel means that the view has ended.
         let mut end = Message::End;
         while let Err(TrySendError::Full(again)) = messages.try_send(end) {

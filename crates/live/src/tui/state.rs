@@ -8,7 +8,7 @@ use kelvin_run::Spec;
 use kelvin_run::spec::Work;
 use kelvin_store::{NewRun, RunId};
 
-use super::model::{Looked, Model, ViewHeader};
+use super::model::{FindingsState, Model, ViewHeader};
 
 /// Largest number of watcher values and session samples in the evidence: about 100 MB.
 const MOST_EVIDENCE: usize = 20_000_000;
@@ -80,7 +80,7 @@ impl ViewState {
             // Findings from incomplete evidence would be wrong.
             self.evidence = None;
             self.model.findings.clear();
-            self.model.looked = Looked::Frozen;
+            self.model.findings_state = FindingsState::Frozen;
         } else {
             evidence.event_from(source, event);
         }
@@ -94,7 +94,7 @@ impl ViewState {
         };
         self.model.findings = kelvin_diagnose::findings_for(evidence);
         self.model.findings.retain(kelvin_diagnose::Finding::is_shown);
-        self.model.looked = Looked::UpToDate;
+        self.model.findings_state = FindingsState::UpToDate;
         true
     }
 }

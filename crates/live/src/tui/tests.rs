@@ -20,7 +20,7 @@ use ratatui::backend::TestBackend;
 use ratatui::terminal::Terminal;
 
 use super::draw::{self, Palette, ViewOptions};
-use super::model::{Looked, Model, ViewHeader};
+use super::model::{FindingsState, Model, ViewHeader};
 
 /// The display as text, without trailing blanks.
 fn picture(model: &Model, width: u16, height: u16, asked: ViewOptions) -> String {
@@ -209,7 +209,7 @@ fn busy() -> Model {
         finding(Severity::Amber, "max_wal_size forces a checkpoint every 94 s; 4.2 GB would not"),
         finding(Severity::Note, "huge pages are off with 8 GB of shared buffers"),
     ];
-    model.looked = Looked::UpToDate;
+    model.findings_state = FindingsState::UpToDate;
     model.tick(Duration::from_secs(46));
     model
 }

@@ -36,9 +36,9 @@ pub struct ComparedFigure {
     pub unit: String,
     /// Whether higher or lower is better; none if unknown.
     pub better: Option<Better>,
-    /// Geometric mean of the runs of A.
+    /// Geometric mean of the runs of A; none if a value is unknown or not positive.
     pub a: Option<f64>,
-    /// Geometric mean of the runs of B.
+    /// The same of B.
     pub b: Option<f64>,
     /// B/A; `None` if one of them is unknown.
     pub ratio: Option<f64>,

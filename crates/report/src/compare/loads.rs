@@ -53,7 +53,7 @@ pub(super) struct Pairs {
 }
 
 /// Loads that both sides measured. If there are none, rates are matched regardless of the users. If each side
-/// has only one load, these two are compared in any case.
+/// has only one load, these two are compared in any case, unless they are different tenants.
 pub(super) fn pairs(a: &[&RunReport], b: &[&RunReport]) -> Pairs {
     let all = |side: &[&RunReport], by_users| -> BTreeSet<Load> {
         side.iter().flat_map(|r| loads(r, by_users)).collect()

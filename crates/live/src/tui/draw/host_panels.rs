@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::super::model::{Column, Looked, MODES, Model};
+use super::super::model::{Column, FindingsState, MODES, Model};
 use super::charts;
 use super::formatting::{self, figure, line};
 use super::palette::Palette;
@@ -141,10 +141,10 @@ pub(super) fn streams(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
 pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let mut row = 0;
     if model.findings.is_empty() {
-        let text = match model.looked {
-            Looked::NotYet => "none yet: the evidence is evaluated during the load",
-            Looked::UpToDate => "none so far",
-            Looked::Frozen => "the run is too long to evaluate here: the report will list the findings",
+        let text = match model.findings_state {
+            FindingsState::NotYet => "none yet: the evidence is evaluated during the load",
+            FindingsState::UpToDate => "none so far",
+            FindingsState::Frozen => "the run is too long to evaluate here: the report will list the findings",
         };
         for (row, text) in formatting::wrap(text, usize::from(area.width)).iter().enumerate() {
             line(buffer, area, row as u16, text, ink.faint());

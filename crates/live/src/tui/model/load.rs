@@ -106,7 +106,7 @@ fn shows(role: SeriesRole, open: bool) -> bool {
 
 /// The values of one second, for the timeline.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Came {
+pub(super) struct SecondSummary {
     pub(super) headline: u64,
     pub(super) latency: [Option<Nanos>; 4],
 }
@@ -154,7 +154,7 @@ impl Load {
     }
 
     /// Adds a complete second, or a later addition to one.
-    pub(super) fn second(&mut self, second: &Second) -> Came {
+    pub(super) fn second(&mut self, second: &Second) -> SecondSummary {
         if self.by_second {
             self.open = self.responds(second);
         }
@@ -213,7 +213,7 @@ impl Load {
             _ if second.part == LoadPart::Tail || width < SLIVER => {}
             _ => (self.newest, self.now) = (Some(second.second), headline),
         }
-        Came { headline, latency: added }
+        SecondSummary { headline, latency: added }
     }
 
     pub(super) fn error(&mut self, error: &ErrorCount) {

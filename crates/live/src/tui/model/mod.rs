@@ -61,7 +61,7 @@ pub(super) struct Work {
 
 /// Whether the findings are up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Looked {
+pub(super) enum FindingsState {
     /// The load has not run long enough for a first evaluation.
     #[default]
     NotYet,
@@ -87,7 +87,7 @@ pub(super) struct Model {
     pub(super) occurrences: BTreeMap<u32, Occurrence>,
     pub(super) log: VecDeque<String>,
     pub(super) findings: Vec<Finding>,
-    pub(super) looked: Looked,
+    pub(super) findings_state: FindingsState,
     pub(super) finished: Option<Status>,
     pub(super) stopping: bool,
     /// Events that were lost because the view was too slow.
@@ -163,15 +163,15 @@ impl Model {
                 self.work = Some(Work { what: what.clone(), since, done, total, rows });
             }
             Event::Second(second) => {
-                let came = self.load.second(second);
+                let summary = self.load.second(second);
                 let at = self.moment(second.second);
                 self.lanes.second(source, second, &self.load, at);
                 if second.part != LoadPart::Tail
                     && let Some(column) = self.column(second.second)
                 {
                     column.part = Some(second.part);
-                    column.headline += came.headline;
-                    column.latency = came.latency;
+                    column.headline += summary.headline;
+                    column.latency = summary.latency;
                 }
             }
             Event::Arrivals(arrivals) => self.load.arrivals(arrivals),

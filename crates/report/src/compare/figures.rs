@@ -38,7 +38,7 @@ pub struct ComparedFigure {
     pub better: Option<Better>,
     /// Geometric mean of the runs of A; none if a value is unknown or not positive.
     pub a: Option<f64>,
-    /// The same of B.
+    /// The same for B.
     pub b: Option<f64>,
     /// B/A; `None` if one of them is unknown.
     pub ratio: Option<f64>,

@@ -64,14 +64,14 @@ pub(super) fn red_findings(side: &'static str, runs: &[&RunReport]) -> Vec<SideF
 }
 
 /// The CPU time that a side's runs lost to other processes, if their specification accepts that.
-pub(super) fn noise(side: &str, runs: &[&RunReport]) -> Option<String> {
+pub(super) fn noise_note(side: &str, runs: &[&RunReport]) -> Option<String> {
     let points = runs.iter().filter_map(|report| Some((report, report.evidence.as_deref()?)));
     let each = points.flat_map(|(report, seen)| report.points.iter().map(move |point| (seen, point.point)));
     kelvin_diagnose::accepted_noise(each).map(|words| format!("{side}: {words}"))
 }
 
 /// A warning if the load of the sides came from different machines, according to the names in their runs.
-pub(super) fn machines(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
+pub(super) fn machines_note(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
     let names = |runs: &[&RunReport]| {
         let name = |report: &&RunReport| {
             report.recipe.environment.pointer("/client_host/name")?.as_str().map(str::to_owned)
@@ -85,7 +85,7 @@ pub(super) fn machines(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
 }
 
 /// The queries whose answers differ between the sides, though stream, parameters and scale factor are the same.
-pub(super) fn answers(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
+pub(super) fn answers_note(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
     let of = |runs: &[&RunReport]| {
         let executions =
             runs.iter().flat_map(|report| &report.details.queries).flat_map(|found| &found.executions);
@@ -111,7 +111,7 @@ pub(super) fn answers(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
 }
 
 /// Lists the imported runs of a side and their origins.
-pub(super) fn imported(side: &str, runs: &[&Run]) -> Vec<String> {
+pub(super) fn imports_note(side: &str, runs: &[&Run]) -> Vec<String> {
     let mut places: BTreeMap<String, (Vec<i64>, Vec<i64>)> = BTreeMap::new();
     for run in runs {
         if let Some(origin) = &run.origin {

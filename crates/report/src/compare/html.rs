@@ -3,7 +3,7 @@
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 
-use super::text::{factor, format_value, titled};
+use super::text::{factor, format_value, figure_title};
 use super::{ComparedPoint, Comparison, Difference, join_runs, share};
 use crate::chart::{self, dot, text};
 use crate::html::{Frame, code};
@@ -43,7 +43,7 @@ pub fn page(comparison: &Comparison, frame: Option<&Frame>) -> Result<String> {
                     });
                     let ratio = f.exact_ratio().map_or_else(|| NONE.into(), factor);
                     let [a, b] = f.bounded().map(|value| bounded(value, |value| format_value(f, value)));
-                    (titled(f), a, b, ratio, interval, p)
+                    (figure_title(f), a, b, ratio, interval, p)
                 })
                 .collect();
             (point.name(), point.verdict, point.words.clone(), rows, point.paired, point.runs)
@@ -112,7 +112,7 @@ fn forest(point: &ComparedPoint, noise: f64) -> String {
         frame.below(&mut out, x(tick), &format!("{tick:.3}"));
     }
     for (index, (figure, ..)) in rows.iter().enumerate() {
-        text(&mut out, (frame.left - 10.0, row(index) + 4.0), "end", &titled(figure));
+        text(&mut out, (frame.left - 10.0, row(index) + 4.0), "end", &figure_title(figure));
     }
     text(&mut out, (frame.x(0.5), height - 3.0), "middle", "B/A (1 = no difference), logarithmic");
     out.push_str("</g>");

@@ -185,11 +185,11 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     let mut uncompared = tenants::on_one_side(of_a, of_b);
     let pairs = loads::pairs(&of_a.reports(), &of_b.reports());
     let mut warnings: Vec<String> = a.notes.iter().chain(&b.notes).cloned().collect();
-    warnings.extend(caveats::machines(&reports_a, &reports_b));
-    warnings.extend(caveats::answers(&reports_a, &reports_b));
-    warnings.extend(caveats::imported("A", &a.runs).into_iter().chain(caveats::imported("B", &b.runs)));
+    warnings.extend(caveats::machines_note(&reports_a, &reports_b));
+    warnings.extend(caveats::answers_note(&reports_a, &reports_b));
+    warnings.extend(caveats::imports_note("A", &a.runs).into_iter().chain(caveats::imports_note("B", &b.runs)));
     warnings.extend(reports_a.iter().chain(&reports_b).flat_map(|report| caveats::warnings(report)));
-    warnings.extend(caveats::noise("A", &reports_a).into_iter().chain(caveats::noise("B", &reports_b)));
+    warnings.extend(caveats::noise_note("A", &reports_a).into_iter().chain(caveats::noise_note("B", &reports_b)));
     let mut points: Vec<ComparedPoint> = Vec::new();
     let confidence = 1.0 - figures::ERROR / pairs.of.len().max(1) as f64;
     for pair in &pairs.of {

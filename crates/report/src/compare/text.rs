@@ -123,7 +123,7 @@ impl Page {
             figure.p.map_or_else(String::new, |p| if p < 0.001 { "<.001".into() } else { format!("{p:.3}") });
         let mut line = String::new();
         let [a, b] = figure.bounded().map(|value| bounded(value, |value| format_value(figure, value)));
-        let _ = write!(line, "{:<29}{a:>11}{b:>11}{ratio:>7}  {interval:<15}{p:>5}", titled(figure));
+        let _ = write!(line, "{:<29}{a:>11}{b:>11}{ratio:>7}  {interval:<15}{p:>5}", figure_title(figure));
         self.line(&line);
     }
 
@@ -171,7 +171,7 @@ impl Page {
 }
 
 /// The metric's name, with its unit if it is not a rate.
-pub(super) fn titled(figure: &ComparedFigure) -> String {
+pub(super) fn figure_title(figure: &ComparedFigure) -> String {
     match figure.unit.as_str() {
         "us" => format!("{} ms", figure.name),
         "µs" | "bytes" | "MiB/s" => format!("{}, {}", figure.name, figure.unit),

@@ -303,7 +303,7 @@ fn row(point: &ComparedPoint, limit: &Limit, confidence: f64) -> Result<Row> {
         return Err(Error::Compare(format!("{} has no better direction and so cannot regress", figure.id)));
     };
     let Judged { outcome, ratio, detectable, mut words } =
-        judged(figure, better, limit.most, confidence, point.runs);
+        judge_figure(figure, better, limit.most, confidence, point.runs);
     let dependence = ratio.and_then(|_| figure.dependence(confidence));
     if let Some(found) = dependence {
         let tested = found.describe_tests().map_or_else(String::new, |tested| format!(" ({tested})"));
@@ -333,7 +333,7 @@ struct Judged {
     words: String,
 }
 
-fn judged(
+fn judge_figure(
     figure: &ComparedFigure,
     better: Better,
     most: f64,

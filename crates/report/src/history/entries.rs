@@ -130,7 +130,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
                 history.notes.push(format!("run {run} is left out: it does not have this tenant"));
                 continue;
             };
-            let Some(figure) = wanted(&figures, measure.as_deref()) else {
+            let Some(figure) = find_measure(&figures, measure.as_deref()) else {
                 no_such = Some(figures.into_iter().map(|figure| figure.id).collect());
                 continue;
             };
@@ -348,7 +348,7 @@ fn metric(asked: &HistoryQuery) -> Vec<String> {
     asked.measure.iter().filter(|measure| measure.contains('.')).cloned().collect()
 }
 
-fn wanted<'a>(figures: &'a [KeyFigure], measure: Option<&str>) -> Option<&'a KeyFigure> {
+fn find_measure<'a>(figures: &'a [KeyFigure], measure: Option<&str>) -> Option<&'a KeyFigure> {
     match measure {
         Some(id) => figures.iter().find(|figure| figure.id.eq_ignore_ascii_case(id)),
         None => figures.first(),

@@ -56,15 +56,15 @@ impl Answer {
         let best = report.best();
         let verdict = best.and_then(|best| best.verdict.as_ref());
         let mut sentences: Vec<String> = Vec::new();
-        sentences.extend(report.details.queries.as_ref().map(|queries| sentence(&queries.describe())));
-        sentences.extend(report.maximum_rate.as_ref().map(|found| sentence(&describe_maximum_rate(found))));
-        sentences.extend(report.scalability.as_ref().map(|fit| sentence(&peak(fit))));
-        sentences.extend(report.squeeze.iter().flat_map(elasticities).map(|words| sentence(&words)));
+        sentences.extend(report.details.queries.as_ref().map(|queries| to_sentence(&queries.describe())));
+        sentences.extend(report.maximum_rate.as_ref().map(|found| to_sentence(&describe_maximum_rate(found))));
+        sentences.extend(report.scalability.as_ref().map(|fit| to_sentence(&peak(fit))));
+        sentences.extend(report.squeeze.iter().flat_map(elasticities).map(|words| to_sentence(&words)));
         let of_point = verdict.map(|verdict| match best {
             Some(best) if report.points.len() > 1 => format!("At {}: {}", best.name(), verdict.sentence),
             _ => verdict.sentence.clone(),
         });
-        sentences.extend(of_point.map(|words| sentence(&words)));
+        sentences.extend(of_point.map(|words| to_sentence(&words)));
         Self {
             headlines: headlines(report, best),
             interval: best.and_then(|best| interval(report, best)),
@@ -92,7 +92,7 @@ impl Answer {
 }
 
 /// As a sentence: with a capital letter and a full stop.
-fn sentence(words: &str) -> String {
+fn to_sentence(words: &str) -> String {
     let mut letters = words.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
     let end = if words.ends_with(['.', '!', '?']) { "" } else { "." };
@@ -128,11 +128,11 @@ fn interval(report: &RunReport, best: &PointReport) -> Option<String> {
         return None;
     }
     if let Some(words) = p99_words(best) {
-        return Some(sentence(&words));
+        return Some(to_sentence(&words));
     }
     let value = best.headline(report.headline_per)?;
     let Some(precision) = best.within_run.filter(|_| !best.open_loop) else {
-        return best.too_short().then(|| sentence(crate::text::TOO_SHORT));
+        return best.too_short().then(|| to_sentence(crate::text::TOO_SHORT));
     };
     let half = value * precision.half_width_percent / 100.0;
     Some(format!(

@@ -90,7 +90,7 @@ fn virtual_users(count: u32) -> String {
 fn lines(report: &RunReport, name: &str, place: &dyn Fn(&PointReport) -> Option<Mark>) -> Vec<Line> {
     let asked = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
     let steps: Vec<f64> = report.points.iter().map(asked).collect();
-    if let Some(legs) = legs(&steps) {
+    if let Some(legs) = split_ramp(&steps) {
         let line = |(colour, (name, leg)): (usize, (&str, &Range<usize>))| Line {
             name: name.into(),
             colour,
@@ -106,7 +106,7 @@ fn lines(report: &RunReport, name: &str, place: &dyn Fn(&PointReport) -> Option<
 }
 
 /// The increasing and the decreasing half of a mirrored ramp. Its highest step may occur once or twice.
-fn legs(steps: &[f64]) -> Option<[Range<usize>; 2]> {
+fn split_ramp(steps: &[f64]) -> Option<[Range<usize>; 2]> {
     let top = steps.windows(2).position(|w| w[1] <= w[0])?;
     let down = if steps[top + 1] == steps[top] { top + 1 } else { top };
     let falls = steps[down..].windows(2).all(|w| w[1] < w[0]);
@@ -115,16 +115,16 @@ fn legs(steps: &[f64]) -> Option<[Range<usize>; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use super::legs;
+    use super::split_ramp;
 
     #[test]
     fn only_a_ramp_that_turns_once_has_two_legs() {
-        assert_eq!(legs(&[1.0, 2.0, 3.0, 2.0, 1.0]), Some([0..3, 2..5]));
-        assert_eq!(legs(&[1.0, 2.0, 3.0, 3.0, 2.0, 1.0]), Some([0..3, 3..6]));
+        assert_eq!(split_ramp(&[1.0, 2.0, 3.0, 2.0, 1.0]), Some([0..3, 2..5]));
+        assert_eq!(split_ramp(&[1.0, 2.0, 3.0, 3.0, 2.0, 1.0]), Some([0..3, 3..6]));
         for other in
             [&[1.0, 2.0, 3.0][..], &[3.0, 2.0, 1.0], &[1.0, 3.0, 2.0, 4.0], &[1.0, 2.0, 2.0], &[1.0], &[]]
         {
-            assert_eq!(legs(other), None, "{other:?}");
+            assert_eq!(split_ramp(other), None, "{other:?}");
         }
     }
 }

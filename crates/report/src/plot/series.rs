@@ -142,7 +142,7 @@ pub(super) fn series_of_log(log: &IoLogFile) -> Vec<LogSeries> {
             } else {
                 averaged(&rows, zero, quantity, window)
             };
-            let (points, how) = thinned(points, how);
+            let (points, how) = thin_out(points, how);
             found.push(LogSeries {
                 name: name.clone(),
                 prefix: log.prefix.clone(),
@@ -188,7 +188,7 @@ fn averaged(rows: &[Row], zero: u64, quantity: LogKind, window: u64) -> (Vec<Poi
         let time = (row.time - zero) as f64 / 1e3;
         if covered < since && !points.is_empty() {
             left_out = true;
-            nothing(&mut points, time - covered as f64 / 1e3, window as f64 / 1e3);
+            fill_with_zeros(&mut points, time - covered as f64 / 1e3, window as f64 / 1e3);
         }
         let value = in_base(row.value, quantity);
         points.push(Point { time, width: covered as f64 / 1e3, value, low: value, high: value });
@@ -198,7 +198,7 @@ fn averaged(rows: &[Row], zero: u64, quantity: LogKind, window: u64) -> (Vec<Poi
 }
 
 /// Fills windows without I/O with a rate of 0: a gap would be drawn as a straight line.
-fn nothing(points: &mut Vec<Point>, until: f64, width: f64) {
+fn fill_with_zeros(points: &mut Vec<Point>, until: f64, width: f64) {
     let Some(from) = points.last().map(|point| point.time) else { return };
     let zero = |time: f64, width: f64| Point { time, width, value: 0.0, low: 0.0, high: 0.0 };
     let count = ((until - from) / width).round().max(1.0);
@@ -286,7 +286,7 @@ fn round_up(value: u64) -> u64 {
 }
 
 /// Reduces the number of points to what a chart can show, each the mean of equally many.
-fn thinned(points: Vec<Point>, how: String) -> (Vec<Point>, String) {
+fn thin_out(points: Vec<Point>, how: String) -> (Vec<Point>, String) {
     if points.len() <= MOST {
         return (points, how);
     }

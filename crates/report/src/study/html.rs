@@ -5,7 +5,7 @@ use minijinja::{Environment, context};
 use serde::Serialize;
 
 use super::grid::{self, Grid};
-use super::markdown::{capital, goal, locked};
+use super::markdown::{capitalize, describe_goal, describe_lock};
 use super::text::has_text_last;
 use kelvin_analysis::StudyPageContent;
 use kelvin_analysis::notes::PHASES;
@@ -45,7 +45,7 @@ impl TableView {
 pub fn render(of: &StudyPageContent) -> Result<String> {
     let mut environment = Environment::new();
     environment.add_filter("significant", |v: f64| significant(v));
-    environment.add_filter("capital", |text: String| capital(&text));
+    environment.add_filter("capital", |text: String| capitalize(&text));
     environment.add_filter("percent", |part: f64| format!("{:.1}", part * 100.0));
     environment.add_template("study.html", TEMPLATE)?;
     crate::html::add_frame(&mut environment)?;
@@ -65,8 +65,8 @@ pub fn render(of: &StudyPageContent) -> Result<String> {
         found => Value::from(Serde(found)),
         phases => PHASES,
         notes => Value::from(Serde(notes)),
-        goal => goal(found),
-        locked => locked(of),
+        goal => describe_goal(found),
+        locked => describe_lock(of),
         answer => found.verdict.answer.word(),
         correct => sentences::correct(found),
         precision => sentences::precision(found),

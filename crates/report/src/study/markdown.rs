@@ -32,7 +32,7 @@ pub fn render(of: &StudyPageContent) -> String {
                 page.facts("Scope of the result", &of.universe);
                 page.facts("Machine and versions of the last session", &of.facts);
             }
-            1 => page.paragraph(&escaped(&goal(found))),
+            1 => page.paragraph(&escaped(&describe_goal(found))),
             2 => hypothesis(&mut page, of),
             3 => method(&mut page, of),
             4 => test(&mut page, of),
@@ -57,7 +57,7 @@ pub fn analysis(of: &Analysis) -> String {
     }
     page.line(&format!("### {} by cell\n", escaped(&of.primary.name)));
     page.grid(&grid::cells(of));
-    page.paragraph(&format!("{}.", capital(&grid::cells_caption(of))));
+    page.paragraph(&format!("{}.", capitalize(&grid::cells_caption(of))));
     if let Some(table) = grid::sweep(of) {
         page.line("### Curve\n");
         page.grid(&table);
@@ -75,7 +75,7 @@ pub fn analysis(of: &Analysis) -> String {
     match grid::effects(of, &of.primary) {
         Some(table) => {
             page.grid(&table);
-            page.paragraph(&format!("{}.", capital(grid::describe_scale(&of.primary))));
+            page.paragraph(&format!("{}.", capitalize(grid::describe_scale(&of.primary))));
         }
         None => page.paragraph(&format!(
             "None: {}.",
@@ -134,7 +134,7 @@ pub fn next(of: &Analysis) -> String {
 }
 
 /// The criterion as a sentence.
-pub(super) fn goal(of: &Analysis) -> String {
+pub(super) fn describe_goal(of: &Analysis) -> String {
     let way = match of.goal.better {
         kelvin_diagnose::Better::Higher => "higher",
         kelvin_diagnose::Better::Lower => "lower",
@@ -158,12 +158,12 @@ fn hypothesis(page: &mut Page, of: &StudyPageContent) {
     if !of.rivals.is_empty() {
         page.0.push('\n');
     }
-    page.paragraph(&locked(of));
+    page.paragraph(&describe_lock(of));
     page.list_plain("Deviations", &of.deviations);
 }
 
 /// The lock as a sentence.
-pub(super) fn locked(of: &StudyPageContent) -> String {
+pub(super) fn describe_lock(of: &StudyPageContent) -> String {
     match &of.lock {
         None => {
             "Not locked: the hypothesis was not fixed before the runs, so the results are exploratory.".into()
@@ -225,9 +225,9 @@ fn test(page: &mut Page, of: &StudyPageContent) {
 
 fn conclusion(page: &mut Page, of: &StudyPageContent) {
     let found = &of.analysis;
-    page.paragraph(&format!("**{}.**", escaped(&capital(&found.verdict.sentence))));
+    page.paragraph(&format!("**{}.**", escaped(&capitalize(&found.verdict.sentence))));
     if let Some(words) = sentences::signature(found) {
-        page.paragraph(&format!("{}.", escaped(&capital(&words))));
+        page.paragraph(&format!("{}.", escaped(&capitalize(&words))));
     }
     page.paragraph(&format!("Statistically correct? {}.", escaped(&sentences::correct(found))));
     if let Some(keep) = sentences::keep(found) {
@@ -236,7 +236,7 @@ fn conclusion(page: &mut Page, of: &StudyPageContent) {
 }
 
 /// Capitalizes the first letter.
-pub(super) fn capital(text: &str) -> String {
+pub(super) fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -21,7 +21,7 @@ pub(crate) struct FindingGroup<'a> {
 
 /// The findings. A finding that several points have in common is listed once; a sweep would repeat it for
 /// each point.
-fn grouped(report: &RunReport) -> Vec<FindingGroup<'_>> {
+fn group_findings(report: &RunReport) -> Vec<FindingGroup<'_>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in &report.findings {
         let same = |group: &&mut Vec<&Finding>| {
@@ -36,10 +36,10 @@ fn grouped(report: &RunReport) -> Vec<FindingGroup<'_>> {
         }
     }
     let best = report.best().map(|point| point.point);
-    groups.into_iter().filter_map(|group| one_of(report, best, &group)).collect()
+    groups.into_iter().filter_map(|group| merge_group(report, best, &group)).collect()
 }
 
-fn one_of<'a>(report: &RunReport, best: Option<u32>, group: &[&'a Finding]) -> Option<FindingGroup<'a>> {
+fn merge_group<'a>(report: &RunReport, best: Option<u32>, group: &[&'a Finding]) -> Option<FindingGroup<'a>> {
     let of_best = group.iter().find(|finding| finding.point == best);
     let finding = *of_best.or(group.last())?;
     let name = |finding: &Finding| {
@@ -72,7 +72,7 @@ pub(crate) struct RankedFindings<'a> {
 impl<'a> RankedFindings<'a> {
     pub(crate) fn new(report: &'a RunReport) -> Self {
         let (minor, mut first): (Vec<_>, Vec<_>) =
-            grouped(report).into_iter().partition(|one| is_minor(one.finding));
+            group_findings(report).into_iter().partition(|one| is_minor(one.finding));
         let more = first.split_off(first.len().min(FIRST));
         Self { first, more, minor }
     }

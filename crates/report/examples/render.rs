@@ -1,4 +1,5 @@
-//! Writes reports of synthetic runs into a directory, to look at: `cargo run -p kelvin-report --example render -- DIR`.
+//! Writes reports of synthetic runs into a directory, for inspection: `cargo run -p kelvin-report --example
+//! render -- DIR`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a tool for developers")]
 
@@ -37,7 +38,10 @@ fn main() {
         ("short", Plan { seconds: 1, ..Plan::rates(8, &[2800.0]) }),
         (
             "search",
-            Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) },
+            Plan {
+                concluded: vec![pgbench::search_result()],
+                ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0])
+            },
         ),
     ];
     let seen = [("seen", long), ("seen-short", GOOD)]

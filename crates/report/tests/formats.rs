@@ -1,4 +1,4 @@
-//! Every format of the same runs, as a person or a program sees it.
+//! Every format of the same runs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -45,17 +45,19 @@ fn text_of_a_killed_run() {
 #[test]
 fn every_run_ends_on_one_screen() {
     let users = [1, 2, 4, 8];
-    let search =
-        Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };
+    let search = Plan {
+        concluded: vec![pgbench::search_result()],
+        ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0])
+    };
     let law = Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) };
     let runs = [
         ("good", report(GOOD)),
         ("void", bad()),
         ("killed", report(Shape { finished: false, ..GOOD })),
         ("points", report(Shape { users: &[1, 2, 4], seconds: 5, ..GOOD })),
-        ("open loop", of(&Plan::rates(8, &[2800.0]))),
-        ("search", of(&search)),
-        ("law", of(&law)),
+        ("open loop", report_for(&Plan::rates(8, &[2800.0]))),
+        ("search", report_for(&search)),
+        ("law", report_for(&law)),
     ];
     let mut seen = String::new();
     for (name, report) in &runs {
@@ -70,7 +72,7 @@ fn every_run_ends_on_one_screen() {
 
 #[test]
 fn markdown_and_pgbenchs_lines() {
-    let report = of(&Plan::closed(&[4]));
+    let report = report_for(&Plan::closed(&[4]));
     insta::assert_snapshot!(format!(
         "{}\n{}",
         kelvin_report::markdown::render(&report, false),
@@ -78,7 +80,7 @@ fn markdown_and_pgbenchs_lines() {
     ));
 }
 
-fn of(plan: &Plan) -> RunReport {
+fn report_for(plan: &Plan) -> RunReport {
     pgbench::stored(&tempfile::tempdir().unwrap().path().join("k.db"), plan)
 }
 
@@ -88,18 +90,18 @@ fn plain(report: &RunReport) -> String {
 
 #[test]
 fn text_of_an_open_loop() {
-    insta::assert_snapshot!(plain(&of(&Plan::rates(8, &[1200.0]))));
+    insta::assert_snapshot!(plain(&report_for(&Plan::rates(8, &[1200.0]))));
 }
 
 #[test]
 fn text_of_rates_up_and_down_past_what_the_server_can_do() {
-    insta::assert_snapshot!(plain(&of(&Plan::rates(8, &[900.0, 1800.0, 2700.0, 1800.0, 900.0]))));
+    insta::assert_snapshot!(plain(&report_for(&Plan::rates(8, &[900.0, 1800.0, 2700.0, 1800.0, 900.0]))));
 }
 
 #[test]
 fn text_of_a_sweep_with_its_model() {
     let users = [1, 2, 4, 8];
-    insta::assert_snapshot!(plain(&of(&Plan {
+    insta::assert_snapshot!(plain(&report_for(&Plan {
         concluded: vec![pgbench::fitted(&users)],
         ..Plan::closed(&users)
     })));
@@ -110,13 +112,14 @@ fn runs_that_differ_in_their_users_are_shown_as_a_sweep() {
     let users = [1, 2, 4, 8];
     let runs = || -> Vec<RunReport> {
         let run = |(id, users)| {
-            let mut report = of(&Plan::closed(&[users]));
+            let mut report = report_for(&Plan::closed(&[users]));
             report.run = id;
             report
         };
         (3..).zip(users).map(run).collect()
     };
-    let law = of(&Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) }).scalability;
+    let law =
+        report_for(&Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) }).scalability;
     let fitted = text::sweep(runs(), Ok(law.unwrap()), text::Options::default());
     insta::assert_snapshot!(fitted);
     let table = fitted.split("\nUniversal").next().unwrap();
@@ -126,28 +129,30 @@ fn runs_that_differ_in_their_users_are_shown_as_a_sweep() {
 
 #[test]
 fn text_of_a_search_for_the_highest_rate() {
-    let plan =
-        Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };
-    insta::assert_snapshot!(plain(&of(&plan)));
+    let plan = Plan {
+        concluded: vec![pgbench::search_result()],
+        ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0])
+    };
+    insta::assert_snapshot!(plain(&report_for(&plan)));
 }
 
 #[test]
 fn statements_as_text_and_csv() {
-    let report = of(&Plan { timed: true, ..Plan::closed(&[4]) });
+    let report = report_for(&Plan { timed: true, ..Plan::closed(&[4]) });
     insta::assert_snapshot!(format!("{}\n{}", plain(&report), csv::statements(&report)).replace('\r', ""));
 }
 
 #[test]
 fn csv_of_an_open_loop() {
-    let report = of(&Plan { seconds: 2, ..Plan::rates(8, &[2700.0]) });
+    let report = report_for(&Plan { seconds: 2, ..Plan::rates(8, &[2700.0]) });
     insta::assert_snapshot!(format!("{}\n{}", csv::series(&report), csv::summary(&report)).replace('\r', ""));
 }
 
 #[test]
 fn a_transaction_counts_once_whatever_else_is_kept_of_it() {
-    let closed = of(&Plan::closed(&[4]));
-    let timed = of(&Plan { timed: true, ..Plan::closed(&[4]) });
-    let open = of(&Plan { timed: true, ..Plan::rates(8, &[500.0]) });
+    let closed = report_for(&Plan::closed(&[4]));
+    let timed = report_for(&Plan { timed: true, ..Plan::closed(&[4]) });
+    let open = report_for(&Plan { timed: true, ..Plan::rates(8, &[500.0]) });
     for report in [&closed, &timed, &open] {
         let p = &report.points[0];
         assert!(report.valid, "{:?}", report.judgement);
@@ -183,7 +188,7 @@ fn a_transaction_counts_once_whatever_else_is_kept_of_it() {
 
 #[test]
 fn what_was_refused_is_never_silent() {
-    let report = of(&Plan::rates(8, &[2800.0]));
+    let report = report_for(&Plan::rates(8, &[2800.0]));
     let schedule = report.points[0].schedule.as_ref().unwrap();
     assert!(schedule.overloaded && schedule.refused > 0 && schedule.achieved_ratio.unwrap() < 0.9);
     for page in [plain(&report).replace('\n', " "), html::render(&report).unwrap()] {
@@ -193,7 +198,7 @@ fn what_was_refused_is_never_silent() {
     let point = &json["points"][0];
     assert_eq!(point["schedule"]["refused"], schedule.refused);
     assert!(point["seconds"][3]["open"]["waiting"].as_u64().unwrap() > 0);
-    // About 40 % were refused or waited: the median is known, p95 is not.
+    // About 40 % were refused or waited: the median is known, p95 is only a lower bound.
     let all = &point["response_all"];
     assert!(all["p50_us"].is_number() && all["unanswered_percent"].as_f64().unwrap() > 10.0, "{all}");
     let bounds = serde_json::json!(["mean_us", "p95_us", "p99_us", "p999_us", "max_us"]);
@@ -220,14 +225,15 @@ fn what_was_refused_is_never_silent() {
 
 #[test]
 fn open_loops_are_judged_by_their_response_time_and_not_against_closed_ones() {
-    let (mut a, mut b) = (of(&Plan::rates(8, &[600.0, 1200.0])), of(&Plan::rates(8, &[600.0, 1500.0])));
+    let (mut a, mut b) =
+        (report_for(&Plan::rates(8, &[600.0, 1200.0])), report_for(&Plan::rates(8, &[600.0, 1500.0])));
     (a.run, b.run) = (1, 2);
     let found = compare::compare(&[&a], &[&b]).unwrap();
     assert_eq!(found.points.len(), 1, "only the rate that both have");
     assert_eq!(found.points[0].asked_per_second, (Some(600.0), Some(600.0)));
     assert_eq!(found.points[0].figures[0].name, "response p99");
     insta::assert_snapshot!(compare::text(&found));
-    let mut closed = of(&Plan::closed(&[8]));
+    let mut closed = report_for(&Plan::closed(&[8]));
     closed.run = 3;
     assert!(compare::compare(&[&a], &[&closed]).unwrap_err().to_string().contains("a closed loop"));
 }
@@ -235,7 +241,7 @@ fn open_loops_are_judged_by_their_response_time_and_not_against_closed_ones() {
 #[test]
 fn the_legs_of_a_mirrored_ramp_are_compared_each_with_its_own() {
     let rates = [600.0, 1500.0, 2000.0, 1500.0, 600.0];
-    let (mut a, mut b) = (of(&Plan::rates(8, &rates)), of(&Plan::rates(8, &rates)));
+    let (mut a, mut b) = (report_for(&Plan::rates(8, &rates)), report_for(&Plan::rates(8, &rates)));
     (a.run, b.run) = (1, 2);
     let found = compare::compare(&[&a], &[&b]).unwrap();
     let named: Vec<_> =
@@ -251,13 +257,13 @@ fn the_legs_of_a_mirrored_ramp_are_compared_each_with_its_own() {
         shown.contains("\n1,500/s requested, 2nd ") && shown.contains("\n2,000/s requested  "),
         "{shown}"
     );
-    // A rate is a load by itself where the users have nothing in common.
-    let mut c = of(&Plan::rates(16, &[600.0, 2000.0]));
+    // If the sides have no users in common, the rate alone is the load.
+    let mut c = report_for(&Plan::rates(16, &[600.0, 2000.0]));
     c.run = 3;
     let found = compare::compare(&[&a], &[&c]).unwrap();
     assert_eq!(found.points.iter().map(|p| p.users).collect::<Vec<_>>(), [(8, 16), (8, 16)]);
-    // A side of the ramp has the same first leg in a ramp that never turned.
-    let mut up = of(&Plan::rates(8, &[600.0, 1500.0]));
+    // The first leg of a mirrored ramp is compared with a ramp that only increases.
+    let mut up = report_for(&Plan::rates(8, &[600.0, 1500.0]));
     up.run = 4;
     let found = compare::compare(&[&a], &[&up]).unwrap();
     assert_eq!(found.points.iter().map(|p| p.occurrence).collect::<Vec<_>>(), [Some(1), Some(1)]);
@@ -266,24 +272,30 @@ fn the_legs_of_a_mirrored_ramp_are_compared_each_with_its_own() {
 #[test]
 fn json_has_what_a_sweep_and_a_search_found() {
     let users = [1, 2, 4];
-    let sweep = of(&Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) });
+    let sweep = report_for(&Plan { concluded: vec![pgbench::fitted(&users)], ..Plan::closed(&users) });
     let json: serde_json::Value = serde_json::from_str(&json::render(&sweep).unwrap()).unwrap();
     assert_eq!((&json["headline_per"], &json["scalability"]["peak_users"]), (&"second".into(), &25.0.into()));
-    let search = of(&Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0]) });
+    let search = report_for(&Plan { concluded: vec![pgbench::search_result()], ..Plan::rates(8, &[1000.0]) });
     let json: serde_json::Value = serde_json::from_str(&json::render(&search).unwrap()).unwrap();
     assert_eq!(json["maximum_rate"]["trials"][1]["holds"], false);
-    let plan =
-        Plan { concluded: vec![pgbench::found()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };
-    assert_eq!(of(&plan).best().unwrap().asked_per_second(), Some(1500.0), "not the highest, which failed");
+    let plan = Plan {
+        concluded: vec![pgbench::search_result()],
+        ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0])
+    };
+    assert_eq!(
+        report_for(&plan).best().unwrap().asked_per_second(),
+        Some(1500.0),
+        "not the highest, which failed"
+    );
 }
 
 #[test]
 fn the_headline_of_a_search_is_the_rate_found_and_not_one_that_held_once() {
-    let kelvin_measure::Event::MaximumRate(mut found) = pgbench::found() else { unreachable!() };
-    // 1,750 failed, and holds when it is tried again: it is unstable, and 1,500 stays what was found.
+    let kelvin_measure::Event::MaximumRate(mut found) = pgbench::search_result() else { unreachable!() };
+    // 1,750 failed, but holds when repeated: it is unstable, and 1,500 remains the result.
     let again = kelvin_measure::event::RateTrial { point: 4, holds: true, ..found.trials[3].clone() };
     found.trials.push(again);
-    let report = of(&Plan {
+    let report = report_for(&Plan {
         concluded: vec![kelvin_measure::Event::MaximumRate(found)],
         ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0, 1750.0])
     });
@@ -300,8 +312,11 @@ fn the_headline_of_a_search_is_the_rate_found_and_not_one_that_held_once() {
 fn text_keeps_to_80_columns_and_colour_adds_nothing_but_colour() {
     let users = [1, 2, 4];
     let mut reports = vec![
-        of(&Plan { timed: true, ..Plan::rates(8, &[1200.0, 2700.0]) }),
-        of(&Plan { concluded: vec![pgbench::fitted(&users), pgbench::found()], ..Plan::closed(&users) }),
+        report_for(&Plan { timed: true, ..Plan::rates(8, &[1200.0, 2700.0]) }),
+        report_for(&Plan {
+            concluded: vec![pgbench::fitted(&users), pgbench::search_result()],
+            ..Plan::closed(&users)
+        }),
     ];
     for shape in [GOOD, Shape { errors: true, valid: false, new_orders: 900, ..GOOD }] {
         reports.push(report(shape));
@@ -327,7 +342,7 @@ fn text_keeps_to_80_columns_and_colour_adds_nothing_but_colour() {
 #[test]
 fn a_series_shows_its_best_point_and_says_where_the_others_are() {
     let steps: Vec<f64> = (1..=13).map(|i| f64::from(i) * 150.0).collect();
-    let series = plain(&of(&Plan::rates(8, &steps)));
+    let series = plain(&report_for(&Plan::rates(8, &steps)));
     assert!(series.lines().count() < 80, "{series}");
     assert_eq!(series.matches("schedule: ").count(), 1);
     assert!(series.contains("the best point, 1,950/s requested from 8 virtual users:"), "{series}");
@@ -336,18 +351,18 @@ fn a_series_shows_its_best_point_and_says_where_the_others_are() {
         series.contains("open loop") && series.contains("response time: from the transaction's"),
         "{series}"
     );
-    let few = plain(&of(&Plan::rates(8, &steps[..3])));
+    let few = plain(&report_for(&Plan::rates(8, &steps[..3])));
     assert_eq!((few.matches("schedule: ").count(), few.matches("response time: from").count()), (3, 1));
     assert!(few.contains("\n300/s requested from 8 virtual users:\n"), "{few}");
-    // The table of an overloaded point shows who waited.
-    let table = plain(&of(&Plan::rates(8, &[900.0, 2800.0])));
+    // The table of an overloaded point shows the waiting arrivals.
+    let table = plain(&report_for(&Plan::rates(8, &[900.0, 2800.0])));
     let row = table.lines().find(|l| l.contains("  2,800  ")).unwrap();
     assert_eq!(row.split_whitespace().rev().nth(1), Some("400"), "{row}");
 }
 
 #[test]
 fn trial_a9_a_short_window_and_a_generator_that_never_waited_say_so() {
-    let short = of(&Plan { seconds: 4, ..Plan::closed(&[4]) });
+    let short = report_for(&Plan { seconds: 4, ..Plan::closed(&[4]) });
     assert!(short.points[0].within_run.is_none());
     for page in [plain(&short), html::render(&short).unwrap()] {
         assert!(page.to_lowercase().contains("window too short to estimate the precision"), "{page}");
@@ -357,12 +372,12 @@ fn trial_a9_a_short_window_and_a_generator_that_never_waited_say_so() {
         );
     }
     // Fifteen seconds are too few to estimate their dependence.
-    let few = of(&Plan { seconds: 15, ..Plan::closed(&[4]) });
+    let few = report_for(&Plan { seconds: 15, ..Plan::closed(&[4]) });
     assert!(few.points[0].within_run.is_none() && plain(&few).contains("too short"));
-    let long = of(&Plan { seconds: 20, ..Plan::closed(&[4]) });
+    let long = report_for(&Plan { seconds: 20, ..Plan::closed(&[4]) });
     assert!(long.points[0].within_run.is_some() && !plain(&long).contains("too short"));
-    // Nothing started: nobody can have stood ready.
-    let failing = plain(&of(&Plan { failing: true, ..Plan::rates(8, &[500.0]) })).replace('\n', " ");
+    // Nothing started, so no user was known to be idle.
+    let failing = plain(&report_for(&Plan { failing: true, ..Plan::rates(8, &[500.0]) })).replace('\n', " ");
     assert!(failing.contains("lateness: no user was idle") && !failing.contains("over 0 arrivals"));
     let mut noted = short.clone();
     noted.points[0].timeline = vec![(1, "user 3 lost its connection".into())];
@@ -371,7 +386,7 @@ fn trial_a9_a_short_window_and_a_generator_that_never_waited_say_so() {
 
 #[test]
 fn the_axis_of_time_is_that_of_the_window() {
-    let page = html::render(&of(&Plan { seconds: 1, ..Plan::closed(&[4]) })).unwrap();
+    let page = html::render(&report_for(&Plan { seconds: 1, ..Plan::closed(&[4]) })).unwrap();
     let json = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
     let data: serde_json::Value = serde_json::from_str(json).unwrap();
     assert_eq!(
@@ -390,7 +405,7 @@ fn a_run_in_which_nothing_commits_has_its_report() {
         Plan { failing: true, ..Plan::rates(8, &[0.0, 1000.0, 2800.0, 1000.0]) },
     ];
     for plan in plans {
-        let report = of(&plan);
+        let report = report_for(&plan);
         assert_eq!(report.best().unwrap().throughput.headline_count, 0);
         let page = html::render(&report).unwrap();
         assert!(page.contains("division by zero") && !page.contains("NaN"), "{page}");
@@ -402,7 +417,7 @@ fn a_run_in_which_nothing_commits_has_its_report() {
         assert!(!csv::statements(&report).contains("NaN"));
         let mut other = report.clone();
         other.run = 99;
-        // Nothing to set a ratio of; it must say so.
+        // No transaction was committed, so there is no ratio; the message must say so.
         let refused = compare::compare(&[&report], &[&other]).unwrap_err().to_string();
         assert!(refused.contains("no transaction committed"), "{refused}");
     }
@@ -461,7 +476,7 @@ fn several_runs_get_an_interval_and_a_verdict() {
     assert!(worse.contains("changed, for the worse: NOPM of B is") && worse.contains("lower"), "{worse}");
     insta::assert_snapshot!(shown(&a, &b));
     assert_eq!(verdict(&a[..3], &b), compare::ComparisonVerdict::NotTestable);
-    // The same run again adds nothing, and no run can stand on both sides.
+    // The same run twice is not a second observation, and no run can be on both sides.
     assert_eq!(verdict(&[a[0]; 6], &b), compare::ComparisonVerdict::NotTestable);
     assert!(compare::compare(&a, &a[..1]).unwrap_err().to_string().contains("both sides"));
     let mut other = a[0].clone();

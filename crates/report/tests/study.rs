@@ -1,4 +1,4 @@
-//! A study's page and its text, as a person sees them: from a study's file and a ledger, through the analysis.
+//! The page and the text of a study: from the study's file and a ledger, through the analysis.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -70,18 +70,18 @@ fn field(cell: &str) -> (f64, f64) {
     }
 }
 
-fn at(second: u64) -> jiff::Timestamp {
+fn timestamp(second: u64) -> jiff::Timestamp {
     format!("2026-11-21T20:{:02}:{:02}Z", second / 60 % 60, second % 60).parse().unwrap()
 }
 
-struct Told {
+struct SimulatedStudy {
     study: Study,
     entries: Vec<LedgerEntry>,
     stored: BTreeMap<i64, StoredRunFacts>,
 }
 
-/// Every planned run, around the cells' values; the noise of a treatment adds up to zero over the blocks.
-fn told(text: &str, nopm: impl Fn(&str) -> f64, cv: f64) -> Told {
+/// Every planned run, around the values of its cell; the noise of a treatment totals zero over the blocks.
+fn simulate(text: &str, nopm: impl Fn(&str) -> f64, cv: f64) -> SimulatedStudy {
     let study = Study::parse(text, "study.toml", Path::new(".")).unwrap();
     let plan = StudyPlan::of(&study);
     let mut random = Resampler::new(11);
@@ -99,14 +99,17 @@ fn told(text: &str, nopm: impl Fn(&str) -> f64, cv: f64) -> Told {
         let value = nopm(&name) * factor;
         let attempt = Attempt { place: place as u32, block: run.block, treatment: name.clone() };
         let results = results(place as i64 + 1, value);
-        entries.push(LedgerEntry { at: at(place as u64), event: LedgerEvent::Measured { attempt, results } });
+        entries.push(LedgerEntry {
+            at: timestamp(place as u64),
+            event: LedgerEvent::Measured { attempt, results },
+        });
         let limit = Some("CPU".into());
         stored.insert(
             place as i64 + 1,
             StoredRunFacts { ipc: Some(field(&name).1 * factor), limit, ..StoredRunFacts::default() },
         );
     }
-    Told { study, entries, stored }
+    SimulatedStudy { study, entries, stored }
 }
 
 fn results(run: i64, nopm: f64) -> Results {
@@ -128,14 +131,14 @@ fn results(run: i64, nopm: f64) -> Results {
     Results { run: RunId(run), seconds: 60.0, figures }
 }
 
-impl Told {
+impl SimulatedStudy {
     fn analysis(&self) -> Analysis {
         analyze(&kelvin_lab::study::analysis_input(&self.study, &self.entries, &self.stored)).unwrap()
     }
 
     fn dossier(&self, notebook: &str) -> StudyPageContent {
         let mut lock = Lock::of(&self.study, "0.1.0", 0).unwrap();
-        lock.at = at(0);
+        lock.at = timestamp(0);
         let page = |run: i64| (run == 3).then(|| format!("runs/run-{run}.html"));
         kelvin_lab::study::study_page_content(
             &self.study,
@@ -148,12 +151,12 @@ impl Told {
     }
 }
 
-fn numa(blocks: u32) -> Told {
-    told(&NUMA.replace("BLOCKS", &blocks.to_string()), |cell| field(cell).0, 0.003)
+fn numa(blocks: u32) -> SimulatedStudy {
+    simulate(&NUMA.replace("BLOCKS", &blocks.to_string()), |cell| field(cell).0, 0.003)
 }
 
-/// With a void run that was made again, a deviation, and one that could not be made.
-fn eventful() -> Told {
+/// With a void run that was repeated, a deviation, and an attempt that failed.
+fn eventful() -> SimulatedStudy {
     let mut told = numa(6);
     let LedgerEvent::Measured { attempt, results } = told.entries[4].event.clone() else { unreachable!() };
     let place = told.entries.len() as u32;
@@ -176,12 +179,12 @@ fn eventful() -> Told {
         LedgerEvent::Measured { attempt: again, results: second },
         LedgerEvent::Failed { attempt: failed, why: "the server is gone".into() },
     ] {
-        told.entries.push(LedgerEntry { at: at(900), event });
+        told.entries.push(LedgerEntry { at: timestamp(900), event });
     }
     told
 }
 
-fn notebook(of: &Told) -> String {
+fn notebook(of: &SimulatedStudy) -> String {
     let template = notebook::template(&of.study);
     template.replace(
         "## 2 Decl",
@@ -225,11 +228,11 @@ fn the_page_is_the_same_every_time_and_nobody_writes_html_into_it() {
         assert!(html.contains(&format!("<td>{percent}</td>")), "{percent}");
     }
     assert!(!html.contains("NaN") && !html.contains("undefined"));
-    look(&html, "numa.html");
+    write_page(&html, "numa.html");
 }
 
 /// Pages for visual inspection: `KELVIN_LOOK=DIR cargo test -p kelvin-report --test study`.
-fn look(html: &str, name: &str) {
+fn write_page(html: &str, name: &str) {
     if let Some(directory) = std::env::var_os("KELVIN_LOOK") {
         std::fs::write(Path::new(&directory).join(name), html).unwrap();
     }
@@ -240,7 +243,7 @@ fn one_block_says_that_it_has_no_error() {
     let told = numa(1);
     let text = study::text(&told.analysis());
     insta::assert_snapshot!(text);
-    look(&study::html(&told.dossier("")).unwrap(), "one.html");
+    write_page(&study::html(&told.dossier("")).unwrap(), "one.html");
 }
 
 #[test]
@@ -250,13 +253,13 @@ fn a_study_without_any_run_has_its_page() {
     insta::assert_snapshot!(study::text(&told.analysis()));
     let html = study::html(&told.dossier("")).unwrap();
     assert!(html.contains("No run was measured") && html.contains("nothing has been run yet"));
-    look(&html, "none.html");
+    write_page(&html, "none.html");
 }
 
 #[test]
 fn trial_d5_a_study_whose_runs_accept_noise_says_so_everywhere() {
     let mut told = numa(4);
-    let said = |told: &Told, words: &str| {
+    let said = |told: &SimulatedStudy, words: &str| {
         let dossier = told.dossier("");
         let flat = study::text(&told.analysis()).split_whitespace().collect::<Vec<_>>().join(" ");
         for text in [flat, study::markdown(&dossier), study::html(&dossier).unwrap()] {
@@ -265,12 +268,12 @@ fn trial_d5_a_study_whose_runs_accept_noise_says_so_everywhere() {
         }
     };
     said(&told, "");
-    // One run reported this, with its cost.
+    // One run accepted noise; its cost is known.
     let first = told.stored.get_mut(&1).unwrap();
     first.accepts_noise = true;
     first.noise = Some(NoisePrice { low: 0.0, estimate: 0.1, high: 0.21, accepted: true });
     said(&told, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the figure");
-    // The store is missing, and the study's file states it for all.
+    // The store is missing, but the study's file declares it for all runs.
     told.stored.clear();
     told.study.run.accept_noise = true;
     said(&told, "noise is accepted in 20 measured windows (--accept-noise): its cost is not known");
@@ -291,13 +294,13 @@ fn a_study_of_void_runs_says_so() {
     assert!(markdown.contains("| not steady |"));
 }
 
-fn interaction() -> Told {
+fn interaction() -> SimulatedStudy {
     let nopm = |cell: &str| match (cell.contains("numa=local"), cell.contains("huge-pages=on")) {
         (true, false) => 100_000.0,
         (false, true) => 110_000.0,
         (true, true) | (false, false) => 96_000.0,
     };
-    told(&NUMA.replace("BLOCKS", "6"), nopm, 0.004)
+    simulate(&NUMA.replace("BLOCKS", "6"), nopm, 0.004)
 }
 
 #[test]
@@ -306,10 +309,10 @@ fn what_one_factor_at_a_time_gets_wrong_is_said() {
     let text = study::text(&told.analysis());
     let section = text.split("\n\n").find(|part| part.starts_with("one factor at a time")).unwrap();
     insta::assert_snapshot!(section);
-    look(&study::html(&told.dossier("")).unwrap(), "interaction.html");
+    write_page(&study::html(&told.dossier("")).unwrap(), "interaction.html");
 }
 
-fn fraction() -> Told {
+fn fraction() -> SimulatedStudy {
     let factor = |name: &str| {
         format!("[[factor]]\nname = \"{name}\"\nlevels = [\"off\", \"on\"]\nsetting = \"{name}\"\n\n")
     };
@@ -320,7 +323,7 @@ fn fraction() -> Told {
         5\n\n[run]\nworkload = \"tproc-c\"\ntarget = \"postgres\"\n"
     );
     let on = |cell: &str, factor: &str| f64::from(u8::from(cell.contains(&format!("{factor}=on"))));
-    told(&text, |cell| 1e5 * (1.0 + 0.05 * on(cell, "jit") - 0.03 * on(cell, "wal_compression")), 0.004)
+    simulate(&text, |cell| 1e5 * (1.0 + 0.05 * on(cell, "jit") - 0.03 * on(cell, "wal_compression")), 0.004)
 }
 
 #[test]
@@ -329,10 +332,10 @@ fn a_fraction_has_its_aliases_beside_every_effect() {
     insta::assert_snapshot!(study::text(&told.analysis()));
     let html = study::html(&told.dossier("")).unwrap();
     assert!(html.contains("D=ABC with A jit, B fsync") && html.contains("fsync × geqo × wal_compression"));
-    look(&html, "fraction.html");
+    write_page(&html, "fraction.html");
 }
 
-fn users() -> Told {
+fn users() -> SimulatedStudy {
     let head = NUMA.split("[[factor]]").next().unwrap();
     let head = head
         .replace("factor = \"huge-pages\"", "factor = \"users\"")
@@ -347,7 +350,7 @@ fn users() -> Told {
         let n: f64 = cell.trim_start_matches("users=").parse().unwrap();
         20_000.0 * n / (1.0 + 0.06 * (n - 1.0) + 0.004 * n * (n - 1.0))
     };
-    told(&text, nopm, 0.004)
+    simulate(&text, nopm, 0.004)
 }
 
 #[test]
@@ -359,7 +362,7 @@ fn a_sweep_over_users_has_a_fitted_model() {
     assert!(text.contains("Universal Scalability Law"), "{text}");
     let html = study::html(&told.dossier("")).unwrap();
     assert!(html.contains("fitted (USL)"));
-    look(&html, "users.html");
+    write_page(&html, "users.html");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -
         let parsed = parse_json(&String::from_utf8_lossy(&bytes), Some(path))?;
         // Of dumps at intervals the last has everything that those before it have.
         if let Some(result) = parsed.results.last() {
-            inputs.measured(JobMeasurement::of_result(told.trim_end_matches(".json"), result));
+            inputs.measured(JobMeasurement::from_result(told.trim_end_matches(".json"), result));
         }
         return Ok(());
     }

@@ -152,7 +152,7 @@ fn begin_log(log: &LogFile) -> Result<()> {
 /// Prints the stored run and writes its page.
 pub(super) fn show(store: &Store, path: &Path, done: CompletedRun, output: &OutputArgs) -> Result<()> {
     let id = done.stored.id;
-    let report = RunReport::of_judged(store, &done.stored, done.evidence, done.judged)?;
+    let report = RunReport::from_judged(store, &done.stored, done.evidence, done.judged)?;
     if !output.events() {
         let options = super::show::options(false);
         let shown = RunDocument { report: &report, options, brief: !output.verbose };

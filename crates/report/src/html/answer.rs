@@ -1,4 +1,5 @@
-//! The first screen: what was measured, how well it is known, whether it counts, what limited it, and what to do.
+//! The top of the page: what was measured, how precise it is, whether the run counts, what limited it, and
+//! what to do.
 
 use serde::Serialize;
 
@@ -10,31 +11,31 @@ use kelvin_measure::text::{
     NONE, bounded, ms, one_decimal, plural, rate, seconds, significant_or_none, whole,
 };
 
-/// Phases of I/O jobs on the first screen.
+/// Largest number of phases of I/O jobs at the top.
 const MOST_PHASES: usize = 6;
 
-/// The answer of a run.
+/// The top of the page.
 #[derive(Serialize)]
 pub(super) struct Answer {
-    /// The headline figure; several of a run of several phases of I/O jobs; none before a window has opened.
+    /// The headline; one per phase for I/O jobs with several phases; none before a window has opened.
     headlines: Vec<Tile>,
-    /// How well it is known.
+    /// Its precision.
     interval: Option<String>,
-    /// What else the reader asks for first.
+    /// The other main results.
     tiles: Vec<Tile>,
-    /// What limited it, in sentences.
+    /// What limited it, one sentence each.
     sentences: Vec<String>,
-    /// What to do about that.
+    /// What to do about it.
     next: Option<String>,
-    /// Class of the verdict, for its colour.
+    /// CSS class of the verdict.
     outcome: &'static str,
-    /// The first findings: severity, id, title and what to do.
+    /// The first findings: severity, id, title and remedy.
     findings: Vec<TopFinding>,
-    /// Findings that are not among them and should be read.
+    /// Number of further findings that affect the results.
     more: usize,
 }
 
-/// A figure and what it is.
+/// A value and its label.
 #[derive(Serialize)]
 struct Tile {
     class: &'static str,
@@ -51,19 +52,20 @@ struct TopFinding {
 }
 
 impl Answer {
-    pub(super) fn of(report: &RunReport, ranked: &RankedFindings<'_>) -> Self {
+    pub(super) fn new(report: &RunReport, ranked: &RankedFindings<'_>) -> Self {
         let best = report.best();
         let verdict = best.and_then(|best| best.verdict.as_ref());
         let mut sentences: Vec<String> = Vec::new();
-        sentences.extend(report.details.queries.as_ref().map(|queries| sentence(&queries.describe())));
-        sentences.extend(report.maximum_rate.as_ref().map(|found| sentence(&describe_maximum_rate(found))));
-        sentences.extend(report.scalability.as_ref().map(|fit| sentence(&peak(fit))));
-        sentences.extend(report.squeeze.iter().flat_map(elasticities).map(|words| sentence(&words)));
+        sentences.extend(report.details.queries.as_ref().map(|queries| to_sentence(&queries.describe())));
+        sentences
+            .extend(report.maximum_rate.as_ref().map(|found| to_sentence(&describe_maximum_rate(found))));
+        sentences.extend(report.scalability.as_ref().map(|fit| to_sentence(&peak(fit))));
+        sentences.extend(report.squeeze.iter().flat_map(elasticities).map(|words| to_sentence(&words)));
         let of_point = verdict.map(|verdict| match best {
             Some(best) if report.points.len() > 1 => format!("At {}: {}", best.name(), verdict.sentence),
             _ => verdict.sentence.clone(),
         });
-        sentences.extend(of_point.map(|words| sentence(&words)));
+        sentences.extend(of_point.map(|words| to_sentence(&words)));
         Self {
             headlines: headlines(report, best),
             interval: best.and_then(|best| interval(report, best)),
@@ -90,8 +92,8 @@ impl Answer {
     }
 }
 
-/// With a capital and a full stop.
-fn sentence(words: &str) -> String {
+/// As a sentence: with a capital letter and a full stop.
+fn to_sentence(words: &str) -> String {
     let mut letters = words.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
     let end = if words.ends_with(['.', '!', '?']) { "" } else { "." };
@@ -121,17 +123,17 @@ fn headlines(report: &RunReport, best: Option<&PointReport>) -> Vec<Tile> {
     vec![Tile { class: "big", value: value(best), name: format!("{name}{which}") }]
 }
 
-/// How well the headline figure is known within this run.
+/// Precision of the headline within this run.
 fn interval(report: &RunReport, best: &PointReport) -> Option<String> {
     if report.is_io() && report.points.len() > 1 {
         return None;
     }
     if let Some(words) = p99_words(best) {
-        return Some(sentence(&words));
+        return Some(to_sentence(&words));
     }
     let value = best.headline(report.headline_per)?;
     let Some(precision) = best.within_run.filter(|_| !best.open_loop) else {
-        return best.too_short().then(|| sentence(crate::text::TOO_SHORT));
+        return best.too_short().then(|| to_sentence(crate::text::TOO_SHORT));
     };
     let half = value * precision.half_width_percent / 100.0;
     Some(format!(
@@ -178,9 +180,9 @@ fn tiles(report: &RunReport, best: &PointReport) -> Vec<Tile> {
     tiles
 }
 
-/// p99 of what the users would see.
+/// p99 as seen by the users.
 fn latency(report: &RunReport, best: &PointReport) -> Tile {
-    let unit = TimeUnit::of(report.is_io());
+    let unit = TimeUnit::for_report(report.is_io());
     let times = best.client_latency();
     let shown =
         if report.is_io() { bounded(times.p99_us, significant_or_none) } else { bounded(times.p99_us, ms) };

@@ -11,7 +11,7 @@
   const axis = (label, more) => Object.assign({ label, labelSize: 20, labelFont: font, font, stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line"), width: 1 } }, more);
   const line = (label, colour, more) => Object.assign({ label, stroke: () => css(colour), width: 1.6, points: { show: true, size: 6, fill: () => css(colour), filter: alone }, value: (u, v) => number(v) }, more);
 
-  // A line needs two points beside each other; one without a neighbour is drawn as a dot.
+  // A line needs two adjacent points; a point without a neighbour is drawn as a dot.
   function alone(u, k) {
     const values = u.data[k], found = [];
     for (let i = u.series[0].idxs[0]; i <= u.series[0].idxs[1]; i++) {
@@ -20,7 +20,7 @@
     return found;
   }
 
-  // The ramp-up is shaded and events stand as vertical lines behind the data.
+  // The ramp-up is shaded, and events are vertical lines behind the data.
   function marks(point) {
     return {
       hooks: {
@@ -37,13 +37,13 @@
             c.fillStyle = css(kind === "checkpoint" ? "--c3" : kind === "vacuum" ? "--c2" : "--c8");
             c.globalAlpha = 0.13;
             c.fillRect(start, top, width, height);
-            // The beginning is seen also where the band is pale, and where another lies over it.
+            // The start remains visible where the band is pale or overlapped by another.
             c.globalAlpha = 0.8;
             c.fillRect(start, top, devicePixelRatio, height);
             c.fillRect(start, top, width, 3 * devicePixelRatio);
             c.globalAlpha = 1;
           }
-          // The steps of a scenario have numbers; those that would lie over each other are below each other.
+          // The steps of a scenario are numbered; numbers that would overlap are below each other.
           let steps = 0;
           const rows = [];
           c.font = "600 " + 11 * devicePixelRatio + "px system-ui, sans-serif";
@@ -73,7 +73,7 @@
     };
   }
 
-  // What a legend says while nobody points at a second, as on paper: least and largest value, the ramp-up left out.
+  // Text of a legend while no second is selected, as on paper: minimum and maximum, without the ramp-up.
   function span(places, column) {
     const known = column.filter((v, i) => v != null && (places[i] >= 0 || places[places.length - 1] < 0));
     if (!known.length) return "–";
@@ -81,8 +81,8 @@
     return least === most ? number(least) : number(least) + " to " + number(most);
   }
 
-  // A chart in a part of the page that is closed has no width yet: it is made when the part is opened. `make` gives its
-  // columns, again when a run that goes on has more of them.
+  // A chart in a closed part of the page has no width yet: it is created when the part is opened. `make` returns its
+  // columns, and is called again when a running run has more of them.
   function plot(id, options, make, height) {
     const box = document.getElementById(id), columns = make();
     if (!box || columns[0].length === 0) return;
@@ -103,32 +103,32 @@
 
   data.points.forEach((point, i) => {
     const cursor = { sync: { key: "point-" + i }, drag: { x: true, y: false } };
-    // The axis is the window's, however few seconds it has; a part of it when the reader chose one.
+    // The axis covers the window, even if it has few seconds so far, or the part selected by the reader.
     const x = { time: false, range: (u, lo, hi) => {
       const first = point.t[0], last = point.t[point.t.length - 1];
       return lo > first || hi < last ? [lo, hi] : [Math.min(first, 0) - (point.end - Math.min(first, 0)) * 0.01, point.end];
     } };
     const time = axis("seconds since the start of the measured window", { size: 42, labelSize: 14 }), bare = axis("", { labelSize: 0, size: 28 });
-    // Jobs with a rate have no queue of arrivals, and nobody but themselves who could be late.
+    // I/O jobs with a rate have no queue of arrivals: each worker has its own schedule.
     const known = (column) => (column && column.some((v) => v != null) ? column : null);
-    // Each tenant of a scenario has a line of its own: transactions and I/Os of different loads have no sum.
+    // Each tenant of a scenario has a separate line: transactions and I/Os of different loads have no common sum.
     const tenants = data.scenario && (point.sources || []).length ? point.sources : null;
     const lines = (more) => tenants.map((one, k) => line(one.name + more(one), "--c" + (k % 9), {}));
-    // The highest percentile that most of a tenant's seconds have enough transactions for.
+    // The highest percentile for which most of a tenant's seconds have enough transactions.
     const highest = (one) => ["p99", "p95"].find((name) => one[name].filter((v) => v != null).length * 2 >= one.headline.filter((v) => v > 0).length) || "p50";
-    // Where one does very much less than another, it would lie on the axis.
+    // If one tenant has a much lower throughput than another, it would coincide with the axis.
     const means = (tenants || []).map((one) => one.headline.filter((v) => v > 0)).filter((own) => own.length).map((own) => own.reduce((a, b) => a + b) / own.length);
     const apart = means.length && Math.max(...means) > 30 * Math.min(...means);
     const scale = apart ? { distr: 3 } : { range: (u, lo, hi) => [0, (hi || 1) * 1.08] };
     const due = !tenants && point.open && known(point.open.due), late = point.open && known(point.open.lag_max);
-    // A second's reads and writes have a line each: their sum says nothing of either.
+    // Reads and writes of a second have separate lines: their sum describes neither.
     const colours = { read: "--c0", write: "--c1", trim: "--c2" };
     const paces = () => (tenants ? lines(() => "") : point.directions ? point.directions.map((one) => line(one.name, colours[one.name] || "--c3", {})) : [line(data.headline, "--c0", {})]);
     const rates = () => (tenants ? tenants.map((one) => one.headline) : point.directions ? point.directions.map((one) => one.rate) : [point.headline]);
     const sources = () => (tenants ? [] : point.sources || []);
     const rated = (name) => (narrow || tenants ? "per " : name + " per ") + data.per + (apart && !narrow ? " (log scale)" : "");
     const left = (label) => axis(label, { size: 64, values: (u, v) => v.map(short) });
-    // Where most seconds have too few transactions for a p99, the p95 says more.
+    // If most seconds have too few transactions for a p99, the p95 is more useful.
     const enough = (column) => column.filter((v) => v != null).length * 2 >= column.length;
     const tail = (one) => (enough(one.p99) || !enough(one.p95) ? "p99" : "p95");
     const times = tenants ? [] : point.directions ? point.directions.map((one) => [one.name + " " + tail(one), colours[one.name], () => one[tail(one)]])
@@ -172,7 +172,7 @@
       const top = (hi) => [0, chart.top || (hi || 1) * 1.08];
       const own = chart.columns.map((_, n) => Object.assign(line(chart.names[n], "--c" + chart.colours[n], {}), chart.stacked
         ? { width: 1, own: () => chart.columns[n], value: (u, v, s, i) => number(chart.columns[n][i]) } : {}));
-      // Stacked columns stand on the sum of those before them, and the space between is theirs.
+      // Stacked columns are drawn as running totals, with the area between them filled.
       const sums = () => (chart.stacked ? chart.columns.map((_, n) => point.t.map((_, i) => (chart.columns[n][i] == null ? null :
         chart.columns.slice(0, n + 1).reduce((sum, column) => sum + (column[i] || 0), 0)))) : chart.columns);
       const fill = (n) => () => css("--c" + chart.colours[n]) + "99";
@@ -206,7 +206,7 @@
     }, () => [percents.map(at)].concat(point.distributions.map((_, k) => percents.map((p) => nines.get(p)[k]))), (width) => (width < 500 ? 220 : 240));
   });
 
-  // A link to a finding opens what it is in.
+  // A link to a finding opens the parts of the page that contain it.
   const reveal = () => {
     const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
     for (let part = target && target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
@@ -216,7 +216,7 @@
   reveal();
 
   let waiting;
-  // What is wider than its place can be scrolled by keyboard, too.
+  // Content that is wider than its box can also be scrolled with the keyboard.
   const reachable = () => document.querySelectorAll(".scroll").forEach((box) => {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
@@ -226,9 +226,9 @@
   reachable();
   addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(fit, 100); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(({ made }) => made.redraw(false)));
-  // Labels of axes are not clipped: the longest one needs 160 pixels beside its axis.
+  // Axis labels must not be clipped: the longest one needs 160 pixels beside its axis.
   addEventListener("beforeprint", () => plots.forEach(({ id, made, box }) => made.setSize(box.closest(".charts") ? { width: 326, height: 112 } : { width: 670, height: /^(overview|distribution)/.test(id) ? 220 : 150 })));
   addEventListener("afterprint", fit);
-  // For what follows a run that goes on.
+  // For the script that follows a running run.
   window.kelvin = { data, redraw: (point) => plots.filter(({ id }) => id.split("-")[1] === String(point) && !id.startsWith("distribution")).forEach(({ made, make }) => made.setData(make())) };
 })();

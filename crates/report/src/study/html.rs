@@ -1,12 +1,12 @@
-//! The page as one HTML file that needs nothing else: no network, no other file, no script.
+//! The page as one self-contained HTML file without scripts.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use serde::Serialize;
 
 use super::grid::{self, Grid};
-use super::markdown::{capital, goal, locked};
-use super::text::is_words;
+use super::markdown::{capitalize, describe_goal, describe_lock};
+use super::text::has_text_last;
 use kelvin_analysis::StudyPageContent;
 use kelvin_analysis::notes::PHASES;
 
@@ -18,41 +18,41 @@ use kelvin_measure::text::significant;
 const TEMPLATE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("page.css");
 
-/// A table with what the template asks of each column.
+/// A table with the properties of its columns and rows for the template.
 #[derive(Serialize)]
 struct TableView {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
     /// Whether the column holds text.
     words: Vec<bool>,
-    /// The row that stands out.
+    /// The highlighted row.
     best: Option<usize>,
 }
 
 impl TableView {
-    fn of(grid: Grid) -> Self {
+    fn new(grid: Grid) -> Self {
         let last = grid.head.len().saturating_sub(1);
-        let last_words = is_words(&grid);
+        let last_words = has_text_last(&grid);
         let words = (0..grid.head.len()).map(|at| at < grid.words || (at == last && last_words)).collect();
         Self { head: grid.head, rows: grid.rows, words, best: None }
     }
 }
 
-/// The whole page.
+/// The whole page as a file.
 ///
 /// # Errors
-/// When the template fails, which is a mistake in it.
+/// Fails if the template fails, which is a bug in it.
 pub fn render(of: &StudyPageContent) -> Result<String> {
     let mut environment = Environment::new();
     environment.add_filter("significant", |v: f64| significant(v));
-    environment.add_filter("capital", |text: String| capital(&text));
+    environment.add_filter("capital", |text: String| capitalize(&text));
     environment.add_filter("percent", |part: f64| format!("{:.1}", part * 100.0));
     environment.add_template("study.html", TEMPLATE)?;
     crate::html::add_frame(&mut environment)?;
     let found = &of.analysis;
     let safe = Value::from_safe_string;
-    let shown = |grid: Grid| (!grid.rows.is_empty()).then(|| Value::from(Serde(TableView::of(grid))));
-    let mut cells = TableView::of(grid::cells(found));
+    let shown = |grid: Grid| (!grid.rows.is_empty()).then(|| Value::from(Serde(TableView::new(grid))));
+    let mut cells = TableView::new(grid::cells(found));
     cells.best = found.table.best;
     let (secondary, looked) = grid::secondary(found);
     let interactions: Vec<(String, Value)> =
@@ -65,8 +65,8 @@ pub fn render(of: &StudyPageContent) -> Result<String> {
         found => Value::from(Serde(found)),
         phases => PHASES,
         notes => Value::from(Serde(notes)),
-        goal => goal(found),
-        locked => locked(of),
+        goal => describe_goal(found),
+        locked => describe_lock(of),
         answer => found.verdict.answer.word(),
         correct => sentences::correct(found),
         precision => sentences::precision(found),
@@ -75,7 +75,7 @@ pub fn render(of: &StudyPageContent) -> Result<String> {
         cells => (!found.table.rows.is_empty()).then(|| Value::from(Serde(cells))),
         cells_caption => grid::cells_caption(found),
         effects => grid::effects(found, &found.primary).and_then(shown),
-        scale => grid::scale_words(&found.primary),
+        scale => grid::describe_scale(&found.primary),
         shares => Value::from(Serde(grid::shares(&found.primary))),
         pairs => shown(grid::pairs(found)),
         steps => grid::steps(found).and_then(shown),
@@ -98,7 +98,7 @@ pub fn render(of: &StudyPageContent) -> Result<String> {
     Ok(page)
 }
 
-/// Whether a paragraph of the notebook is a block of code, and its text.
+/// Whether a paragraph of the notebook is a code block, and its text.
 fn block(text: &str) -> (bool, String) {
     if !text.starts_with("```") {
         return (false, text.to_owned());

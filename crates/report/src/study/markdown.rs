@@ -3,7 +3,7 @@
 use kelvin_analysis::Analysis;
 
 use super::grid::{self, Grid};
-use super::text::is_words;
+use super::text::has_text_last;
 use kelvin_analysis::StudyPageContent;
 use kelvin_analysis::notes::PHASES;
 
@@ -32,7 +32,7 @@ pub fn render(of: &StudyPageContent) -> String {
                 page.facts("Scope of the result", &of.universe);
                 page.facts("Machine and versions of the last session", &of.facts);
             }
-            1 => page.paragraph(&escaped(&goal(found))),
+            1 => page.paragraph(&escaped(&describe_goal(found))),
             2 => hypothesis(&mut page, of),
             3 => method(&mut page, of),
             4 => test(&mut page, of),
@@ -57,7 +57,7 @@ pub fn analysis(of: &Analysis) -> String {
     }
     page.line(&format!("### {} by cell\n", escaped(&of.primary.name)));
     page.grid(&grid::cells(of));
-    page.paragraph(&format!("{}.", capital(&grid::cells_caption(of))));
+    page.paragraph(&format!("{}.", capitalize(&grid::cells_caption(of))));
     if let Some(table) = grid::sweep(of) {
         page.line("### Curve\n");
         page.grid(&table);
@@ -75,7 +75,7 @@ pub fn analysis(of: &Analysis) -> String {
     match grid::effects(of, &of.primary) {
         Some(table) => {
             page.grid(&table);
-            page.paragraph(&format!("{}.", capital(grid::scale_words(&of.primary))));
+            page.paragraph(&format!("{}.", capitalize(grid::describe_scale(&of.primary))));
         }
         None => page.paragraph(&format!(
             "None: {}.",
@@ -133,8 +133,8 @@ pub fn next(of: &Analysis) -> String {
     page.0
 }
 
-/// The criterion, in a sentence.
-pub(super) fn goal(of: &Analysis) -> String {
+/// The criterion as a sentence.
+pub(super) fn describe_goal(of: &Analysis) -> String {
     let way = match of.goal.better {
         kelvin_diagnose::Better::Higher => "higher",
         kelvin_diagnose::Better::Lower => "lower",
@@ -158,12 +158,12 @@ fn hypothesis(page: &mut Page, of: &StudyPageContent) {
     if !of.rivals.is_empty() {
         page.0.push('\n');
     }
-    page.paragraph(&locked(of));
+    page.paragraph(&describe_lock(of));
     page.list_plain("Deviations", &of.deviations);
 }
 
-/// The lock in a sentence.
-pub(super) fn locked(of: &StudyPageContent) -> String {
+/// The lock as a sentence.
+pub(super) fn describe_lock(of: &StudyPageContent) -> String {
     match &of.lock {
         None => {
             "Not locked: the hypothesis was not fixed before the runs, so the results are exploratory.".into()
@@ -225,9 +225,9 @@ fn test(page: &mut Page, of: &StudyPageContent) {
 
 fn conclusion(page: &mut Page, of: &StudyPageContent) {
     let found = &of.analysis;
-    page.paragraph(&format!("**{}.**", escaped(&capital(&found.verdict.sentence))));
+    page.paragraph(&format!("**{}.**", escaped(&capitalize(&found.verdict.sentence))));
     if let Some(words) = sentences::signature(found) {
-        page.paragraph(&format!("{}.", escaped(&capital(&words))));
+        page.paragraph(&format!("{}.", escaped(&capitalize(&words))));
     }
     page.paragraph(&format!("Statistically correct? {}.", escaped(&sentences::correct(found))));
     if let Some(keep) = sentences::keep(found) {
@@ -235,8 +235,8 @@ fn conclusion(page: &mut Page, of: &StudyPageContent) {
     }
 }
 
-/// The first letter large.
-pub(super) fn capital(text: &str) -> String {
+/// Capitalizes the first letter.
+pub(super) fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -254,7 +254,7 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// User text: its Markdown is kept, within a quotation, and HTML is escaped.
+    /// User text as a quotation: its Markdown is kept, and HTML is escaped.
     fn quoted(&mut self, paragraph: &str) {
         for line in paragraph.lines() {
             let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -316,7 +316,7 @@ impl Page {
         self.line(&row(&grid.head));
         let last = grid.head.len() - 1;
         let rule = (0..grid.head.len()).map(|column| {
-            if column < grid.words || (column == last && is_words(grid)) { "---" } else { "---:" }
+            if column < grid.words || (column == last && has_text_last(grid)) { "---" } else { "---:" }
         });
         self.line(&format!("| {} |", rule.collect::<Vec<_>>().join(" | ")));
         for cells in &grid.rows {

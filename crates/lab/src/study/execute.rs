@@ -44,7 +44,7 @@ pub trait StudyEnvironment {
 pub enum StudyEnd {
     /// Every planned run has a result.
     Complete,
-    /// So many planned runs are void or failed, and the budget for replacements is exhausted.
+    /// Number of planned runs without a counted result, which have no replacements or no tries left.
     Missing(usize),
     /// A stop was requested; the same command continues from there.
     Interrupted,

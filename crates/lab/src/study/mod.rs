@@ -52,6 +52,6 @@ pub use restart::restarts;
 pub use session::{Opening, begin};
 pub use share::Share;
 pub use spec::Study;
-pub use state::{Counted, State};
+pub use state::{Counted, MOST_TRIES, State};
 pub use study_page::study_page_content;
 pub use template::{Template, study_toml};

@@ -8,7 +8,7 @@ use super::{Attempt, Deviation, LedgerEntry, LedgerEvent, PlannedRun, Results, S
 
 /// Tries of one planned run, after which it is left without a result: what is void three times is void for a reason that
 /// another try does not take away.
-const MOST_TRIES: u32 = 3;
+pub const MOST_TRIES: u32 = 3;
 
 /// The ledger's entries, in terms of the plan.
 #[derive(Debug, Clone, Default, PartialEq)]

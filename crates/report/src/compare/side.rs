@@ -63,7 +63,7 @@ impl<'a> Side<'a> {
     /// A side of these runs. Duplicates are removed: they are not additional observations.
     pub fn new(name: impl Into<String>, runs: impl IntoIterator<Item = &'a Run>, notes: Vec<String>) -> Self {
         let mut seen = BTreeSet::new();
-        let runs = runs.into_iter().filter(|run| seen.insert(run.report.run)).collect();
+        let runs = runs.into_iter().filter(|run| seen.insert((run.report.run, run.report.started))).collect();
         Self { name: name.into(), runs, notes }
     }
 

@@ -121,11 +121,18 @@ impl<'a> KelvinRunner<'a> {
         }
         if self.stop.requested() || code == 130 {
             self.worst = 130;
-            return Err(HostError { message: format!("interrupted in {}", step.action.command_name()), fatal: true });
+            return Err(HostError {
+                message: format!("interrupted in {}", step.action.command_name()),
+                fatal: true,
+            });
         }
         // What was measured is stored, whatever it is good for.
         let went_on = code == 0 || step.action == Action::Run && (code == 1 || code == 3);
-        if went_on { Ok(()) } else { Err(format!("{} failed (exit code {code})", step.action.command_name()).into()) }
+        if went_on {
+            Ok(())
+        } else {
+            Err(format!("{} failed (exit code {code})", step.action.command_name()).into())
+        }
     }
 
     /// Makes the objects that are missing.

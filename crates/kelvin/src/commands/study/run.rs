@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use kelvin_lab::BenchError;
 use kelvin_lab::open::Purpose;
 use kelvin_lab::study::{
-    EnvironmentFacts, Execution, Folder, Ledger, Opening, State, StudyEnd, StudyEnvironment, StudyError,
-    begin, execute, facts, notebook::NotebookPart,
+    EnvironmentFacts, Execution, Folder, Ledger, MOST_TRIES, Opening, State, StudyEnd, StudyEnvironment,
+    StudyError, begin, execute, facts, notebook::NotebookPart,
 };
 use kelvin_run::Spec;
 use kelvin_store::{GroupId, GroupKind, NewGroup, RunId, Store};
@@ -206,8 +206,9 @@ fn tell(situation: &StudyStatus, ended: Result<StudyEnd, StudyError>) -> Result<
         }
         Ok(StudyEnd::Missing(missing)) => {
             eprintln!(
-                "kelvin: {missing} planned runs have no counted result, and the replacements are used up; \
-                 for more: {again} --replacements N"
+                "kelvin: {missing} planned runs have no counted result: the replacements are used up, or a run did \
+                 not count in {MOST_TRIES} tries (kelvin study analyze lists the reasons); for more replacements: \
+                 {again} --replacements N"
             );
             Ok(Code::NotValid)
         }

@@ -254,6 +254,30 @@ mod tests {
     }
 
     #[test]
+    fn sessions_that_waited_longer_than_the_patience_are_served_in_order() {
+        let turns = Arc::new(Turns::default());
+        let mut holder = Turn::new(Arc::clone(&turns));
+        assert!(holder.take_if_free());
+        let served = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let (turns, served) = (&turns, &served);
+                scope.spawn(move || {
+                    let mut turn = Turn::new(Arc::clone(turns));
+                    assert!(turn.take(&Waits::new(Duration::from_mins(2))));
+                    served.lock().unwrap().push(number);
+                });
+                while turns.lock().waiting.len() <= number {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            std::thread::sleep(2 * PATIENCE);
+            holder.give_back();
+        });
+        assert_eq!(*served.lock().unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
     fn waiting_ends_at_the_limit_and_when_cancelled() {
         let turns = Arc::new(Turns::default());
         let mut holder = Turn::new(Arc::clone(&turns));

@@ -6,6 +6,7 @@ mod postgres_support;
 
 use std::time::Duration;
 
+use kelvin_measure::Nanos;
 use kelvin_measure::event::Phase;
 use kelvin_measure::observation::{CaptureTime, Observation, Relation, StatementTotals};
 use kelvin_observe::engine::WatchPlan;
@@ -155,10 +156,17 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     assert!(watching.metric("postgres.blocks.read_ms").iter().all(|(_, value)| value.is_nan()));
     assert!(watching.absent().iter().any(|one| one.why.contains("track_io_timing is off")));
 
+    assert_checkpoint(&watching, after[2] - before[2], (asked, answered));
+    assert_settings(&watching);
+    assert_relations(&watching, session.as_mut());
+}
+
+/// There is one checkpoint, of these buffers, between two times of the clock.
+fn assert_checkpoint(watching: &Watching, buffers: i64, (asked, answered): (Nanos, Nanos)) {
     let checkpoints = watching.occurrences();
     let checkpoint = checkpoints.iter().find(|one| one.kind == "checkpoint" && one.to.is_some()).unwrap();
     assert_eq!(checkpoint.subject, "requested");
-    assert_eq!(checkpoint.figures["buffers"], (after[2] - before[2]) as f64);
+    assert_eq!(checkpoint.figures["buffers"], buffers as f64);
     assert!(checkpoint.figures["buffers"] > 100.0 && checkpoint.figures["write_ms"] >= 0.0);
     // It is seen by the reading before it and the one behind it, which come late where the machine stalls.
     let read: Vec<u64> = watching.metric("postgres.wal.bytes").iter().map(|(at, _)| *at).collect();
@@ -170,7 +178,9 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     let ended = checkpoint.to.unwrap();
     assert!(ended >= asked && ended <= answered + apart, "{checkpoint:?} {asked} {answered}");
     assert_eq!(checkpoints.iter().filter(|one| one.kind == "checkpoint" && one.to.is_some()).count(), 1);
+}
 
+fn assert_settings(watching: &Watching) {
     let settings = watching
         .seen
         .iter()
@@ -182,7 +192,10 @@ fn counters_settings_relations_and_checkpoints_agree_with_the_server() {
     assert_eq!(settings["jit"], "on", "what we set for ourselves is not the load's");
     assert_eq!(settings["huge_pages"], "try");
     assert!(settings["data_directory"].ends_with("/data") && settings["server_version_num"].len() == 6);
+}
 
+/// Sizes, rows and bloat of the relations are those of the server.
+fn assert_relations(watching: &Watching, session: &mut dyn kelvin_database::Session) {
     let relations = |when: CaptureTime| -> Vec<Relation> {
         let found = watching.seen.iter().find_map(|one| match one {
             Observation::Relations { when: told, relations, database_bytes } if *told == when => {

@@ -88,7 +88,7 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
     })
 }
 
-/// Writes a kernel file and checks the result; white space is ignored in the comparison.
+/// Writes a kernel file.
 pub(crate) fn write(file: &Path, value: &str) -> Result<(), String> {
     std::fs::write(file, value).map_err(|error| {
         let help = if rustix::process::geteuid().is_root() { "" } else { "; this requires root" };
@@ -96,7 +96,8 @@ pub(crate) fn write(file: &Path, value: &str) -> Result<(), String> {
     })
 }
 
-/// Whether two texts of a kernel file mean the same. In a list of choices, only the selected one counts.
+/// Whether two texts of a kernel file mean the same. White space is ignored; in a list of choices, only the selected one
+/// counts.
 pub(crate) fn same(a: &str, b: &str) -> bool {
     chosen(a).split_whitespace().eq(chosen(b).split_whitespace())
 }

@@ -62,7 +62,7 @@ pub enum Bound {
 /// Pages of the server's shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HugePages {
-    /// The processor's default page size.
+    /// The processor's smallest page size.
     Off,
     /// Huge pages, reserved for the server.
     Of {

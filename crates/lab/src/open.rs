@@ -1,4 +1,4 @@
-//! Opening the database of a target.
+//! Opens the database of a target.
 
 use std::fmt::Display;
 use std::io;

@@ -1,4 +1,4 @@
-//! Waiting until processors and disks are idle, so that work started by the reset or by other processes does not
+//! Waits until processors and disks are idle, so that work started by the reset or by other processes does not
 //! continue into the measured window.
 
 use kelvin_host::disk::DiskCounters;

@@ -1,4 +1,4 @@
-//! Recording storage requests during a run, for its window.
+//! Records storage requests during a run, for its window.
 
 mod streams;
 

@@ -1,4 +1,4 @@
-//! Cutting the server's CPU by restricting its processes to fewer CPUs.
+//! Cuts the server's CPU by restricting its processes to fewer CPUs.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};

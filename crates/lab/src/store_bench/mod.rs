@@ -108,7 +108,7 @@ impl<'a> StoreBench<'a> {
     }
 
     /// Opens the target, creates missing data, and makes a run. With a `squeeze`, resources are cut in turn, and the
-    /// window is extended to the required length. `notes` are stored with the run. `spec` is updated with the
+    /// window is set to the required length. `notes` are stored with the run. `spec` is updated with the
     /// properties that the run took from the database.
     pub fn run(
         &mut self,

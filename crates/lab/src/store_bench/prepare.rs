@@ -242,7 +242,7 @@ pub fn check_data(
     Ok(())
 }
 
-/// Prepares the squeeze of the server and extends the window to the length that the slices need.
+/// Prepares the squeeze of the server and sets the window to the length that the slices need.
 pub(super) fn squeeze(
     options: squeeze::Options,
     spec: &mut Spec,

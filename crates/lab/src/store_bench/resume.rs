@@ -1,4 +1,4 @@
-//! Resuming a fleet's run in another process after its controller died.
+//! Resumes a fleet's run in another process after its controller died.
 
 use kelvin_measure::event::{Phase, Status};
 use kelvin_measure::invariant::HOSTS_STAYED;

@@ -1,4 +1,4 @@
-//! Building a [`StudyInput`] from a study's file, its ledger, and its stored runs.
+//! Builds a [`StudyInput`] from a study's file, its ledger, and its stored runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

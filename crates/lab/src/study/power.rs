@@ -87,8 +87,8 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// The smallest effect that gives an interval without 0 and an estimate beyond the noise with that probability;
-    /// none where the analysis concludes nothing for lack of runs or degrees of freedom.
+    /// The probability that a true `effect` gives an interval without 0 and an estimate beyond the noise; 0 where the
+    /// analysis concludes nothing for lack of runs or degrees of freedom.
     fn detectable_effect(&self, blocks: u32, effect: f64, noise: f64) -> Option<f64> {
         let runs = self.a_block.saturating_mul(blocks);
         let freedom = self.cells.saturating_sub(1).saturating_mul(blocks.saturating_sub(1));

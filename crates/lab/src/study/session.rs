@@ -69,7 +69,7 @@ pub fn begin(
 /// Whether the last entry about this value is the same. A deviation that reappears is recorded again.
 fn is_known(state: &State, deviation: &Deviation) -> bool {
     let same_place = |known: &&Deviation| known.of == deviation.of && known.key == deviation.key;
-    // Two sessions with the same environment have something new to record in between.
+    // A deviation of the environment is relative to the previous session, so it is always new.
     deviation.of != "environment" && state.deviations.iter().rev().find(same_place) == Some(deviation)
 }
 

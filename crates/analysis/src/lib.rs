@@ -138,8 +138,7 @@ pub struct Metric {
 /// Analyses a study.
 ///
 /// # Errors
-/// When the input is inconsistent. Missing or void runs are no error: the analysis states what cannot be
-/// concluded.
+/// When the input is inconsistent. Missing or void runs are no error: the analysis states what cannot be concluded.
 pub fn analyze(input: &StudyInput) -> Result<Analysis, InputError> {
     input.check()?;
     let values = Values::of(input, &input.goal.metric, Counting::Valid);

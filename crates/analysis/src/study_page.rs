@@ -23,8 +23,7 @@ pub struct StudyPageContent {
     pub mechanism: String,
     /// Other explanations of the same effect.
     pub rivals: Vec<String>,
-    /// When the hypothesis was locked, with its hash and the number of runs begun before; none if it was not
-    /// locked.
+    /// When the hypothesis was locked, with its hash and the number of runs begun before; none if it was not locked.
     pub lock: Option<(String, String, usize)>,
     /// Deviations from the lock, or from earlier sessions.
     pub deviations: Vec<String>,

@@ -7,8 +7,7 @@ use crate::StudyInput;
 use crate::fit::{Estimate, Fit};
 use crate::values::Values;
 
-/// Replicates of the bootstrap, and the seed of its random numbers: fixed, so that every reader gets the same
-/// result.
+/// Replicates of the bootstrap, and the seed of its random numbers: fixed, so that every reader gets the same result.
 const REPLICATES: usize = 1000;
 const SEED: u64 = 20_261_121;
 

@@ -11,8 +11,7 @@ use crate::contrast::missing;
 use crate::fit::{Estimate, Fit, less};
 use crate::values::{Counting, Values};
 
-/// Metrics shown next to the goal's where they are known, by id: instructions per cycle, and CPU per
-/// transaction.
+/// Metrics shown next to the goal's where they are known, by id: instructions per cycle, and CPU per transaction.
 pub const BESIDE: [&str; 2] = [IPC, "cpu"];
 
 /// Instructions per cycle of the server.

@@ -58,8 +58,7 @@ impl Guard {
     }
 }
 
-/// Starts the command in a separate process group: Ctrl-C is meant for Kelvin, and the shell has to outlive
-/// it.
+/// Starts the command in a separate process group: Ctrl-C is meant for Kelvin, and the shell has to outlive it.
 pub(crate) fn apart(command: &mut Command) -> &mut Command {
     use std::os::unix::process::CommandExt;
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null())

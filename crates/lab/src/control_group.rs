@@ -250,9 +250,8 @@ impl Group {
         text.lines().filter_map(|line| line.trim().parse().ok()).collect()
     }
 
-    /// Gives the group the weight of `processes` separate processes. The scheduler treats a group like one
-    /// process, so moving sixteen processes into one would give most of their CPU time to the processes
-    /// outside.
+    /// Gives the group the weight of `processes` separate processes. The scheduler treats a group like one process,
+    /// so moving sixteen processes into one would give most of their CPU time to the processes outside.
     pub(crate) fn weigh_as(&self, processes: u32) -> Result<(), String> {
         let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
         match one.hierarchy.version {

@@ -431,8 +431,7 @@ fn because(name: &str, why: &str) -> String {
     format!("the limits of {name} cannot be set: {why}")
 }
 
-/// The only disk below these files and devices; a file that does not exist yet is on the disk of its
-/// directory.
+/// The only disk below these files and devices; a file that does not exist yet is on the disk of its directory.
 fn one_disk(paths: &[PathBuf]) -> Result<(String, String), String> {
     let existing = |path: &PathBuf| {
         let path = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;

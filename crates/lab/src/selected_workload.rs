@@ -49,9 +49,8 @@ impl SelectedWorkload {
         })
     }
 
-    /// The workload, if this engine supports it. Properties of pgbench's tables that the specification leaves
-    /// out (scale factor, fillfactor, foreign keys, unlogged tables) are read from the database and written
-    /// into `spec`.
+    /// The workload, if this engine supports it. Properties of pgbench's tables that the specification leaves out
+    /// (scale factor, fillfactor, foreign keys, unlogged tables) are read from the database and written into `spec`.
     pub fn for_engine(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
         let chosen = Self::new(spec)?;
         chosen.get().check_engine(engine)?;
@@ -113,8 +112,7 @@ impl SelectedWorkload {
         }
     }
 
-    /// The size of the data compared with the server's cache and memory, for workloads where that is
-    /// customary.
+    /// The size of the data compared with the server's cache and memory, for workloads where that is customary.
     pub fn working_set(&self, engine: &dyn Engine) -> Result<Option<String>> {
         let Self::Pgbench(pgbench) = self else { return Ok(None) };
         if !pgbench.uses_tables() {

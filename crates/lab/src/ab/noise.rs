@@ -21,8 +21,7 @@ pub struct AbNoise {
     /// Share of the scatter's variance that correlates with the runs' noise prices; none with fewer than four
     /// degrees of freedom, or if all prices are equal.
     pub explained: Option<f64>,
-    /// Additional blocks that compensate for the noise: with them the comparison is as precise as on a quiet
-    /// machine.
+    /// Additional blocks that compensate for the noise: with them the comparison is as precise as on a quiet machine.
     pub more_blocks: Option<u32>,
 }
 
@@ -35,9 +34,8 @@ impl AbNoise {
     }
 }
 
-/// The squared correlation of the logarithms of the metric with those of 1 − price, both without the effects
-/// of treatment and block, corrected for chance. If the metric is better where more was lost, noise is not
-/// the cause: 0.
+/// The squared correlation of the logarithms of the metric with those of 1 − price, both without the effects of
+/// treatment and block, corrected for chance. If the metric is better where more was lost, noise is not the cause: 0.
 fn explained(plan: &AbPlan, blocks: &[Block<'_>]) -> Option<f64> {
     let figures: Vec<Vec<f64>> = values(blocks, plan.figure.as_deref())?
         .into_iter()

@@ -66,7 +66,7 @@ pub(crate) struct Fit {
 
 impl Fit {
     /// Fits the model; none without values, or if blocks and cells are confounded.
-    pub(crate) fn of(observations: &[Observation], confidence: f64) -> Option<Self> {
+    pub(crate) fn from_observations(observations: &[Observation], confidence: f64) -> Option<Self> {
         let distinct = |mut all: Vec<Vec<usize>>| {
             all.sort();
             all.dedup();
@@ -224,7 +224,7 @@ mod tests {
     fn a_hole_in_a_block_is_not_charged_to_its_cell() {
         // Cells 1 and 3, blocks +0 and +10. The second cell is missing in the high block; the plain mean of
         // the first would be 3.
-        let found = Fit::of(
+        let found = Fit::from_observations(
             &[
                 observed(0, 0, 1.0),
                 observed(1, 0, 3.0),
@@ -249,7 +249,7 @@ mod tests {
             .enumerate()
             .flat_map(|(b, (x, y))| [observed(0, b as u32, *x), observed(1, b as u32, *y)])
             .collect();
-        let fit = Fit::of(&observations, 0.95).unwrap();
+        let fit = Fit::from_observations(&observations, 0.95).unwrap();
         let found = fit.contrast(&[-1.0, 1.0]);
         assert!((found.value - 0.2).abs() < 1e-9 && (found.high.unwrap() - 0.6303).abs() < 1e-3, "{found:?}");
         assert!((fit.deviation_in_block(&[-1.0, 1.0]).unwrap() - 0.1732).abs() < 1e-3);
@@ -257,10 +257,10 @@ mod tests {
 
     #[test]
     fn one_block_has_means_and_no_error() {
-        let fit = Fit::of(&[observed(0, 0, 1.0), observed(1, 0, 3.0)], 0.95).unwrap();
+        let fit = Fit::from_observations(&[observed(0, 0, 1.0), observed(1, 0, 3.0)], 0.95).unwrap();
         assert_eq!((fit.error, fit.contrast(&[-1.0, 1.0]).low), (None, None));
-        assert!(Fit::of(&[], 0.95).is_none());
+        assert!(Fit::from_observations(&[], 0.95).is_none());
         // Each cell in a separate block: they are confounded.
-        assert!(Fit::of(&[observed(0, 0, 1.0), observed(1, 1, 3.0)], 0.95).is_none());
+        assert!(Fit::from_observations(&[observed(0, 0, 1.0), observed(1, 1, 3.0)], 0.95).is_none());
     }
 }

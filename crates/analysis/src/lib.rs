@@ -141,7 +141,7 @@ pub struct Metric {
 /// When the input is inconsistent. Missing or void runs are no error: the analysis states what cannot be concluded.
 pub fn analyze(input: &StudyInput) -> Result<Analysis, InputError> {
     input.check()?;
-    let values = Values::of(input, &input.goal.metric, Counting::Valid);
+    let values = Values::new(input, &input.goal.metric, Counting::Valid);
     let fit = values.fit(input.confidence);
     let mut primary = metric(input, &input.goal.metric)?;
     let mut secondary =
@@ -185,7 +185,7 @@ pub fn analyze(input: &StudyInput) -> Result<Analysis, InputError> {
 }
 
 fn metric(input: &StudyInput, id: &str) -> Result<Metric, InputError> {
-    let values = Values::of(input, id, Counting::Valid);
+    let values = Values::new(input, id, Counting::Valid);
     let fit = values.fit(input.confidence);
     let figure = input.figures.get(id);
     let (allocation, no_effects) = match &fit {

@@ -33,7 +33,7 @@ pub struct Pairs {
 /// Every variant compared with the first, for one metric. Variants without positive values in both have no
 /// ratio and are left out.
 pub(crate) fn pairs(input: &StudyInput, metric: &str) -> Vec<Pairs> {
-    let values = Values::of(input, metric, Counting::Valid);
+    let values = Values::new(input, metric, Counting::Valid);
     let noise = input.goal.smallest.max(control::floor(input, metric).unwrap_or(0.0));
     let back = |v: f64| if values.scale == Scale::Ratio { v.exp() } else { v };
     let blocks = by_block(&values.observations);

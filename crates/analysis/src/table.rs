@@ -69,7 +69,7 @@ pub(crate) fn table(input: &StudyInput, values: &Values, fit: Option<&Fit>) -> T
         .iter()
         .filter(|id| **id != input.goal.metric)
         .map(|id| {
-            let values = Values::of(input, id, Counting::Valid);
+            let values = Values::new(input, id, Counting::Valid);
             let fit = values.fit(input.confidence);
             ((*id).to_owned(), values, fit)
         })

@@ -335,7 +335,7 @@ fn a_void_run_leaves_a_hole_and_not_a_bias() {
 }
 
 #[test]
-fn missing_cells_and_void_studies_are_told_and_no_error() {
+fn missing_cells_and_void_studies_are_reported_and_no_error() {
     let mut input = numa_and_pages();
     input.runs.retain(|run| run.cell != [1, 1]);
     let found = analyze(&input).unwrap();

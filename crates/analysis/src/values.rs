@@ -22,7 +22,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    pub(crate) fn of(input: &StudyInput, metric: &str, counting: Counting) -> Self {
+    pub(crate) fn new(input: &StudyInput, metric: &str, counting: Counting) -> Self {
         let counts = |void: bool| !void || counting == Counting::All;
         let mut observations: Vec<Observation> = input
             .runs
@@ -47,7 +47,7 @@ impl Values {
     }
 
     pub(crate) fn fit(&self, confidence: f64) -> Option<Fit> {
-        Fit::of(&self.observations, confidence)
+        Fit::from_observations(&self.observations, confidence)
     }
 
     /// A difference of means as a fraction: from the ratio, or relative to the mean of all values.

@@ -126,7 +126,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
                 .into(),
         );
     };
-    let values = Values::of(input, &input.goal.metric, counting);
+    let values = Values::new(input, &input.goal.metric, counting);
     let Some(fit) = values.fit(input.confidence) else {
         let why = if values.observations.is_empty() {
             "no counted run has the goal's figure"
@@ -276,7 +276,7 @@ fn judge(
 /// over all levels would hide it. The largest such effect, as text.
 pub(crate) fn exception(input: &StudyInput) -> Option<String> {
     let claim = input.claim.as_ref()?;
-    let values = Values::of(input, &input.goal.metric, Counting::Valid);
+    let values = Values::new(input, &input.goal.metric, Counting::Valid);
     let fit = values.fit(input.confidence)?;
     let mean = fit.contrast(&between(input, &fit, &claim.from, &claim.to)?);
     let named: Vec<usize> = claim.from.iter().chain(&claim.to).map(|(factor, _)| *factor).collect();
@@ -313,7 +313,7 @@ pub(crate) fn signature(input: &StudyInput) -> Vec<SignatureLine> {
 }
 
 fn line(input: &StudyInput, claim: &Claim, prediction: &Prediction) -> SignatureLine {
-    let values = Values::of(input, &prediction.metric, Counting::Valid);
+    let values = Values::new(input, &prediction.metric, Counting::Valid);
     let fit = values.fit(input.confidence);
     let found = fit.as_ref().and_then(|fit| {
         Some(values.relative(fit.contrast(&between(input, fit, &claim.from, &claim.to)?)))

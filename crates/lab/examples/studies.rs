@@ -242,7 +242,7 @@ fn repeats(studies: u32, seed: u64) {
                     ..RepeatPlan::fixed(&spec, 6)
                 };
                 let values = series();
-                let summary = RepeatSummary::of(&plan, &rows(&values));
+                let summary = RepeatSummary::from_runs(&plan, &rows(&values));
                 let Some((low, high)) = summary.spread.and_then(|spread| spread.interval) else { continue };
                 let yes = summary.answer.correct;
                 known += u32::from(yes);
@@ -282,9 +282,9 @@ fn until(studies: u32, seed: u64) -> Result<(), BenchError> {
             let values = dependent(sd, phi)(&mut random, 30);
             let mut places = values.iter();
             let mut bench =
-                Simulated::new(|_: &Planned<'_>| Ok(Simulation::of(places.next().copied().unwrap_or(1.0))));
+                Simulated::new(|_: &Planned<'_>| Ok(Simulation::new(places.next().copied().unwrap_or(1.0))));
             let ran = repeat::run(&plan, &spec, GroupId(1), &mut bench, &|_| String::new())?;
-            let summary = RepeatSummary::of(&plan, &ran.rows);
+            let summary = RepeatSummary::from_runs(&plan, &ran.rows);
             let Some((low, high)) = summary.spread.and_then(|spread| spread.interval) else { continue };
             yes += u32::from(summary.answer.correct);
             covered += u32::from(summary.answer.correct && low <= 1.0 && 1.0 <= high);

@@ -43,7 +43,7 @@ impl Guard {
     }
 
     /// Adds a process to the list.
-    pub(crate) fn tell(&mut self, process: u32) -> Result<(), String> {
+    pub(crate) fn add_process(&mut self, process: u32) -> Result<(), String> {
         let written = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{process}"));
         written.transpose().map(drop).map_err(|e| format!("the shell that would undo it has exited: {e}"))
     }

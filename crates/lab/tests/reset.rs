@@ -58,7 +58,7 @@ fn by(how: ResetMethod) -> Reset {
 }
 
 /// Resets, and returns the notes for the result, all messages, and how often the data was built.
-fn done(
+fn run_reset(
     engine: &dyn Engine,
     place: &DataLocation,
     asked: &Reset,
@@ -98,27 +98,27 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let file = directory.path().join("tpcc.db");
     let engine = SqliteEngine::open(&file).unwrap();
     let place = DataLocation::Sqlite(file.clone());
-    let error = done(&engine, &place, &by(ResetMethod::Auto), Build::Never).unwrap_err();
+    let error = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Never).unwrap_err();
     assert!(error.to_string().contains("--no-build"), "{error}");
 
-    let (notes, _, built) = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
+    let (notes, _, built) = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!((built, notes.len()), (1, 1));
     assert!(notes[0].starts_with("reset by files (SQLite uses a single file)"), "{notes:?}");
     let loaded = tables(&engine);
     change(&engine);
     assert_ne!(tables(&engine), loaded);
-    let error = done(&engine, &place, &by(ResetMethod::Auto), Build::Never).unwrap_err().to_string();
+    let error = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Never).unwrap_err().to_string();
     assert!(
         error.contains("do not belong to the workload (left_behind)") && has_left_behind(&engine),
         "{error}"
     );
-    let (_, _, built) = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap();
+    let (_, _, built) = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap();
     assert_eq!((built, tables(&engine) == loaded, has_left_behind(&engine)), (0, true, false));
 
     // Another process has the file open: the error names it, and its data is kept.
     change(&engine);
     let other = engine.connect().unwrap();
-    let error = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
+    let error = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
     assert!(error.contains("is in use by another session; nothing was changed"), "{error}");
     drop(other);
     assert!(has_left_behind(&engine));
@@ -134,7 +134,7 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     std::fs::write(&description, &text[..text.len() / 2]).unwrap();
     assert!(place.snapshots().unwrap().is_empty());
     std::fs::remove_file(&description).unwrap();
-    let (_, told, built) = done(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap();
+    let (_, told, built) = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap();
     assert_eq!((built, tables(&engine) == loaded), (1, true));
     assert!(told.iter().any(|line| line.contains("rebuilding them")), "{told:?}");
 
@@ -142,12 +142,12 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let changed =
         std::fs::OpenOptions::new().append(true).open(snapshots.join(format!("{name}.db"))).unwrap();
     changed.set_len(1 << 20).unwrap();
-    let error = done(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap_err().to_string();
+    let error = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap_err().to_string();
     assert!(error.contains("was changed"), "{error}");
     let other = text.replace("1 warehouse", "2 warehouses").replace(&name, "other");
     std::fs::write(snapshots.join("other.toml"), other).unwrap();
     let named = Reset { snapshot: Some("other".into()), ..by(ResetMethod::Auto) };
-    let error = done(&engine, &place, &named, Build::Auto).unwrap_err().to_string();
+    let error = run_reset(&engine, &place, &named, Build::Auto).unwrap_err().to_string();
     assert!(error.contains("\"2 warehouses, seed 1\", not \"1 warehouse, seed 1\""), "{error}");
     assert_eq!(tables(&engine), loaded, "refused before anything was changed");
 }
@@ -158,7 +158,7 @@ fn a_full_disk_is_reported_before_the_copy() {
     let file = disk.place().join("tpcc.db");
     let engine = SqliteEngine::open(&file).unwrap();
     let place = DataLocation::Sqlite(file);
-    let error = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap_err();
+    let error = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap_err();
     let ResetError::Database(error) = error else { panic!("{error}") };
     assert_eq!(error.class(), ErrorClass::DiskFull);
     assert!(error.message().contains("does not fit"), "{error}");
@@ -190,7 +190,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     session.run("select pg_reload_conf()").unwrap();
     drop(session);
 
-    let (notes, _, built) = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
+    let (notes, _, built) = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!(built, 1);
     assert!(
         notes[0].starts_with("reset by template (") && notes[0].contains("by copy of the files"),
@@ -210,7 +210,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         let mut one = rustix::thread::CpuSet::new();
         one.set((0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap());
         rustix::thread::sched_setaffinity(pid(running()), &one).unwrap();
-        let (notes, _, built) = done(&engine, &place, &by(how), Build::Never).unwrap();
+        let (notes, _, built) = run_reset(&engine, &place, &by(how), Build::Never).unwrap();
         assert_eq!(cpus(), one, "{how}");
         rustix::thread::sched_setaffinity(pid(running()), &all).unwrap();
         assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), all, "this process is where it was");
@@ -230,7 +230,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     assert_eq!(kept, [SnapshotMethod::Dump, SnapshotMethod::Files, SnapshotMethod::Template]);
 
     // Ready to run: frozen, counted, and visible to index-only scans without another vacuum.
-    done(&engine, &place, &by(ResetMethod::Template), Build::Never).unwrap();
+    run_reset(&engine, &place, &by(ResetMethod::Template), Build::Never).unwrap();
     let mut session = engine.connect().unwrap();
     let stale = "select count(*) from pg_class where relkind = 'r' and relpages > 0 and (relallvisible < relpages or reltuples < 0) \
                  and relnamespace = 'public'::regnamespace";
@@ -242,7 +242,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         for how in [ResetMethod::Template, ResetMethod::Files] {
             let (engine, place) = (&engine, &place);
             scope.spawn(move || {
-                let error = done(engine, place, &by(how), Build::Never).unwrap_err().to_string();
+                let error = run_reset(engine, place, &by(how), Build::Never).unwrap_err().to_string();
                 assert!(error.contains("(a colleague, user kelvin)"), "{how}: {error}");
                 assert!(error.contains("nothing was changed"), "{how}: {error}");
             });
@@ -288,7 +288,7 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
         managed: Some(Box::new(MysqlServer::new(server.0.clone(), product).unwrap())),
         dumps: directory.path().join("dumps"),
     };
-    let (notes, _, built) = done(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
+    let (notes, _, built) = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!(built, 1);
     assert!(notes[0].starts_with("reset by files (the files of the stopped server are copied)"), "{notes:?}");
     let loaded = tables(&engine);
@@ -298,7 +298,7 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
             save(&engine, &place, how);
         }
         change(&engine);
-        let (notes, _, built) = done(&engine, &place, &by(how), Build::Never).unwrap();
+        let (notes, _, built) = run_reset(&engine, &place, &by(how), Build::Never).unwrap();
         assert_eq!((built, tables(&engine) == loaded), (0, true), "{how}: {notes:?}");
         // A dump restores its contents and leaves other tables alone.
         assert_eq!(has_left_behind(&engine), how == ResetMethod::Dump, "{how}");
@@ -324,16 +324,16 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
 
     // Without the product's programs there is no dump; those of the other product are not used.
     if !dumps {
-        let error = done(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
+        let error = run_reset(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
         assert!(error.contains("the client programs of MySQL"), "{error}");
     }
 
     // Other sessions stay connected, and the error names them.
     let mut session = engine.connect().unwrap();
-    let error = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
+    let error = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
     assert!(error.contains("other sessions are active"), "{error}");
     if dumps {
-        let error = done(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
+        let error = run_reset(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
         assert!(error.contains("(user kelvin)") && error.contains("nothing was changed"), "{error}");
     }
     session.run("select 1").unwrap();

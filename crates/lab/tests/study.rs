@@ -148,9 +148,9 @@ fn study(levels: &[usize], blocks: u32, control: bool) -> Study {
 
 /// One session: opens the ledger, continues the study, and checks that everything is restored.
 fn session(study: &Study, ledger: &Path, world: &World) -> (Result<StudyEnd, StudyError>, State) {
-    let plan = StudyPlan::of(study);
+    let plan = StudyPlan::new(study);
     let (mut ledger, entries) = Ledger::open(ledger).unwrap();
-    let mut state = State::of(&plan, &entries);
+    let mut state = State::from_entries(&plan, &entries);
     let applied = Rc::new(Shared::new(false));
     let opening = Opening {
         study,
@@ -177,7 +177,7 @@ fn session(study: &Study, ledger: &Path, world: &World) -> (Result<StudyEnd, Stu
 
 /// The data that determines the answer: the metrics of each run of each cell.
 fn table(study: &Study, state: &State) -> Vec<(u32, usize, bool, Vec<KeyFigure>)> {
-    let counted = state.counted(&StudyPlan::of(study));
+    let counted = state.counted(&StudyPlan::new(study));
     counted.into_iter().map(|one| (one.block, one.cell, one.control, one.results.figures)).collect()
 }
 
@@ -197,7 +197,7 @@ fn studies() -> impl Strategy<Value = (Study, World)> {
     let studies = (levels, 1_u32..4, any::<bool>())
         .prop_map(|(levels, blocks, control)| study(&levels, blocks, control));
     studies.prop_flat_map(|study| {
-        let worlds = worlds(&StudyPlan::of(&study));
+        let worlds = worlds(&StudyPlan::new(&study));
         (Just(study), worlds)
     })
 }
@@ -234,7 +234,7 @@ proptest! {
         prop_assert_eq!(again.unwrap(), ended.unwrap());
         prop_assert_eq!(table(&study, &after), table(&study, &state));
         prop_assert_eq!(after.void.len(), state.void.len());
-        prop_assert_eq!(after.replaced() <= StudyPlan::of(&study).replacements, true);
+        prop_assert_eq!(after.replaced() <= StudyPlan::new(&study).replacements, true);
     }
 
     /// A stop request in any run, and a bench that panics.
@@ -264,7 +264,7 @@ proptest! {
 #[test]
 fn every_block_has_every_treatment_once_and_more_blocks_change_no_order() {
     let (few, many) = (study(&[3, 2], 4, true), study(&[3, 2], 9, true));
-    let (few, many) = (StudyPlan::of(&few), StudyPlan::of(&many));
+    let (few, many) = (StudyPlan::new(&few), StudyPlan::new(&many));
     assert_eq!(few.runs.len(), 4 * 7);
     assert_eq!(few.runs, many.runs[..few.runs.len()]);
     for block in 0..9 {
@@ -282,12 +282,12 @@ fn every_block_has_every_treatment_once_and_more_blocks_change_no_order() {
 fn a_panic_puts_everything_back() {
     let place = directory();
     let study = study(&[2], 4, false);
-    let plan = StudyPlan::of(&study);
+    let plan = StudyPlan::new(&study);
     let applied = Rc::new(Shared::new(false));
     let world = World { panic: Some(3), ..World::default() };
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let (mut ledger, entries) = Ledger::open(&place.path().join("ledger.jsonl")).unwrap();
-        let mut state = State::of(&plan, &entries);
+        let mut state = State::from_entries(&plan, &entries);
         let execution = Execution {
             study: &study,
             plan: &plan,
@@ -328,8 +328,8 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
     assert!(state.void.iter().all(|(_, results, why)| results.run.0 >= 100 && !why.is_empty()));
     // In another session, a larger budget fills the gap.
     let (mut ledger, entries) = Ledger::open(&path).unwrap();
-    let plan = StudyPlan::of(&study);
-    let mut state = State::of(&plan, &entries);
+    let plan = StudyPlan::new(&study);
+    let mut state = State::from_entries(&plan, &entries);
     let applied = Rc::new(Shared::new(false));
     let execution = Execution {
         study: &study,
@@ -395,12 +395,12 @@ fn a_study_is_run_by_one_at_a_time_and_a_damaged_ledger_is_not_gone_on_with() {
 fn what_changes_after_the_lock_or_between_sessions_is_a_deviation() {
     let place = directory();
     let locked = study(&[2], 6, false);
-    let lock = Lock::of(&locked, "0.1.0", 0).unwrap();
+    let lock = Lock::new(&locked, "0.1.0", 0).unwrap();
     lock.write(&place.path().join("lock.json")).unwrap();
     assert!(lock.write(&place.path().join("lock.json")).is_err(), "a lock is written once");
     let lock = Lock::read(&place.path().join("lock.json")).unwrap().unwrap();
     assert_eq!(lock.deviations(&locked).unwrap(), []);
-    assert_eq!(Lock::of(&locked, "9", 3).unwrap().sha256, lock.sha256, "of what is fixed, and nothing else");
+    assert_eq!(Lock::new(&locked, "9", 3).unwrap().sha256, lock.sha256, "of what is fixed, and nothing else");
 
     let changed = study(&[3], 4, false);
     let told: Vec<String> = lock.deviations(&changed).unwrap().iter().map(Deviation::describe).collect();
@@ -410,8 +410,8 @@ fn what_changes_after_the_lock_or_between_sessions_is_a_deviation() {
     assert!(forged.deviations(&locked).unwrap()[0].describe().starts_with("lock.json sha256: "));
 
     let (mut ledger, entries) = Ledger::open(&place.path().join("ledger.jsonl")).unwrap();
-    let plan = StudyPlan::of(&changed);
-    let mut state = State::of(&plan, &entries);
+    let plan = StudyPlan::new(&changed);
+    let mut state = State::from_entries(&plan, &entries);
     let mut begin = |kernel: &str| {
         let opening = Opening {
             study: &changed,

@@ -63,7 +63,7 @@ pub fn run(
 ) -> Result<Ran, BenchError> {
     let treatments = plan.treatments();
     let mut attempts = Attempts::new(bench, group, plan.replace, plan.figure.as_deref());
-    let mut course = AbProgress::of(plan, &[]);
+    let mut course = AbProgress::from_blocks(plan, &[]);
     if !course.looks.is_empty() {
         attempts.bench.report(&words(&AbEvent::Looks(&course.looks)));
     }
@@ -109,8 +109,8 @@ fn attempt<B: Bench>(
         match attempts.measure(spec, block, &treatment.name)? {
             AttemptOutcome::Row => {
                 let counts = attempts.rows.last().is_some_and(GroupRun::counts);
-                attempts.tell(|row, pace| {
-                    let left = pace.of(left + u32::from(!counts));
+                attempts.report_last(|row, pace| {
+                    let left = pace.estimate(left + u32::from(!counts));
                     words(&AbEvent::Ran { row, blocks: course.blocks, pilot, left })
                 });
                 if counts {
@@ -134,7 +134,7 @@ fn after<B: Bench>(
     let found = complete(plan, &attempts.rows);
     // Nothing changes between the end of the pilot and the last block.
     let settled = plan.effect.is_none() || before.planning.is_some() && block < before.blocks;
-    let course = if settled { before.clone() } else { AbProgress::of(plan, &found) };
+    let course = if settled { before.clone() } else { AbProgress::from_blocks(plan, &found) };
     let mut messages = Vec::new();
     if let Some(planning) = course.planning.as_ref().filter(|_| course.planning != before.planning) {
         let left = course.blocks.saturating_sub(block) * plan.treatments().len() as u32;

@@ -26,8 +26,8 @@ pub struct AbNoise {
 }
 
 impl AbNoise {
-    pub(crate) fn of(plan: &AbPlan, rows: &[GroupRun], blocks: &[Block<'_>]) -> Option<Self> {
-        let runs = RunNoise::of(rows)?;
+    pub(crate) fn from_runs(plan: &AbPlan, rows: &[GroupRun], blocks: &[Block<'_>]) -> Option<Self> {
+        let runs = RunNoise::from_runs(rows)?;
         let explained = explained(plan, blocks);
         let more = |share: f64| (blocks.len() as f64 * share / (1.0 - share)).ceil().min(1e6) as u32;
         Some(Self { runs, explained, more_blocks: explained.map(more) })

@@ -101,7 +101,7 @@ impl AbPlan {
     pub const SIDES: usize = 8;
 
     /// The comparison of these specifications, from these files, with the defaults of all rules.
-    pub fn of(sides: &[(String, Spec)]) -> Self {
+    pub fn new(sides: &[(String, Spec)]) -> Self {
         let letters = ('A'..='Z').map(String::from);
         Self {
             sides: sides

@@ -11,7 +11,7 @@ use super::blocks::{Block, bounds, complete, sides, values};
 use super::interim::{AbProgress, clear, detectable};
 use super::noise::AbNoise;
 use super::{AbPlan, Treatment};
-use crate::repeat::{GroupRun, RepeatMetric, half_width, named};
+use crate::repeat::{GroupRun, RepeatMetric, half_width, metric_named};
 
 /// Additional metrics. Where the database runs decides which of the CPU metrics are known.
 const BESIDE: [&str; 11] = [
@@ -179,9 +179,9 @@ fn as_word<S: serde::Serializer>(verdict: &ChangeVerdict, serializer: S) -> Resu
 
 impl AbSummary {
     /// The summary of a group's runs.
-    pub fn of(plan: &AbPlan, rows: &[GroupRun]) -> Self {
+    pub fn from_runs(plan: &AbPlan, rows: &[GroupRun]) -> Self {
         let found = complete(plan, rows);
-        let course = AbProgress::of(plan, &found);
+        let course = AbProgress::from_blocks(plan, &found);
         let blocks = found.len() as u32;
         let alpha = course.alpha(plan, blocks);
         let look = course.interim_look(blocks).filter(|_| blocks < course.blocks);
@@ -196,11 +196,11 @@ impl AbSummary {
             // The t test does not apply to lower bounds.
             let bound = of_a.contains(&true) || of_b.contains(&true);
             let p_of_t = if bound { change.p } else { paired_p(&a, &b)? };
-            Some(Compared::of(&plan.sides[side].name, &change, p_of_t, floor, 1.0 - alpha))
+            Some(Compared::new(&plan.sides[side].name, &change, p_of_t, floor, 1.0 - alpha))
         });
-        let void: Vec<VoidRun> = rows.iter().filter_map(VoidRun::of).collect();
+        let void: Vec<VoidRun> = rows.iter().filter_map(VoidRun::from_run).collect();
         Self {
-            figure: named(rows, plan.figure.as_deref()),
+            figure: metric_named(rows, plan.figure.as_deref()),
             treatments: plan.treatments().into_iter().map(|one| one.name).collect(),
             blocks: lines(plan, rows),
             complete: blocks,
@@ -211,7 +211,7 @@ impl AbSummary {
             comparisons: comparisons.collect(),
             exploratory: explore(plan, &found),
             detectable: detectable(plan, &found, alpha, floor),
-            noise: AbNoise::of(plan, rows, &found),
+            noise: AbNoise::from_runs(plan, rows, &found),
             failed: rows.iter().filter(|row| row.counts()).map(|row| row.failed).sum(),
             course,
         }
@@ -237,7 +237,7 @@ impl AbSummary {
 }
 
 impl Compared {
-    fn of(side: &str, change: &MeasuredChange, p_of_t: f64, noise: f64, confidence: f64) -> Self {
+    fn new(side: &str, change: &MeasuredChange, p_of_t: f64, noise: f64, confidence: f64) -> Self {
         let Ratio { ratio, low, high } = change.ratio;
         let compare::MeasuredChange { p, hodges_lehmann, verdict, .. } = change;
         Self {
@@ -256,7 +256,7 @@ impl Compared {
 }
 
 impl VoidRun {
-    fn of(row: &GroupRun) -> Option<Self> {
+    fn from_run(row: &GroupRun) -> Option<Self> {
         let why = row.void.clone()?;
         Some(Self { run: row.run.0, treatment: row.slot.treatment.clone(), block: row.slot.block + 1, why })
     }

@@ -94,7 +94,7 @@ mod tests {
         let mut faster = Simulated::new(|planned: &Planned<'_>| {
             let changed = planned.spec.label.as_deref() == Some("change=changed");
             assert_eq!(changed, planned.slot.treatment.starts_with('B'), "{planned:?}");
-            Ok(Simulation::of(if changed { 200.0 } else { 100.0 } + f64::from(planned.slot.place % 3)))
+            Ok(Simulation::new(if changed { 200.0 } else { 100.0 } + f64::from(planned.slot.place % 3)))
         });
         let mut marks = Marks::default();
         let mut bench = ConditionedBench::new(&mut faster, &mut marks, cells(), None);
@@ -102,7 +102,7 @@ mod tests {
         assert!(matches!(ran.ended, RepeatEnd::Done) && !bench.is_late());
         assert_eq!(marks.applied.len(), 24);
 
-        let mut any = Simulated::new(|_: &Planned<'_>| Ok(Simulation::of(100.0)));
+        let mut any = Simulated::new(|_: &Planned<'_>| Ok(Simulation::new(100.0)));
         let mut marks = Marks::default();
         let mut bench = ConditionedBench::new(&mut any, &mut marks, cells(), Some(Instant::now()));
         let ran = ab::run(&plan(), &specs, GroupId(1), &mut bench, &describe).unwrap();

@@ -91,7 +91,7 @@ impl Comparison {
     ///
     /// # Errors
     /// See [`factor`].
-    pub fn of(accepted: &[Remedy], next: &Remedy) -> Result<Self, FactorError> {
+    pub fn new(accepted: &[Remedy], next: &Remedy) -> Result<Self, FactorError> {
         let all = accepted.iter().chain([next]).enumerate();
         let made = all.map(|(index, remedy)| factor(&format!("change {}", index + 1), &remedy.change));
         Ok(Self { factors: made.collect::<Result<_, _>>()? })
@@ -140,7 +140,7 @@ mod tests {
             undo: vec!["DROP INDEX IF EXISTS i".into()],
             control: vec!["ANALYZE t".into()],
         };
-        let comparison = Comparison::of(&[remedy(setting)], &remedy(index)).unwrap();
+        let comparison = Comparison::new(&[remedy(setting)], &remedy(index)).unwrap();
         let names = comparison.cells().map(|cell| cell.name());
         assert_eq!(names, ["change 1=changed change 2=before", "change 1=changed change 2=changed"]);
         let LevelValue::Command(pair) = &comparison.factors()[1].level(CHANGED).unwrap().value else {
@@ -158,6 +158,6 @@ mod tests {
     #[test]
     fn a_setting_that_runs_programs_is_refused() {
         let change = Change::Setting { name: "a b".into(), before: "x".into(), value: "y".into() };
-        assert!(Comparison::of(&[], &remedy(change)).is_err());
+        assert!(Comparison::new(&[], &remedy(change)).is_err());
     }
 }

@@ -61,7 +61,7 @@ pub struct Proof {
 
 impl Proof {
     /// The proof from the comparison of B with A.
-    pub fn of(summary: &AbSummary) -> Self {
+    pub fn from_summary(summary: &AbSummary) -> Self {
         let blocks = summary.complete;
         let Some(compared) = summary.comparisons.first() else {
             let verdict = ProofVerdict::NotTestable;

@@ -73,7 +73,7 @@ pub enum HugePages {
 
 impl Level {
     /// A level whose name is its value.
-    pub fn of(value: LevelValue) -> Self {
+    pub fn from_value(value: LevelValue) -> Self {
         Self { name: value.text(), value }
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Cpusets {
 
 impl Cpusets {
     /// The cpusets of a process; an error where the kernel has none, or they are not mounted.
-    pub(crate) fn of(pid: u32) -> Result<Self, String> {
+    pub(crate) fn for_process(pid: u32) -> Result<Self, String> {
         let read = |file: String| std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"));
         let mounts = Mount::all(&read("/proc/self/mountinfo".into())?);
         let groups = read(format!("/proc/{pid}/cgroup"))?;
@@ -129,7 +129,7 @@ mod tests {
         let one = numbers(&nodes).unwrap()[0].to_string();
         let group = || std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
         let before = group();
-        let outcome = Cpusets::of(pid).and_then(|found| {
+        let outcome = Cpusets::for_process(pid).and_then(|found| {
             let own = found.room.join(format!("kelvin-test-{pid}"));
             let bound = Cpusets::bind(&own, &found.group, &[pid], &one).map(|()| (allowed(pid), group()));
             let released = control_group::release(&own, &found.group, &BTreeMap::new());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kelvin_store::{GroupId, GroupSlot};
 
 use super::spread::needed;
-use super::summary::known;
+use super::summary::counted_values;
 use super::{GroupRun, RepeatPlan, Spread};
 use crate::bench::in_block;
 use crate::{Bench, BenchError, Measured, Planned};
@@ -67,15 +67,15 @@ pub fn run(
 ) -> Result<Ran, BenchError> {
     let mut attempts = Attempts::new(bench, group, plan.replace, plan.figure.as_deref());
     let mut ended = RepeatEnd::Done;
-    while let Some(of) = wanted(plan, &attempts.rows) {
+    while let Some(of) = runs_wanted(plan, &attempts.rows) {
         let block = counted(&attempts.rows);
         let spec = in_block(spec, block);
         match attempts.measure(&spec, block, "")? {
             AttemptOutcome::Row => {
-                let (counted, left) = (counted(&attempts.rows), wanted(plan, &attempts.rows));
+                let (counted, left) = (counted(&attempts.rows), runs_wanted(plan, &attempts.rows));
                 let missing = left.map_or(0, |of| of.saturating_sub(counted));
-                attempts.tell(|row, pace| {
-                    words(&RepeatEvent::Ran { row, counted, of: left.unwrap_or(of), left: pace.of(missing) })
+                attempts.report_last(|row, pace| {
+                    words(&RepeatEvent::Ran { row, counted, of: left.unwrap_or(of), left: pace.estimate(missing) })
                 });
             }
             AttemptOutcome::Failed(error) => attempts.bench.report(&words(&RepeatEvent::Failed { error })),
@@ -93,7 +93,7 @@ fn counted(rows: &[GroupRun]) -> u32 {
 }
 
 /// The total number of runs that should count; `None` when there are enough.
-fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
+fn runs_wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
     let have = counted(rows);
     if have < plan.runs {
         return Some(plan.runs);
@@ -101,9 +101,9 @@ fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
     if !plan.until || have >= plan.most {
         return None;
     }
-    let values = known(rows, plan.figure.as_deref());
+    let values = counted_values(rows, plan.figure.as_deref());
     let belief = plan.belief();
-    let close = Spread::of(&values, &belief, plan.confidence()).and_then(|spread| spread.half_width);
+    let close = Spread::from_values(&values, &belief, plan.confidence()).and_then(|spread| spread.half_width);
     if close.is_some_and(|half_width| half_width <= plan.precision) {
         return None;
     }
@@ -163,7 +163,7 @@ impl<'a, B: Bench> Attempts<'a, B> {
             Ok(measured) => {
                 self.lost += u32::from(!measured.counts());
                 self.pace.took(&measured);
-                self.rows.push(GroupRun::of(&measured, &slot));
+                self.rows.push(GroupRun::from_measured(&measured, &slot));
                 Ok(self
                     .without_figure()
                     .map_or(AttemptOutcome::Row, |why| AttemptOutcome::Ended(RepeatEnd::Failed(why.into()))))
@@ -204,11 +204,11 @@ impl<'a, B: Bench> Attempts<'a, B> {
 
     /// The estimated time for this number of runs.
     pub(crate) fn pace(&self, runs: u32) -> Duration {
-        self.pace.of(runs)
+        self.pace.estimate(runs)
     }
 
     /// Reports the last run.
-    pub(crate) fn tell(&mut self, words: impl FnOnce(&GroupRun, &Pace) -> String) {
+    pub(crate) fn report_last(&mut self, words: impl FnOnce(&GroupRun, &Pace) -> String) {
         if let Some(row) = self.rows.last() {
             let text = words(row, &self.pace);
             self.bench.report(&text);
@@ -230,7 +230,7 @@ impl Pace {
     }
 
     /// The estimated time for this number of runs.
-    pub(crate) fn of(&self, runs: u32) -> Duration {
+    pub(crate) fn estimate(&self, runs: u32) -> Duration {
         let seconds = self.seconds / f64::from(self.runs.max(1)) * f64::from(runs);
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }

@@ -39,7 +39,7 @@ pub enum Steady {
 
 impl GroupRun {
     /// From a run that was just made.
-    pub fn of(measured: &Measured, slot: &GroupSlot) -> Self {
+    pub fn from_measured(measured: &Measured, slot: &GroupSlot) -> Self {
         Self {
             run: measured.run,
             slot: slot.clone(),
@@ -121,7 +121,7 @@ pub fn earlier_groups(store: &Store, plan: &RepeatPlan) -> kelvin_store::Result<
     });
     let mut found = Vec::new();
     for group in alike.take(GROUPS) {
-        let series = super::summary::known(&group_runs(store, group.id)?, plan.figure.as_deref());
+        let series = super::summary::counted_values(&group_runs(store, group.id)?, plan.figure.as_deref());
         if series.len() > 2 {
             found.push(series);
         }

@@ -20,7 +20,7 @@ pub use plan::RepeatPlan;
 pub(crate) use plan::judged;
 pub use spread::Spread;
 pub(crate) use spread::{half_width, logarithms};
-pub(crate) use summary::named;
+pub(crate) use summary::metric_named;
 pub use summary::{
     Dependence, Drift, MissingEvidence, RepeatAnswer, RepeatMetric, RepeatSummary, RunLine, SteadyState,
 };

@@ -20,7 +20,7 @@ pub struct RunNoise {
 
 impl RunNoise {
     /// The cost for these runs; none where it is known for no run.
-    pub(crate) fn of(rows: &[GroupRun]) -> Option<Self> {
+    pub(crate) fn from_runs(rows: &[GroupRun]) -> Option<Self> {
         let prices: Vec<_> = rows.iter().filter(|row| row.counts()).filter_map(|row| row.noise).collect();
         let runs = prices.len();
         (runs > 0).then(|| Self {

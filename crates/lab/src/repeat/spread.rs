@@ -41,7 +41,7 @@ pub struct Spread {
 impl Spread {
     /// The distribution of values in the order of their runs. `belief` is the assumed dependence between runs. None
     /// without values.
-    pub fn of(values: &[f64], belief: &PhiDistribution, confidence: f64) -> Option<Self> {
+    pub fn from_values(values: &[f64], belief: &PhiDistribution, confidence: f64) -> Option<Self> {
         let sample = describe(values)?;
         let logs = logarithms(values);
         let interval = logs
@@ -97,22 +97,22 @@ mod tests {
 
     #[test]
     fn trial_a9_the_mean_is_the_one_that_the_interval_is_of() {
-        let found = Spread::of(&[100.0, 400.0, 50.0, 200.0], &PhiDistribution::default(), 0.95).unwrap();
+        let found = Spread::from_values(&[100.0, 400.0, 50.0, 200.0], &PhiDistribution::default(), 0.95).unwrap();
         // The fourth root of 100·400·50·200; the arithmetic mean is 187.5.
         assert!((found.mean - 141.421_356).abs() < 1e-6, "{found:?}");
-        assert_eq!(Spread::of(&[1.0, 0.0], &PhiDistribution::default(), 0.95).unwrap().mean, 0.5);
+        assert_eq!(Spread::from_values(&[1.0, 0.0], &PhiDistribution::default(), 0.95).unwrap().mean, 0.5);
     }
 
     #[test]
     fn the_spread_allows_for_dependence_and_the_cv_has_its_interval() {
         let logs = [-0.02_f64, 0.0, 0.02, -0.01];
         let values: Vec<f64> = logs.iter().map(|log| 100.0 * log.exp()).collect();
-        let found = Spread::of(&values, &PhiDistribution::default(), 0.95).unwrap();
+        let found = Spread::from_values(&values, &PhiDistribution::default(), 0.95).unwrap();
         let (low, high) = kelvin_stats::student::mean_interval(&logs, 0.95).unwrap();
         let independent = ((high - low) / 2.0).exp_m1();
         assert_eq!((found.n, found.median_interval), (4, None));
         assert!(found.half_width.unwrap() > 1.1 * independent, "{found:?}");
-        let wide = Spread::of(&values, &PhiDistribution::default(), 0.97).unwrap();
+        let wide = Spread::from_values(&values, &PhiDistribution::default(), 0.97).unwrap();
         assert!(wide.half_width > found.half_width);
         let (low, high) = found.cv_interval.unwrap();
         assert!((found.cv.unwrap() - 0.0171).abs() < 1e-3 && low < 0.011 && high > 0.05, "{found:?}");
@@ -125,10 +125,10 @@ mod tests {
     #[test]
     fn six_values_have_a_median_with_an_interval() {
         let belief = PhiDistribution::default();
-        let found = Spread::of(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0], &belief, 0.95).unwrap();
+        let found = Spread::from_values(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0], &belief, 0.95).unwrap();
         assert_eq!(found.median, 3.5);
         assert_eq!(found.median_interval, Some((1.0, 6.0, 1.0 - 2.0 * 0.5_f64.powi(6))));
-        assert_eq!(Spread::of(&[1.0, 0.0], &belief, 0.95).unwrap().interval, None);
-        assert_eq!(Spread::of(&[], &belief, 0.95), None);
+        assert_eq!(Spread::from_values(&[1.0, 0.0], &belief, 0.95).unwrap().interval, None);
+        assert_eq!(Spread::from_values(&[], &belief, 0.95), None);
     }
 }

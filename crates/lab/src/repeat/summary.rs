@@ -162,17 +162,17 @@ pub enum MissingEvidence {
 
 impl RepeatSummary {
     /// The summary of a group's runs.
-    pub fn of(plan: &RepeatPlan, rows: &[GroupRun]) -> Self {
+    pub fn from_runs(plan: &RepeatPlan, rows: &[GroupRun]) -> Self {
         let id = plan.figure.as_deref();
         let counted: Vec<&GroupRun> = rows.iter().filter(|row| row.counts()).collect();
-        let values = known(rows, id);
+        let values = counted_values(rows, id);
         let belief = plan.belief();
-        let spread = Spread::of(&values, &belief, plan.confidence());
+        let spread = Spread::from_values(&values, &belief, plan.confidence());
         let of_all = |id: &str| -> Option<(RepeatMetric, Spread)> {
             let values: Vec<f64> = counted.iter().map(|row| row.value(Some(id))).collect::<Option<_>>()?;
             Some((
                 counted.first()?.figure(Some(id))?.into(),
-                Spread::of(&values, &belief, plan.confidence())?,
+                Spread::from_values(&values, &belief, plan.confidence())?,
             ))
         };
         let first = |ids: &&[&str]| ids.iter().find_map(|id| of_all(id));
@@ -205,7 +205,7 @@ impl RepeatSummary {
         });
         let void = rows.len() - counted.len();
         let mut summary = Self {
-            figure: named(rows, id),
+            figure: metric_named(rows, id),
             runs: runs.collect(),
             counted: counted.len(),
             void,
@@ -213,8 +213,8 @@ impl RepeatSummary {
             beside,
             drift,
             dependence,
-            steady: SteadyState::of(&counted),
-            noise: RunNoise::of(rows),
+            steady: SteadyState::from_runs(&counted),
+            noise: RunNoise::from_runs(rows),
             failed: counted.iter().map(|row| row.failed).sum(),
             answer: RepeatAnswer {
                 correct: false,
@@ -263,7 +263,7 @@ impl RepeatSummary {
 }
 
 impl SteadyState {
-    fn of(rows: &[&GroupRun]) -> Self {
+    fn from_runs(rows: &[&GroupRun]) -> Self {
         let mut found = Self::default();
         for row in rows {
             match &row.steady {
@@ -277,13 +277,13 @@ impl SteadyState {
 }
 
 /// The metric of the counted runs that have it, in their order. A lower bound is included as a value.
-pub(crate) fn known(rows: &[GroupRun], id: Option<&str>) -> Vec<f64> {
+pub(crate) fn counted_values(rows: &[GroupRun], id: Option<&str>) -> Vec<f64> {
     let counted = rows.iter().filter(|row| row.counts());
     counted.filter_map(|row| row.bounded(id)).map(|value| value.value).collect()
 }
 
 /// The metric as described by the first run that has it.
-pub(crate) fn named(rows: &[GroupRun], id: Option<&str>) -> RepeatMetric {
+pub(crate) fn metric_named(rows: &[GroupRun], id: Option<&str>) -> RepeatMetric {
     rows.iter().find_map(|row| row.figure(id)).map_or_else(
         || RepeatMetric {
             id: id.unwrap_or_default().to_owned(),

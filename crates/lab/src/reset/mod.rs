@@ -178,7 +178,7 @@ fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, 
         ResetError::Refused(format!("reset method {way} is not available for {}", task.engine.describe()))
     })?;
     let keeper = keeper.as_ref();
-    let wanted = wanted(task, data.as_ref())?;
+    let wanted = wanted_contents(task, data.as_ref())?;
     let (about, saved) = match find(task, keeper, &wanted, around)? {
         Some(about) => (about, false),
         None => (save(task, keeper, &wanted, data.as_ref(), around)?, true),
@@ -199,7 +199,7 @@ fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, 
         restored.how,
         since.elapsed().as_secs_f64(),
         about.name,
-        described(&about.contents),
+        describe_contents(&about.contents),
     );
     let needs =
         if way == kelvin_database::snapshot::SnapshotMethod::Dump { Needs::ALL } else { Needs::default() };
@@ -207,13 +207,13 @@ fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, 
 }
 
 /// "tproc-c, 10 warehouses, seed 1, as built".
-pub fn described(contents: &Contents) -> String {
+pub fn describe_contents(contents: &Contents) -> String {
     let state = if contents.fresh { "as built" } else { "as they were when saved" };
     format!("{}, {}, {state}", contents.workload, contents.data)
 }
 
 /// The contents of a snapshot for this run.
-fn wanted(task: &Task<'_>, data: Option<&WorkloadData>) -> Result<Contents, ResetError> {
+fn wanted_contents(task: &Task<'_>, data: Option<&WorkloadData>) -> Result<Contents, ResetError> {
     Ok(contents(task.engine, task.workload.name(), data, data.is_some())?)
 }
 

@@ -67,7 +67,7 @@ pub struct Counted {
 /// The plan of an A/B comparison with all defaults.
 pub fn plan() -> AbPlan {
     let spec = Spec::new(WorkloadName::TprocC);
-    AbPlan::of(&[("a.toml".into(), spec.clone()), ("b.toml".into(), spec)])
+    AbPlan::new(&[("a.toml".into(), spec.clone()), ("b.toml".into(), spec)])
 }
 
 /// Executes comparisons with this plan, each with separate noise and a separate order.
@@ -92,10 +92,10 @@ pub fn count(plan: &AbPlan, setting: &Setting<'_>) -> Result<Counted, BenchError
             let planted = if side == "B" { truth } else { 1.0 };
             let carried = if side == *before.borrow() { 1.0 + carry_over } else { 1.0 };
             before.replace(side);
-            Ok(Simulation::of(1000.0 * noise * planted * carried))
+            Ok(Simulation::new(1000.0 * noise * planted * carried))
         });
         let ran = ab::run(&plan, &specs, GroupId(1), &mut bench, &|_| String::new())?;
-        let summary = AbSummary::of(&plan, &ran.rows);
+        let summary = AbSummary::from_runs(&plan, &ran.rows);
         let found = summary.comparisons.first();
         let right = |ratio: f64| slower == 0.0 || ratio < 1.0;
         counted.changed +=

@@ -27,16 +27,16 @@ pub(super) struct Affinity {
 }
 
 /// The number of CPUs to remove from `cpus` for a cut: at least one, and at least one must remain.
-fn taken(cpus: u32, cut: f64) -> Option<u32> {
+fn cpus_to_remove(cpus: u32, cut: f64) -> Option<u32> {
     (cpus > 1).then(|| ((f64::from(cpus) * cut).round() as u32).clamp(1, cpus - 1))
 }
 
 impl Affinity {
     /// Determines the CPUs to remove. A cut of this process itself leaves no threads to be restored after its end.
-    pub(super) fn of(server: u32, embedded: bool, cut: f64) -> Result<Self, String> {
+    pub(super) fn new(server: u32, embedded: bool, cut: f64) -> Result<Self, String> {
         let all = sched_getaffinity(pid(server)).map_err(|e| format!("its CPUs cannot be read: {e}"))?;
         let cpus = all.count();
-        let taken = taken(cpus, cut).ok_or("it has only one CPU, so affinity cannot take any away")?;
+        let taken = cpus_to_remove(cpus, cut).ok_or("it has only one CPU, so affinity cannot take any away")?;
         let mut fewer = all;
         // The last ones, because the system's background work is mostly on the first.
         cpus_of(&all).rev().take(taken as usize).for_each(|cpu| fewer.unset(cpu));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn whole_cpus_are_taken_and_one_is_left() {
-        let of = |cpus, cut| taken(cpus, cut);
+        let of = |cpus, cut| cpus_to_remove(cpus, cut);
         assert_eq!((of(1, 0.2), of(2, 0.2), of(4, 0.2), of(10, 0.2)), (None, Some(1), Some(1), Some(2)));
         assert_eq!((of(64, 0.1), of(2, 0.9), of(3, 0.95)), (Some(6), Some(1), Some(2)));
     }
@@ -156,7 +156,7 @@ mod tests {
         let cpus = || -> Vec<u32> {
             children().iter().map(|&one| sched_getaffinity(pid(one)).unwrap().count()).collect()
         };
-        let Ok(affinity) = Affinity::of(server, false, 0.5) else {
+        let Ok(affinity) = Affinity::new(server, false, 0.5) else {
             // With only one CPU nothing can be removed, which is the expected message.
             assert_eq!(sched_getaffinity(None).unwrap().count(), 1);
             parent.kill().unwrap();

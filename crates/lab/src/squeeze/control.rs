@@ -100,7 +100,7 @@ pub(super) struct Cut {
 
 impl Cut {
     /// The limit for a resource; an error gives the reason where the capacity is unknown.
-    fn of(what: SqueezedResource, capacity: &Capacity, valves: &Valves) -> Result<Self, String> {
+    fn new(what: SqueezedResource, capacity: &Capacity, valves: &Valves) -> Result<Self, String> {
         let rest = 1.0 - valves.cut;
         let (bound, left) = match what {
             SqueezedResource::ServerCpu => {
@@ -225,7 +225,7 @@ fn follow(
         if let Some(what) = what {
             let recent = Capacity::mean(&free[free.len().saturating_sub(RECENT)..]);
             let capacity = recent.ok_or("the pilot phase produced no measurements")?;
-            match Cut::of(what, &capacity, valves) {
+            match Cut::new(what, &capacity, valves) {
                 Ok(cut) => {
                     // Set first: a failing cut may have been applied in part.
                     is_cut = true;
@@ -297,7 +297,7 @@ mod tests {
             cut: 0.2,
         };
         let of =
-            |what, flow| Cut::of(what, &capacity(flow), &valves).map(|cut| (cut.bound, cut.left.to_string()));
+            |what, flow| Cut::new(what, &capacity(flow), &valves).map(|cut| (cut.bound, cut.left.to_string()));
         assert_eq!(of(SqueezedResource::ServerCpu, None), Ok((Bound::Cores(1.6), "0.8".into())));
         assert_eq!(of(SqueezedResource::ClientCpu, None), Ok((Bound::Cores(3.2), "0.8".into())));
         assert!(of(SqueezedResource::DeviceIo, None).unwrap_err().contains("not known"));

@@ -270,7 +270,7 @@ impl Squeeze {
         }
         let mut resources = Vec::new();
         for (index, &what) in self.valves.resources.iter().enumerate() {
-            let cut = taken(&left[index]).unwrap_or(self.options.cut);
+            let cut = removed_share(&left[index]).unwrap_or(self.options.cut);
             if let Some(found) = elasticity::estimate_elasticity(&self.plan, &throughput, index, cut) {
                 let (resource, how) = self.resource(what, done, cut);
                 let means = match what {
@@ -407,7 +407,7 @@ fn hold(server: u32, cpu: bool) -> (Group, Vec<(Controller, String)>) {
 }
 
 /// The share that was removed, from the share that was left in each slice; none without slices.
-fn taken(left: &[f64]) -> Option<f64> {
+fn removed_share(left: &[f64]) -> Option<f64> {
     let logarithms = left.iter().map(|left| left.ln()).sum::<f64>();
     (!left.is_empty()).then(|| 1.0 - (logarithms / left.len() as f64).exp())
 }

@@ -36,7 +36,7 @@ pub(super) struct RateCap {
 impl RateCap {
     /// Starts the thread that enforces the cap. It measures CPU time with and without a cap, so that all slices have
     /// the same overhead.
-    pub(super) fn of(server: u32) -> Result<Self, String> {
+    pub(super) fn start(server: u32) -> Result<Self, String> {
         let pid = pid(server).ok_or("process 0 is not a valid process")?;
         test_kill_process(pid).map_err(|e| {
             format!("its processes cannot be stopped ({e}): run kelvin as its user or as root")
@@ -137,7 +137,7 @@ impl Held {
             let Ok(file) = File::open(format!("/proc/{process}/schedstat")) else { continue };
             let Some(used) = on_cpu(&file) else { continue };
             // Announced to the guard before it can be stopped.
-            self.guard.tell(process)?;
+            self.guard.add_process(process)?;
             self.processes.insert(process, (file, used));
         }
         Ok(())
@@ -210,7 +210,7 @@ mod tests {
         let child = spinner();
         let process = child.0.id();
         let file = File::open(format!("/proc/{process}/schedstat")).unwrap();
-        let cap = RateCap::of(process).unwrap();
+        let cap = RateCap::start(process).unwrap();
         cap.bound(Some(0.25)).unwrap();
         std::thread::sleep(PERIOD * 2);
         let used = || {

@@ -48,12 +48,12 @@ impl Throttle {
         embedded: bool,
         cut: f64,
     ) -> Result<Self, String> {
-        let affinity = || Affinity::of(server, embedded, cut);
+        let affinity = || Affinity::new(server, embedded, cut);
         let cap = || {
             if embedded {
                 return Err("the database runs in this process, which would stop itself".to_owned());
             }
-            RateCap::of(server)
+            RateCap::start(server)
         };
         match wanted {
             Some(Means::Affinity) => affinity().map(Box::new).map(Self::Affinity),

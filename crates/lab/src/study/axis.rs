@@ -19,7 +19,7 @@ impl Axis {
     ///
     /// # Errors
     /// When it has more levels than a design supports.
-    pub(super) fn of(factor: &Factor) -> Result<Self, String> {
+    pub(super) fn from_factor(factor: &Factor) -> Result<Self, String> {
         let levels: Vec<String> = factor.levels().into_iter().map(str::to_owned).collect();
         if levels.len() > MOST_LEVELS {
             return Err(format!(

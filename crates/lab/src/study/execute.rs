@@ -120,7 +120,7 @@ impl Execution<'_> {
                     missing => StudyEnd::Missing(missing),
                 });
             };
-            match self.one(next, bench, undone, surroundings)? {
+            match self.attempt(next, bench, undone, surroundings)? {
                 Tried::Measured => failures = 0,
                 Tried::Interrupted => return Ok(StudyEnd::Interrupted),
                 Tried::Failed(last) => {
@@ -137,7 +137,7 @@ impl Execution<'_> {
     }
 
     /// One attempt, from its conditions to its entry in the ledger.
-    fn one(
+    fn attempt(
         &mut self,
         next: Next,
         bench: &mut dyn Bench,
@@ -166,7 +166,7 @@ impl Execution<'_> {
                 Ok(Tried::Interrupted)
             }
             Err(BenchError::Failed(error)) => {
-                let why = kelvin_measure::redact(&whole(&*error));
+                let why = kelvin_measure::redact(&error_chain(&*error));
                 bench.report(&format!("run {} failed: {why}", attempt.place + 1));
                 self.log(LedgerEvent::Failed { attempt, why: why.clone() })?;
                 Ok(Tried::Failed(why))
@@ -210,7 +210,7 @@ impl Execution<'_> {
             Err(BenchError::Failed(error)) => {
                 return Err(StudyError::Failing {
                     failures: 1,
-                    last: format!("{last}; the database did not become available again: {}", whole(&*error)),
+                    last: format!("{last}; the database did not become available again: {}", error_chain(&*error)),
                 });
             }
         }
@@ -234,7 +234,7 @@ impl Execution<'_> {
 }
 
 /// An error with its causes; repeated causes are left out.
-fn whole(error: &(dyn std::error::Error + 'static)) -> String {
+fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
     chain.fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,

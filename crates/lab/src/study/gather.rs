@@ -73,8 +73,8 @@ pub fn analysis_input(
     entries: &[LedgerEntry],
     stored: &BTreeMap<i64, StoredRunFacts>,
 ) -> StudyInput {
-    let plan = StudyPlan::of(study);
-    let state = State::of(&plan, entries);
+    let plan = StudyPlan::new(study);
+    let state = State::from_entries(&plan, entries);
     let mut figures = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut secondary = Vec::new();

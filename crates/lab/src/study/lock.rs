@@ -42,7 +42,7 @@ pub struct Deviation {
 
 impl Lock {
     /// Locks a study in its present form.
-    pub fn of(study: &Study, kelvin: &str, runs_before: usize) -> Result<Self, StudyError> {
+    pub fn new(study: &Study, kelvin: &str, runs_before: usize) -> Result<Self, StudyError> {
         let parts = parts(study)?;
         let sha256 = hash(&parts)?;
         Ok(Self { at: jiff::Timestamp::now(), kelvin: kelvin.into(), sha256, runs_before, parts })
@@ -115,13 +115,13 @@ fn differences(of: &str, before: &BTreeMap<String, Value>, now: &BTreeMap<String
         .map(|key| Deviation {
             of: of.into(),
             key: key.clone(),
-            from: before.get(key).map(shown),
-            to: now.get(key).map(shown),
+            from: before.get(key).map(value_text),
+            to: now.get(key).map(value_text),
         })
         .collect()
 }
 
-fn shown(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),

@@ -11,7 +11,7 @@ pub(super) fn is_key_figure(spec: &Spec, id: &str) -> bool {
 }
 
 /// Refuses a metric that no run of this workload can have.
-pub(super) fn known(spec: &Spec, id: &str) -> Result<(), String> {
+pub(super) fn check_known(spec: &Spec, id: &str) -> Result<(), String> {
     let name = id.rsplit_once('/').map_or(id, |(_, name)| name);
     if is_key_figure(spec, id)
         || SOURCES.iter().any(|&begin| name.len() > begin.len() && name.starts_with(begin))

@@ -68,7 +68,7 @@ const BY_COUNT: f64 = 60.0;
 impl StudyPlan {
     /// The runs of a study. Each block has every treatment once, in a separate order that does not change when blocks
     /// are added.
-    pub fn of(study: &Study) -> Self {
+    pub fn new(study: &Study) -> Self {
         let cells = study.cells().to_vec();
         let mut treatments: Vec<Treatment> = cells
             .iter()
@@ -139,7 +139,7 @@ impl StudyPlan {
 
 impl Estimate {
     /// The estimate from the durations of runs in seconds, or from the specification if there are none.
-    pub fn of(study: &Study, seconds: &[f64]) -> Self {
+    pub fn new(study: &Study, seconds: &[f64]) -> Self {
         if let Some(run_seconds) = median(seconds) {
             return Self { run_seconds, measured: true };
         }

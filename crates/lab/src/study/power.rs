@@ -33,7 +33,7 @@ pub struct Power {
 impl Power {
     /// Computes with this variation from run to run (standard deviation ÷ mean). All of it counts as scatter, including
     /// the variation shared by the runs of a block, which the analysis removes: a conservative estimate.
-    pub fn of(study: &Study, plan: &StudyPlan, cv: f64) -> Self {
+    pub fn new(study: &Study, plan: &StudyPlan, cv: f64) -> Self {
         let comparison = Comparison {
             variance: cv.powi(2).ln_1p(),
             a_block: runs_a_block(study, plan),
@@ -48,7 +48,7 @@ impl Power {
         let wanted = if same { f64::midpoint(1.0, POWER) } else { POWER };
         let floor = |blocks: u32| if study.design.control { comparison.floor(blocks) } else { 0.0 };
         let ruled_out = |blocks: u32, margin: f64| {
-            if margin < floor(blocks) { Some(0.0) } else { comparison.detectable_effect(blocks, margin, 0.0) }
+            if margin < floor(blocks) { Some(0.0) } else { comparison.detection_probability(blocks, margin, 0.0) }
         };
         let noise = least.max(floor(blocks));
         Self {
@@ -58,14 +58,14 @@ impl Power {
                 if same {
                     ruled_out(blocks, effect)
                 } else {
-                    comparison.detectable_effect(blocks, effect, noise)
+                    comparison.detection_probability(blocks, effect, noise)
                 }
             }),
             blocks_needed: power::fewest_from(1, wanted, |blocks| {
                 if same {
                     ruled_out(blocks, least)
                 } else {
-                    comparison.detectable_effect(blocks, matters, 0.0)
+                    comparison.detection_probability(blocks, matters, 0.0)
                 }
             }),
         }
@@ -89,7 +89,7 @@ struct Comparison {
 impl Comparison {
     /// The probability that a true `effect` gives an interval without 0 and an estimate beyond the noise; 0 where the
     /// analysis concludes nothing for lack of runs or degrees of freedom.
-    fn detectable_effect(&self, blocks: u32, effect: f64, noise: f64) -> Option<f64> {
+    fn detection_probability(&self, blocks: u32, effect: f64, noise: f64) -> Option<f64> {
         let runs = self.a_block.saturating_mul(blocks);
         let freedom = self.cells.saturating_sub(1).saturating_mul(blocks.saturating_sub(1));
         if runs < FEWEST as u32 || freedom < FREEDOM {
@@ -159,7 +159,7 @@ mod tests {
             let study = Study::parse(&text, "study.toml", Path::new("/nowhere")).unwrap();
             assert_eq!(study.design.control, control);
             let cv = 0.015;
-            let effect = Power::of(&study, &StudyPlan::of(&study), cv).resolves.unwrap();
+            let effect = Power::new(&study, &StudyPlan::new(&study), cv).resolves.unwrap();
             assert!(effect > 0.02, "{effect}");
             let mut empty = analysis_input(&study, &[], &BTreeMap::new());
             let metric = empty.goal.metric.clone();

@@ -106,7 +106,7 @@ impl Study {
         let first_factor = written.factors.first().map(Spanned::span);
         for one in written.factors {
             let span = one.span();
-            axes.push(Axis::of(one.get_ref()).map_err(at(span.clone()))?);
+            axes.push(Axis::from_factor(one.get_ref()).map_err(at(span.clone()))?);
             factors.push(one.into_inner());
             // Together with the previous ones, so that the location is that of the factor in conflict.
             factor::check(&factors).map_err(|error| source.refuse(span, error))?;
@@ -117,12 +117,12 @@ impl Study {
         }
         let (goal_span, hypothesis_span) = (written.goal.span(), written.hypothesis.span());
         let (goal, hypothesis) = (written.goal.into_inner(), written.hypothesis.into_inner());
-        metric::known(&run, &goal.metric).map_err(at(goal_span))?;
+        metric::check_known(&run, &goal.metric).map_err(at(goal_span))?;
         expects(&hypothesis, &axes, &goal, &run).map_err(at(hypothesis_span))?;
 
         let mut metrics: BTreeSet<&str> = BTreeSet::new();
         for one in &written.metrics {
-            metric::known(&run, one.get_ref()).map_err(at(one.span()))?;
+            metric::check_known(&run, one.get_ref()).map_err(at(one.span()))?;
             if !metrics.insert(one.get_ref()) {
                 return Err(
                     source.refuse(one.span(), format!("the metric \"{}\" is given twice", one.get_ref()))
@@ -227,7 +227,7 @@ fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> R
     }
     let mut seen = BTreeSet::new();
     for prediction in predicts {
-        metric::known(run, &prediction.metric)?;
+        metric::check_known(run, &prediction.metric)?;
         if !seen.insert(&prediction.metric) {
             return Err(format!("the hypothesis predicts \"{}\" twice", prediction.metric));
         }

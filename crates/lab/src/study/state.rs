@@ -89,7 +89,7 @@ pub(super) struct Next {
 
 impl State {
     /// The state of a study with this plan after these entries.
-    pub fn of(plan: &StudyPlan, entries: &[LedgerEntry]) -> Self {
+    pub fn from_entries(plan: &StudyPlan, entries: &[LedgerEntry]) -> Self {
         let mut state = Self { slots: vec![Slot::default(); plan.runs.len()], ..Self::default() };
         for (index, &run) in plan.runs.iter().enumerate() {
             state.places.insert((run.block, plan.treatment(run).name.clone()), index);

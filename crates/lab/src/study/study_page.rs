@@ -15,8 +15,8 @@ pub fn study_page_content(
     analysis: Analysis,
     page: &dyn Fn(i64) -> Option<String>,
 ) -> StudyPageContent {
-    let plan = StudyPlan::of(study);
-    let state = State::of(&plan, entries);
+    let plan = StudyPlan::new(study);
+    let state = State::from_entries(&plan, entries);
     let goal = &study.goal.metric;
     let mut runs = Vec::new();
     let mut failed = Vec::new();

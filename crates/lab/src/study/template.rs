@@ -173,7 +173,7 @@ mod tests {
             let text = study_toml(template, "a \"quoted\" name");
             let study = Study::parse(&text, "study.toml", Path::new(".")).unwrap();
             assert_eq!(study.name, "a \"quoted\" name");
-            assert_eq!(StudyPlan::of(&study).runs.len(), runs);
+            assert_eq!(StudyPlan::new(&study).runs.len(), runs);
             let longest = text.lines().map(|line| line.chars().count()).max();
             assert!(longest <= Some(120), "{longest:?}");
         }

@@ -96,14 +96,14 @@ pub struct Process {
 
 impl Process {
     /// The running process with this id; none if there is none.
-    pub fn of(pid: u32) -> Option<Self> {
+    pub fn from_pid(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Some(Self { pid, started: kelvin_host::ProcessStat::parse(&stat)?.started })
     }
 
     /// Whether it is still running.
     pub fn lives(self) -> bool {
-        Self::of(self.pid) == Some(self)
+        Self::from_pid(self.pid) == Some(self)
     }
 }
 
@@ -135,9 +135,9 @@ mod tests {
 
     #[test]
     fn a_reused_pid_is_distinguished() {
-        let me = Process::of(std::process::id()).unwrap();
+        let me = Process::from_pid(std::process::id()).unwrap();
         assert!(me.lives());
         assert!(!Process { started: me.started + 1, ..me }.lives());
-        assert_eq!(Process::of(u32::MAX), None);
+        assert_eq!(Process::from_pid(u32::MAX), None);
     }
 }

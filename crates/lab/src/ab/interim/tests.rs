@@ -69,15 +69,15 @@ fn the_planned_number_grows_with_the_scatter_and_stays_within_its_bounds() {
     let close = needed(&AbPlan { power: 0.95, ..single }, 0.03, 5, 0.012).unwrap();
     assert!((930..=940).contains(&close), "{close}");
     let quiet = rows(&[[1.0, 1.0001, 0.97]; 6]);
-    let course = AbProgress::of(&plan, &complete(&plan, &quiet));
+    let course = AbProgress::from_blocks(&plan, &complete(&plan, &quiet));
     assert_eq!((course.blocks, course.planning.clone().unwrap().pilot), (6, 6));
     // While the pilot runs, the number of blocks is unknown.
-    let early = AbProgress::of(&plan, &complete(&plan, &quiet[..9]));
+    let early = AbProgress::from_blocks(&plan, &complete(&plan, &quiet[..9]));
     assert_eq!((early.blocks, early.planning), (6, None));
     let wild: Vec<[f64; 3]> = (0_u32..6)
         .map(|block| if block.is_multiple_of(2) { [1.0, 2.0, 3.0] } else { [3.0, 1.0, 2.0] })
         .collect();
-    let course = AbProgress::of(&plan, &complete(&plan, &rows(&wild)));
+    let course = AbProgress::from_blocks(&plan, &complete(&plan, &rows(&wild)));
     assert_eq!(course.blocks, AbPlan::MOST);
     assert!(course.planning.unwrap().needed > Some(AbPlan::MOST));
 }
@@ -85,7 +85,7 @@ fn the_planned_number_grows_with_the_scatter_and_stays_within_its_bounds() {
 #[test]
 fn looks_spend_the_error_that_there_is() {
     let plan = AbPlan { blocks: 20, stop_early: true, ..plan() };
-    let course = AbProgress::of(&plan, &[]);
+    let course = AbProgress::from_blocks(&plan, &[]);
     let at: Vec<u32> = course.looks.iter().map(|look| look.blocks).collect();
     assert_eq!(at, [10, 15, 20]);
     let nominal: Vec<f64> = course.looks.iter().map(|look| look.nominal).collect();
@@ -95,13 +95,13 @@ fn looks_spend_the_error_that_there_is() {
     // Every planned interim analysis has an interval, even with eight sides and a thousand blocks.
     let mut many = AbPlan { blocks: 1000, ..plan.clone() };
     many.sides = vec![plan.sides[0].clone(); AbPlan::SIDES];
-    let first = AbProgress::of(&many, &[]).looks[0].nominal;
+    let first = AbProgress::from_blocks(&many, &[]).looks[0].nominal;
     assert!(first > 1e-9 && first < 0.05 / 7.0, "{first}");
     let until_clear = AbPlan { blocks: AbPlan::UNTIL_CLEAR, ..plan.clone() };
-    let at: Vec<u32> = AbProgress::of(&until_clear, &[]).looks.iter().map(|look| look.blocks).collect();
+    let at: Vec<u32> = AbProgress::from_blocks(&until_clear, &[]).looks.iter().map(|look| look.blocks).collect();
     assert_eq!(at, [6, 9, 12]);
     // Six blocks leave no room for an interim analysis before the last.
     let few = AbPlan { blocks: 6, ..plan };
-    assert_eq!(AbProgress::of(&few, &[]).looks, []);
-    assert_eq!(AbProgress::of(&few, &[]).alpha(&few, 6), 0.05);
+    assert_eq!(AbProgress::from_blocks(&few, &[]).looks, []);
+    assert_eq!(AbProgress::from_blocks(&few, &[]).alpha(&few, 6), 0.05);
 }

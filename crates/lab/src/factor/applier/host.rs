@@ -69,7 +69,7 @@ impl Applier {
         if cpus::astray(pid, wanted)?.is_none() {
             return Ok(());
         }
-        let process = Process::of(pid).ok_or("the server has exited")?;
+        let process = Process::from_pid(pid).ok_or("the server has exited")?;
         let recorded = self.pending().any(
             |change| matches!(change, ReversibleChange::Affinity { process: other, .. } if *other == process),
         );
@@ -115,7 +115,7 @@ impl Applier {
         if pids.iter().filter_map(|pid| memory::allowed(*pid)).all(|now| now == nodes) {
             return Ok(None);
         }
-        let Cpusets { group: here, room } = Cpusets::of(pid)?;
+        let Cpusets { group: here, room } = Cpusets::for_process(pid)?;
         let recorded = self.pending().find_map(|change| match change {
             ReversibleChange::MemoryNodes { group, from } if *group == here => {
                 Some((group.clone(), from.clone()))

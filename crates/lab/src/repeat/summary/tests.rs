@@ -28,7 +28,7 @@ const QUIET: [f64; 6] = [100.0, 101.0, 99.5, 100.5, 99.0, 100.2];
 
 #[test]
 fn enough_runs_that_agree_are_correct() {
-    let summary = RepeatSummary::of(&plan(), &rows(&QUIET));
+    let summary = RepeatSummary::from_runs(&plan(), &rows(&QUIET));
     assert!(summary.answer.correct, "{:?}", summary.answer);
     assert_eq!((summary.counted, summary.void, summary.answer.more), (6, 0, None));
     assert_eq!(summary.figure.id, "tps");
@@ -39,17 +39,17 @@ fn enough_runs_that_agree_are_correct() {
 
 #[test]
 fn too_few_runs_or_too_wide_an_interval_say_how_many_more() {
-    let few = RepeatSummary::of(&plan(), &rows(&QUIET[..3])).answer;
+    let few = RepeatSummary::from_runs(&plan(), &rows(&QUIET[..3])).answer;
     assert!(!few.correct && few.more >= Some(3) && few.missing[0] == MissingEvidence::Runs, "{few:?}");
-    assert_eq!(RepeatSummary::of(&plan(), &rows(&QUIET[..1])).answer.more, Some(5));
-    assert_eq!(RepeatSummary::of(&plan(), &[]).answer.more, Some(6));
+    assert_eq!(RepeatSummary::from_runs(&plan(), &rows(&QUIET[..1])).answer.more, Some(5));
+    assert_eq!(RepeatSummary::from_runs(&plan(), &[]).answer.more, Some(6));
 
     let wide = [100.0, 108.0, 94.0, 103.0, 92.0, 101.0];
-    let answer = RepeatSummary::of(&plan(), &rows(&wide)).answer;
+    let answer = RepeatSummary::from_runs(&plan(), &rows(&wide)).answer;
     assert_eq!(answer.missing, [MissingEvidence::Precision]);
     let more = answer.more.unwrap() as usize;
     // With the stated number of additional runs of the same scatter the answer is yes; with one fewer it is not.
-    let again = |n: usize| RepeatSummary::of(&plan(), &rows(&wide.repeat(n)));
+    let again = |n: usize| RepeatSummary::from_runs(&plan(), &rows(&wide.repeat(n)));
     assert!((6 * 4..6 * 12).contains(&(6 + more)), "{more}");
     assert!(again((6 + more).div_ceil(6) + 1).answer.correct);
 }
@@ -59,7 +59,7 @@ fn a_drift_is_no_matter_of_more_runs() {
     let falling = [100.0, 97.1, 94.9, 92.0, 88.9, 86.1, 83.0, 80.2];
     let mut plan = plan();
     plan.precision = 0.1;
-    let summary = RepeatSummary::of(&plan, &rows(&falling));
+    let summary = RepeatSummary::from_runs(&plan, &rows(&falling));
     assert!(summary.drift.unwrap().matters, "{:?}", summary.drift);
     assert_eq!(
         (summary.answer.missing.as_slice(), summary.answer.more),
@@ -67,7 +67,7 @@ fn a_drift_is_no_matter_of_more_runs() {
     );
     // A drift smaller than the requested precision moves the mean by less.
     plan.precision = 0.5;
-    assert!(RepeatSummary::of(&plan, &rows(&falling)).answer.correct);
+    assert!(RepeatSummary::from_runs(&plan, &rows(&falling)).answer.correct);
 }
 
 #[test]
@@ -77,25 +77,25 @@ fn void_runs_are_shown_and_do_not_count() {
     all[3].steady = Steady::No("Throughput fell by 12 %".into());
     let mut plan = plan();
     plan.replace = 1;
-    let summary = RepeatSummary::of(&plan, &all);
+    let summary = RepeatSummary::from_runs(&plan, &all);
     assert!(summary.answer.correct && summary.spread.clone().unwrap().mean > 99.0);
     assert_eq!(summary.runs[1].void.as_deref(), Some("steal"));
     assert_eq!(summary.steady.not_steady, [(14, "Throughput fell by 12 %".to_owned())]);
     plan.replace = 0;
-    assert_eq!(RepeatSummary::of(&plan, &all).answer.missing, [MissingEvidence::Valid]);
+    assert_eq!(RepeatSummary::from_runs(&plan, &all).answer.missing, [MissingEvidence::Valid]);
 }
 
 #[test]
 fn a_figure_that_is_missing_or_zero_is_no_yes() {
     let mut all = rows(&QUIET);
     all[5].figures[0].value = None;
-    assert_eq!(RepeatSummary::of(&plan(), &all).answer.missing, [MissingEvidence::Figure]);
-    assert_eq!(RepeatSummary::of(&plan(), &rows(&[0.0; 6])).answer.missing, [MissingEvidence::Figure]);
+    assert_eq!(RepeatSummary::from_runs(&plan(), &all).answer.missing, [MissingEvidence::Figure]);
+    assert_eq!(RepeatSummary::from_runs(&plan(), &rows(&[0.0; 6])).answer.missing, [MissingEvidence::Figure]);
     let mut by_p99 = plan();
     by_p99.figure = Some("p99".into());
-    assert_eq!(RepeatSummary::of(&by_p99, &rows(&QUIET)).figure.id, "p99");
+    assert_eq!(RepeatSummary::from_runs(&by_p99, &rows(&QUIET)).figure.id, "p99");
     by_p99.figure = Some("wal".into());
-    assert_eq!(RepeatSummary::of(&by_p99, &rows(&QUIET)).answer.missing, [MissingEvidence::Figure]);
+    assert_eq!(RepeatSummary::from_runs(&by_p99, &rows(&QUIET)).answer.missing, [MissingEvidence::Figure]);
 }
 
 /// Simulates `studies` groups of six runs with the correlation `phi` between adjacent runs and a deviation of 1 %.
@@ -108,7 +108,7 @@ fn trial_a4_known(phi: f64, groups: usize, studies: u32, seed: u64) -> (u32, u32
         let mut series = || dependent(0.01, phi)(&mut random, 6);
         let plan = RepeatPlan { earlier: (0..groups).map(|_| series()).collect(), ..plan() };
         let values = series();
-        let summary = RepeatSummary::of(&plan, &rows(&values));
+        let summary = RepeatSummary::from_runs(&plan, &rows(&values));
         let (low, high) = summary.spread.as_ref().unwrap().interval.unwrap();
         known += u32::from(summary.answer.correct);
         covered += u32::from(summary.answer.correct && low <= 1.0 && 1.0 <= high);
@@ -134,16 +134,16 @@ fn trial_a4_what_is_called_known_of_six_runs_covers_also_where_they_depend_on_ea
 
 #[test]
 fn trial_a4_dependent_runs_are_reported() {
-    let alone = RepeatSummary::of(&plan(), &rows(&QUIET)).dependence.unwrap();
+    let alone = RepeatSummary::from_runs(&plan(), &rows(&QUIET)).dependence.unwrap();
     assert!(alone.p > 0.05 && alone.earlier == 0 && alone.phi < 0.4, "{alone:?}");
     let long = [98.0, 98.4, 98.9, 99.1, 99.8, 100.4, 100.2, 101.0, 101.5, 101.2, 100.6, 100.1, 99.5, 99.0];
-    let found = RepeatSummary::of(&plan(), &rows(&long)).dependence.unwrap();
+    let found = RepeatSummary::from_runs(&plan(), &rows(&long)).dependence.unwrap();
     assert!(found.p < 0.001 && found.lag1 > 0.6 && found.von_neumann < 0.5 && found.phi > 0.5, "{found:?}");
-    assert_eq!(RepeatSummary::of(&plan(), &rows(&QUIET[..3])).dependence, None);
+    assert_eq!(RepeatSummary::from_runs(&plan(), &rows(&QUIET[..3])).dependence, None);
     // Earlier groups show what these runs cannot.
     let taught = RepeatPlan { earlier: vec![long.to_vec(); 3], ..plan() };
     let (before, after) =
-        (RepeatSummary::of(&plan(), &rows(&QUIET)), RepeatSummary::of(&taught, &rows(&QUIET)));
+        (RepeatSummary::from_runs(&plan(), &rows(&QUIET)), RepeatSummary::from_runs(&taught, &rows(&QUIET)));
     assert!(after.dependence.unwrap().phi > alone.phi && after.dependence.unwrap().earlier == 3);
     assert!(after.spread.unwrap().half_width > before.spread.unwrap().half_width);
 }

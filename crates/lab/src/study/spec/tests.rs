@@ -7,7 +7,7 @@ fn parse(text: &str) -> Result<Study, String> {
     Study::parse(text, "study.toml", Path::new("/nowhere")).map_err(|error| error.to_string())
 }
 
-fn with(from: &str, to: &str) -> Result<Study, String> {
+fn study_with(from: &str, to: &str) -> Result<Study, String> {
     let text = study_toml(Template::Ab, "s");
     assert!(text.contains(from), "{from}");
     parse(&text.replacen(from, to, 1))
@@ -53,7 +53,7 @@ fn what_is_wrong_is_refused_with_its_place() {
         ("[universe]", "metrics = [\"p95\", \"p95\"]\n[universe]"),
         ("name = \"s\"", "name = \"\""),
     ] {
-        let error = with(from, to).unwrap_err();
+        let error = study_with(from, to).unwrap_err();
         assert!(!error.contains("hush"), "{error}");
         let cut = |line: &str| line.chars().take(150).collect::<String>();
         let shown = error.lines().map(cut).collect::<Vec<_>>().join("\n");
@@ -100,7 +100,7 @@ fn huge_designs_have_a_limit() {
 #[test]
 fn a_fraction_has_its_cells_and_its_aliases() {
     let study = factorial(4, 2, "kind = \"fractional\"\ngenerators = [\"D=ABC\"]").unwrap();
-    let plan = crate::study::StudyPlan::of(&study);
+    let plan = crate::study::StudyPlan::new(&study);
     assert_eq!((plan.cells.len(), plan.resolution), (8, Some(4)));
     assert_eq!(plan.cells[0].name(), "commit=0 f1=0 f2=0 f3=0", "the base comes first");
     assert!(plan.aliases.iter().any(|set| set.contains(&"AB".into()) && set.contains(&"CD".into())));
@@ -136,7 +136,7 @@ fn a_run_may_stand_in_a_file() {
 #[test]
 fn what_is_observed_is_asked_for_once() {
     let study =
-        with("[universe]", "metrics = [\"p99\", \"host.cpu.total.user\", \"sqlite.wal.bytes\"]\n[universe]")
+        study_with("[universe]", "metrics = [\"p99\", \"host.cpu.total.user\", \"sqlite.wal.bytes\"]\n[universe]")
             .unwrap();
     assert_eq!(study.observed(), ["host.cpu.total.user", "sqlite.wal.bytes"]);
     assert_eq!(study.base().name(), "users=1");

@@ -93,7 +93,7 @@ pub(crate) fn allocation(
 
 fn full(input: &StudyInput, values: &Values) -> Result<Allocation, String> {
     let levels: Vec<usize> = input.factors.iter().map(|factor| factor.levels.len()).collect();
-    let found = analysed(input, values, &levels, &|cell| cell.to_vec()).map_err(|error| match error {
+    let found = analyze_values(input, values, &levels, &|cell| cell.to_vec()).map_err(|error| match error {
         FactorialError::EmptyCells(cells) => format!(
             "{} without a counted run, so effects cannot be separated; run the study again to fill {}",
             count(cells.len(), "cell"),
@@ -126,10 +126,10 @@ fn full(input: &StudyInput, values: &Values) -> Result<Allocation, String> {
             factors: of.factors.clone(),
         }
     };
-    Ok(shared_out(&found, found.effects.iter().map(effect).collect()))
+    Ok(build_allocation(&found, found.effects.iter().map(effect).collect()))
 }
 
-fn shared_out(found: &Analysis, mut effects: Vec<Effect>) -> Allocation {
+fn build_allocation(found: &Analysis, mut effects: Vec<Effect>) -> Allocation {
     effects.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.factors.cmp(&b.factors)));
     let mut notes = Vec::new();
     if !found.balanced {
@@ -144,7 +144,7 @@ fn shared_out(found: &Analysis, mut effects: Vec<Effect>) -> Allocation {
     }
 }
 
-fn analysed(
+fn analyze_values(
     input: &StudyInput,
     values: &Values,
     levels: &[usize],
@@ -171,7 +171,7 @@ fn fraction(
         .map_err(|error| InputError::Fraction(error.to_string()))?;
     let base = fraction.base();
     let levels = vec![2; base.len()];
-    let found = match analysed(input, values, &levels, &|cell| base.iter().map(|f| cell[*f]).collect()) {
+    let found = match analyze_values(input, values, &levels, &|cell| base.iter().map(|f| cell[*f]).collect()) {
         Ok(found) => found,
         Err(FactorialError::EmptyCells(cells)) => {
             return Ok(Err(format!(
@@ -208,7 +208,7 @@ fn fraction(
             factors,
         }
     };
-    Ok(Ok(shared_out(&found, found.effects.iter().map(effect).collect())))
+    Ok(Ok(build_allocation(&found, found.effects.iter().map(effect).collect())))
 }
 
 /// An effect that is confounded with another: with a minus if its sign is reversed.

@@ -59,9 +59,9 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     claimed.dedup();
     let name = input.figure_name(&input.goal.metric);
     let mut questions = Questions { input, of, name, claimed, found: Vec::new() };
-    questions.of_the_hypothesis();
-    questions.of_effects();
-    questions.of_the_course();
+    questions.ask_about_hypothesis();
+    questions.ask_about_effects();
+    questions.ask_about_course();
     questions.found
 }
 
@@ -98,7 +98,7 @@ impl Questions<'_> {
         self.ask(open, question, why, &claimed)
     }
 
-    fn of_the_hypothesis(&mut self) {
+    fn ask_about_hypothesis(&mut self) {
         let (input, of, name) = (self.input, self.of, self.name);
         if let (HypothesisAnswer::Inconclusive, Some(claim)) = (of.verdict.answer, &of.verdict.claim) {
             let have = of.primary.blocks as u32;
@@ -136,7 +136,7 @@ impl Questions<'_> {
         }
     }
 
-    fn of_effects(&mut self) {
+    fn ask_about_effects(&mut self) {
         let (input, name) = (self.input, self.name);
         let alpha = 1.0 - input.confidence;
         let sure = |e: &&Effect| e.adjusted.is_some_and(|p| p < alpha) && largest(e) >= input.goal.smallest;
@@ -149,7 +149,7 @@ impl Questions<'_> {
                 "the interaction {} explains {} of the variation and was not predicted; {}",
                 e.name,
                 plain_percent(e.share),
-                alias_words(e)
+                describe_aliases(e)
             );
             self.ask(Open::Interaction, question, trimmed(&why), &e.factors);
         }
@@ -173,7 +173,7 @@ impl Questions<'_> {
     }
 
     /// Questions about the edge of the range, drift, and the limit of the best cell.
-    fn of_the_course(&mut self) {
+    fn ask_about_course(&mut self) {
         let (input, of, name) = (self.input, self.of, self.name);
         if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {
             let at = sweep.best.first().map_or("", |level| &input.factors[0].levels[*level].name);
@@ -199,7 +199,7 @@ pub(crate) fn largest(effect: &Effect) -> f64 {
     effect.contrasts.iter().map(|c| c.estimate.value.abs()).fold(0.0, f64::max)
 }
 
-fn alias_words(effect: &Effect) -> String {
+fn describe_aliases(effect: &Effect) -> String {
     if effect.aliases.is_empty() {
         String::new()
     } else {

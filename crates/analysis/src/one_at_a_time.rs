@@ -100,7 +100,7 @@ pub(crate) fn one_at_a_time(input: &StudyInput, values: &Values, fit: &Fit) -> O
             format_effect(&found, input.confidence)
         ));
     }
-    wrong.extend(steps.iter().filter_map(|step| turned(input, values, fit, step, chance)));
+    wrong.extend(steps.iter().filter_map(|step| reversed_effect(input, values, fit, step, chance)));
     Some(OneAtATime { base, chosen, best, steps, promised, found, lost, wrong })
 }
 
@@ -117,7 +117,7 @@ fn beyond(found: &Estimate, chance: f64) -> bool {
 
 /// A sentence about a factor whose effect has the opposite sign in another cell, both effects significant at
 /// `chance`.
-fn turned(input: &StudyInput, values: &Values, fit: &Fit, step: &FactorStep, chance: f64) -> Option<String> {
+fn reversed_effect(input: &StudyInput, values: &Values, fit: &Fit, step: &FactorStep, chance: f64) -> Option<String> {
     if !beyond(&step.effect, chance) {
         return None;
     }

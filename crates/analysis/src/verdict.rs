@@ -35,7 +35,7 @@ pub enum HypothesisAnswer {
 
 impl HypothesisAnswer {
     /// The answer as text.
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Supported => "supported",
             Self::Refuted => "refuted",

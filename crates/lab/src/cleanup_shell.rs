@@ -36,7 +36,7 @@ impl Guard {
         let text = format!("exec 2>/dev/null\n{WAIT}{script}");
         let mut command = Command::new("sh");
         command.arg("-c").arg(text).arg("kelvin-squeeze").args(args).stdin(Stdio::piped());
-        let child = apart(&mut command)
+        let child = in_separate_group(&mut command)
             .spawn()
             .map_err(|e| format!("cannot start a shell that would undo it if kelvin were killed: {e}"))?;
         Ok(Self { child })
@@ -59,7 +59,7 @@ impl Guard {
 }
 
 /// Starts the command in a separate process group: Ctrl-C is meant for Kelvin, and the shell has to outlive it.
-pub(crate) fn apart(command: &mut Command) -> &mut Command {
+pub(crate) fn in_separate_group(command: &mut Command) -> &mut Command {
     use std::os::unix::process::CommandExt;
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null())
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::cleanup_shell::apart;
+use crate::cleanup_shell::in_separate_group;
 use crate::undo::ReversibleChange;
 
 /// The kernel grants bandwidth once per period. The period is short compared with a transaction's second, and
@@ -205,7 +205,7 @@ impl Group {
         for (file, label) in &self.switched_on {
             command.arg(format!("-{label}")).arg(file);
         }
-        apart(command.stdin(Stdio::piped())).spawn().ok()
+        in_separate_group(command.stdin(Stdio::piped())).spawn().ok()
     }
 
     /// Moves processes into the group. A process that has ended meanwhile is no error.

@@ -131,7 +131,7 @@ type CountsBySecond = BTreeMap<(i64, bool), Vec<[u64; 5]>>;
 
 /// All events except seconds and progress (the store keeps only the last progress event of a moment), in their order;
 /// and the counts of each second, summed over all its parts.
-fn taken_apart(events: &[SourcedEvent]) -> (Vec<String>, CountsBySecond) {
+fn split_events(events: &[SourcedEvent]) -> (Vec<String>, CountsBySecond) {
     let (mut others, mut seconds) = (Vec::new(), CountsBySecond::new());
     for event in events {
         match &event.event {
@@ -169,8 +169,8 @@ fn a_store_on_a_disk_that_does_not_answer_holds_up_no_run_and_has_all_of_it_late
     assert_eq!(stored.status, Status::Complete);
 
     let back: Vec<SourcedEvent> = stored.merged_events().collect::<Result<_, _>>().unwrap();
-    let (others, seconds) = taken_apart(&back);
-    let (seen, came) = taken_apart(&live.seen);
+    let (others, seconds) = split_events(&back);
+    let (seen, came) = split_events(&live.seen);
     for (stored, seen) in others.iter().zip(&seen) {
         assert_eq!(stored, seen);
     }

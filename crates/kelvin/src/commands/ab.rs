@@ -215,7 +215,7 @@ pub(super) fn for_page(
             ("complete blocks".into(), summary.complete.to_string()),
         ];
         kelvin_report::group::Answer {
-            class: ab::word(one.verdict),
+            class: ab::verdict_label(one.verdict),
             sentence: format!("{}: {}.", first_upper(one.verdict.label()), verdict(one, &summary.figure)),
             figures: figures.into_iter().chain(floor).collect(),
         }

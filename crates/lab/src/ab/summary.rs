@@ -162,7 +162,7 @@ pub struct Explored {
 }
 
 /// The verdict as a word.
-pub fn word(verdict: ChangeVerdict) -> &'static str {
+pub fn verdict_label(verdict: ChangeVerdict) -> &'static str {
     match verdict {
         ChangeVerdict::NotTestable => "not-testable",
         ChangeVerdict::NoChange => "no-change",
@@ -174,7 +174,7 @@ pub fn word(verdict: ChangeVerdict) -> &'static str {
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn as_word<S: serde::Serializer>(verdict: &ChangeVerdict, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(word(*verdict))
+    serializer.serialize_str(verdict_label(*verdict))
 }
 
 impl AbSummary {

@@ -63,7 +63,7 @@ fn bind_all(root: u32, cpus: &str, threads: &dyn Fn(u32) -> Vec<u32>) -> Result<
 }
 
 /// The first thread of the tree whose affinity differs from these CPUs, and its affinity.
-pub(crate) fn astray(root: u32, cpus: &str) -> Result<Option<(u32, String)>, String> {
+pub(crate) fn first_unbound(root: u32, cpus: &str) -> Result<Option<(u32, String)>, String> {
     let wanted = list(numbers(cpus)?);
     let threads = threads_of_tree(root);
     if threads.is_empty() {
@@ -149,7 +149,7 @@ mod tests {
         while processes_of_tree(child.id()).len() < 2 {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let outcome = (bind_tree(child.id(), &first), astray(child.id(), &first));
+        let outcome = (bind_tree(child.id(), &first), first_unbound(child.id(), &first));
         let missing = bind_tree(child.id(), &format!("{first},1000"));
         let tree = processes_of_tree(child.id());
         for pid in &tree {

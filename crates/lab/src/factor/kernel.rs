@@ -50,7 +50,7 @@ pub(crate) fn is_of_sysfs(path: &str) -> bool {
 }
 
 /// The name with `policy*` in place of a single frequency policy: both change the same files.
-pub(crate) fn of_every_cpu(key: &str) -> String {
+pub(crate) fn for_every_cpu(key: &str) -> String {
     let of_policy = Path::new(EVERY_POLICY).parent().and_then(|all| Path::new(key).strip_prefix(all).ok());
     let name = of_policy.and_then(Path::file_name).and_then(|name| name.to_str());
     name.map_or_else(|| key.to_owned(), |name| format!("{EVERY_POLICY}/{name}"))

@@ -194,7 +194,7 @@ impl Factor {
         match &self.how {
             FactorKind::Setting(name) if name.eq_ignore_ascii_case("huge_pages") => "huge pages".into(),
             FactorKind::Setting(name) => format!("setting {}", name.to_ascii_lowercase()),
-            FactorKind::Kernel(key) => format!("kernel {}", kernel::of_every_cpu(key).replace('/', ".")),
+            FactorKind::Kernel(key) => format!("kernel {}", kernel::for_every_cpu(key).replace('/', ".")),
             FactorKind::HugePages => "huge pages".into(),
             FactorKind::Command | FactorKind::Sql => format!("command {}", self.name),
             FactorKind::Bind(_) | FactorKind::Spec(_) | FactorKind::Mount(_) => self.applied_by(),

@@ -75,7 +75,7 @@ pub(crate) fn restore_changes(
     let (first, then): (Vec<_>, Vec<_>) = chosen.into_iter().partition(is_settings);
     for Pending { number, change } in first {
         let ReversibleChange::Settings { target, servers, before } = &change else { continue };
-        match put_settings_back(target, servers.as_deref(), before, access, &mut undone) {
+        match restore_settings(target, servers.as_deref(), before, access, &mut undone) {
             Ok(restart) => {
                 waiting.extend(restart.clone());
                 settings_done.push((number, change, restart));
@@ -84,7 +84,7 @@ pub(crate) fn restore_changes(
         }
     }
     for Pending { number, change } in then {
-        match put_one_back(&change, access) {
+        match restore_change(&change, access) {
             Ok(()) => {
                 journal.undone(number)?;
                 undone.changes.push(change.to_string());
@@ -119,7 +119,7 @@ pub(crate) fn restore_changes(
 }
 
 /// Restores settings. Returns the server that has to be restarted for them.
-fn put_settings_back(
+fn restore_settings(
     target: &str,
     servers: Option<&Path>,
     before: &PreviousSettings,
@@ -155,7 +155,7 @@ fn own_server(base: &Path, target: &str) -> Result<Option<Box<dyn ManagedServer>
     target.managed_server(&Manager::new(base)).map_err(|error| error.to_string())
 }
 
-fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String> {
+fn restore_change(change: &ReversibleChange, access: &Access) -> Result<(), String> {
     match change {
         ReversibleChange::Settings { .. } => Ok(()),
         ReversibleChange::Instruments { target, before } => {

@@ -56,10 +56,10 @@ fn run_within(command: &str, limit: Duration) -> Result<(), String> {
     if status.success() {
         return Ok(());
     }
-    Err(format!("{command:?} failed ({status}){}", last_words(said)))
+    Err(format!("{command:?} failed ({status}){}", last_lines(said)))
 }
 
-fn last_words(mut said: File) -> String {
+fn last_lines(mut said: File) -> String {
     let mut text = Vec::new();
     let length = said.seek(SeekFrom::End(0)).unwrap_or(0);
     let _ = said.seek(SeekFrom::Start(length.saturating_sub(2000)));

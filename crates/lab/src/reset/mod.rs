@@ -92,7 +92,7 @@ pub fn reset(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<Vec<Strin
             Needs::default()
         }
         _ => {
-            let (needs, note) = bring_back(task, around)?;
+            let (needs, note) = restore_data(task, around)?;
             notes.push(note);
             needs
         }
@@ -148,7 +148,7 @@ fn may_build(task: &Task<'_>) -> Result<(), ResetError> {
 }
 
 /// Restores the data; saves the snapshot first when there is none. Returns the remaining steps, and a note.
-fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, String), ResetError> {
+fn restore_data(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, String), ResetError> {
     let data = task.workload.data(task.engine)?;
     let ground = task.place.reset_options(task.engine, data.as_ref())?;
     let named = task.reset.snapshot.as_deref().filter(|_| task.reset.how == ResetMethod::Auto);

@@ -47,7 +47,7 @@ impl Affinity {
             None
         } else {
             let probe =
-                cleanup_shell::apart(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
+                cleanup_shell::in_separate_group(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
             if !probe.is_ok_and(|status| status.success()) {
                 return Err(
                     "taskset (util-linux) is not installed; it would restore the CPUs if kelvin were killed"

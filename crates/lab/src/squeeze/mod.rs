@@ -106,7 +106,7 @@ impl Squeeze {
             (place.server, place.data)
         };
         drop(session);
-        let mut not_cut = elsewhere();
+        let mut not_cut = not_squeezable();
         let mut miss = |what: &str, why: String| not_cut.push(UnavailableMetrics { what: what.into(), why });
         // Why no control group cuts the server's CPU.
         let mut no_group = None;
@@ -376,7 +376,7 @@ impl Drop for Squeezed<'_> {
 }
 
 /// Resources that cannot be squeezed.
-fn elsewhere() -> Vec<UnavailableMetrics> {
+fn not_squeezable() -> Vec<UnavailableMetrics> {
     let absent = |what: &str, why: &str| UnavailableMetrics { what: what.into(), why: why.into() };
     vec![
         absent(

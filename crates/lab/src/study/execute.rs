@@ -228,7 +228,7 @@ impl Execution<'_> {
 
     fn log(&mut self, event: LedgerEvent) -> Result<(), StudyError> {
         let entry = self.ledger.append(event)?;
-        self.state.absorb(&entry);
+        self.state.apply_entry(&entry);
         Ok(())
     }
 }

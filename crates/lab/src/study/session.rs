@@ -47,7 +47,7 @@ pub fn begin(
 
     let mut log = |event: LedgerEvent| -> Result<(), StudyError> {
         let entry = ledger.append(event)?;
-        state.absorb(&entry);
+        state.apply_entry(&entry);
         Ok(())
     };
     log(LedgerEvent::Session {
@@ -61,7 +61,7 @@ pub fn begin(
     }
     if state.planned.as_ref() != Some(&planned) {
         let entry = ledger.append(planned)?;
-        state.absorb(&entry);
+        state.apply_entry(&entry);
     }
     Ok(deviations)
 }

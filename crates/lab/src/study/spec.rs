@@ -118,7 +118,7 @@ impl Study {
         let (goal_span, hypothesis_span) = (written.goal.span(), written.hypothesis.span());
         let (goal, hypothesis) = (written.goal.into_inner(), written.hypothesis.into_inner());
         metric::check_known(&run, &goal.metric).map_err(at(goal_span))?;
-        expects(&hypothesis, &axes, &goal, &run).map_err(at(hypothesis_span))?;
+        check_hypothesis(&hypothesis, &axes, &goal, &run).map_err(at(hypothesis_span))?;
 
         let mut metrics: BTreeSet<&str> = BTreeSet::new();
         for one in &written.metrics {
@@ -205,7 +205,7 @@ fn proper_name(name: &str) -> Result<(), String> {
 }
 
 /// Refuses a hypothesis that runs could not refute.
-fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> Result<(), String> {
+fn check_hypothesis(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> Result<(), String> {
     let Hypothesis { factor, from, to, predicts, .. } = hypothesis;
     let Some(axis) = axes.iter().find(|axis| axis.name == *factor) else {
         let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();

@@ -95,13 +95,13 @@ impl State {
             state.places.insert((run.block, plan.treatment(run).name.clone()), index);
         }
         for entry in entries {
-            state.absorb(entry);
+            state.apply_entry(entry);
         }
         state
     }
 
     /// Applies another entry.
-    pub(super) fn absorb(&mut self, entry: &LedgerEntry) {
+    pub(super) fn apply_entry(&mut self, entry: &LedgerEntry) {
         match &entry.event {
             planned @ LedgerEvent::Planned { .. } => self.planned = Some(planned.clone()),
             LedgerEvent::Session { store, group, facts, .. } => {

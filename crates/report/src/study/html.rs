@@ -67,7 +67,7 @@ pub fn render(of: &StudyPageContent) -> Result<String> {
         notes => Value::from(Serde(notes)),
         goal => goal(found),
         locked => locked(of),
-        answer => found.verdict.answer.word(),
+        answer => found.verdict.answer.label(),
         correct => sentences::correct(found),
         precision => sentences::precision(found),
         signature_words => sentences::signature(found),

@@ -283,7 +283,7 @@ impl Session<'_> {
         let ran = ab::run(&plan, &specs, group, &mut conditioned, &words);
         let late = conditioned.is_late();
         drop(runs);
-        let restored = applier.take_off().context(NotPutBack);
+        let restored = applier.restore_all().context(NotPutBack);
         let ended = repeat::ended(ran.map(|ran| ran.ended));
         match (&restored, &ended) {
             (Err(_), Err(first)) => live.message(&describe(first)),

@@ -66,7 +66,7 @@ impl Applier {
 
     pub(super) fn server_cpus(&mut self, server: &Server, wanted: &str) -> Result<(), String> {
         let pid = server.process().map_err(|error| error.to_string())?;
-        if cpus::astray(pid, wanted)?.is_none() {
+        if cpus::first_unbound(pid, wanted)?.is_none() {
             return Ok(());
         }
         let process = Process::from_pid(pid).ok_or("the server has exited")?;
@@ -77,7 +77,7 @@ impl Applier {
             self.record(ReversibleChange::Affinity { process, cpus: cpus::allowed_cpus(Some(pid))? })?;
         }
         cpus::bind_tree(pid, wanted)?;
-        match cpus::astray(pid, wanted)? {
+        match cpus::first_unbound(pid, wanted)? {
             None => Ok(()),
             Some((thread, where_it_is)) => {
                 Err(format!("process {thread} of the server runs on {where_it_is}"))

@@ -87,7 +87,7 @@ impl Applier {
     }
 
     /// [`CellConditions::apply`] with this crate's error.
-    pub fn put_on(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), FactorError> {
+    pub fn apply_cell(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), FactorError> {
         let factors = self.factors.clone();
         let outcome = Self::levels(&factors, cell).and_then(|levels| {
             let mut changed = spec.clone();
@@ -96,7 +96,7 @@ impl Applier {
                     changed = specification::apply_level(&changed, factor, level, path)?;
                 }
             }
-            self.surroundings(&levels, &changed.target)?;
+            self.apply_environment(&levels, &changed.target)?;
             self.statements(&levels, &mut changed)?;
             Ok(changed)
         });
@@ -107,14 +107,14 @@ impl Applier {
             }
             Err(error) => {
                 // The first error is returned; later ones remain in the journal.
-                let _ = self.take_off();
+                let _ = self.restore_all();
                 Err(error)
             }
         }
     }
 
     /// [`CellConditions::undo`]; returns the restored changes.
-    pub fn take_off(&mut self) -> Result<RestoredChanges, FactorError> {
+    pub fn restore_all(&mut self) -> Result<RestoredChanges, FactorError> {
         self.running.clear();
         self.target = None;
         let client = self.client_home();
@@ -163,7 +163,7 @@ impl Applier {
 
     /// Applies everything except the specification. Removed commands are undone first and new ones run last, so that
     /// they interfere with no restart.
-    fn surroundings(&mut self, levels: &Levels<'_>, target: &TargetName) -> Result<(), FactorError> {
+    fn apply_environment(&mut self, levels: &Levels<'_>, target: &TargetName) -> Result<(), FactorError> {
         self.end_commands(levels)?;
         // A scheduler is set before its number of requests.
         let is_scheduler = |factor: &Factor| matches!(&factor.how, FactorKind::Kernel(key) if key.ends_with("/queue/scheduler"));
@@ -246,18 +246,18 @@ impl Applier {
 
 impl CellConditions for Applier {
     fn apply(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), BenchError> {
-        self.put_on(cell, spec).map_err(|error| BenchError::Failed(error.into()))
+        self.apply_cell(cell, spec).map_err(|error| BenchError::Failed(error.into()))
     }
 
     fn undo(&mut self) -> Result<(), BenchError> {
-        self.take_off().map(drop).map_err(|error| BenchError::Failed(error.into()))
+        self.restore_all().map(drop).map_err(|error| BenchError::Failed(error.into()))
     }
 }
 
 impl Drop for Applier {
     fn drop(&mut self) {
         // Changes that cannot be restored stay in the journal; a drop can report nothing.
-        let _ = self.take_off();
+        let _ = self.restore_all();
     }
 }
 

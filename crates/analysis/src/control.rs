@@ -1,4 +1,4 @@
-//! A/A controls: the same cell twice in a block. Their difference is what this study cannot distinguish from zero.
+//! A/A controls: the same cell twice in a block. This study cannot distinguish effects of that size from zero.
 
 use serde::Serialize;
 

@@ -13,7 +13,7 @@ pub struct StudyInput {
     pub name: String,
     /// How its cells were chosen.
     pub design: StudyDesign,
-    /// What was varied.
+    /// The factors that were varied.
     pub factors: Vec<Factor>,
     /// Every run, void ones and controls included, in any order.
     pub runs: Vec<Run>,
@@ -70,7 +70,7 @@ pub enum Scale {
     Difference,
 }
 
-/// What was varied.
+/// A factor: a property that was varied.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Factor {
     /// Its name.

@@ -1,4 +1,4 @@
-//! What differs between the cells of a study: applied before a run, reverted after it.
+//! The conditions of a study's cells: applied before a run, restored after it.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +28,9 @@ impl DesignCell {
 
 /// Brings the machine, the server and the specification into the state of a cell.
 pub trait CellConditions {
-    /// Applies a cell: changes `spec` where a factor is part of it, and the environment otherwise. What was changed
-    /// before for another cell, and differs, is restored or changed again. When it fails, what was changed is restored.
+    /// Applies a cell: changes `spec` where a factor is part of it, and the environment otherwise. Changes made
+    /// for a previous cell are kept if they are the same, and otherwise restored or made again. On an error, all changes
+    /// are restored.
     fn apply(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), BenchError>;
 
     /// Restores the state before the first [`CellConditions::apply`]. A second call does nothing.

@@ -161,7 +161,7 @@ pub struct Explored {
     pub adjusted: f64,
 }
 
-/// The verdict as a word.
+/// The verdict as text.
 pub fn verdict_label(verdict: ChangeVerdict) -> &'static str {
     match verdict {
         ChangeVerdict::NotTestable => "not-testable",

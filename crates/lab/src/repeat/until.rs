@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// The required half-width of the interval of the mean over runs, as a share of the mean. The interval is the one
 /// that covers the true mean in 95 % of the cases although it decides when the runs end
-/// ([`Plan::confidence`](super::Plan::confidence)).
+/// ([`RepeatPlan::confidence`](super::RepeatPlan::confidence)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Until(f64);
 

@@ -10,13 +10,13 @@ use kelvin_measure::text::{count, plain_percent, signed_percent};
 /// Maximum number of effects of each kind, to keep the list readable.
 const MOST: usize = 3;
 
-/// Why a question was left.
+/// Why a question is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Open {
     /// The hypothesis is undecided.
     Inconclusive,
-    /// The effect is there and its predicted cause is not seen.
+    /// The effect is there, but its predicted cause is not observed.
     Signature,
     /// One factor changes the effect of another, which was not predicted.
     Interaction,
@@ -30,7 +30,7 @@ pub enum Open {
     Limit,
     /// Void runs decide the answer.
     Void,
-    /// The level moved while the study went on.
+    /// The level drifted during the study.
     Drift,
 }
 
@@ -39,7 +39,7 @@ pub enum Open {
 pub struct Question {
     /// Why it was left.
     pub open: Open,
-    /// In a sentence.
+    /// The question as a sentence.
     pub question: String,
     /// The reason.
     pub why: String,
@@ -47,11 +47,11 @@ pub struct Question {
     pub factors: Vec<String>,
     /// The metric concerned, by id.
     pub metric: Option<String>,
-    /// Blocks that the study needs in all, if known.
+    /// The total number of blocks that the study needs, if known.
     pub blocks: Option<u32>,
 }
 
-/// Every question that the analysis leaves open, the most pressing first.
+/// Every open question of the analysis, the most pressing first.
 pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     let claim = input.claim.iter().flat_map(|claim| claim.from.iter().chain(&claim.to));
     let mut claimed: Vec<usize> = claim.map(|(factor, _)| *factor).collect();
@@ -59,9 +59,9 @@ pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     claimed.dedup();
     let name = input.figure_name(&input.goal.metric);
     let mut questions = Questions { input, of, name, claimed, found: Vec::new() };
-    questions.of_the_hypothesis();
-    questions.of_effects();
-    questions.of_the_course();
+    questions.ask_about_hypothesis();
+    questions.ask_about_effects();
+    questions.ask_about_course();
     questions.found
 }
 
@@ -98,7 +98,7 @@ impl Questions<'_> {
         self.ask(open, question, why, &claimed)
     }
 
-    fn of_the_hypothesis(&mut self) {
+    fn ask_about_hypothesis(&mut self) {
         let (input, of, name) = (self.input, self.of, self.name);
         if let (HypothesisAnswer::Inconclusive, Some(claim)) = (of.verdict.answer, &of.verdict.claim) {
             let have = of.primary.blocks as u32;
@@ -136,7 +136,7 @@ impl Questions<'_> {
         }
     }
 
-    fn of_effects(&mut self) {
+    fn ask_about_effects(&mut self) {
         let (input, name) = (self.input, self.name);
         let alpha = 1.0 - input.confidence;
         let sure = |e: &&Effect| e.adjusted.is_some_and(|p| p < alpha) && largest(e) >= input.goal.smallest;
@@ -149,7 +149,7 @@ impl Questions<'_> {
                 "the interaction {} explains {} of the variation and was not predicted; {}",
                 e.name,
                 plain_percent(e.share),
-                alias_words(e)
+                describe_aliases(e)
             );
             self.ask(Open::Interaction, question, trimmed(&why), &e.factors);
         }
@@ -172,8 +172,8 @@ impl Questions<'_> {
         }
     }
 
-    /// Questions from the range, the time and the limit of the best cell.
-    fn of_the_course(&mut self) {
+    /// Questions about the edge of the range, drift, and the limit of the best cell.
+    fn ask_about_course(&mut self) {
         let (input, of, name) = (self.input, self.of, self.name);
         if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {
             let at = sweep.best.first().map_or("", |level| &input.factors[0].levels[*level].name);
@@ -199,7 +199,7 @@ pub(crate) fn largest(effect: &Effect) -> f64 {
     effect.contrasts.iter().map(|c| c.estimate.value.abs()).fold(0.0, f64::max)
 }
 
-fn alias_words(effect: &Effect) -> String {
+fn describe_aliases(effect: &Effect) -> String {
     if effect.aliases.is_empty() {
         String::new()
     } else {

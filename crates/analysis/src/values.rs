@@ -22,7 +22,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    pub(crate) fn of(input: &StudyInput, metric: &str, counting: Counting) -> Self {
+    pub(crate) fn new(input: &StudyInput, metric: &str, counting: Counting) -> Self {
         let counts = |void: bool| !void || counting == Counting::All;
         let mut observations: Vec<Observation> = input
             .runs
@@ -47,14 +47,14 @@ impl Values {
     }
 
     pub(crate) fn fit(&self, confidence: f64) -> Option<Fit> {
-        Fit::of(&self.observations, confidence)
+        Fit::from_observations(&self.observations, confidence)
     }
 
-    /// A difference of means as a part: of the ratio, or of the mean of all values.
+    /// A difference of means as a fraction: from the ratio, or relative to the mean of all values.
     pub(crate) fn relative(&self, difference: Estimate) -> Estimate {
         match self.scale {
             Scale::Ratio => difference.map(|v| v.exp() - 1.0),
-            // All of them 0: no change, for sure.
+            // All values are 0: certainly no change.
             Scale::Difference if self.mean == 0.0 && difference.value == 0.0 => difference.map(|_| 0.0),
             Scale::Difference => difference.map(|v| v / self.mean.abs()),
         }

@@ -14,7 +14,7 @@ use support::Place;
 /// Every planned run of the template's study: the second user adds 30 %, the times go up by a half and more.
 fn ledger(folder: &Path) {
     let study = Study::read(&folder.join("study.toml")).unwrap();
-    let plan = StudyPlan::of(&study);
+    let plan = StudyPlan::new(&study);
     let mut lines = String::new();
     for (place, &run) in plan.runs.iter().enumerate() {
         let treatment = plan.treatment(run);
@@ -83,7 +83,7 @@ fn the_finished_example_is_whole_and_says_what_its_runs_say() {
         std::fs::copy(example.join(name), folder.join(name)).unwrap();
     }
     let study = Study::read(&folder.join("study.toml")).unwrap();
-    let plan = StudyPlan::of(&study);
+    let plan = StudyPlan::new(&study);
     let mut planned: Vec<(u32, String)> =
         plan.runs.iter().map(|&run| (run.block, plan.treatment(run).name.clone())).collect();
     let lines = std::fs::read_to_string(folder.join("ledger.jsonl")).unwrap();

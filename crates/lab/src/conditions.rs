@@ -1,4 +1,4 @@
-//! What differs between the cells of a study: applied before a run, reverted after it.
+//! The conditions of a study's cells: applied before a run, restored after it.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub struct FactorSetting {
 }
 
 impl DesignCell {
-    /// Its name, such as "numa=local huge-pages=on": the treatment under which its runs stand in their group.
+    /// Its name, such as "numa=local huge-pages=on": the treatment of its runs in their group.
     pub fn name(&self) -> String {
         let each = self.0.iter().map(|one| format!("{}={}", one.factor, one.level));
         each.collect::<Vec<_>>().join(" ")
@@ -28,10 +28,11 @@ impl DesignCell {
 
 /// Brings the machine, the server and the specification into the state of a cell.
 pub trait CellConditions {
-    /// Applies a cell: changes `spec` where a factor is part of it, and the environment otherwise. What was changed
-    /// before for another cell, and differs, is restored or changed again. When it fails, what was changed is restored.
+    /// Applies a cell: changes `spec` where a factor is part of it, and the environment otherwise. Changes made
+    /// for a previous cell are kept if they are the same, and otherwise restored or made again. On an error, all changes
+    /// are restored.
     fn apply(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), BenchError>;
 
-    /// Puts everything back as it was before the first [`CellConditions::apply`]. Doing it again does nothing.
+    /// Restores the state before the first [`CellConditions::apply`]. A second call does nothing.
     fn undo(&mut self) -> Result<(), BenchError>;
 }

@@ -1,4 +1,4 @@
-//! Instruments of the server that are switched on for one run, and restored after it, also when this process is killed
+//! Server instruments that are switched on for one run and restored after it, even if this process is killed
 //! in between.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::undo::{Journal, ReversibleChange};
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 
-/// Switched on until it is dropped.
+/// Instruments that stay switched on until this is dropped.
 pub(crate) struct DeepObservation {
     engine: Arc<dyn Engine>,
     journal: Option<Journal>,
@@ -33,7 +33,7 @@ impl DeepObservation {
         let path = directories::settings_journal(target, directories::INSTRUMENTS)?;
         this.journal = Journal::open_left_over(&path).map_err(refused)?;
         if this.journal.is_some() {
-            this.put_back()?;
+            this.restore()?;
             tell("the instruments that an earlier run had switched on are switched off again");
             return Self::begin(engine, target, tell);
         }
@@ -55,12 +55,12 @@ impl DeepObservation {
         Ok((this, note))
     }
 
-    /// Puts them back.
+    /// Restores the instruments.
     pub(crate) fn end(mut self) -> Result<()> {
-        self.put_back()
+        self.restore()
     }
 
-    fn put_back(&mut self) -> Result<()> {
+    fn restore(&mut self) -> Result<()> {
         let Some(mut journal) = self.journal.take() else { return Ok(()) };
         for pending in journal.pending().to_vec() {
             if let ReversibleChange::Instruments { before, .. } = &pending.change {
@@ -75,7 +75,7 @@ impl DeepObservation {
 impl Drop for DeepObservation {
     fn drop(&mut self) {
         // Instruments that cannot be restored stay in the journal; a drop can report nothing.
-        let _ = self.put_back();
+        let _ = self.restore();
     }
 }
 

@@ -23,13 +23,13 @@ pub struct Simulation {
 
 impl Simulation {
     /// A run that counts and has one metric, "tps".
-    pub fn of(value: f64) -> Self {
+    pub fn new(value: f64) -> Self {
         Self { figures: vec![figure("tps", value)], void: Vec::new() }
     }
 
     /// The same with an additional metric.
     #[must_use]
-    pub fn with(mut self, id: &str, value: f64) -> Self {
+    pub fn with_figure(mut self, id: &str, value: f64) -> Self {
         self.figures.push(figure(id, value));
         self
     }

@@ -83,7 +83,7 @@ struct SimulatedStudy {
 /// Every planned run, around the values of its cell; the noise of a treatment totals zero over the blocks.
 fn simulate(text: &str, nopm: impl Fn(&str) -> f64, cv: f64) -> SimulatedStudy {
     let study = Study::parse(text, "study.toml", Path::new(".")).unwrap();
-    let plan = StudyPlan::of(&study);
+    let plan = StudyPlan::new(&study);
     let mut random = Resampler::new(11);
     let mut noise: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for treatment in &plan.treatments {
@@ -137,7 +137,7 @@ impl SimulatedStudy {
     }
 
     fn dossier(&self, notebook: &str) -> StudyPageContent {
-        let mut lock = Lock::of(&self.study, "0.1.0", 0).unwrap();
+        let mut lock = Lock::new(&self.study, "0.1.0", 0).unwrap();
         lock.at = timestamp(0);
         let page = |run: i64| (run == 3).then(|| format!("runs/run-{run}.html"));
         kelvin_lab::study::study_page_content(

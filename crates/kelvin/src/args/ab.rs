@@ -142,7 +142,7 @@ impl AbArgs {
         }
         let named: Vec<(String, Spec)> =
             self.files.iter().map(|file| file.display().to_string()).zip(specs.iter().cloned()).collect();
-        let mut plan = AbPlan::of(&named);
+        let mut plan = AbPlan::new(&named);
         plan.control = !self.no_control;
         plan.effect = self.effect;
         plan.blocks = self.blocks.or(self.pilot).unwrap_or(plan.blocks);

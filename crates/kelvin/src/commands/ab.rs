@@ -69,7 +69,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     if args.format.format() == Format::Text {
         out::line(&format!("Again:  {} groups {}", paths::kelvin_command(&store_path), group.id))?;
     }
-    let summary = AbSummary::of(&plan, shown.rows()?);
+    let summary = AbSummary::from_runs(&plan, shown.rows()?);
     Ok(code(ended, true, summary.failed))
 }
 
@@ -140,7 +140,7 @@ fn looks_words(looks: &[InterimLook]) -> String {
 pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
     let (store, group) = (shown.store, shown.stored);
     let plan: AbPlan = groups::plan(group)?;
-    let summary = AbSummary::of(&plan, shown.rows()?);
+    let summary = AbSummary::from_runs(&plan, shown.rows()?);
     let sides = reports(store, &plan, &summary)?;
     let differs = differences(&plan, &sides);
     let resets: Map<String, Value> = groups::resets(store, group)?
@@ -157,7 +157,7 @@ pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
 pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     let (store, group) = (shown.store, shown.stored);
     let plan: AbPlan = groups::plan(group)?;
-    let summary = AbSummary::of(&plan, shown.rows()?);
+    let summary = AbSummary::from_runs(&plan, shown.rows()?);
     let sides = reports(store, &plan, &summary)?;
     let differs = differences(&plan, &sides);
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
@@ -215,7 +215,7 @@ pub(super) fn for_page(
             ("complete blocks".into(), summary.complete.to_string()),
         ];
         kelvin_report::group::Answer {
-            class: ab::word(one.verdict),
+            class: ab::verdict_label(one.verdict),
             sentence: format!("{}: {}.", first_upper(one.verdict.label()), verdict(one, &summary.figure)),
             figures: figures.into_iter().chain(floor).collect(),
         }

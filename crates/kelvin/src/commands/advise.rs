@@ -136,7 +136,7 @@ fn proofs(store: &Store, run: RunId) -> Result<Vec<(i64, AdviceOrigin, Proof)>> 
     let mut found = Vec::new();
     for group in store.groups_of_advice(run)?.into_iter().filter(|group| group.info.kind == GroupKind::Ab) {
         let Some((origin, summary)) = proof_of(store, &group)? else { continue };
-        found.push((group.id.0, origin, Proof::of(&summary)));
+        found.push((group.id.0, origin, Proof::from_summary(&summary)));
     }
     Ok(found)
 }
@@ -146,7 +146,7 @@ fn proof_of(store: &Store, group: &StoredGroup) -> Result<Option<(AdviceOrigin, 
     let plan: AbPlan = groups::plan(group)?;
     let Some(origin) = plan.advice.clone() else { return Ok(None) };
     let shown = groups::Group::new(store, group);
-    let summary = AbSummary::of(&plan, shown.rows()?);
+    let summary = AbSummary::from_runs(&plan, shown.rows()?);
     Ok(Some((origin, summary)))
 }
 

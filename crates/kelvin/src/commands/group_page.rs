@@ -35,14 +35,14 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
     match group.info.kind {
         GroupKind::Repeat => {
             let plan: repeat::RepeatPlan = plan(group)?;
-            let summary = repeat::RepeatSummary::of(&plan, rows);
+            let summary = repeat::RepeatSummary::from_runs(&plan, rows);
             judged = Some(summary.figure.id.clone());
             page.answers.push(super::repeat::for_page(&plan, &summary));
             add_noise(&mut page, accepts_noise(&plan.spec), summary.noise.as_ref());
         }
         GroupKind::Ab => {
             let plan: ab::AbPlan = plan(group)?;
-            let summary = ab::AbSummary::of(&plan, rows);
+            let summary = ab::AbSummary::from_runs(&plan, rows);
             judged = Some(summary.figure.id.clone());
             (page.answers, page.ratios) = super::ab::for_page(&summary);
             let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));

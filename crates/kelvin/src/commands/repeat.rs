@@ -76,7 +76,7 @@ pub(super) fn repeat(
             group.id
         ))?;
     }
-    let summary = RepeatSummary::of(plan, shown.rows()?);
+    let summary = RepeatSummary::from_runs(plan, shown.rows()?);
     let trusted = !plan.until || summary.answer.correct;
     Ok(code(ended, trusted, summary.failed))
 }
@@ -172,7 +172,7 @@ pub(super) fn change(share: f64) -> String {
 pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
     let (store, group) = (shown.store, shown.stored);
     let plan: RepeatPlan = groups::plan(group)?;
-    let summary = RepeatSummary::of(&plan, shown.rows()?);
+    let summary = RepeatSummary::from_runs(&plan, shown.rows()?);
     let reset = groups::resets(store, group)?.first().map(|(_, how)| groups::reset_label(*how));
     Ok(json!({
         "event": "repeats", "group": group.id.0, "name": group.info.name, "plan": plan, "reset": reset, "summary": summary,
@@ -183,7 +183,7 @@ pub(super) fn json(shown: &groups::Group<'_>) -> Result<Value> {
 pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     let (store, group) = (shown.store, shown.stored);
     let plan: RepeatPlan = groups::plan(group)?;
-    let summary = RepeatSummary::of(&plan, shown.rows()?);
+    let summary = RepeatSummary::from_runs(&plan, shown.rows()?);
     let name = group.info.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
     let began = group.info.created.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = groups::describe_first_run(store, group)?;

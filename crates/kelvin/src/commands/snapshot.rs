@@ -43,7 +43,7 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global
         about.name,
         about.way,
         about.bytes as f64 / 1e6,
-        reset::described(&about.contents)
+        reset::describe_contents(&about.contents)
     ));
     Ok(Code::Success)
 }
@@ -108,7 +108,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
         super::confirm(&format!(
             "replace everything in {} with the snapshot {name} ({})",
             opened.engine.describe(),
-            reset::described(&about.contents)
+            reset::describe_contents(&about.contents)
         ))?;
     }
     let since = std::time::Instant::now();
@@ -118,7 +118,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
         restored.bytes as f64 / 1e6,
         restored.how,
         since.elapsed().as_secs_f64(),
-        reset::described(&about.contents)
+        reset::describe_contents(&about.contents)
     ));
     if about.way == SnapshotMethod::Dump {
         live.message(
@@ -149,7 +149,7 @@ fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global
         super::confirm(&format!(
             "remove the snapshot {name} ({:.0} MB; {})",
             about.bytes as f64 / 1e6,
-            reset::described(&about.contents)
+            reset::describe_contents(&about.contents)
         ))?;
     }
     keeper.remove(&about)?;
@@ -218,7 +218,7 @@ fn table(all: &[SnapshotInfo]) -> String {
             about.name,
             about.way.as_str(),
             whole(about.bytes / 1_000_000),
-            reset::described(&about.contents),
+            reset::describe_contents(&about.contents),
             about.contents.engine,
         ));
     }

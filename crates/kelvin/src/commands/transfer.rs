@@ -76,7 +76,7 @@ impl Study {
         }
         let folder = Folder::open(Path::new(name))?;
         let study = folder.study()?;
-        let session = State::of(&StudyPlan::of(&study), &folder.ledger()?).session;
+        let session = State::from_entries(&StudyPlan::new(&study), &folder.ledger()?).session;
         let session = session.with_context(|| format!("the study {name} has no runs yet"))?;
         let (store, group) = (session.store, GroupId(session.group));
         Ok(Some(Self { name: study.name, folder: folder.path().to_owned(), store, group }))

@@ -1,4 +1,4 @@
-//! Makes the runs block by block.
+//! Executes the runs block by block.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ pub enum AbEvent<'a> {
     Ran {
         /// The run.
         row: &'a GroupRun,
-        /// Blocks in all, as far as known.
+        /// The total number of blocks, as far as known.
         blocks: u32,
-        /// Whether these are the pilot's.
+        /// Whether the run belongs to the pilot.
         pilot: bool,
-        /// Estimated time for the rest of them.
+        /// Estimated remaining time.
         left: Duration,
     },
     /// A run could not be made, or ended early.
@@ -63,7 +63,7 @@ pub fn run(
 ) -> Result<Ran, BenchError> {
     let treatments = plan.treatments();
     let mut attempts = Attempts::new(bench, group, plan.replace, plan.figure.as_deref());
-    let mut course = AbProgress::of(plan, &[]);
+    let mut course = AbProgress::from_blocks(plan, &[]);
     if !course.looks.is_empty() {
         attempts.bench.report(&words(&AbEvent::Looks(&course.looks)));
     }
@@ -109,8 +109,8 @@ fn attempt<B: Bench>(
         match attempts.measure(spec, block, &treatment.name)? {
             AttemptOutcome::Row => {
                 let counts = attempts.rows.last().is_some_and(GroupRun::counts);
-                attempts.tell(|row, pace| {
-                    let left = pace.of(left + u32::from(!counts));
+                attempts.report_last(|row, pace| {
+                    let left = pace.estimate(left + u32::from(!counts));
                     words(&AbEvent::Ran { row, blocks: course.blocks, pilot, left })
                 });
                 if counts {
@@ -123,7 +123,7 @@ fn attempt<B: Bench>(
     }
 }
 
-/// Actions after a block: the plan after the pilot, and an interim analysis.
+/// Steps after a block: the plan after the pilot, and an interim analysis.
 fn after<B: Bench>(
     plan: &AbPlan,
     attempts: &mut Attempts<'_, B>,
@@ -132,9 +132,9 @@ fn after<B: Bench>(
     words: &dyn Fn(&AbEvent<'_>) -> String,
 ) -> (AbProgress, bool) {
     let found = complete(plan, &attempts.rows);
-    // Between the pilot's end and the last block nothing changes.
+    // Nothing changes between the end of the pilot and the last block.
     let settled = plan.effect.is_none() || before.planning.is_some() && block < before.blocks;
-    let course = if settled { before.clone() } else { AbProgress::of(plan, &found) };
+    let course = if settled { before.clone() } else { AbProgress::from_blocks(plan, &found) };
     let mut messages = Vec::new();
     if let Some(planning) = course.planning.as_ref().filter(|_| course.planning != before.planning) {
         let left = course.blocks.saturating_sub(block) * plan.treatments().len() as u32;

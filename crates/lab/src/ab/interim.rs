@@ -21,9 +21,9 @@ pub struct Planning {
     pub sd: f64,
     /// Its degrees of freedom.
     pub freedom: u32,
-    /// Blocks that it takes; none when it takes more than can be counted.
+    /// Required number of blocks; none when it exceeds any practical number.
     pub needed: Option<u32>,
-    /// Blocks that are run.
+    /// Number of blocks that will run.
     pub blocks: u32,
 }
 
@@ -50,11 +50,11 @@ pub struct AbProgress {
 }
 
 impl AbProgress {
-    pub(crate) fn of(plan: &AbPlan, blocks: &[Block<'_>]) -> Self {
-        let planning = plan.effect.and_then(|effect| Planning::of(plan, blocks, effect));
+    pub(crate) fn from_blocks(plan: &AbPlan, blocks: &[Block<'_>]) -> Self {
+        let planning = plan.effect.and_then(|effect| Planning::from_blocks(plan, blocks, effect));
         let total = planning.as_ref().map_or(plan.blocks, |planning| planning.blocks);
         let piloting = plan.effect.is_some() && planning.is_none();
-        let looks = if plan.stop_early && !piloting { looks(plan, total) } else { Vec::new() };
+        let looks = if plan.stop_early && !piloting { interim_looks(plan, total) } else { Vec::new() };
         Self { blocks: total, planning, looks }
     }
 
@@ -76,7 +76,7 @@ impl Planning {
     /// From the pilot, and again from all blocks when the planned ones have run: the pilot may have been in a quiet
     /// hour. The scatter does not depend on the difference between the sides, so that planning again does not favour a
     /// change. With interim analyses there is one plan, for which their bounds were computed.
-    fn of(plan: &AbPlan, blocks: &[Block<'_>], effect: f64) -> Option<Self> {
+    fn from_blocks(plan: &AbPlan, blocks: &[Block<'_>], effect: f64) -> Option<Self> {
         let mut by = plan.blocks;
         let mut latest = None;
         while let Some(known) = blocks.get(..by as usize) {
@@ -168,7 +168,7 @@ pub(crate) fn detectable(plan: &AbPlan, blocks: &[Block<'_>], alpha: f64, noise:
 
 /// After half, after three quarters, and after all blocks; none before six. An interim analysis before the half could
 /// have a level so small that no interval has the confidence.
-fn looks(plan: &AbPlan, total: u32) -> Vec<InterimLook> {
+fn interim_looks(plan: &AbPlan, total: u32) -> Vec<InterimLook> {
     let first = AbPlan::BLOCKS.max(if plan.effect.is_some() { plan.blocks } else { 0 });
     let mut at = vec![total.div_ceil(2), (3 * total).div_ceil(4), total];
     at.retain(|blocks| *blocks >= first.min(total));

@@ -22,4 +22,4 @@ pub use execute::{AbEvent, run};
 pub use interim::{AbProgress, InterimLook, Planning};
 pub use noise::AbNoise;
 pub use plan::{AbPlan, AdviceOrigin, Side, Treatment};
-pub use summary::{AbSummary, BlockLine, Compared, Control, Explored, VoidRun, word};
+pub use summary::{AbSummary, BlockLine, Compared, Control, Explored, VoidRun, verdict_label};

@@ -1,11 +1,11 @@
-//! A bench that puts a side's conditions on before each of its runs.
+//! A bench that applies the conditions of a side before each of its runs.
 
 use std::time::Instant;
 
 use crate::bench::{Bench, BenchError, Measured, Planned};
 use crate::conditions::{CellConditions, DesignCell};
 
-/// Runs of a comparison whose sides A and B differ in conditions. Whoever made the conditions undoes them.
+/// Makes the runs of a comparison whose sides A and B differ in conditions. The caller undoes the conditions.
 pub struct ConditionedBench<'a> {
     bench: &'a mut dyn Bench,
     conditions: &'a mut dyn CellConditions,
@@ -15,7 +15,7 @@ pub struct ConditionedBench<'a> {
 }
 
 impl<'a> ConditionedBench<'a> {
-    /// Runs on `bench` with the conditions of A and B. No run begins after `until`.
+    /// Runs on `bench` with the conditions of A and B. No run starts after `until`.
     pub fn new(
         bench: &'a mut dyn Bench,
         conditions: &'a mut dyn CellConditions,
@@ -25,7 +25,7 @@ impl<'a> ConditionedBench<'a> {
         Self { bench, conditions, cells, until, late: false }
     }
 
-    /// Whether it ended because the time was over, and nobody asked to stop.
+    /// Whether it ended because the time was over, and not because a stop was requested.
     pub fn is_late(&self) -> bool {
         self.late && !self.bench.stopped()
     }
@@ -94,7 +94,7 @@ mod tests {
         let mut faster = Simulated::new(|planned: &Planned<'_>| {
             let changed = planned.spec.label.as_deref() == Some("change=changed");
             assert_eq!(changed, planned.slot.treatment.starts_with('B'), "{planned:?}");
-            Ok(Simulation::of(if changed { 200.0 } else { 100.0 } + f64::from(planned.slot.place % 3)))
+            Ok(Simulation::new(if changed { 200.0 } else { 100.0 } + f64::from(planned.slot.place % 3)))
         });
         let mut marks = Marks::default();
         let mut bench = ConditionedBench::new(&mut faster, &mut marks, cells(), None);
@@ -102,7 +102,7 @@ mod tests {
         assert!(matches!(ran.ended, RepeatEnd::Done) && !bench.is_late());
         assert_eq!(marks.applied.len(), 24);
 
-        let mut any = Simulated::new(|_: &Planned<'_>| Ok(Simulation::of(100.0)));
+        let mut any = Simulated::new(|_: &Planned<'_>| Ok(Simulation::new(100.0)));
         let mut marks = Marks::default();
         let mut bench = ConditionedBench::new(&mut any, &mut marks, cells(), Some(Instant::now()));
         let ran = ab::run(&plan(), &specs, GroupId(1), &mut bench, &describe).unwrap();

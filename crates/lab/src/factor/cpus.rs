@@ -1,4 +1,4 @@
-//! On which CPUs processes and threads run.
+//! CPU affinity of processes and threads.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::level::numbers;
 
-/// The CPUs of a thread, as the kernel writes lists: `0-3,8`. None for this thread itself.
+/// The CPUs of a thread as a list in the kernel's form, `0-3,8`; those of this thread for none.
 pub(crate) fn allowed_cpus(thread: Option<u32>) -> Result<String, String> {
     let set = sched_getaffinity(pid(thread)?).map_err(|error| affinity_error(thread, error))?;
     Ok(list((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu))))
@@ -36,7 +36,7 @@ pub(crate) fn bind_tree(root: u32, cpus: &str) -> Result<(), String> {
     bind_all(root, cpus, &threads_of_tree)
 }
 
-/// Binds a process with its threads, and leaves its children where they are.
+/// Binds a process with its threads; its children are left as they are.
 pub(crate) fn bind_process(root: u32, cpus: &str) -> Result<(), String> {
     bind_all(root, cpus, &threads_of)
 }
@@ -63,7 +63,7 @@ fn bind_all(root: u32, cpus: &str, threads: &dyn Fn(u32) -> Vec<u32>) -> Result<
 }
 
 /// The first thread of the tree whose affinity differs from these CPUs, and its affinity.
-pub(crate) fn astray(root: u32, cpus: &str) -> Result<Option<(u32, String)>, String> {
+pub(crate) fn first_unbound(root: u32, cpus: &str) -> Result<Option<(u32, String)>, String> {
     let wanted = list(numbers(cpus)?);
     let threads = threads_of_tree(root);
     if threads.is_empty() {
@@ -149,7 +149,7 @@ mod tests {
         while processes_of_tree(child.id()).len() < 2 {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let outcome = (bind_tree(child.id(), &first), astray(child.id(), &first));
+        let outcome = (bind_tree(child.id(), &first), first_unbound(child.id(), &first));
         let missing = bind_tree(child.id(), &format!("{first},1000"));
         let tree = processes_of_tree(child.id());
         for pid in &tree {

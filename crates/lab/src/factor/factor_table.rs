@@ -34,7 +34,7 @@ pub(super) struct Written {
     levels: Levels,
 }
 
-/// The levels in the order of the file.
+/// The levels, in the order of the file.
 #[derive(Debug, Clone)]
 struct Levels(Vec<Level>);
 
@@ -97,8 +97,8 @@ impl From<Factor> for Written {
 
 impl Serialize for Levels {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A list where it says the same: names that are their values.
-        if self.0.iter().all(|level| *level == Level::of(level.value.clone())) {
+        // Written as a list if that is equivalent: every name equals its value.
+        if self.0.iter().all(|level| *level == Level::from_value(level.value.clone())) {
             return serializer.collect_seq(self.0.iter().map(|level| &level.value));
         }
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for Levels {
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Levels, A::Error> {
                 let mut levels = Vec::new();
                 while let Some(value) = list.next_element::<LevelValue>()? {
-                    levels.push(Level::of(value));
+                    levels.push(Level::from_value(value));
                 }
                 Ok(Levels(levels))
             }

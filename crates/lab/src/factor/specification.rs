@@ -4,8 +4,8 @@ use super::{Bound, Factor, FactorError, FactorKind, Level, LevelValue};
 use kelvin_run::Spec;
 use kelvin_run::spec::ResetMethod;
 
-/// The specification with the value at `path` as the level has it. Goes through the file's form, so that a value is checked
-/// as if a file had it.
+/// The specification with the level's value at `path`. It is converted to the form of the file and back, so that the
+/// value is checked as if the file contained it.
 pub(super) fn apply_level(
     spec: &Spec,
     factor: &Factor,
@@ -96,7 +96,7 @@ mod tests {
     use kelvin_run::spec::{Work, WorkloadName};
 
     fn factor(path: &str, levels: Vec<LevelValue>) -> Factor {
-        let levels = levels.into_iter().map(Level::of).collect();
+        let levels = levels.into_iter().map(Level::from_value).collect();
         Factor::new("f", levels, FactorKind::Spec(path.into())).unwrap()
     }
 
@@ -128,7 +128,7 @@ mod tests {
     fn a_servers_factor_needs_a_server() {
         let mut spec = Spec::new(WorkloadName::TprocC);
         let text = |text: &str| LevelValue::Text(text.into());
-        let levels = vec![Level::of(text("on")), Level::of(text("off"))];
+        let levels = vec![Level::from_value(text("on")), Level::from_value(text("off"))];
         let setting = Factor::new("s", levels, FactorKind::Setting("fsync".into())).unwrap();
         let error = check_factors(std::slice::from_ref(&setting), &spec).unwrap_err().to_string();
         assert!(error.contains("the target is sqlite"), "{error}");
@@ -136,7 +136,7 @@ mod tests {
         check_factors(&[setting.clone(), targets], &spec).unwrap();
         spec.target = "postgres".parse().unwrap();
         check_factors(&[setting], &spec).unwrap();
-        let nodes = vec![Level::of(text("0")), Level::of(text("1"))];
+        let nodes = vec![Level::from_value(text("0")), Level::from_value(text("1"))];
         let memory = [Factor::new("m", nodes, FactorKind::Bind(Bound::Memory(Side::Server))).unwrap()];
         check_factors(&memory, &spec).unwrap();
         spec.reset.how = ResetMethod::Auto;

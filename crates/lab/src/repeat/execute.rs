@@ -1,11 +1,11 @@
-//! Makes the runs, replaces those that do not count, and ends when the plan is complete.
+//! Makes the runs, replaces void ones, and ends when the plan is complete.
 
 use std::time::Duration;
 
 use kelvin_store::{GroupId, GroupSlot};
 
 use super::spread::needed;
-use super::summary::known;
+use super::summary::counted_values;
 use super::{GroupRun, RepeatPlan, Spread};
 use crate::bench::in_block;
 use crate::{Bench, BenchError, Measured, Planned};
@@ -18,9 +18,9 @@ pub enum RepeatEvent<'a> {
     Ran {
         /// The run.
         row: &'a GroupRun,
-        /// Runs that count so far.
+        /// Counted runs so far.
         counted: u32,
-        /// Runs that are to count, as far as known.
+        /// Planned number of counted runs, as far as known.
         of: u32,
         /// Estimated remaining time.
         left: Duration,
@@ -48,9 +48,9 @@ pub enum RepeatEnd {
 /// Runs that were made.
 #[derive(Debug)]
 pub struct Ran {
-    /// All of them, including those that do not count.
+    /// All runs, including void ones.
     pub rows: Vec<GroupRun>,
-    /// How it ended.
+    /// How the repetitions ended.
     pub ended: RepeatEnd,
 }
 
@@ -67,15 +67,15 @@ pub fn run(
 ) -> Result<Ran, BenchError> {
     let mut attempts = Attempts::new(bench, group, plan.replace, plan.figure.as_deref());
     let mut ended = RepeatEnd::Done;
-    while let Some(of) = wanted(plan, &attempts.rows) {
+    while let Some(of) = runs_wanted(plan, &attempts.rows) {
         let block = counted(&attempts.rows);
         let spec = in_block(spec, block);
         match attempts.measure(&spec, block, "")? {
             AttemptOutcome::Row => {
-                let (counted, left) = (counted(&attempts.rows), wanted(plan, &attempts.rows));
+                let (counted, left) = (counted(&attempts.rows), runs_wanted(plan, &attempts.rows));
                 let missing = left.map_or(0, |of| of.saturating_sub(counted));
-                attempts.tell(|row, pace| {
-                    words(&RepeatEvent::Ran { row, counted, of: left.unwrap_or(of), left: pace.of(missing) })
+                attempts.report_last(|row, pace| {
+                    words(&RepeatEvent::Ran { row, counted, of: left.unwrap_or(of), left: pace.estimate(missing) })
                 });
             }
             AttemptOutcome::Failed(error) => attempts.bench.report(&words(&RepeatEvent::Failed { error })),
@@ -93,7 +93,7 @@ fn counted(rows: &[GroupRun]) -> u32 {
 }
 
 /// The total number of runs that should count; `None` when there are enough.
-fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
+fn runs_wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
     let have = counted(rows);
     if have < plan.runs {
         return Some(plan.runs);
@@ -101,13 +101,13 @@ fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
     if !plan.until || have >= plan.most {
         return None;
     }
-    let values = known(rows, plan.figure.as_deref());
+    let values = counted_values(rows, plan.figure.as_deref());
     let belief = plan.belief();
-    let close = Spread::of(&values, &belief, plan.confidence()).and_then(|spread| spread.half_width);
+    let close = Spread::from_values(&values, &belief, plan.confidence()).and_then(|spread| spread.half_width);
     if close.is_some_and(|half_width| half_width <= plan.precision) {
         return None;
     }
-    // An estimate, which the next run corrects.
+    // An estimate that the next run corrects.
     Some(
         needed(&values, &belief, plan.precision, plan.confidence())
             .map_or(plan.most, |n| n.clamp(have + 1, plan.most)),
@@ -116,11 +116,11 @@ fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
 
 /// The result of one attempt.
 pub(crate) enum AttemptOutcome {
-    /// A run, the last of the rows, which shows whether it counts.
+    /// A run was made: the last of the rows. It may be void.
     Row,
-    /// No run, and there is another attempt.
+    /// No run was made, and there will be another attempt.
     Failed(String),
-    /// No run, and no other attempt.
+    /// No run was made, and there will be no other attempt.
     Ended(RepeatEnd),
 }
 
@@ -143,7 +143,8 @@ impl<'a, B: Bench> Attempts<'a, B> {
         Self { bench, rows: Vec::new(), group, replace, lost: 0, place: 0, pace: Pace::default(), figure }
     }
 
-    /// Makes one run. If the first run that counts lacks the metric, the others would, too, and the repetitions end.
+    /// Makes one run. If the first counted run lacks the metric, the others would lack it, too, and the repetitions
+    /// end.
     pub(crate) fn measure(
         &mut self,
         spec: &Spec,
@@ -162,7 +163,7 @@ impl<'a, B: Bench> Attempts<'a, B> {
             Ok(measured) => {
                 self.lost += u32::from(!measured.counts());
                 self.pace.took(&measured);
-                self.rows.push(GroupRun::of(&measured, &slot));
+                self.rows.push(GroupRun::from_measured(&measured, &slot));
                 Ok(self
                     .without_figure()
                     .map_or(AttemptOutcome::Row, |why| AttemptOutcome::Ended(RepeatEnd::Failed(why.into()))))
@@ -201,13 +202,13 @@ impl<'a, B: Bench> Attempts<'a, B> {
         Some(format!("run {} has no {id}, and the other runs would not have it either: {why}", first.run))
     }
 
-    /// The time that so many runs take.
+    /// The estimated time for this number of runs.
     pub(crate) fn pace(&self, runs: u32) -> Duration {
-        self.pace.of(runs)
+        self.pace.estimate(runs)
     }
 
-    /// Says something of the last run.
-    pub(crate) fn tell(&mut self, words: impl FnOnce(&GroupRun, &Pace) -> String) {
+    /// Reports the last run.
+    pub(crate) fn report_last(&mut self, words: impl FnOnce(&GroupRun, &Pace) -> String) {
         if let Some(row) = self.rows.last() {
             let text = words(row, &self.pace);
             self.bench.report(&text);
@@ -228,8 +229,8 @@ impl Pace {
         self.seconds += measured.seconds;
     }
 
-    /// The time that so many runs take.
-    pub(crate) fn of(&self, runs: u32) -> Duration {
+    /// The estimated time for this number of runs.
+    pub(crate) fn estimate(&self, runs: u32) -> Duration {
         let seconds = self.seconds / f64::from(self.runs.max(1)) * f64::from(runs);
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }

@@ -67,7 +67,7 @@ pub fn render(of: &StudyPageContent) -> Result<String> {
         notes => Value::from(Serde(notes)),
         goal => describe_goal(found),
         locked => describe_lock(of),
-        answer => found.verdict.answer.word(),
+        answer => found.verdict.answer.label(),
         correct => sentences::correct(found),
         precision => sentences::precision(found),
         signature_words => sentences::signature(found),

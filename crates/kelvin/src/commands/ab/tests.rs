@@ -10,7 +10,7 @@ use super::*;
 fn plan(files: &[&str]) -> AbPlan {
     let spec = Spec::new(WorkloadName::Pgbench);
     let sides: Vec<(String, Spec)> = files.iter().map(|file| ((*file).to_owned(), spec.clone())).collect();
-    let plan = AbPlan::of(&sides);
+    let plan = AbPlan::new(&sides);
     AbPlan { replace: plan.replacements(plan.blocks), ..plan }
 }
 
@@ -63,7 +63,7 @@ fn a_change_is_reported_with_its_evidence() {
         "ab_changed",
         page(
             &plan,
-            &AbSummary::of(&plan, &all),
+            &AbSummary::from_runs(&plan, &all),
             &differs,
             "auto: every run starts with the same data",
             false
@@ -75,7 +75,7 @@ fn a_change_is_reported_with_its_evidence() {
 fn what_is_not_shown_is_not_claimed() {
     let mut text = String::new();
     let mut add = |plan: &AbPlan, rows: &[GroupRun]| {
-        text.push_str(&page(plan, &AbSummary::of(plan, rows), &[], "none: …", false));
+        text.push_str(&page(plan, &AbSummary::from_runs(plan, rows), &[], "none: …", false));
     };
     let two = plan(&["a.toml", "b.toml"]);
     add(&two, &rows(&two, 6, 0.0));
@@ -119,7 +119,7 @@ fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
     let two = plan(&["a.toml", "b.toml"]);
     let only_a: Vec<GroupRun> =
         rows(&two, 1, 0.0).into_iter().filter(|row| row.slot.treatment.starts_with('A')).collect();
-    let of = |rows: &[GroupRun]| page(&two, &AbSummary::of(&two, rows), &[], "none: …", false);
+    let of = |rows: &[GroupRun]| page(&two, &AbSummary::from_runs(&two, rows), &[], "none: …", false);
     let shown = of(&only_a);
     assert!(shown.contains("B has no run: the differences between the sides are not known"), "{shown}");
     assert!(!shown.contains("no recorded difference"), "{shown}");
@@ -130,8 +130,8 @@ fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
 fn trial_d5_accepted_noise_is_said_where_its_price_is_not_known() {
     let of = |accept_noise: bool| {
         let spec = Spec { accept_noise, ..Spec::new(WorkloadName::Pgbench) };
-        let plan = AbPlan::of(&[("a.toml".to_owned(), spec.clone()), ("b.toml".to_owned(), spec)]);
-        page(&plan, &AbSummary::of(&plan, &rows(&plan, 4, 0.0)), &[], "none: …", false)
+        let plan = AbPlan::new(&[("a.toml".to_owned(), spec.clone()), ("b.toml".to_owned(), spec)]);
+        page(&plan, &AbSummary::from_runs(&plan, &rows(&plan, 4, 0.0)), &[], "none: …", false)
     };
     assert!(of(true).contains("noise    accepted (--accept-noise)"), "{}", of(true));
     assert!(!of(false).contains("accept-noise"));

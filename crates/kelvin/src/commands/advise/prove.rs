@@ -261,7 +261,7 @@ impl Session<'_> {
     /// A comparison of what was accepted with the same and the change.
     fn compare(&mut self, next: &Remedy, live: &mut dyn Live) -> Result<(Outcome, RepeatEnd)> {
         let began = Instant::now();
-        let comparison = Comparison::of(&self.accepted, next)?;
+        let comparison = Comparison::new(&self.accepted, next)?;
         check_factors(comparison.factors(), &self.spec)?;
         let plan = self.plan(next);
         let group = self.store.begin_group(&NewGroup {
@@ -283,7 +283,7 @@ impl Session<'_> {
         let ran = ab::run(&plan, &specs, group, &mut conditioned, &words);
         let late = conditioned.is_late();
         drop(runs);
-        let restored = applier.take_off().context(NotPutBack);
+        let restored = applier.restore_all().context(NotPutBack);
         let ended = repeat::ended(ran.map(|ran| ran.ended));
         match (&restored, &ended) {
             (Err(_), Err(first)) => live.message(&describe(first)),
@@ -302,8 +302,8 @@ impl Session<'_> {
         }
         let stored = groups::find_again(self.store, group)?;
         let shown = groups::Group::new(self.store, &stored);
-        let summary = Box::new(AbSummary::of(&plan, shown.rows()?));
-        let proof = Proof::of(&summary);
+        let summary = Box::new(AbSummary::from_runs(&plan, shown.rows()?));
+        let proof = Proof::from_summary(&summary);
         let confirmed = proof.verdict == ProofVerdict::Confirmed;
         let kept = confirmed && next.is_allowed();
         let tried = TriedChange {
@@ -338,7 +338,7 @@ impl Session<'_> {
     fn plan(&self, next: &Remedy) -> AbPlan {
         let before = if self.accepted.is_empty() { "as it is" } else { "with the changes accepted before" };
         let mut plan =
-            AbPlan::of(&[(before.into(), self.spec.clone()), (next.title.clone(), self.spec.clone())]);
+            AbPlan::new(&[(before.into(), self.spec.clone()), (next.title.clone(), self.spec.clone())]);
         plan.blocks = self.args.blocks.unwrap_or(most_blocks(self.alone, self.until.is_some()));
         plan.stop_early = plan.blocks > AbPlan::BLOCKS;
         plan.replace = plan.replacements(plan.blocks);

@@ -53,8 +53,8 @@ pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
 /// Bytes read per transaction of each run, by level.
 fn measured(folder: &Folder, prediction: &CachePrediction) -> Result<BTreeMap<String, Vec<f64>>> {
     let study = folder.study()?;
-    let plan = StudyPlan::of(&study);
-    let state = State::of(&plan, &folder.ledger()?);
+    let plan = StudyPlan::new(&study);
+    let state = State::from_entries(&plan, &folder.ledger()?);
     let Some(session) = &state.session else {
         bail!("the study has no runs yet: run `kelvin study run {}`", folder.path().display());
     };

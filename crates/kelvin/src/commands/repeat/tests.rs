@@ -29,7 +29,7 @@ fn a_yes_has_everything_that_makes_it_one() {
     );
     insta::assert_snapshot!(
         "repeats_yes",
-        page(&plan, &RepeatSummary::of(&plan, &all), "template: every run starts with the same data")
+        page(&plan, &RepeatSummary::from_runs(&plan, &all), "template: every run starts with the same data")
     );
 }
 
@@ -39,24 +39,24 @@ fn a_no_says_what_is_missing() {
     let mut text = String::new();
     let unreset = groups::describe_resets(&[(String::new(), Some(StartingData::Left))], HOW_TO_RESET);
     let few = RepeatPlan::fixed(&spec, 3);
-    text.push_str(&page(&few, &RepeatSummary::of(&few, &rows(&VALUES[..3])), &unreset));
+    text.push_str(&page(&few, &RepeatSummary::from_runs(&few, &rows(&VALUES[..3])), &unreset));
     let until = RepeatPlan::until(&spec, 6, 30, 0.004);
-    text.push_str(&page(&until, &RepeatSummary::of(&until, &rows(&VALUES)), &unreset));
+    text.push_str(&page(&until, &RepeatSummary::from_runs(&until, &rows(&VALUES)), &unreset));
     let mut drifting = rows(&[12_000.0, 11_700.0, 11_350.0, 11_020.0, 10_650.0, 10_400.0]);
     drifting[1].steady = Steady::No("Throughput fell by 12 % within the window".into());
     drifting[3].failed = 4;
     drifting[5].steady = Steady::Unknown;
     let fixed = RepeatPlan { replace: 0, ..RepeatPlan::fixed(&spec, 6) };
-    text.push_str(&page(&fixed, &RepeatSummary::of(&fixed, &drifting), &unreset));
+    text.push_str(&page(&fixed, &RepeatSummary::from_runs(&fixed, &drifting), &unreset));
     drifting[0].void = Some("partial: it was interrupted".into());
-    text.push_str(&page(&fixed, &RepeatSummary::of(&fixed, &drifting[..2]), &unreset));
+    text.push_str(&page(&fixed, &RepeatSummary::from_runs(&fixed, &drifting[..2]), &unreset));
     insta::assert_snapshot!("repeats_no", text);
 }
 
 #[test]
 fn the_list_says_it_in_a_few_words() {
     let plan = RepeatPlan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
-    let short = |values: &[f64]| in_short(&RepeatSummary::of(&plan, &rows(values)));
+    let short = |values: &[f64]| in_short(&RepeatSummary::from_runs(&plan, &rows(values)));
     let words = [short(&VALUES), short(&VALUES[..4]), short(&[]), short(&[1.0; 1])];
     assert_eq!(words, ["yes, ± 0.76 %", "no, 2 more, ± 1.26 %", "no, 6 more", "no, 5 more"]);
 }

@@ -48,7 +48,7 @@ impl AnalyzedStudy {
     pub(super) fn analyze_folder(folder: &Folder, global: &Global) -> Result<Self> {
         let study = folder.study()?;
         let entries = folder.ledger()?;
-        let session = State::of(&StudyPlan::of(&study), &entries).session;
+        let session = State::from_entries(&StudyPlan::new(&study), &entries).session;
         let store = session.and_then(|session| {
             let path = global.store.clone().unwrap_or(session.store);
             match Store::open_read_only(&path) {

@@ -21,7 +21,7 @@ pub(super) fn lock(args: &FolderArgs) -> Result<Code> {
         );
     }
     let begun = situation.state.begun_runs();
-    let lock = Lock::of(&situation.study, env!("CARGO_PKG_VERSION"), begun)?;
+    let lock = Lock::new(&situation.study, env!("CARGO_PKG_VERSION"), begun)?;
     lock.write(&situation.folder.lock_path())?;
     let words = locked(&lock);
     let shown = format!("Locked {words}, by kelvin {}.", lock.kelvin);

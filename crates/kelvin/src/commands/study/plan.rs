@@ -109,7 +109,7 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
         }
         (None, _) => (study.design.assumed_cv.ratio(), "assumed".to_owned()),
     };
-    let power = Power::of(study, plan, cv);
+    let power = Power::new(study, plan, cv);
     let claim = study.hypothesis.predicts.iter().find(|one| one.metric == study.goal.metric);
     let same = claim.filter(|claim| claim.direction == Direction::Same);
     let matters = study.goal.smallest_effect;

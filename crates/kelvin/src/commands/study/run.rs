@@ -31,7 +31,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     let folder = find(&args.study)?;
     // No other process runs it from here on, so the ledger stays valid.
     let (mut ledger, entries) = Ledger::open(&folder.ledger_path())?;
-    let mut situation = StudyStatus::with_state(folder, |plan| State::of(plan, &entries))?;
+    let mut situation = StudyStatus::with_state(folder, |plan| State::from_entries(plan, &entries))?;
     consent(args, &situation)?;
     let budget = args.replacements.unwrap_or(situation.plan.replacements);
     registry::remember(&situation.folder);

@@ -24,13 +24,13 @@ impl StudyStatus {
     /// Reads a folder.
     pub(crate) fn read(folder: Folder) -> Result<Self> {
         let entries = folder.ledger()?;
-        Self::with_state(folder, |plan| State::of(plan, &entries))
+        Self::with_state(folder, |plan| State::from_entries(plan, &entries))
     }
 
     /// Reads a folder whose ledger was read already.
     pub(crate) fn with_state(folder: Folder, state: impl FnOnce(&StudyPlan) -> State) -> Result<Self> {
         let study = folder.study()?;
-        let plan = StudyPlan::of(&study);
+        let plan = StudyPlan::new(&study);
         let lock = folder.lock()?;
         let changed = lock.as_ref().map(|lock| lock.deviations(&study)).transpose()?.unwrap_or_default();
         let state = state(&plan);
@@ -39,7 +39,7 @@ impl StudyStatus {
 
     /// What a run takes.
     pub(crate) fn estimate(&self) -> Estimate {
-        Estimate::of(&self.study, &self.state.seconds)
+        Estimate::new(&self.study, &self.state.seconds)
     }
 
     /// Replacements that are left of the plan's.

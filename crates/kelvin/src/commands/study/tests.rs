@@ -21,7 +21,7 @@ fn situation(text: &str, happened: impl Fn(&StudyPlan) -> Vec<LedgerEvent>, lock
     let path = place.path().join("buffers");
     let (folder, _) = Folder::create(&path, text).unwrap();
     if lock {
-        let mut lock = Lock::of(&study(&text.replace("blocks = 6", "blocks = 4")), "0.1.0", 0).unwrap();
+        let mut lock = Lock::new(&study(&text.replace("blocks = 6", "blocks = 4")), "0.1.0", 0).unwrap();
         lock.at = "2026-11-21T20:10:00Z".parse().unwrap();
         lock.write(&folder.lock_path()).unwrap();
     }
@@ -29,7 +29,7 @@ fn situation(text: &str, happened: impl Fn(&StudyPlan) -> Vec<LedgerEvent>, lock
     let entries = |plan: &StudyPlan| {
         happened(plan).into_iter().map(|event| LedgerEntry { at, event }).collect::<Vec<_>>()
     };
-    let situation = StudyStatus::with_state(folder, |plan| State::of(plan, &entries(plan))).unwrap();
+    let situation = StudyStatus::with_state(folder, |plan| State::from_entries(plan, &entries(plan))).unwrap();
     let shown = |text: String| text.replace(&place.path().display().to_string(), "/studies");
     let pages = (shown(plan::render(&situation, None)), shown(show::render(&situation)));
     for line in pages.0.lines().chain(pages.1.lines()) {

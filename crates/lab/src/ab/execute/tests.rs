@@ -33,7 +33,7 @@ fn every_block_has_every_side_twice_with_one_seed() {
     let seen = RefCell::new(Vec::new());
     let mut bench = Simulated::new(|planned: &Planned<'_>| {
         seen.borrow_mut().push((planned.slot.block, planned.slot.treatment.clone(), planned.spec.load.seed));
-        Ok(Simulation::of(100.0))
+        Ok(Simulation::new(100.0))
     });
     let ran = run(&plan(), &specs(), GroupId(1), &mut bench, &describe).unwrap();
     assert!(matches!(ran.ended, RepeatEnd::Done));
@@ -55,7 +55,7 @@ fn a_void_run_is_replaced_within_its_block_until_the_budget_is_used_up() {
     plan.replace = 1;
     let of = |void: &'static [u32]| {
         let mut bench = Simulated::new(move |planned: &Planned<'_>| {
-            let run = Simulation::of(100.0 + f64::from(planned.slot.place % 3));
+            let run = Simulation::new(100.0 + f64::from(planned.slot.place % 3));
             Ok(if void.contains(&planned.slot.place) { run.void("steal") } else { run })
         });
         run(&plan, &specs(), GroupId(1), &mut bench, &describe).unwrap()
@@ -64,12 +64,12 @@ fn a_void_run_is_replaced_within_its_block_until_the_budget_is_used_up() {
     assert!(matches!(ran.ended, RepeatEnd::Done));
     assert_eq!((ran.rows[4].slot.block, ran.rows[5].slot.block), (1, 1));
     assert_eq!(ran.rows[4].slot.treatment, ran.rows[5].slot.treatment);
-    let summary = AbSummary::of(&plan, &ran.rows);
+    let summary = AbSummary::from_runs(&plan, &ran.rows);
     assert_eq!((summary.complete, summary.void.len(), summary.too_many_void), (6, 1, false));
 
     let ran = of(&[4, 10]);
     assert!(matches!(ran.ended, RepeatEnd::TooManyVoid));
-    let summary = AbSummary::of(&plan, &ran.rows);
+    let summary = AbSummary::from_runs(&plan, &ran.rows);
     assert!(summary.too_many_void && summary.complete == 2 && !summary.is_complete());
 }
 
@@ -77,12 +77,12 @@ fn a_void_run_is_replaced_within_its_block_until_the_budget_is_used_up() {
 fn a_pilot_says_how_many_blocks_there_are() {
     let plan = AbPlan { effect: Some(0.03), ..plan() };
     let mut bench = Simulated::new(|planned: &Planned<'_>| {
-        // ± 5 % in no step with the sides.
+        // ± 5 %, unrelated to the sides.
         let noise = if (planned.slot.place * planned.slot.place) % 5 < 2 { 1.05 } else { 0.95 };
-        Ok(Simulation::of(100.0 * noise))
+        Ok(Simulation::new(100.0 * noise))
     });
     let ran = run(&plan, &specs(), GroupId(1), &mut bench, &describe).unwrap();
-    let summary = AbSummary::of(&plan, &ran.rows);
+    let summary = AbSummary::from_runs(&plan, &ran.rows);
     let planning = summary.course.planning.clone().unwrap();
     assert!(planning.blocks > 12 && summary.complete == planning.blocks, "{planning:?}");
     assert!(planning.pilot > 6, "planned again at the planned end: {planning:?}");
@@ -99,10 +99,10 @@ fn a_clear_difference_ends_it_at_a_look_and_no_other_does() {
         let mut bench = Simulated::new(move |planned: &Planned<'_>| {
             let noise = 1.0 + 0.01 * f64::from((planned.slot.place * 7) % 5) - 0.02;
             let planted = if planned.slot.treatment.starts_with('B') { 1.0 - slower } else { 1.0 };
-            Ok(Simulation::of(100.0 * noise * planted))
+            Ok(Simulation::new(100.0 * noise * planted))
         });
         let ran = run(&plan, &specs(), GroupId(1), &mut bench, &describe).unwrap();
-        (AbSummary::of(&plan, &ran.rows), bench.told)
+        (AbSummary::from_runs(&plan, &ran.rows), bench.told)
     };
     let (clear, told) = of(0.1);
     assert!(clear.stopped_early && clear.is_complete() && clear.complete == 10);

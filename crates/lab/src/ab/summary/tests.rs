@@ -8,7 +8,7 @@ use crate::simulated::studies::plan;
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
-/// Runs as the plan orders them; `of` gives the value of a treatment in a block.
+/// Runs in the order of the plan; `of` returns the value of a treatment in a block.
 fn rows(plan: &AbPlan, blocks: u32, of: impl Fn(u32, &str) -> f64) -> Vec<GroupRun> {
     let treatments = plan.treatments();
     let mut rows = Vec::new();
@@ -30,7 +30,7 @@ fn rows(plan: &AbPlan, blocks: u32, of: impl Fn(u32, &str) -> f64) -> Vec<GroupR
     rows
 }
 
-/// A level of the block, a little noise, and an effect of B.
+/// The level of the block, a little noise, and an effect of B.
 fn value(effect: f64) -> impl Fn(u32, &str) -> f64 {
     move |block, treatment| {
         let which = usize::from(treatment.as_bytes()[0]) + 2 * treatment.len();
@@ -43,7 +43,7 @@ fn value(effect: f64) -> impl Fn(u32, &str) -> f64 {
 #[test]
 fn a_difference_beyond_noise_and_floor_is_a_change() {
     let plan = plan();
-    let summary = AbSummary::of(&plan, &rows(&plan, 6, value(-0.05)));
+    let summary = AbSummary::from_runs(&plan, &rows(&plan, 6, value(-0.05)));
     let found = &summary.comparisons[0];
     assert_eq!(found.verdict, ChangeVerdict::Changed);
     assert!(found.low < 0.95 && 0.95 < found.high && found.high < 1.0, "{found:?}");
@@ -64,12 +64,12 @@ fn a_difference_beyond_noise_and_floor_is_a_change() {
 #[test]
 fn what_is_below_the_control_s_floor_is_within_noise_and_nothing_is_no_change() {
     let plan = plan();
-    let verdict = |rows: &[GroupRun]| AbSummary::of(&plan, rows).comparisons[0].verdict;
+    let verdict = |rows: &[GroupRun]| AbSummary::from_runs(&plan, rows).comparisons[0].verdict;
     assert_eq!(verdict(&rows(&plan, 6, value(0.006))), ChangeVerdict::WithinNoise);
     assert_eq!(verdict(&rows(&plan, 6, value(0.0))), ChangeVerdict::NoChange);
     assert_eq!(verdict(&rows(&plan, 3, value(-0.05))), ChangeVerdict::NotTestable);
-    // A and A' 8 % apart, now this way and now that: 3 % cannot be resolved, although B is so much below their mean in
-    // every block.
+    // A and A' differ by 8 %, in alternating directions: an effect of 3 % cannot be resolved, although B is that much
+    // below their mean in every block.
     let torn = |block: u32, treatment: &str| {
         let apart = if block.is_multiple_of(2) { 1.04 } else { 1.0 / 1.04 };
         match treatment {
@@ -78,10 +78,10 @@ fn what_is_below_the_control_s_floor_is_within_noise_and_nothing_is_no_change() 
             _ => 970.0 + f64::from(block % 3),
         }
     };
-    let summary = AbSummary::of(&plan, &rows(&plan, 6, torn));
+    let summary = AbSummary::from_runs(&plan, &rows(&plan, 6, torn));
     assert_eq!(summary.comparisons[0].verdict, ChangeVerdict::WithinNoise);
     assert!(summary.comparisons[0].noise > 0.04, "{:?}", summary.comparisons);
-    assert!(AbSummary::of(&plan, &[]).comparisons.is_empty());
+    assert!(AbSummary::from_runs(&plan, &[]).comparisons.is_empty());
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_block_that_lacks_a_run_is_shown_and_not_counted() {
     let plan = plan();
     let mut all = rows(&plan, 6, value(-0.05));
     all[4].void = Some("steal".into());
-    let summary = AbSummary::of(&plan, &all);
+    let summary = AbSummary::from_runs(&plan, &all);
     assert_eq!((summary.complete, summary.blocks.len(), summary.is_complete()), (5, 6, false));
     let line = &summary.blocks[1];
     assert_eq!(line.values.iter().filter(|value| value.is_none()).count(), 1);
@@ -101,8 +101,8 @@ fn a_block_that_lacks_a_run_is_shown_and_not_counted() {
 fn three_sides_share_the_error_between_them() {
     let spec = Spec::new(WorkloadName::TprocC);
     let sides = ["a.toml", "b.toml", "c.toml"].map(|file| (file.to_owned(), spec.clone()));
-    let plan = AbPlan { control: false, ..AbPlan::of(&sides) };
-    let summary = AbSummary::of(&plan, &rows(&plan, 6, value(-0.05)));
+    let plan = AbPlan { control: false, ..AbPlan::new(&sides) };
+    let summary = AbSummary::from_runs(&plan, &rows(&plan, 6, value(-0.05)));
     let verdicts: Vec<(&str, ChangeVerdict)> =
         summary.comparisons.iter().map(|one| (one.side.as_str(), one.verdict)).collect();
     assert_eq!(verdicts, [("B", ChangeVerdict::Changed), ("C", ChangeVerdict::NoChange)]);
@@ -118,7 +118,7 @@ fn trial_d5_noise_costs_blocks_as_far_as_the_scatter_goes_with_it() {
         high: 1.5 * estimate,
         accepted: true,
     };
-    // Other processes took a separate share of each run, up to 20 %.
+    // Other processes took a different share of each run, up to 20 %.
     let taken = |place: usize| f64::from((place * 7 % 11) as u32) * 0.02;
     let plan = plan();
     let noisy = |lost: bool| {
@@ -130,14 +130,14 @@ fn trial_d5_noise_costs_blocks_as_far_as_the_scatter_goes_with_it() {
                 row.figures[0].value = Some(kept);
             }
         }
-        AbSummary::of(&plan, &rows).noise.unwrap()
+        AbSummary::from_runs(&plan, &rows).noise.unwrap()
     };
     let dear = noisy(true);
     assert!((dear.runs.high - 0.3).abs() < 1e-9 && dear.runs.accepted && dear.runs.runs == 48, "{dear:?}");
     assert!(dear.explained.unwrap() > 0.9 && dear.more_blocks.unwrap() > 100, "{dear:?}");
     let cheap = noisy(false);
     assert!(cheap.explained.unwrap() < 0.2 && cheap.more_blocks.unwrap() <= 3, "{cheap:?}");
-    assert_eq!(AbSummary::of(&plan, &rows(&plan, 6, value(0.0))).noise, None);
+    assert_eq!(AbSummary::from_runs(&plan, &rows(&plan, 6, value(0.0))).noise, None);
 }
 
 #[test]
@@ -150,13 +150,13 @@ fn trial_a3_a_comparison_of_an_earlier_version_reads_as_it_was_made() {
     assert_eq!(names, ["A", "A'", "B"]);
     let all = rows(&super::AbPlan { control_of_a: false, ..plan.clone() }, 6, value(-0.05));
     let all: Vec<GroupRun> = all.into_iter().filter(|row| row.slot.treatment != "B'").collect();
-    let summary = AbSummary::of(&plan, &all);
+    let summary = AbSummary::from_runs(&plan, &all);
     assert_eq!((summary.complete, summary.comparisons[0].verdict), (6, ChangeVerdict::Changed));
-    // A'/A scatters by √2 of a run and B over the mean of both by √(3/2).
+    // A'/A scatters by √2 times a run's scatter, and B over the mean of both by √(3/2).
     let control = summary.control.unwrap();
     let width = half_width(control.low, control.high).ln_1p();
     assert!((control.floor.ln_1p() / width - 0.75_f64.sqrt()).abs() < 1e-9, "{control:?}");
-    // The order is that in which they ran.
+    // The order in which they ran.
     let ran: Vec<&str> = all[..3].iter().map(|row| row.slot.treatment.as_str()).collect();
     assert_eq!(summary.blocks[0].order, ran);
 }

@@ -13,8 +13,8 @@ fn spec() -> Spec {
     Spec::new(WorkloadName::TprocC)
 }
 
-/// Runs on a bench whose n-th run returns `of(n)`.
-fn made(plan: &RepeatPlan, of: impl Fn(u32) -> Simulation) -> (Ran, Vec<u64>) {
+/// Repeats runs on a bench where the n-th run returns `of(n)`.
+fn repeat_runs(plan: &RepeatPlan, of: impl Fn(u32) -> Simulation) -> (Ran, Vec<u64>) {
     let seeds = std::cell::RefCell::new(Vec::new());
     let count = Cell::new(0);
     let mut bench = Simulated::new(|planned: &Planned<'_>| {
@@ -30,8 +30,8 @@ fn made(plan: &RepeatPlan, of: impl Fn(u32) -> Simulation) -> (Ran, Vec<u64>) {
 
 #[test]
 fn a_void_run_is_kept_and_replaced_with_the_same_seed() {
-    let (ran, seeds) = made(&RepeatPlan::fixed(&spec(), 6), |n| {
-        let run = Simulation::of(100.0);
+    let (ran, seeds) = repeat_runs(&RepeatPlan::fixed(&spec(), 6), |n| {
+        let run = Simulation::new(100.0);
         if n == 2 { run.void("steal") } else { run }
     });
     assert!(matches!(ran.ended, RepeatEnd::Done));
@@ -45,7 +45,7 @@ fn more_void_runs_than_may_be_end_it() {
     let mut plan = RepeatPlan::fixed(&spec(), 6);
     plan.replace = 2;
     let (ran, _) =
-        made(&plan, |n| if n >= 2 { Simulation::of(1.0).void("steal") } else { Simulation::of(1.0) });
+        repeat_runs(&plan, |n| if n >= 2 { Simulation::new(1.0).void("steal") } else { Simulation::new(1.0) });
     assert!(matches!(ran.ended, RepeatEnd::TooManyVoid));
     assert_eq!(ran.rows.len(), 5);
 }
@@ -53,21 +53,21 @@ fn more_void_runs_than_may_be_end_it() {
 #[test]
 fn the_rule_ends_it_as_soon_as_the_interval_is_narrow_and_never_before_six() {
     let plan = RepeatPlan::until(&spec(), 6, 30, 0.01);
-    // ± 0.1 %: six suffice. ± 1.5 %: more are needed. ± 20 %: not even thirty do.
+    // ± 0.1 %: six are sufficient. ± 1.5 %: more are needed. ± 20 %: even thirty are not enough.
     let of = |size: f64| {
-        made(&plan, move |n| Simulation::of(100.0 + if n.is_multiple_of(2) { size } else { -size })).0
+        repeat_runs(&plan, move |n| Simulation::new(100.0 + if n.is_multiple_of(2) { size } else { -size })).0
     };
     assert_eq!(of(0.1).rows.len(), 6);
     let some = of(1.5).rows;
     assert!((10..=20).contains(&some.len()), "{}", some.len());
-    assert!(RepeatSummary::of(&plan, &some).answer.correct);
-    assert!(!RepeatSummary::of(&plan, &some[..some.len() - 1]).answer.correct, "it would have ended before");
+    assert!(RepeatSummary::from_runs(&plan, &some).answer.correct);
+    assert!(!RepeatSummary::from_runs(&plan, &some[..some.len() - 1]).answer.correct, "it would have ended before");
     assert_eq!(of(20.0).rows.len(), 30);
 }
 
 #[test]
 fn somebody_who_stops_keeps_what_there_is() {
-    let mut bench = Simulated::new(|_: &Planned<'_>| Ok(Simulation::of(100.0)));
+    let mut bench = Simulated::new(|_: &Planned<'_>| Ok(Simulation::new(100.0)));
     bench.stop_after = Some(3);
     let words = |progress: &RepeatEvent<'_>| match progress {
         RepeatEvent::Ran { counted, of, left, .. } => format!("{counted} of {of}, {} s left", left.as_secs()),
@@ -89,7 +89,7 @@ fn a_run_that_cannot_be_made_counts_as_void_unless_it_is_the_first() {
             if fails(count.get()) {
                 Err(BenchError::Failed("no server".into()))
             } else {
-                Ok(Simulation::of(1.0))
+                Ok(Simulation::new(1.0))
             }
         });
         run(&RepeatPlan::fixed(&spec(), 6), &spec(), GroupId(1), &mut bench, &|_| String::new())
@@ -110,13 +110,13 @@ fn a_stopped_interval_covers_what_it_says() {
 
 #[test]
 fn trial_a4_a_stopped_interval_covers_what_it_says_where_runs_depend_on_each_other() {
-    // Before, 48 % covered at φ = 0.8, which is beyond the prior.
+    // The earlier method covered 48 % at φ = 0.8, which is beyond the prior.
     trial_a4_stopped(0.5, [(0.01, 4), (0.008, 5)], 100, 60, 12);
     trial_a4_stopped(0.8, [(0.01, 6), (0.008, 7)], 60, 10, 35);
 }
 
-/// Of `studies` with the correlation `phi` between adjacent runs and each of the deviations, at least `least` reach the
-/// precision, and at most `most` of 100 of those intervals miss the true mean.
+/// Simulates `studies` groups for each setting, with the correlation `phi` between adjacent runs. At least `least` of
+/// them reach the precision, and at most `most` per cent of their intervals miss the true mean.
 fn trial_a4_stopped(phi: f64, settings: [(f64, u64); 2], studies: u32, least: u32, most: u32) {
     for (sd, seed) in settings {
         let plan = RepeatPlan::until(&spec(), 6, 30, 0.01);
@@ -124,9 +124,9 @@ fn trial_a4_stopped(phi: f64, settings: [(f64, u64); 2], studies: u32, least: u3
         let (mut said_yes, mut wrong) = (0_u32, 0_u32);
         for _ in 0..studies {
             let draws = dependent(sd, phi)(&mut random, 30);
-            let rows = made(&plan, |n| Simulation::of(draws[n as usize])).0.rows;
-            let values = known(&rows, None);
-            let spread = Spread::of(&values, &plan.belief(), plan.confidence()).unwrap();
+            let rows = repeat_runs(&plan, |n| Simulation::new(draws[n as usize])).0.rows;
+            let values = counted_values(&rows, None);
+            let spread = Spread::from_values(&values, &plan.belief(), plan.confidence()).unwrap();
             if spread.half_width.unwrap() <= plan.precision {
                 said_yes += 1;
                 let (low, high) = spread.interval.unwrap();
@@ -144,18 +144,18 @@ fn trial_a4_stopped(phi: f64, settings: [(f64, u64); 2], studies: u32, least: u3
 fn the_first_run_says_that_the_figure_has_too_few_samples() {
     let mut plan = RepeatPlan::fixed(&spec(), 6);
     plan.figure = Some("p99".into());
-    let (ran, _) = made(&plan, |_| {
-        let mut run = Simulation::of(100.0).with("p99", 0.0);
+    let (ran, _) = repeat_runs(&plan, |_| {
+        let mut run = Simulation::new(100.0).with_figure("p99", 0.0);
         run.figures[1].value = None;
         run
     });
     let RepeatEnd::Failed(why) = &ran.ended else { panic!("{:?}", ran.ended) };
     let why = why.to_string();
     assert!(ran.rows.len() == 1 && why.contains("no p99") && why.contains("1000 are needed"), "{why}");
-    // If the first run has it, a later run without it is not an error.
-    let (ran, _) = made(&plan, |n| {
-        let run = Simulation::of(100.0).with("p99", 5.0);
-        if n == 1 { Simulation::of(100.0) } else { run }
+    // If the first run has the metric, a later run without it is no error.
+    let (ran, _) = repeat_runs(&plan, |n| {
+        let run = Simulation::new(100.0).with_figure("p99", 5.0);
+        if n == 1 { Simulation::new(100.0) } else { run }
     });
     assert!(matches!(ran.ended, RepeatEnd::Done));
 }

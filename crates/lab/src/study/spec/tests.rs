@@ -7,7 +7,7 @@ fn parse(text: &str) -> Result<Study, String> {
     Study::parse(text, "study.toml", Path::new("/nowhere")).map_err(|error| error.to_string())
 }
 
-fn with(from: &str, to: &str) -> Result<Study, String> {
+fn study_with(from: &str, to: &str) -> Result<Study, String> {
     let text = study_toml(Template::Ab, "s");
     assert!(text.contains(from), "{from}");
     parse(&text.replacen(from, to, 1))
@@ -53,7 +53,7 @@ fn what_is_wrong_is_refused_with_its_place() {
         ("[universe]", "metrics = [\"p95\", \"p95\"]\n[universe]"),
         ("name = \"s\"", "name = \"\""),
     ] {
-        let error = with(from, to).unwrap_err();
+        let error = study_with(from, to).unwrap_err();
         assert!(!error.contains("hush"), "{error}");
         let cut = |line: &str| line.chars().take(150).collect::<String>();
         let shown = error.lines().map(cut).collect::<Vec<_>>().join("\n");
@@ -100,13 +100,13 @@ fn huge_designs_have_a_limit() {
 #[test]
 fn a_fraction_has_its_cells_and_its_aliases() {
     let study = factorial(4, 2, "kind = \"fractional\"\ngenerators = [\"D=ABC\"]").unwrap();
-    let plan = crate::study::StudyPlan::of(&study);
+    let plan = crate::study::StudyPlan::new(&study);
     assert_eq!((plan.cells.len(), plan.resolution), (8, Some(4)));
     assert_eq!(plan.cells[0].name(), "commit=0 f1=0 f2=0 f3=0", "the base comes first");
     assert!(plan.aliases.iter().any(|set| set.contains(&"AB".into()) && set.contains(&"CD".into())));
     for cell in &plan.cells {
         let high = |letter: usize| cell.0[letter].level == "1";
-        // x_D = x_A x_B x_C in ±1: D is high when an odd number of the others is.
+        // x_D = x_A x_B x_C in ±1: D is high when an odd number of the others is high.
         assert_eq!(high(3), (0..3).filter(|&letter| high(letter)).count() % 2 == 1);
     }
     assert!(
@@ -124,7 +124,7 @@ fn a_run_may_stand_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let text = study_toml(Template::Ab, "s");
     let (before, run) = text.split_once("[run]\n").unwrap();
-    // A key without a table stands before the tables.
+    // A key without a table has to precede the tables.
     let text = before.replacen("[universe]", "run = \"run.toml\"\n[universe]", 1);
     std::fs::write(folder.path().join("run.toml"), run.replace("[run.", "[")).unwrap();
     let inline = parse(&study_toml(Template::Ab, "s")).unwrap();
@@ -136,7 +136,7 @@ fn a_run_may_stand_in_a_file() {
 #[test]
 fn what_is_observed_is_asked_for_once() {
     let study =
-        with("[universe]", "metrics = [\"p99\", \"host.cpu.total.user\", \"sqlite.wal.bytes\"]\n[universe]")
+        study_with("[universe]", "metrics = [\"p99\", \"host.cpu.total.user\", \"sqlite.wal.bytes\"]\n[universe]")
             .unwrap();
     assert_eq!(study.observed(), ["host.cpu.total.user", "sqlite.wal.bytes"]);
     assert_eq!(study.base().name(), "users=1");
@@ -148,7 +148,7 @@ proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(text in "\\PC{0,80}", at in 0.0..1.0_f64, length in 0_usize..40) {
         let _ = parse(&text);
-        // A study with something else in its middle.
+        // A study with a replaced part.
         let mut study = study_toml(Template::Ab, "s");
         let near = |at: usize| (0..=at.min(study.len())).rev().find(|&at| study.is_char_boundary(at)).unwrap();
         let begin = near((study.len() as f64 * at) as usize);

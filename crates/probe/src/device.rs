@@ -63,8 +63,8 @@ pub(crate) fn probe_device(tree: &SystemTree, name: &str) -> Option<DeviceFacts>
     let disk = whole_disk(tree, name);
     let mut stack = Stack::default();
     stack.descend(tree, name, 0);
-    // A layer that changes the amount of I/O has its own counters. A linear volume is counted at its disks, where the I/O
-    // of others is seen, too.
+    // A layer that changes the amount of I/O has its own counters. A linear volume is counted at its disks, where the
+    // I/O of others is seen, too.
     let changes =
         |layer: &Layer| !matches!(layer.kind, LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath);
     let counted = if stack.layers.iter().any(changes) {
@@ -195,8 +195,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A tree of sysfs: `sda` with `sda1` and `sda2`, `dm-0` (a thin volume) over `dm-1` (its pool) over `sda2`, `dm-2` (a
-    /// plain volume) over `sda2`, `loop0` over a file and `vdb`.
+    /// A tree of sysfs: `sda` with `sda1` and `sda2`, `dm-0` (a thin volume) over `dm-1` (its pool) over `sda2`,
+    /// `dm-2` (a plain volume) over `sda2`, `loop0` over a file and `vdb`.
     pub(crate) fn tree() -> (tempfile::TempDir, SystemTree) {
         let root = tempfile::tempdir().unwrap();
         let (class, numbers) = (root.path().join("sys/class/block"), root.path().join("sys/dev/block"));

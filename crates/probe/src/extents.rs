@@ -109,8 +109,8 @@ impl FilePart {
     }
 }
 
-/// Calls `each` for the extents of `range`, ascending and clipped to it, until `each` stops it. `sync` writes dirty pages
-/// first. Returns the offset that was reached.
+/// Calls `each` for the extents of `range`, ascending and clipped to it, until `each` stops it. `sync` writes dirty
+/// pages first. Returns the offset that was reached.
 ///
 /// # Errors
 /// The kernel's error; `EOPNOTSUPP` or `ENOTTY` where the filesystem has no FIEMAP.

@@ -51,7 +51,8 @@ fn timer_floor() -> Option<f64> {
     median(&(0..BATCHES).map(batch).collect::<Vec<f64>>())
 }
 
-/// Nanoseconds from submission to completion of a no-op through io_uring, one at a time: the median; `None` without io_uring.
+/// Nanoseconds from submission to completion of a no-op through io_uring, one at a time: the
+/// median; `None` without io_uring.
 #[allow(unsafe_code, reason = "every submission through the io-uring crate is unsafe")]
 fn ring_floor() -> Option<f64> {
     const MOST: usize = 200;

@@ -1,8 +1,8 @@
 //! The facts about a run's environment that a reader of a storage result needs: where its bytes came from and went to.
 //!
-//! [`facts_before_run`] inspects files, devices and the machine before the run, [`StorageFacts::watching`] counts during
-//! the run, and [`StorageFacts::add_outcome`] adds the facts of the run. `kelvin_diagnose::io_findings` derives findings
-//! from [`StorageFacts`] alone. [`safety::check`] decides whether a target may be written at all.
+//! [`facts_before_run`] inspects files, devices and the machine before the run, [`StorageFacts::watching`] counts
+//! during the run, and [`StorageFacts::add_outcome`] adds the facts of the run. `kelvin_diagnose::io_findings` derives
+//! findings from [`StorageFacts`] alone. [`safety::check`] decides whether a target may be written at all.
 
 mod after_run;
 mod cache;

@@ -46,8 +46,8 @@ pub struct RunCounts {
 /// Bytes of a job by second of the measured part.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Series {
-    /// Where seconds begin on the run's clock, so that the first begins with the job. Otherwise a run of two seconds would
-    /// have only one complete second.
+    /// Where seconds begin on the run's clock, so that the first begins with the job. Otherwise a run of two seconds
+    /// would have only one complete second.
     offset: Option<Nanos>,
     first: usize,
     bytes: Vec<f64>,

@@ -1,12 +1,12 @@
 //! Converts the ticks of workers into the seconds of a run, counted from the opening of its point's window.
 //!
-//! Ticks are slightly longer than half a second. A tick that extends beyond the end of a second is divided between the two
-//! seconds in proportion to time: with whole ticks, a second would sometimes be one tick short, which would look like a
-//! stall. Sums do not change. A tick longer than a second, from a worker that was held up in a call, belongs to the second
-//! in which it ends.
+//! Ticks are slightly longer than half a second. A tick that extends beyond the end of a second is divided between the
+//! two seconds in proportion to time: with whole ticks, a second would sometimes be one tick short, which would look
+//! like a stall. Sums do not change. A tick longer than a second, from a worker that was held up in a call, belongs to
+//! the second in which it ends.
 //!
-//! Workers of a point begin at slightly different times. The window opens with the first of them and closes with the last,
-//! so its opening is known only a moment later: ticks wait until then.
+//! Workers of a point begin at slightly different times. The window opens with the first of them and closes with the
+//! last, so its opening is known only a moment later: ticks wait until then.
 
 use std::collections::BTreeMap;
 
@@ -322,7 +322,8 @@ impl Share {
         let of_first = sum * u128::from(wanted) / u128::from(times.max(1));
         let sum = if rest { sum - of_first } else { of_first };
         values.retain(|(_, count)| *count > 0);
-        // The maximum is in the part that has counts in the highest bucket. The other part has its highest bucket instead.
+        // The maximum is in the part that has counts in the highest bucket. The other part has its
+        // highest bucket instead.
         let (highest, longest) = (counts.latency.buckets().last(), counts.latency.exact().max);
         let own = values.last().map_or(0, |(value, _)| *value);
         let longest = if highest.is_some_and(|(value, _)| value == own) { longest } else { own };

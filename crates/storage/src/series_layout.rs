@@ -34,8 +34,8 @@ pub struct SeriesLayout {
 }
 
 impl SeriesLayout {
-    /// For workers, each with its job and its targets. On a fleet, whose hosts run these jobs, all devices share one series
-    /// per direction, and each host has the directions of all jobs.
+    /// For workers, each with its job and its targets. On a fleet, whose hosts run these jobs, all devices share one
+    /// series per direction, and each host has the directions of all jobs.
     pub fn new(workers: &[(&Job, &[Target])], of_fleet: Option<&Jobs>) -> Self {
         let places: BTreeSet<String> =
             workers.iter().flat_map(|(_, targets)| targets.iter().map(location)).collect();

@@ -81,8 +81,8 @@ impl Look<'_> {
         if self.confirmed {
             return Ok(());
         }
-        // The kernel refuses this if the device has an owner: a filesystem, an array, a volume, another program that opened it
-        // exclusively.
+        // The kernel refuses this if the device has an owner: a filesystem, an array, a volume, another program
+        // that opened it exclusively.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(self.path);
         let file = opened.map_err(|error| {
             self.refusal(&format!("cannot be opened exclusively ({error}): it is in use"))

@@ -24,8 +24,8 @@ impl Account {
         Some(Self { read: value("rchar")?, written: value("wchar")? })
     }
 
-    /// Compares the bytes that workers report with the kernel's count since `self`. The reports must be from engines for
-    /// which [`is_counted`] is true; other calls of the process only increase the kernel's count.
+    /// Compares the bytes that workers report with the kernel's count since `self`. The reports must be from engines
+    /// for which [`is_counted`] is true; other calls of the process only increase the kernel's count.
     pub(super) fn check(self, now: Self, claimed: &PerDirection<u64>) -> Result<()> {
         let (read, written) = (now.read.saturating_sub(self.read), now.written.saturating_sub(self.written));
         for (direction, seen) in [(Direction::Read, read), (Direction::Write, written)] {

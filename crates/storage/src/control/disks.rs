@@ -16,8 +16,8 @@ impl Disks {
         Self(DiskCounters::all(tree))
     }
 
-    /// The I/O of the disks of these devices from `self` until `after`, `elapsed` milliseconds later: each disk once, in
-    /// the order in which they are first named, with the devices below it.
+    /// The I/O of the disks of these devices from `self` until `after`, `elapsed` milliseconds later: each disk once,
+    /// in the order in which they are first named, with the devices below it.
     pub(super) fn until<'a>(
         &self,
         after: &Self,

@@ -22,8 +22,8 @@ struct Iolog {
 }
 
 impl Iologs {
-    /// Creates the files; those without a directory are in `directory`. The first of several clones has the given name; the
-    /// names of the others end in their numbers, since one log cannot contain two workers.
+    /// Creates the files; those without a directory are in `directory`. The first of several clones has the given
+    /// name; the names of the others end in their numbers, since one log cannot contain two workers.
     pub(super) fn new(prepared: &Prepared, directory: &Path) -> Result<Self> {
         let workers = prepared.workers.iter().map(|worker| {
             let Some(given) = &prepared.job(worker).logs.iolog else { return Ok(None) };

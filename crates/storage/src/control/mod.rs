@@ -64,9 +64,9 @@ pub fn run(
     run_with(Arc::new(Engines), prepared, options, stop, watcher)
 }
 
-/// The exit code of a run as in fio: 0 on success, 128 if the run was stopped, else the number of workers that ended with
-/// an error. A process can return only the low 8 bits of that number; if these are 0, the exit code is 255, since 0 would
-/// mean success.
+/// The exit code of a run as in fio: 0 on success, 128 if the run was stopped, else the number of workers that ended
+/// with an error. A process can return only the low 8 bits of that number; if these are 0, the exit code is 255,
+/// since 0 would mean success.
 pub fn exit_code(outcome: &JobsOutcome) -> u8 {
     if outcome.interrupted {
         return 128;

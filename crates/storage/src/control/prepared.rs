@@ -113,8 +113,8 @@ impl PlannedWorker {
     }
 }
 
-/// Examines the jobs and decides the work of each worker. Nothing is written. Refuses jobs that cannot be run: a missing
-/// directory, not enough space, a target that must not be written.
+/// Examines the jobs and decides the work of each worker. Nothing is written. Refuses jobs that cannot be run: a
+/// missing directory, not enough space, a target that must not be written.
 pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
     check::jobs(jobs, options)?;
     let mut workers = Vec::new();

@@ -78,8 +78,8 @@ impl WorkerSchedule {
         })
     }
 
-    /// Records the end of a worker. Other workers may end with it: waiting ones are cancelled here, and running ones are
-    /// returned, to be stopped.
+    /// Records the end of a worker. Other workers may end with it: waiting ones are cancelled here, and running ones
+    /// are returned, to be stopped.
     pub(super) fn ended(&mut self, worker: usize, failed: bool) -> Vec<usize> {
         let Some(turn) = self.0.get_mut(worker) else { return Vec::new() };
         turn.stage = Stage::Over;

@@ -78,8 +78,8 @@ pub(super) fn word(method: VerifyMethod) -> &'static str {
     }
 }
 
-/// Bytes of the checksum's field after the header. fio's fields for SHA-256 and SHA-512 are longer than the digests; the
-/// remainder is zeros, which are checked like the digest.
+/// Bytes of the checksum's field after the header. fio's fields for SHA-256 and SHA-512 are longer than the digests;
+/// the remainder is zeros, which are checked like the digest.
 pub(super) fn length(method: VerifyMethod) -> usize {
     match method {
         VerifyMethod::Md5 => 16,

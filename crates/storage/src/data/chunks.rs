@@ -7,7 +7,8 @@ use std::ops::Range;
 pub(super) struct Chunks {
     /// Bytes of a chunk; `None` for the whole block.
     pub(super) interval: Option<usize>,
-    /// Bytes that a chunk needs: header, checksum, and a byte of data; with `verify_offset`, up to the header's end there.
+    /// Bytes that a chunk needs: header, checksum, and a byte of data; with `verify_offset`, up to
+    /// the header's end there.
     pub(super) least: usize,
 }
 

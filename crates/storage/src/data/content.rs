@@ -92,8 +92,8 @@ impl BufferContent {
         }
     }
 
-    /// Fills a buffer. The same seed gives the same bytes. A shorter buffer gets the beginning of a longer one's content,
-    /// unless there are chunks of the buffer's length.
+    /// Fills a buffer. The same seed gives the same bytes. A shorter buffer gets the beginning of a longer one's
+    /// content, unless there are chunks of the buffer's length.
     pub(super) fn fill(&self, seed: u64, buffer: &mut [u8]) {
         match self {
             Self::Zero => buffer.fill(0),

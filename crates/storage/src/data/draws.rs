@@ -1,5 +1,5 @@
-//! The text that a worker's data is derived from. Blocks written by an earlier release are verified by it, so it must not
-//! change when types and fields are renamed: new options are added at the end, and only if they are set.
+//! The text that a worker's data is derived from. Blocks written by an earlier release are verified by it, so it must
+//! not change when types and fields are renamed: new options are added at the end, and only if they are set.
 
 use crate::job::{BlockSizes, Blocks, Distribution, Job, Pattern, RandomGenerator, Sequencer, Strided};
 use crate::{PerDirection, Target};

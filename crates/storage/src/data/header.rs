@@ -17,8 +17,8 @@
 //! bits does not detect one of 255 changes of a byte.
 //!
 //! Debian's fio 3.33 does not write the digest for `sha256` and `sha512`: it writes what its hash function had in its
-//! buffer (for `sha512` only the end of the data, so that it detects no change elsewhere). Kelvin writes the digests. For
-//! these two methods neither tool can verify the other's blocks, and Kelvin reports that for a block of fio.
+//! buffer (for `sha512` only the end of the data, so that it detects no change elsewhere). Kelvin writes the digests.
+//! For these two methods neither tool can verify the other's blocks, and Kelvin reports that for a block of fio.
 
 use super::checksum;
 

@@ -89,8 +89,8 @@ impl RememberedWrites {
         }
     }
 
-    /// Forgets the content at an address. If a block is only partly overwritten, its other chunks stay known, provided that
-    /// chunks can be verified individually.
+    /// Forgets the content at an address. If a block is only partly overwritten, its other chunks stay known, provided
+    /// that chunks can be verified individually.
     pub(super) fn forget(&mut self, (target, offset): BlockAddress, length: u32, chunks: Option<Chunks>) {
         let Some(map) = self.targets.get_mut(target as usize) else { return };
         let end = offset + u64::from(length);

@@ -196,8 +196,8 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
     }
 }
 
-/// A write or a trim: "w TARGET OFFSET LENGTH NUMBER", followed by " or later" if it is the minimum, and "t TARGET OFFSET
-/// LENGTH".
+/// A write or a trim: "w TARGET OFFSET LENGTH NUMBER", followed by " or later" if it is the minimum, and
+/// "t TARGET OFFSET LENGTH".
 fn remembered(
     (kind, rest): (&str, &str),
     writes: u64,

@@ -122,8 +122,8 @@ pub(crate) trait IoEngine {
         false
     }
 
-    /// Queues a sync as a separate I/O, which completes in its slot, with the range that was written since the last one.
-    /// Returns whether the engine supports that. If not, the worker makes the call itself.
+    /// Queues a sync as a separate I/O, which completes in its slot, with the range that was written since the last
+    /// one. Returns whether the engine supports that. If not, the worker makes the call itself.
     fn queue_sync(&mut self, _slot: u32, _target: u32, _how: SyncCall, _range: (u64, u64)) -> bool {
         false
     }

@@ -4,7 +4,8 @@ use std::io;
 
 use super::{CompletedRequest, IoEngine, Request, Wait};
 
-/// Completes every I/O as if all bytes were moved: at depth 1 in the call, as fio does, else when completions are reaped.
+/// Completes every I/O as if all bytes were moved: at depth 1 in the call, as fio does, else when
+/// completions are reaped.
 #[derive(Debug)]
 pub(crate) struct Null {
     at_once: bool,

@@ -198,8 +198,8 @@ impl Writer<'_> {
         self.chunks(range, |_, _| Ok(true))
     }
 
-    /// Overwrites those chunks of a device that contain a 4 KiB block of zeros. Other chunks are left unchanged, so that a
-    /// second run continues where the first ended.
+    /// Overwrites those chunks of a device that contain a 4 KiB block of zeros. Other chunks are left unchanged, so
+    /// that a second run continues where the first ended.
     fn zeros(&self, range: Range<u64>) -> Result<()> {
         const BLOCK: usize = 4096;
         let read = |at: u64, buffer: &mut [u8]| {

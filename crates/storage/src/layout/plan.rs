@@ -1,5 +1,5 @@
-//! The targets of each worker, and the preparation of files. Decisions are made for all workers in order, so that a file
-//! that several share is laid out once.
+//! The targets of each worker, and the preparation of files. Decisions are made for all workers in order, so that a
+//! file that several share is laid out once.
 
 use kelvin_host::disk::{device_name, device_number};
 use std::collections::{BTreeSet, HashMap};

@@ -28,10 +28,10 @@ pub(super) fn smallest_block(job: &Job) -> u64 {
     Direction::ALL.iter().map(|d| u64::from(job.blocks.sizes[*d].smallest())).min().unwrap_or(1).max(1)
 }
 
-/// The region of a clone in its file number `index` of `count`; the error, if none is possible. Sizes follow fio. `size`
-/// is divided among the files; if it does not divide evenly, the first files get a block more. With `filesize`, files are
-/// as large as it specifies, existing files within its range are unchanged, and `size` is the amount of them that is moved.
-/// Percentages are of the target's present size, or of the size by `filesize`.
+/// The region of a clone in its file number `index` of `count`; the error, if none is possible. Sizes follow fio.
+/// `size` is divided among the files; if it does not divide evenly, the first files get a block more. With `filesize`,
+/// files are as large as it specifies, existing files within its range are unchanged, and `size` is the amount of them
+/// that is moved. Percentages are of the target's present size, or of the size by `filesize`.
 pub(super) fn region(
     job: &Job,
     clone: u32,

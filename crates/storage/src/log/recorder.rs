@@ -254,8 +254,8 @@ impl LogRecorder {
             && windows.sums.iter().any(|(_, window)| window.ios > 0)
         {
             let mut kinds = self.kinds;
-            // I/Os shortly after the last complete window give no rate: two I/Os in 0.1 ms would be a spike of 20,000 IOPS
-            // in the log of a job that was limited to 1,000. fio writes no rate for any remainder.
+            // I/Os shortly after the last complete window give no rate: two I/Os in 0.1 ms would be a spike of 20,000
+            // IOPS in the log of a job that was limited to 1,000. fio writes no rate for any remainder.
             if windows.emitted && now.saturating_sub(windows.from) < windows.length / 10 {
                 (kinds.bandwidth, kinds.iops) = (false, false);
             }

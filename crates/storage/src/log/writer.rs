@@ -130,8 +130,8 @@ fn epoch(job: &Job, clock: i32, started: i64) -> Result<i64> {
 }
 
 impl LogWriter {
-    /// For the workers of all jobs, in order. Relative names are below `directory`; `started` is the wall clock's time at
-    /// the zero of the run's clock, in milliseconds since 1970. The files are created immediately.
+    /// For the workers of all jobs, in order. Relative names are below `directory`; `started` is the wall clock's time
+    /// at the zero of the run's clock, in milliseconds since 1970. The files are created immediately.
     pub fn new(jobs: &Jobs, directory: Option<&Path>, started: i64) -> Result<Self> {
         let mut places = Places {
             directory: directory.unwrap_or(Path::new("")),

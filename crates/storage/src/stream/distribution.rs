@@ -13,8 +13,8 @@ pub(crate) enum Places {
     Uniform,
     /// Zipf's law over ranks that are scattered over the blocks.
     Zipf(Zipf, Box<Scatter>),
-    /// Ranks ⌊places·u^power⌋ of a uniform u, scattered: the share h of the blocks gets 1 − h of the draws, at every scale
-    /// (Gray and others, Quickly Generating Billion-Record Synthetic Databases, SIGMOD 1994, self-similar).
+    /// Ranks ⌊places·u^power⌋ of a uniform u, scattered: the share h of the blocks gets 1 − h of the draws, at every
+    /// scale (Gray and others, Quickly Generating Billion-Record Synthetic Databases, SIGMOD 1994, self-similar).
     Pareto(f64, Box<Scatter>),
     /// A normal distribution: mean and deviation as shares of the blocks. Values outside are drawn again.
     Normal { mean: f64, deviation: f64 },

@@ -31,9 +31,9 @@ use crate::{Direction, Error, Io, NextIo, Result, Target};
 
 /// A worker's source of I/Os.
 ///
-/// A pass covers the regions of all targets once: as many bytes as they have, in whole blocks (for `trimwrite` this many
-/// trimmed and this many written). Then [`NextIo::End`] follows, and [`IoSource::restart`] begins another pass. The
-/// worker applies `number_ios`, `io_size` and times.
+/// A pass covers the regions of all targets once: as many bytes as they have, in whole blocks (for `trimwrite` this
+/// many trimmed and this many written). Then [`NextIo::End`] follows, and [`IoSource::restart`] begins another pass.
+/// The worker applies `number_ios`, `io_size` and times.
 #[derive(Debug)]
 pub struct IoSource {
     kind: Kind,
@@ -53,14 +53,15 @@ enum Kind {
 }
 
 impl IoSource {
-    /// The source of a clone of a job, over its targets; `seed` is the worker's, which depends on its number in the run.
+    /// The source of a clone of a job, over its targets; `seed` is the worker's, which depends on
+    /// its number in the run.
     ///
     /// The same job, clone, targets and seed give the same I/Os, except with `randrepeat=0` without `randseed`.
     ///
     /// # Errors
     ///
-    /// If no block fits into any target, a map of blocks would need too much memory, or a trace cannot be read or does not
-    /// fit the targets.
+    /// If no block fits into any target, a map of blocks would need too much memory, or a trace cannot be read or
+    /// does not fit the targets.
     pub fn new(job: &Job, clone: u32, targets: &[Target], seed: u64) -> Result<Self> {
         let seed = seeds::seed(job, seed);
         let mut streams = Streams::new(seed, clone);

@@ -249,9 +249,9 @@ impl OffsetGenerator {
         Some(Io { direction, target: self.target, offset: self.begin + offset, length: length as u32 })
     }
 
-    /// Where `rw=…:N` continues after an I/O, as in fio: it wraps around in both directions, as often as necessary to move as
-    /// many bytes as the region has. It ends with an I/O up to the very end, or if the next would begin within the region
-    /// and not fit.
+    /// Where `rw=…:N` continues after an I/O, as in fio: it wraps around in both directions, as often as necessary to
+    /// move as many bytes as the region has. It ends with an I/O up to the very end, or if the next would begin
+    /// within the region and not fit.
     fn skipped(&self, end: u64, skip: i64) -> u64 {
         if skip >= 0 {
             let next = end.saturating_add(skip.unsigned_abs());
@@ -327,9 +327,9 @@ impl OffsetGenerator {
             }
             Used::Map(map) => {
                 let unit = rules.smallest;
-                // One draw, and the next free unit after it, which is the first of its gap. With that, and with a size that is
-                // cut to the gap and never drawn again, the sizes of a pass have fio's shares. Drawing until something fits would
-                // favour small sizes: of a half of 16k among 4k, a seventh would be left.
+                // One draw, and the next free unit after it, which is the first of its gap. With that, and with a size
+                // that is cut to the gap and never drawn again, the sizes of a pass have fio's shares. Drawing until
+                // something fits would favour small sizes: of a half of 16k among 4k, a seventh would be left.
                 let at = even(&mut streams.offsets, (*count).max(1)) * rules.align[direction] / unit;
                 let at = map.next_free(at)?;
                 let free = map.free_run(at, rules.largest.div_ceil(unit)) * unit;

@@ -1,9 +1,9 @@
 //! A random order of the numbers below n that needs no memory: each number occurs once, without a list of used ones.
 //!
-//! A generalised Feistel network (Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002) on pairs (left, right)
-//! with left below a = ⌈√n⌉ and right below b = ⌈n/a⌉: each round adds a function of one half to the other. Whatever
-//! the functions, this is a permutation of the a·b pairs, which are fewer than n + a. The few pairs that represent
-//! numbers from n on are skipped.
+//! A generalised Feistel network (Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002) on pairs (left,
+//! right) with left below a = ⌈√n⌉ and right below b = ⌈n/a⌉: each round adds a function of one half to the other.
+//! Whatever the functions, this is a permutation of the a·b pairs, which are fewer than n + a. The few pairs that
+//! represent numbers from n on are skipped.
 //!
 //! The alternative, a map of used blocks, takes a bit per block (3 GiB for 100 TB in 4 KiB blocks), misses the cache at
 //! each draw, and has to search once most blocks are used. The steps here depend only on a counter, so that the CPU can

@@ -1,5 +1,5 @@
-//! The part of its stream that a worker executes: the interaction of `size=`, `io_size=`, `number_ios=` and `loops=`, as
-//! in fio.
+//! The part of its stream that a worker executes: the interaction of `size=`, `io_size=`,
+//! `number_ios=` and `loops=`, as in fio.
 //!
 //! A pass ends with the stream, or when the larger of `size=` and `io_size=` was issued. There are `loops=` passes, and
 //! more until `io_size=` is reached; but the total never exceeds `io_size=` (or else `size=`) per loop, or

@@ -6,7 +6,8 @@ use kelvin_measure::Random;
 
 use crate::job::{Job, Pattern};
 
-/// The purpose of random numbers. Each has a separate stream, so that for example another mix does not change the offsets.
+/// The purpose of random numbers. Each has a separate stream, so that for example another mix does
+/// not change the offsets.
 #[derive(Debug, Clone, Copy)]
 enum Purpose {
     Offsets = 1,
@@ -35,9 +36,9 @@ pub(crate) fn repeats(pattern: &Pattern) -> bool {
     pattern.repeatable || pattern.all_repeatable || pattern.seed.is_some()
 }
 
-/// The seed of a worker's I/Os. It combines the worker's seed, which depends on its number in the run, so that jobs of the
-/// same name and `randseed` differ as in fio, the job's name and `randseed`, and the system's randomness if nothing must be
-/// repeatable.
+/// The seed of a worker's I/Os. It combines the worker's seed, which depends on its number in the run, so that jobs of
+/// the same name and `randseed` differ as in fio, the job's name and `randseed`, and the system's randomness if
+/// nothing must be repeatable.
 pub(crate) fn seed(job: &Job, run: u64) -> u64 {
     let name = hash(job.name.bytes());
     // The standard library seeds its hash maps from the system's randomness once per thread, and then counts.

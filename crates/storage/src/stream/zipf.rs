@@ -1,8 +1,8 @@
 //! Zipf's law: the k-th most frequent value occurs k^-θ times as often as the first.
 //!
-//! Drawn by rejection-inversion (Hörmann and Derflinger, Rejection-inversion to generate variates from monotone discrete
-//! distributions, ACM TOMACS 6, 1996). It is exact for any number of ranks, without a table and without a sum over the
-//! ranks, and needs at most 1.1 uniform numbers per draw on average.
+//! Drawn by rejection-inversion (Hörmann and Derflinger, Rejection-inversion to generate variates from monotone
+//! discrete distributions, ACM TOMACS 6, 1996). It is exact for any number of ranks, without a table and without a sum
+//! over the ranks, and needs at most 1.1 uniform numbers per draw on average.
 
 use kelvin_measure::Random;
 

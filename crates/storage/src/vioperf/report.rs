@@ -177,7 +177,8 @@ pub(super) fn rows(
 pub struct Split {
     /// Bytes of all threads.
     pub bytes: u64,
-    /// MB/s of all threads together: the sum over threads of the bytes written divided by the time that the writes took.
+    /// MB/s of all threads together: the sum over threads of the bytes written divided by the time
+    /// that the writes took.
     pub mb_s: f64,
     /// The same per core.
     pub mb_s_per_core: f64,

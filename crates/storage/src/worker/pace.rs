@@ -27,8 +27,8 @@ pub struct RateChanges {
 }
 
 impl RateChanges {
-    /// From a time of the run's clock on, multiplies the rates of the jobs by `factor`. `at` must be later than any earlier
-    /// change, and should be a second ahead, so that every worker sees the change in time.
+    /// From a time of the run's clock on, multiplies the rates of the jobs by `factor`. `at` must be later than any
+    /// earlier change, and should be a second ahead, so that every worker sees the change in time.
     pub fn change_at(&self, at: Nanos, factor: f64) {
         let mut ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
         ordered.push((at, factor.max(f64::MIN_POSITIVE)));
@@ -73,8 +73,8 @@ struct Lane {
 }
 
 impl Lane {
-    /// Applies changes before `next`: the time from a change to `next` scales inversely with the rate. Evenly spaced and
-    /// exponential gaps keep their distribution.
+    /// Applies changes before `next`: the time from a change to `next` scales inversely with the rate. Evenly spaced
+    /// and exponential gaps keep their distribution.
     fn follow(&mut self) {
         while let Some(&(at, factor)) = self.changes.front().filter(|(at, _)| *at < self.next) {
             let left = (self.next - at) as f64 * self.factor / factor;

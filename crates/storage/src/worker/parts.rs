@@ -47,8 +47,8 @@ pub(crate) trait Check {
     fn trimmed(&mut self, io: &Io);
     /// Verifies read data; returns the error as text.
     fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String>;
-    /// Passes read data to another thread, which verifies the data at `address` until [`Check::answer`] returns the slot.
-    /// Returns whether it did; otherwise the worker verifies the data itself.
+    /// Passes read data to another thread, which verifies the data at `address` until [`Check::answer`] returns the
+    /// slot. Returns whether it did; otherwise the worker verifies the data itself.
     fn hand_over(&mut self, _slot: u32, _io: &Io, _address: *const u8) -> bool {
         false
     }

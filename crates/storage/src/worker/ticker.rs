@@ -1,10 +1,11 @@
 //! The worker's clock: the processor's time stamp counter where it is reliable, in nanoseconds of the run's clock.
 //!
-//! A reading costs half as much as one through the vDSO, and two or three are needed for each I/O at depth 1. The counter
-//! is used if the processor reports that it is invariant and the kernel itself uses it as its clock source. Its rate is
-//! measured against the run's clock (`CLOCK_MONOTONIC`) for [`FIRST`] once per process, and again, over the whole time
-//! since then, at each tick. If the two ever differ by more than [`TRUST`], the worker switches to the run's clock and
-//! reports it. Readings are not fenced: a processor may move one by some tens of cycles, which is less than a call costs.
+//! A reading costs half as much as one through the vDSO, and two or three are needed for each I/O at depth 1. The
+//! counter is used if the processor reports that it is invariant and the kernel itself uses it as its clock source.
+//! Its rate is measured against the run's clock (`CLOCK_MONOTONIC`) for [`FIRST`] once per process, and again, over
+//! the whole time since then, at each tick. If the two ever differ by more than [`TRUST`], the worker switches to
+//! the run's clock and reports it. Readings are not fenced: a processor may move one by some tens of cycles, which
+//! is less than a call costs.
 
 use std::sync::OnceLock;
 
@@ -76,8 +77,8 @@ impl Ticker {
         }
     }
 
-    /// Compares the counter with the run's clock and measures its rate again. Returns a note, once, when the counter is no
-    /// longer used.
+    /// Compares the counter with the run's clock and measures its rate again. Returns a note, once, when the
+    /// counter is no longer used.
     pub(crate) fn check(&mut self) -> Option<String> {
         let counter = self.counter.as_mut()?;
         let (count, truth) = pair(&self.clock);

@@ -47,8 +47,8 @@ impl Usage {
         }
     }
 
-    /// For a difference: the time over which it was counted. The thread runs at both ends, so it can neither have used nor
-    /// have waited for a CPU for longer.
+    /// For a difference: the time over which it was counted. The thread runs at both ends, so it can neither have used
+    /// nor have waited for a CPU for longer.
     pub(super) fn span(&self) -> Nanos {
         self.at.1 - self.at.0
     }

@@ -1,5 +1,5 @@
-//! The next I/O: every pattern has the distribution that its options specify, and traces are exchanged in both directions
-//! between Kelvin and the real fio.
+//! The next I/O: every pattern has the distribution that its options specify, and traces are exchanged in both
+//! directions between Kelvin and the real fio.
 
 #![allow(clippy::unwrap_used, reason = "functions of tests")]
 

@@ -66,9 +66,9 @@ impl Both {
         self.all(std::slice::from_ref(case)).remove(0)
     }
 
-    /// Kelvin's totals and fio's for each case. fio runs together the cases that Kelvin does not refuse: if one of them is
-    /// contradictory, fio runs none. With lfsr each runs alone: with some seeds, which depend on the position among the
-    /// jobs, fio draws nothing.
+    /// Kelvin's totals and fio's for each case. fio runs together the cases that Kelvin does not refuse: if one of
+    /// them is contradictory, fio runs none. With lfsr each runs alone: with some seeds, which depend on the position
+    /// among the jobs, fio draws nothing.
     pub(crate) fn all(&self, cases: &[Case]) -> Vec<(Totals, Totals)> {
         let kelvin: Vec<Totals> = cases.iter().map(|case| self.kelvin(case)).collect();
         let (alone, together): (Vec<usize>, Vec<usize>) =

@@ -280,8 +280,8 @@ impl Verifier {
         self.examiner.examine(&question, buffer)
     }
 
-    /// The expectation with which [`Verifier::check`] compares a read, for an examiner in another thread; `None` if there
-    /// is nothing to verify. The blocks are no longer remembered.
+    /// The expectation with which [`Verifier::check`] compares a read, for an examiner in another thread; `None` if
+    /// there is nothing to verify. The blocks are no longer remembered.
     pub(crate) fn expectation_for(&mut self, io: &Io) -> Option<ReadExpectation> {
         let place = (io.target, io.offset);
         let limit = (self.writes && !self.loaded).then_some(self.number);

@@ -51,8 +51,8 @@ impl Replay {
         Self { source, quota: None, number: 0 }
     }
 
-    /// The next write and its number. `written` is the number of writes; `None` if an earlier run completed all writes of
-    /// the job.
+    /// The next write and its number. `written` is the number of writes; `None` if an earlier run
+    /// completed all writes of the job.
     pub(super) fn next(&mut self, written: Option<u64>) -> Option<(Io, u64)> {
         if written.is_some_and(|written| self.number >= written) {
             return None;

@@ -1,9 +1,9 @@
 //! `verify_only`: compares the repeated random choices with the data.
 //!
-//! A job draws its offsets and the numbers of its writes from a seed that includes its name and its place in the run. A
-//! job that verifies another job's blocks draws different ones: of such a block it knows whether it is intact and where it
-//! belongs, but not which write was the last. If it draws only some of the offsets, one without a header may never have
-//! been written.
+//! A job draws its offsets and the numbers of its writes from a seed that includes its name and its place in the
+//! run. A job that verifies another job's blocks draws different ones: of such a block it knows whether it is intact
+//! and where it belongs, but not which write was the last. If it draws only some of the offsets, one without a
+//! header may never have been written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

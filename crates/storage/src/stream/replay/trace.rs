@@ -141,8 +141,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a trace: an iolog of version 2 or 3, or blktrace's binary form, recognised by its first bytes. `path` is used
-    /// in messages.
+    /// Reads a trace: an iolog of version 2 or 3, or blktrace's binary form, recognised by its first bytes.
+    /// `path` is used in messages.
     ///
     /// # Errors
     ///

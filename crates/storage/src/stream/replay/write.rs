@@ -17,7 +17,8 @@ pub struct IologWriter<W: Write> {
 }
 
 impl<W: Write> IologWriter<W> {
-    /// Begins a log of I/Os on these files, which are numbered by index: writes the first line, and a line for each file.
+    /// Begins a log of I/Os on these files, which are numbered by index: writes the first line, and
+    /// a line for each file.
     ///
     /// # Errors
     ///

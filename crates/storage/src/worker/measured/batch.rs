@@ -30,12 +30,12 @@ impl Batch {
 
     /// Adapts the number of I/Os submitted and reaped at a time, after a call in which all or not all have `ended`.
     ///
-    /// If I/Os complete in the call that submits them (holes, the page cache), no device is involved: calls are their only
-    /// cost, so there are as few as possible. A device completes I/Os later and receives them one by one, as with fio: a
-    /// batch would let the block layer merge adjacent I/Os, so that the device would see other sizes than the job requests,
-    /// and the queue would empty and fill in waves (measured on a virtual disk: random 4 KiB reads at depth 32 were 0.83
-    /// times as many, sequential writes 5.6 times). One is reaped for each submitted; otherwise I/Os that were reaped and
-    /// wait to be issued again would reduce the queue depth below the requested one.
+    /// If I/Os complete in the call that submits them (holes, the page cache), no device is involved: calls are their
+    /// only cost, so there are as few as possible. A device completes I/Os later and receives them one by one, as with
+    /// fio: a batch would let the block layer merge adjacent I/Os, so that the device would see other sizes than the
+    /// job requests, and the queue would empty and fill in waves (measured on a virtual disk: random 4 KiB reads at
+    /// depth 32 were 0.83 times as many, sequential writes 5.6 times). One is reaped for each submitted; otherwise
+    /// I/Os that were reaped and wait to be issued again would reduce the queue depth below the requested one.
     #[inline]
     pub(super) fn adapt(&mut self, ended: bool, depth: u32) {
         let (submit, most) = self.adapts;

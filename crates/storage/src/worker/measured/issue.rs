@@ -135,8 +135,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Some((io, intended))
     }
 
-    /// Updates the start time of a waiting I/O after a change of the rates. Called at every housekeeping, since the gaps
-    /// of a low rate are long.
+    /// Updates the start time of a waiting I/O after a change of the rates. Called at every housekeeping, since the
+    /// gaps of a low rate are long.
     pub(super) fn follow_rates(&mut self) {
         let (Some(pacer), Some(io)) = (&mut self.pacing.pacer, &self.supply.held) else { return };
         let Some(before) = pacer.start(io.direction) else { return };

@@ -1,10 +1,10 @@
 //! The loop: fill the queue, submit, reap, count.
 //!
-//! The clock is read when a batch begins (if data is generated for it: when that is done), when it has been submitted,
-//! and when the reaping call has returned. I/Os of one batch share the first two readings, since one call submits them.
-//! Completions returned by one call share the third, since the worker learns of all of them at that moment (fio does the
-//! same). Nothing else is shared: at depth 1 a worker reads the clock three times for each I/O, or twice if the call is
-//! the I/O.
+//! The clock is read when a batch begins (if data is generated for it: when that is done), when it has been
+//! submitted, and when the reaping call has returned. I/Os of one batch share the first two readings, since one call
+//! submits them. Completions returned by one call share the third, since the worker learns of all of them at that
+//! moment (fio does the same). Nothing else is shared: at depth 1 a worker reads the clock three times for each I/O,
+//! or twice if the call is the I/O.
 
 mod batch;
 mod completions;

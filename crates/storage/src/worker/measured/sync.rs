@@ -84,8 +84,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// Returns the range of a target that was written since the last sync, begin and end, and resets it. All of the target
-    /// if the range was not tracked.
+    /// Returns the range of a target that was written since the last sync, begin and end, and resets it. All of the
+    /// target if the range was not tracked.
     fn forget_written(&mut self, target: u32) -> (u64, u64) {
         let all = (0, self.files.target(target).map_or(0, |region| region.begin + region.length));
         self.unsynced

@@ -29,8 +29,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Ok(())
     }
 
-    /// Collects the results of the other threads, and frees their buffers. Waits a moment for them if nothing else can be
-    /// done.
+    /// Collects the results of the other threads, and frees their buffers. Waits a moment for them if
+    /// nothing else can be done.
     #[cold]
     pub(super) fn collect(&mut self, wait: bool) -> Result<(), Halt> {
         let mut failure = None;

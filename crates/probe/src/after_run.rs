@@ -38,18 +38,18 @@ impl StorageFacts {
                 }
             }
             run.seconds = now.at.duration_since(begun.at).as_secs_f64();
-            run.process = now.own_since(begun);
+            run.process = now.process_io_since(begun);
             run.devices = now.devices_since(begun, &names);
             run.others = now.others_since(begun);
             run.cpu = now.cpu_since(begun);
             run.dirty_before = begun.dirty();
         }
         run.jobs = (0..self.jobs.len()).map(|job| job_run(job, outcome, &watched)).collect();
-        self.look_at_targets(outcome);
+        self.inspect_targets(outcome);
         self.run = Some(run);
     }
 
-    fn look_at_targets(&mut self, outcome: &JobsOutcome) {
+    fn inspect_targets(&mut self, outcome: &JobsOutcome) {
         for target in self
             .targets
             .iter_mut()

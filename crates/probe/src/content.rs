@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_told_apart_by_what_they_hold() {
+    fn blocks_are_distinguished_by_their_content() {
         let mut random = Random::part(1, 1, 1);
         let mut noise = || (0..512).flat_map(|_| random.bits().to_le_bytes()).collect::<Vec<u8>>();
         let (one, other) = (noise(), noise());

@@ -60,7 +60,7 @@ impl Reading {
     }
 
     /// Bytes that this process read and wrote since an earlier reading.
-    pub(crate) fn own_since(&self, earlier: &Self) -> Option<(u64, u64)> {
+    pub(crate) fn process_io_since(&self, earlier: &Self) -> Option<(u64, u64)> {
         let (now, then) = (self.own?, earlier.own?);
         Some((now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)))
     }
@@ -236,7 +236,7 @@ mod tests {
                 queued: 3,
             }]
         );
-        assert_eq!(after.own_since(&before), Some((51_200, 0)));
+        assert_eq!(after.process_io_since(&before), Some((51_200, 0)));
         let others = after.others_since(&before);
         assert_eq!(
             (others.len(), others[0].read, others[0].written, others[0].name.as_str()),
@@ -250,7 +250,7 @@ mod tests {
     fn what_is_not_there_is_nothing() {
         let root = tempfile::tempdir().unwrap();
         let nothing = Reading::take(&SystemTree::at(root.path()));
-        assert_eq!(nothing.own_since(&nothing), None);
+        assert_eq!(nothing.process_io_since(&nothing), None);
         assert_eq!(nothing.cpu_since(&nothing), CpuRun::default());
         assert_eq!(nothing.devices_since(&nothing, &["sda".into()]), []);
         assert!(cpu("cpu  1 2").is_none());

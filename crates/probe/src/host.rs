@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_tells_what_it_is() {
+    fn host_facts_are_determined() {
         let host = probe_host(&SystemTree::default(), true);
         assert!(host.cpus > 0 && !host.kernel.is_empty(), "{host:?}");
         assert!(host.memory_available <= host.memory && host.memory.is_some(), "{host:?}");

@@ -71,14 +71,14 @@ impl Series {
             let second = from / STEP;
             let to = ((second + 1) * STEP).min(end);
             let share = (to - from) as f64 / length as f64;
-            if let Some(sum) = self.at(second as usize) {
+            if let Some(sum) = self.value_at(second as usize) {
                 *sum += bytes as f64 * share;
             }
             from = to;
         }
     }
 
-    fn at(&mut self, second: usize) -> Option<&mut f64> {
+    fn value_at(&mut self, second: usize) -> Option<&mut f64> {
         if self.bytes.is_empty() {
             self.first = second;
         }
@@ -145,7 +145,7 @@ impl RunCounts {
         }
     }
 
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn count_io_workers(&mut self) {
         if self.running && self.looked.is_none_or(|looked| looked.elapsed() > LOOK) {
             self.io_workers = self.io_workers.max(counters::io_workers());
             self.looked = Some(Instant::now());

@@ -62,7 +62,7 @@ pub(crate) fn probe_targets(
             unseen.push(format!("{}: no time was left to examine it", target.path.display()));
             continue;
         }
-        one(tree, &mounts, target, until, unseen);
+        probe_target(tree, &mounts, target, until, unseen);
     }
     let until = until.min(Instant::now() + SAMPLING);
     let files =
@@ -88,7 +88,7 @@ pub(crate) fn probe_targets(
     }
 }
 
-fn one(
+fn probe_target(
     tree: &SystemTree,
     mounts: &[Mount],
     target: &mut TargetFacts,

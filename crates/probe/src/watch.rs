@@ -16,7 +16,7 @@ impl StorageFacts {
             IoEvent::Tick(tick) => self.watched.take(tick),
             _ => {}
         }
-        self.watched.look();
+        self.watched.count_io_workers();
     }
 
     /// A watcher that passes everything to `inner` and counts it here.
@@ -64,7 +64,7 @@ impl IoWatcher for Watching<'_> {
     }
 
     fn idle(&mut self) {
-        self.facts.watched.look();
+        self.facts.watched.count_io_workers();
         self.inner.idle();
     }
 }

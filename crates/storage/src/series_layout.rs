@@ -28,7 +28,7 @@ pub struct SeriesLayout {
     /// The number of transaction kinds.
     pub kinds: usize,
     /// By worker and target: the transaction series of each direction.
-    of: Vec<Vec<PerDirection<Option<u16>>>>,
+    kinds_by_target: Vec<Vec<PerDirection<Option<u16>>>>,
     /// By transaction series: the series of its response times.
     response: Vec<Option<u16>>,
 }
@@ -66,13 +66,13 @@ impl SeriesLayout {
         let index = |direction: Direction, wanted: &str| {
             names.iter().position(|(of, name)| *of == direction && name == wanted).map(|at| at as u16)
         };
-        let of = workers.iter().map(|(_, targets)| {
+        let kinds_by_target = workers.iter().map(|(_, targets)| {
             let each = targets.iter().map(|target| {
                 PerDirection(Direction::ALL.map(|direction| index(direction, &name(direction, target))))
             });
             each.collect()
         });
-        let of = of.collect();
+        let kinds_by_target = kinds_by_target.collect();
         let mut series: Vec<Series> = names.iter().map(|(_, name)| Series::transaction(name, true)).collect();
         let kinds = series.len();
         let mut response = vec![None; kinds];
@@ -83,7 +83,7 @@ impl SeriesLayout {
                 series.push(Series { name: format!("{name}, response"), headline: false, role });
             }
         }
-        Self { series, kinds, of, response }
+        Self { series, kinds, kinds_by_target, response }
     }
 
     /// The series of these jobs on any host: the jobs' directions, whatever their targets are.
@@ -98,7 +98,7 @@ impl SeriesLayout {
 
     /// The transaction series of a worker on a target.
     pub fn kind(&self, worker: u32, target: usize, direction: Direction) -> Option<u16> {
-        self.of.get(worker as usize)?.get(target)?[direction]
+        self.kinds_by_target.get(worker as usize)?.get(target)?[direction]
     }
 
     /// The series of the response times of a transaction series.

@@ -156,7 +156,7 @@ fn a_device_that_was_removed_is_an_error_and_no_endless_run() {
     let mut heard = Heard::default();
     let outcome = run_prepared(prepared, &options, &Stop::new(), &mut heard).unwrap();
     let refusal = control::prepare(&all, &options);
-    if device.over().is_some() {
+    if device.backing_path().is_some() {
         // Another process created a device with this number.
         return;
     }

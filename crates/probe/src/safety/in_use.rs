@@ -75,7 +75,7 @@ pub(super) fn swaps(tree: &SystemTree) -> Vec<String> {
 }
 
 /// The loop device that a file backs.
-pub(super) fn looped(tree: &SystemTree, file: &Metadata) -> Option<String> {
+pub(super) fn loop_device_over(tree: &SystemTree, file: &Metadata) -> Option<String> {
     let same = |path: &str| {
         fs::metadata(tree.path(path))
             .is_ok_and(|other| (other.dev(), other.ino()) == (file.dev(), file.ino()))

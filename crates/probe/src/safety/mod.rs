@@ -123,7 +123,7 @@ impl Look<'_> {
                 "is active swap: run `swapoff` first; nothing was written",
             ));
         }
-        if let Some(device) = in_use::looped(&self.tree, self.metadata) {
+        if let Some(device) = in_use::loop_device_over(&self.tree, self.metadata) {
             self.not_in_use(in_use::of_device(&self.tree, &device))?;
             if !self.confirmed {
                 return Err(self.refusal(&format!("is the disk image behind /dev/{device}")));

@@ -117,7 +117,7 @@ mod tests {
 
     const SIZE: u64 = 8 << 20;
 
-    fn with(at: usize, what: &[u8]) -> Option<&'static str> {
+    fn signature_of(at: usize, what: &[u8]) -> Option<&'static str> {
         let mut head = vec![0; HEAD as usize];
         head[at..at + what.len()].copy_from_slice(what);
         find_signature(&head, &vec![0; HEAD as usize / 2], SIZE)
@@ -126,14 +126,14 @@ mod tests {
     #[test]
     fn signatures_are_known_by_their_places() {
         for magic in HEADS {
-            assert_eq!(with(magic.at, magic.is), Some(magic.what));
+            assert_eq!(signature_of(magic.at, magic.is), Some(magic.what));
         }
         assert_eq!(
-            with(512, b"LABELONE\x01\0\0\0\0\0\0\0abcd \0\0\0LVM2 001"),
+            signature_of(512, b"LABELONE\x01\0\0\0\0\0\0\0abcd \0\0\0LVM2 001"),
             Some("a physical volume of LVM")
         );
-        assert_eq!(with((128 << 10) + 4096, &0x00ba_b10c_u64.to_be_bytes()), Some("a member of a ZFS pool"));
-        assert_eq!(with(7, b"XFSB\0\0"), None);
+        assert_eq!(signature_of((128 << 10) + 4096, &0x00ba_b10c_u64.to_be_bytes()), Some("a member of a ZFS pool"));
+        assert_eq!(signature_of(7, b"XFSB\0\0"), None);
         assert_eq!(find_signature(&[], &[], 0), None);
     }
 
@@ -141,18 +141,18 @@ mod tests {
     fn short_signatures_need_what_stands_around_them() {
         let mut superblock = vec![0; 128];
         superblock[56..58].copy_from_slice(&[0x53, 0xef]);
-        assert_eq!(with(1024, &superblock), None, "no blocks");
+        assert_eq!(signature_of(1024, &superblock), None, "no blocks");
         superblock[32] = 8;
-        assert_eq!(with(1024, &superblock), Some("an ext2, ext3 or ext4 filesystem"));
+        assert_eq!(signature_of(1024, &superblock), Some("an ext2, ext3 or ext4 filesystem"));
         superblock[24] = 9;
-        assert_eq!(with(1024, &superblock), None, "blocks of half a megabyte");
+        assert_eq!(signature_of(1024, &superblock), None, "blocks of half a megabyte");
         let mut table = vec![0; 66];
         table[64..].copy_from_slice(&[0x55, 0xaa]);
-        assert_eq!(with(446, &table), None, "no entry in use");
+        assert_eq!(signature_of(446, &table), None, "no entry in use");
         (table[4], table[12]) = (0x83, 9);
-        assert_eq!(with(446, &table), Some("an MBR partition table"));
+        assert_eq!(signature_of(446, &table), Some("an MBR partition table"));
         table[0] = 0x17;
-        assert_eq!(with(446, &table), None, "no flag of an entry");
+        assert_eq!(signature_of(446, &table), None, "no flag of an entry");
     }
 
     #[test]

@@ -31,12 +31,12 @@ impl Disks {
             if all.iter().any(|known| known.name == name) {
                 continue;
             }
-            all.extend(self.one(after, tree, &name, elapsed, 0));
+            all.extend(self.disk_use(after, tree, &name, elapsed, 0));
         }
         all
     }
 
-    fn one(&self, after: &Self, tree: &SystemTree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
+    fn disk_use(&self, after: &Self, tree: &SystemTree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
         let done = after.0.get(name)?.since(self.0.get(name)?);
         let below = member_devices(tree, name);
         // A deeper stack is a cycle, which only a broken tree has.
@@ -51,7 +51,7 @@ impl Disks {
             in_queue: done.in_queue,
             busy: done.busy,
             elapsed,
-            below: below.filter_map(|name| self.one(after, tree, name, elapsed, depth + 1)).collect(),
+            below: below.filter_map(|name| self.disk_use(after, tree, name, elapsed, depth + 1)).collect(),
         })
     }
 }

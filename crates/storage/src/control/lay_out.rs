@@ -42,7 +42,7 @@ pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher
         return Ok(());
     }
     prepared.laid_out = true;
-    measured_again(prepared)
+    update_sizes(prepared)
 }
 
 /// Runs a function in a separate thread, and calls `wait` repeatedly until it is done; `wait` must not take much longer
@@ -92,7 +92,7 @@ fn forward_progress(
 }
 
 /// Updates the sizes of files that were filled until there was no space.
-fn measured_again(prepared: &mut Prepared) -> Result<()> {
+fn update_sizes(prepared: &mut Prepared) -> Result<()> {
     for worker in &mut prepared.workers {
         let job = &prepared.each[worker.job];
         if !job.targets.fills() || job.pattern.changes_data() {

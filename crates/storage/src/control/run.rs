@@ -198,7 +198,7 @@ impl<'a> Run<'a> {
                     collected.fail(number, format!("cannot start the worker's thread: {cause}"));
                 }
                 self.report_state(worker, WorkerState::Failed);
-                self.over(worker);
+                self.worker_ended(worker);
             }
         }
     }
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
             }
             Message::End(end) => {
                 for watch in &mut self.watches {
-                    watch.over(end.worker);
+                    watch.worker_ended(end.worker);
                 }
                 if let Some(collected) = self.collected.get_mut(end.worker as usize) {
                     collected.end(*end);
@@ -294,14 +294,14 @@ impl<'a> Run<'a> {
             {
                 collected.fail(libc::EFAULT, "the worker's thread ended without a result".into());
             }
-            self.over(worker);
+            self.worker_ended(worker);
             self.delete(worker)?;
         }
         Ok(())
     }
 
     /// A worker has ended: other workers may have to end as well.
-    fn over(&mut self, worker: usize) {
+    fn worker_ended(&mut self, worker: usize) {
         let failed = self.collected.get(worker).is_some_and(Collected::failed);
         for other in self.schedule.ended(worker, failed) {
             self.shared.end_worker(other as u32);

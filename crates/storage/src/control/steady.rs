@@ -85,7 +85,7 @@ impl Watch {
     }
 
     /// A worker has ended: no more ticks of it are expected.
-    pub(super) fn over(&mut self, worker: u32) {
+    pub(super) fn worker_ended(&mut self, worker: u32) {
         for member in self.members.iter_mut().filter(|member| member.worker == worker) {
             member.over = true;
         }

@@ -26,7 +26,7 @@ pub(super) fn start(
     let name = format!("kelvin-io-{}", plan.number);
     std::thread::Builder::new().name(name).spawn(move || {
         let number = plan.number;
-        let lived = catch_unwind(AssertUnwindSafe(|| whole(&*work, plan, &shared, &directory)));
+        let lived = catch_unwind(AssertUnwindSafe(|| run_worker(&*work, plan, &shared, &directory)));
         // Other workers may wait for it to begin.
         shared.flow.absent(number);
         let (failed, problem) = match lived {
@@ -48,7 +48,7 @@ pub(super) fn start(
 }
 
 /// Everything that a worker's thread does. Returns whether the worker ended with an error, which it has reported.
-fn whole(work: &dyn WorkerIo, plan: WorkerPlan, shared: &Shared, directory: &Path) -> Result<bool> {
+fn run_worker(work: &dyn WorkerIo, plan: WorkerPlan, shared: &Shared, directory: &Path) -> Result<bool> {
     let number = plan.number;
     let job = Arc::clone(&plan.job);
     let send = |message: Message| {

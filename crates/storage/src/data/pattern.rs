@@ -45,7 +45,7 @@ impl Pattern {
     }
 
     /// Whether a part of a block can be computed without knowing where the block begins.
-    pub(super) fn is_free_of_place(&self) -> bool {
+    pub(super) fn is_independent_of_offset(&self) -> bool {
         self.offsets.is_empty() && self.bytes.len() == 1
     }
 }

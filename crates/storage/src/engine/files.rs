@@ -50,7 +50,7 @@ impl Files {
             now: AtomicU64::new(0),
             used: targets.iter().map(|_| AtomicU64::new(0)).collect(),
         });
-        more_descriptors(most.unwrap_or(targets.len()));
+        raise_descriptor_limit(most.unwrap_or(targets.len()));
         let this = Self {
             targets: targets.to_vec(),
             open: targets.iter().map(|_| AtomicI32::new(CLOSED)).collect(),
@@ -131,7 +131,7 @@ impl Files {
     }
 
     fn close(&self, job: &Job, target: usize) -> Result<()> {
-        let closed = self.open.get(target).and_then(|place| owned(place.swap(CLOSED, Ordering::AcqRel)));
+        let closed = self.open.get(target).and_then(|place| take_owned(place.swap(CLOSED, Ordering::AcqRel)));
         let Some(file) = closed else { return Ok(()) };
         if job.sync.fsync_on_close && job.pattern.changes_data() {
             let what = || format!("sync of {}", self.name(target as u32));
@@ -153,7 +153,7 @@ impl Files {
             {
                 return Err(Error::system(format!("deleting {}", target.path.display()))(error));
             }
-            drop(owned(place.swap(CLOSED, Ordering::AcqRel)));
+            drop(take_owned(place.swap(CLOSED, Ordering::AcqRel)));
             if self.limit.is_none()
                 && let Some(file) = open(job, target)?
             {
@@ -223,14 +223,14 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         for place in &self.open {
-            drop(owned(place.swap(CLOSED, Ordering::AcqRel)));
+            drop(take_owned(place.swap(CLOSED, Ordering::AcqRel)));
         }
     }
 }
 
 /// Takes ownership of a descriptor that has no other owner.
 #[allow(unsafe_code, reason = "takes ownership of a descriptor")]
-fn owned(descriptor: RawFd) -> Option<OwnedFd> {
+fn take_owned(descriptor: RawFd) -> Option<OwnedFd> {
     // SAFETY: the number is of a file that was opened here, and was taken out of its only place.
     (descriptor != CLOSED).then(|| unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
@@ -303,7 +303,7 @@ fn hint(job: &Job, target: &Target, file: &File) -> Result<()> {
 }
 
 /// Raises the process's limit on open files: some jobs have thousands.
-fn more_descriptors(files: usize) {
+fn raise_descriptor_limit(files: usize) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| (files as u64).saturating_add(64) > current) {

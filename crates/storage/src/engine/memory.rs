@@ -130,7 +130,7 @@ impl Region {
         // SAFETY: a new map at an address of the kernel's choice touches no memory in use.
         let address = unsafe { libc::mmap(ptr::null_mut(), length, access, flags, fd, 0) };
         if address == libc::MAP_FAILED {
-            return Err(hinted(io::Error::last_os_error(), flags & libc::MAP_HUGETLB != 0));
+            return Err(with_hint(io::Error::last_os_error(), flags & libc::MAP_HUGETLB != 0));
         }
         let begin = NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         Ok(Self { begin, length, attached: false })
@@ -141,7 +141,7 @@ impl Region {
         // SAFETY: makes a segment; no memory is touched.
         let segment = unsafe { libc::shmget(libc::IPC_PRIVATE, length, flags | libc::IPC_CREAT | 0o600) };
         if segment < 0 {
-            return Err(hinted(io::Error::last_os_error(), flags & libc::SHM_HUGETLB != 0));
+            return Err(with_hint(io::Error::last_os_error(), flags & libc::SHM_HUGETLB != 0));
         }
         // SAFETY: attached at an address of the kernel's choice.
         let address = unsafe { libc::shmat(segment, ptr::null(), 0) };
@@ -179,7 +179,7 @@ impl Drop for Region {
 }
 
 /// Adds the remedy when huge pages are requested and unavailable.
-fn hinted(error: io::Error, huge: bool) -> io::Error {
+fn with_hint(error: io::Error, huge: bool) -> io::Error {
     if huge && error.raw_os_error() == Some(libc::ENOMEM) {
         let words = "no huge pages are free; increase vm.nr_hugepages";
         return io::Error::new(io::ErrorKind::OutOfMemory, words);

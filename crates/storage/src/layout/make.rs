@@ -35,13 +35,13 @@ pub(crate) fn carry_out_plan(plan: &LayoutPlan, stop: &Stop, report: ProgressRep
     let total = plan.makings.iter().flat_map(|making| &making.steps).map(|step| step.bytes()).sum();
     let progress = Progress { done: Mutex::new(0), total, report };
     for making in plan.makings.iter().filter(|making| making.serialize) {
-        one(making, stop, &progress)?;
+        lay_out_target(making, stop, &progress)?;
     }
-    beside_each_other(plan, stop, &progress)
+    lay_out_concurrently(plan, stop, &progress)
 }
 
 /// Makes the files of workers with `create_serialize=0`, with a thread for each worker.
-fn beside_each_other(plan: &LayoutPlan, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
+fn lay_out_concurrently(plan: &LayoutPlan, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
     let mut workers: Vec<u32> =
         plan.makings.iter().filter(|making| !making.serialize).map(|making| making.worker).collect();
     workers.dedup();
@@ -51,7 +51,7 @@ fn beside_each_other(plan: &LayoutPlan, stop: &Stop, progress: &Progress<'_>) ->
             .map(|worker| {
                 scope.spawn(move || {
                     let mut mine = plan.makings.iter().filter(|m| !m.serialize && m.worker == *worker);
-                    mine.try_for_each(|making| one(making, stop, progress))
+                    mine.try_for_each(|making| lay_out_target(making, stop, progress))
                 })
             })
             .collect();
@@ -78,7 +78,7 @@ impl Progress<'_> {
     }
 }
 
-fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
+fn lay_out_target(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
     if stop.requested() {
         return Ok(());
     }
@@ -100,12 +100,12 @@ fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()
         match *step {
             LayoutStep::Truncate => file.set_len(0).map_err(|cause| failed("empty", cause))?,
             LayoutStep::Reserve { to, how } => {
-                reserve(&file, to, how).map_err(|cause| full(making, cause, 0, to))?;
+                reserve(&file, to, how).map_err(|cause| growth_error(making, cause, 0, to))?;
             }
             LayoutStep::Data { from, to, reserve } => {
                 if reserve {
-                    together(&file, from, to, making.fallocate)
-                        .map_err(|cause| full(making, cause, from, to))?;
+                    reserve_contiguous(&file, from, to, making.fallocate)
+                        .map_err(|cause| growth_error(making, cause, from, to))?;
                 }
                 writer.write(from..to)?;
             }
@@ -136,7 +136,7 @@ fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()
 }
 
 /// An error while a file grew, with the size that was reached.
-fn full(making: &TargetLayout, cause: io::Error, from: u64, to: u64) -> Error {
+fn growth_error(making: &TargetLayout, cause: io::Error, from: u64, to: u64) -> Error {
     let what = format!("cannot lay out {} from {} to {}", making.path.display(), exact(from), exact(to));
     Error::System { what, cause }
 }
@@ -170,7 +170,7 @@ fn posix_fallocate(file: &File, to: u64) -> io::Result<()> {
 
 /// Reserves space for the data that follows, contiguously if possible. The size does not change: it shows the progress
 /// of an interrupted layout.
-fn together(file: &File, from: u64, to: u64, how: Fallocate) -> io::Result<()> {
+fn reserve_contiguous(file: &File, from: u64, to: u64, how: Fallocate) -> io::Result<()> {
     if how == Fallocate::None || how == Fallocate::Truncate {
         return Ok(());
     }
@@ -215,7 +215,7 @@ impl Writer<'_> {
         range: Range<u64>,
         mut needed: impl FnMut(u64, &mut [u8]) -> io::Result<bool>,
     ) -> Result<()> {
-        let failed = |at: u64| move |cause| full(self.making, cause, at, at + CHUNK as u64);
+        let failed = |at: u64| move |cause| growth_error(self.making, cause, at, at + CHUNK as u64);
         let mut filling = self.making.filling.from(range.start)?;
         let mut buffer = vec![0; CHUNK];
         let (mut at, mut unsynced) = (range.start, 0);

@@ -267,7 +267,7 @@ impl Planner<'_> {
             there: true,
         };
         if kind.is_file() {
-            let device = device::under(self.tree, path, facts);
+            let device = device::device_under(self.tree, path, facts);
             let capacity = space::capacity(path);
             return Ok(Known { capacity, ..known(TargetKind::File, Some(facts.len()), device) });
         }
@@ -315,7 +315,7 @@ impl Planner<'_> {
                 there = Path::new(".");
             }
         }
-        let device = fs::metadata(there).ok().and_then(|facts| device::under(self.tree, there, &facts));
+        let device = fs::metadata(there).ok().and_then(|facts| device::device_under(self.tree, there, &facts));
         let capacity = space::capacity(there);
         let kind = TargetKind::File;
         Ok(Known { kind, size: Some(0), device, capacity, making: None, needed: false, there: false })

@@ -51,7 +51,7 @@ pub(crate) fn check(plan: &LayoutPlan) -> Result<()> {
             files: 0,
             free,
         });
-        need.bytes = need.bytes.saturating_add(more(&making.path, &making.steps, allocated));
+        need.bytes = need.bytes.saturating_add(bytes_to_allocate(&making.path, &making.steps, allocated));
         need.files += 1;
     }
     let Some(need) = needs.values().find(|need| need.bytes > need.free) else { return Ok(()) };
@@ -76,7 +76,7 @@ fn nearest(path: &Path) -> PathBuf {
 
 /// The bytes that a file's steps allocate in addition to what it has. Space reserved by an interrupted run is included
 /// in what it has.
-fn more(path: &Path, steps: &[LayoutStep], mut allocated: u64) -> u64 {
+fn bytes_to_allocate(path: &Path, steps: &[LayoutStep], mut allocated: u64) -> u64 {
     let (mut sum, mut given_back) = (0_u64, 0_u64);
     for step in steps {
         let bytes = match *step {

@@ -36,12 +36,12 @@ impl Scatter {
             || random.range(0, places as i64 - 1) as u64,
             |center| ((center * places as f64) as u64).min(places - 1),
         );
-        let first = order.at(0);
+        let first = order.number_at(0);
         Self { order, shift: if hot >= first { hot - first } else { places - (first - hot) } }
     }
 
     fn place(&self, rank: u64, places: u64) -> u64 {
-        let place = self.order.at(rank);
+        let place = self.order.number_at(rank);
         let rest = places - place;
         if self.shift >= rest { self.shift - rest } else { place + self.shift }
     }

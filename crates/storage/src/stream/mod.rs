@@ -144,7 +144,7 @@ fn plain(job: &Job, targets: &[Target], streams: &mut Streams) -> Result<Option<
     let ([target], [direction]) = (targets, directions.as_slice()) else { return Ok(None) };
     let sizes = JobSizes::new(&job.blocks);
     let random = pattern.random;
-    let Some(size) = sizes.for_direction(*direction, random).one() else { return Ok(None) };
+    let Some(size) = sizes.for_direction(*direction, random).only_size() else { return Ok(None) };
     let all_random = pattern.percentage_random[*direction] >= 100.0;
     let even = pattern.distribution[*direction] == Distribution::Uniform;
     let aligned = job.blocks.align[*direction].is_none_or(|align| align == size);

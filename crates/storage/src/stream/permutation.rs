@@ -110,7 +110,7 @@ impl Permutation {
     }
 
     /// The number at an index of the order, `place` below n. Skips the rare numbers beyond n.
-    pub(crate) fn at(&self, place: u64) -> u64 {
+    pub(crate) fn number_at(&self, place: u64) -> u64 {
         if let Some(number) = self.list.get(place as usize) {
             return u64::from(*number);
         }
@@ -139,7 +139,7 @@ mod tests {
             let mut all: Vec<u64> = std::iter::from_fn(|| order.next()).collect();
             all.sort_unstable();
             prop_assert!(all.iter().copied().eq(0..n));
-            let mut scattered: Vec<u64> = (0..n).map(|place| order.at(place)).collect();
+            let mut scattered: Vec<u64> = (0..n).map(|place| order.number_at(place)).collect();
             scattered.sort_unstable();
             prop_assert!(scattered.into_iter().eq(0..n));
         }
@@ -148,7 +148,7 @@ mod tests {
         fn any_size_has_an_order(n in 1_u64.., key: u64) {
             let mut order = Permutation::new(n, key);
             prop_assert!(order.next().unwrap() < n);
-            prop_assert!(order.at(n - 1) < n);
+            prop_assert!(order.number_at(n - 1) < n);
         }
     }
 

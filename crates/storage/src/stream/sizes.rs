@@ -50,7 +50,7 @@ impl Sizes {
     }
 
     /// The length, if there is only one.
-    pub(crate) fn one(&self) -> Option<u64> {
+    pub(crate) fn only_size(&self) -> Option<u64> {
         match self {
             Self::One(size) => Some(*size),
             _ => None,

@@ -32,11 +32,11 @@ impl Cores {
         let allowed: Option<BTreeSet<usize>> = rustix::thread::sched_getaffinity(None)
             .ok()
             .map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect());
-        Self::at(Path::new("/"), allowed.as_ref())
+        Self::read_from(Path::new("/"), allowed.as_ref())
     }
 
     /// As [`Self::read`], with another root of `/sys` and `/proc`.
-    fn at(root: &Path, allowed: Option<&BTreeSet<usize>>) -> Self {
+    fn read_from(root: &Path, allowed: Option<&BTreeSet<usize>>) -> Self {
         let mut threads = BTreeSet::new();
         let (mut all, mut ours) = (BTreeSet::new(), BTreeSet::new());
         for entry in fs::read_dir(root.join("sys/devices/system/cpu")).into_iter().flatten().flatten() {
@@ -69,7 +69,7 @@ impl Cores {
     }
 
     /// The reason for the count, as text.
-    pub fn why(&self) -> String {
+    pub fn explain(&self) -> String {
         let mut words = if self.topology {
             count(self.machine, "physical core")
         } else {
@@ -114,12 +114,12 @@ mod tests {
     #[test]
     fn threads_of_a_core_are_one_core() {
         let root = machine(16);
-        let all = Cores::at(root.path(), None);
+        let all = Cores::read_from(root.path(), None);
         assert_eq!((all.counted, all.machine, all.allowed, all.threads), (8.0, 8, 8, 16));
-        assert_eq!(all.why(), "8 physical cores");
-        let some = Cores::at(root.path(), Some(&BTreeSet::from([0, 1, 8])));
+        assert_eq!(all.explain(), "8 physical cores");
+        let some = Cores::read_from(root.path(), Some(&BTreeSet::from([0, 1, 8])));
         assert_eq!((some.counted, some.allowed, some.threads), (2.0, 2, 3));
-        assert_eq!(some.why(), "8 physical cores, of which this process may use 2");
+        assert_eq!(some.explain(), "8 physical cores, of which this process may use 2");
     }
 
     #[test]
@@ -130,21 +130,21 @@ mod tests {
         let mounts = "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         fs::write(root.path().join("proc/self/mountinfo"), mounts).unwrap();
         group(root.path(), "a/b", "max 100000\n");
-        assert_eq!(Cores::at(root.path(), None).quota, None);
+        assert_eq!(Cores::read_from(root.path(), None).quota, None);
         group(root.path(), "a", "250000 100000\n");
-        let cores = Cores::at(root.path(), None);
+        let cores = Cores::read_from(root.path(), None);
         assert_eq!((cores.counted, cores.quota), (2.5, Some(2.5)));
-        assert_eq!(cores.why(), "8 physical cores; a cgroup quota allows 2.5 CPUs, which is the limit");
+        assert_eq!(cores.explain(), "8 physical cores; a cgroup quota allows 2.5 CPUs, which is the limit");
         group(root.path(), "a", "2500000 100000\n");
-        assert_eq!(Cores::at(root.path(), None).counted, 8.0);
+        assert_eq!(Cores::read_from(root.path(), None).counted, 8.0);
     }
 
     #[test]
     fn without_topology_the_allowed_cpus_are_the_cores() {
         let root = tempfile::tempdir().unwrap();
-        let cores = Cores::at(root.path(), Some(&BTreeSet::from([3, 4, 5])));
+        let cores = Cores::read_from(root.path(), Some(&BTreeSet::from([3, 4, 5])));
         assert_eq!((cores.counted, cores.topology), (3.0, false));
-        assert_eq!(cores.why(), "3 CPUs; the kernel does not report their cores");
+        assert_eq!(cores.explain(), "3 CPUs; the kernel does not report their cores");
         let here = Cores::read();
         assert!(here.counted > 0.0 && here.allowed >= 1);
     }

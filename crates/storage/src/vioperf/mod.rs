@@ -94,7 +94,7 @@ pub fn run(
             report.interrupted = true;
             break;
         }
-        if let Err(problem) = one(test, options, &mut workers, stop, &mut report, report_event) {
+        if let Err(problem) = run_test(test, options, &mut workers, stop, &mut report, report_event) {
             report.failure = Some(problem);
             break;
         }
@@ -112,7 +112,7 @@ pub fn run(
 }
 
 /// Runs one of the tests; returns the reason if it ended early.
-fn one(
+fn run_test(
     test: Test,
     options: &Options,
     workers: &mut [Worker],
@@ -174,7 +174,7 @@ fn one(
         report_event(&VioperfEvent::Row(row));
     }
     report.rows.extend(last);
-    let whole = watch.whole(&report.plan);
+    let whole = watch.whole_test(&report.plan);
     report.add(test, whole, &counters, elapsed);
     let mut failed = Ok(());
     for end in ends {
@@ -223,7 +223,7 @@ impl Watch<'_> {
     }
 
     /// The whole test as a row, with its CPU use.
-    fn whole(&self, plan: &VioperfPlan) -> Option<Row> {
+    fn whole_test(&self, plan: &VioperfPlan) -> Option<Row> {
         let counts = Counts::by_directory(self.counters, self.directories, plan.directories.len());
         let span = self.before_at - self.begin;
         let use_of_cpu = self.machine.since(&self.whole);

@@ -73,7 +73,7 @@ impl Rate {
 
     /// The rate per core.
     #[must_use]
-    pub fn per(self, cores: f64) -> Self {
+    pub fn per_core(self, cores: f64) -> Self {
         let per = |value: Option<f64>| value.map(|value| value / cores);
         Self { read: per(self.read), write: per(self.write), seeks: per(self.seeks) }
     }
@@ -159,8 +159,8 @@ pub(super) fn rows(
                 counter_name: test.counter(),
                 counter_value: value,
                 counter_value_recent: recent,
-                counter_value_per_core: value.per(cores),
-                counter_value_per_core_recent: recent.per(cores),
+                counter_value_per_core: value.per_core(cores),
+                counter_value_per_core_recent: recent.per_core(cores),
                 thread_count: counts.threads,
                 cpu_percent: machine.busy,
                 io_wait_percent: machine.waiting,

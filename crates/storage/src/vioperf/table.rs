@@ -24,7 +24,7 @@ pub fn plan(plan: &VioperfPlan) -> String {
         "Rates are divided by {} {}: {}",
         plan.cores.counted,
         if plan.cores.counted == 1.0 { "core" } else { "cores" },
-        plan.cores.why()
+        plan.cores.explain()
     );
     for directory in &plan.directories {
         let _ = writeln!(

@@ -183,7 +183,7 @@ impl Worker {
                     break;
                 }
             }
-            if Instant::now() >= half || over(order) {
+            if Instant::now() >= half || is_over(order) {
                 break;
             }
         }
@@ -196,7 +196,7 @@ impl Worker {
             self.put(place, order.crc, counters)?;
             add(&counters.overwritten, self.buffer.bytes().len() as u64);
             place = (place + 1) % self.blocks;
-            if over(order) {
+            if is_over(order) {
                 break;
             }
         }
@@ -224,7 +224,7 @@ impl Worker {
                 ))));
             }
         }
-        match self.put_now(self.blocks, order.crc, counters) {
+        match self.write_block(self.blocks, order.crc, counters) {
             Ok(()) => {
                 self.blocks += 1;
                 add(&counters.extended, bytes as u64);
@@ -248,14 +248,14 @@ impl Worker {
     fn rewrite(&mut self, order: &Order, counters: &Counters) -> std::result::Result<(), String> {
         self.forget_cached();
         let begin = Instant::now();
-        for place in self.around() {
+        for place in self.blocks_repeated() {
             self.get(place, order.crc, counters)?;
             self.put(place, order.crc, counters)?;
             add(&counters.overwritten, self.buffer.bytes().len() as u64);
-            if over(order) {
+            if is_over(order) {
                 break;
             }
-            self.forget_at_the_end(place);
+            self.drop_cache_at_end(place);
         }
         self.sync()?;
         add_time(&counters.overwriting, begin.elapsed());
@@ -264,12 +264,12 @@ impl Worker {
 
     fn read(&mut self, order: &Order, counters: &Counters) -> std::result::Result<(), String> {
         self.forget_cached();
-        for place in self.around() {
+        for place in self.blocks_repeated() {
             self.get(place, order.crc, counters)?;
-            if over(order) {
+            if is_over(order) {
                 break;
             }
-            self.forget_at_the_end(place);
+            self.drop_cache_at_end(place);
         }
         Ok(())
     }
@@ -283,7 +283,7 @@ impl Worker {
             self.get(place, order.crc, counters)?;
             add(&counters.seeks, 1);
             place = (place + step) % self.blocks;
-            if over(order) {
+            if is_over(order) {
                 return Ok(());
             }
             if place == 0 {
@@ -293,16 +293,16 @@ impl Worker {
     }
 
     /// The blocks from the first to the last, repeated indefinitely.
-    fn around(&self) -> impl Iterator<Item = u64> + use<> {
+    fn blocks_repeated(&self) -> impl Iterator<Item = u64> + use<> {
         let blocks = self.blocks.max(1);
         (0..).map(move |count| count % blocks)
     }
 
     fn put(&mut self, place: u64, crc: bool, counters: &Counters) -> std::result::Result<(), String> {
-        self.put_now(place, crc, counters).map_err(|error| self.failed("write", place, &error))
+        self.write_block(place, crc, counters).map_err(|error| self.failed("write", place, &error))
     }
 
-    fn put_now(&mut self, place: u64, crc: bool, counters: &Counters) -> io::Result<()> {
+    fn write_block(&mut self, place: u64, crc: bool, counters: &Counters) -> io::Result<()> {
         self.writes += 1;
         let (number, writes) = (self.number, self.writes);
         let bytes = self.buffer.bytes_mut();
@@ -348,7 +348,7 @@ impl Worker {
         }
     }
 
-    fn forget_at_the_end(&self, place: u64) {
+    fn drop_cache_at_end(&self, place: u64) {
         if place + 1 == self.blocks {
             let _ended = self.sync();
             self.forget_cached();
@@ -370,7 +370,7 @@ impl Drop for Worker {
     }
 }
 
-fn over(order: &Order) -> bool {
+fn is_over(order: &Order) -> bool {
     order.over.load(Ordering::Acquire) || order.begin.elapsed() >= order.length
 }
 

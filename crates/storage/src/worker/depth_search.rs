@@ -63,7 +63,7 @@ impl Search {
     }
 
     /// Whether times before the end of the search are excluded from the results.
-    pub(super) fn is_apart(&self) -> bool {
+    pub(super) fn excludes_search(&self) -> bool {
         !self.keep_running
     }
 

@@ -39,7 +39,7 @@ struct Counter {
 
 impl Counter {
     #[inline]
-    fn at(&self, count: u64) -> Nanos {
+    fn time_at(&self, count: u64) -> Nanos {
         // A reading on another core may be a few counts before the interval.
         let counts = count.saturating_sub(self.from.0);
         self.from.1 + ((u128::from(counts) * u128::from(self.rate)) >> 32) as u64
@@ -72,7 +72,7 @@ impl Ticker {
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
         match &self.counter {
-            Some(counter) => counter.at(tsc::read()),
+            Some(counter) => counter.time_at(tsc::read()),
             None => self.clock.now(),
         }
     }
@@ -82,7 +82,7 @@ impl Ticker {
     pub(crate) fn check(&mut self) -> Option<String> {
         let counter = self.counter.as_mut()?;
         let (count, truth) = pair(&self.clock);
-        let shown = counter.at(count);
+        let shown = counter.time_at(count);
         let since = shown.saturating_sub(counter.from.1);
         if shown.abs_diff(truth) > (since / TRUST.0).max(TRUST.1) {
             self.counter = None;

@@ -15,7 +15,7 @@ fn is_root() -> bool {
 }
 
 /// The output of a command; `None` if it fails.
-fn said(program: &str, words: &[&str]) -> Option<String> {
+fn output_of(program: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(program).args(words).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -73,7 +73,7 @@ impl SmallFilesystem {
         let directory = tempfile::tempdir().unwrap();
         let options = format!("size={size}");
         let place = directory.path().to_str()?;
-        said("mount", &["-t", "tmpfs", "-o", &options, "kelvin-test", place]).filter(|_| is_root())?;
+        output_of("mount", &["-t", "tmpfs", "-o", &options, "kelvin-test", place]).filter(|_| is_root())?;
         Some(Self(directory))
     }
 
@@ -84,7 +84,7 @@ impl SmallFilesystem {
 
 impl Drop for SmallFilesystem {
     fn drop(&mut self) {
-        said("umount", &["--lazy", &self.0.path().display().to_string()]);
+        output_of("umount", &["--lazy", &self.0.path().display().to_string()]);
     }
 }
 
@@ -110,7 +110,7 @@ impl LoopDevice {
         let file = NamedTempFile::new().unwrap();
         file.as_file().set_len(size).unwrap();
         let _alone = no_new_devices();
-        let path = said("losetup", &["--find", "--show", file.path().to_str()?])?;
+        let path = output_of("losetup", &["--find", "--show", file.path().to_str()?])?;
         Some(Self { path: path.into(), file })
     }
 
@@ -125,7 +125,7 @@ impl LoopDevice {
 
     /// Drops the kernel's cache of the device, so that a change of the file is visible.
     pub fn forget(&self) {
-        said("blockdev", &["--flushbufs", self.path.to_str().unwrap()]).unwrap();
+        output_of("blockdev", &["--flushbufs", self.path.to_str().unwrap()]).unwrap();
     }
 
     pub fn sync(&self) {
@@ -134,12 +134,12 @@ impl LoopDevice {
 
     /// Detaches the file from the device.
     pub fn detach(&self) {
-        said("losetup", &["--detach", self.path.to_str().unwrap()]);
+        output_of("losetup", &["--detach", self.path.to_str().unwrap()]);
     }
 
     /// The present backing file of the device, if any.
-    pub fn over(&self) -> Option<String> {
-        let file = said("losetup", &["--noheadings", "--output", "BACK-FILE", self.path.to_str()?])?;
+    pub fn backing_path(&self) -> Option<String> {
+        let file = output_of("losetup", &["--noheadings", "--output", "BACK-FILE", self.path.to_str()?])?;
         Some(file).filter(|file| !file.is_empty())
     }
 }
@@ -147,7 +147,7 @@ impl LoopDevice {
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         // Only if it is still backed by this test's file: another process may be using the number now.
-        if self.over().is_some_and(|file| file.starts_with(&*self.file.path().to_string_lossy())) {
+        if self.backing_path().is_some_and(|file| file.starts_with(&*self.file.path().to_string_lossy())) {
             self.detach();
         }
     }

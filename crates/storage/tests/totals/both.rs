@@ -62,7 +62,7 @@ impl Both {
     }
 
     /// Runs a single case.
-    pub(crate) fn one(&self, case: &Case) -> (Totals, Totals) {
+    pub(crate) fn run_case(&self, case: &Case) -> (Totals, Totals) {
         self.all(std::slice::from_ref(case)).remove(0)
     }
 
@@ -89,7 +89,7 @@ impl Both {
     pub(crate) fn shrink(&self, case: &Case) -> Case {
         let mut small = case.clone();
         let what = |case: &Case| {
-            let (kelvin, fio) = self.one(case);
+            let (kelvin, fio) = self.run_case(case);
             case.differs(&kelvin, &fio)
         };
         let before = what(case);

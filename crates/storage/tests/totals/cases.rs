@@ -95,7 +95,7 @@ impl Case {
     }
 
     /// The regions of all files end with a complete block.
-    fn has_no_rest(&self) -> bool {
+    fn has_no_remainder(&self) -> bool {
         let files = self.number("nrfiles").unwrap_or(1);
         let whole = self.number("filesize").map_or(self.size().or(self.there), |each| Some(each * files));
         let moved = self.get("offset").is_some_and(|offset| offset.contains('%'));
@@ -218,7 +218,7 @@ impl Case {
 
     /// Whether fio's end is random: it ends where a sequence, or a drawn offset, has no room for the next I/O.
     fn ends_at_a_draw(&self, random: bool, mixed: bool) -> Option<&'static str> {
-        let rest = !self.has_no_rest();
+        let rest = !self.has_no_remainder();
         let holes = self.get("rw").is_some_and(|rw| rw.contains(':'));
         let larger = self.is_larger() || self.is_moved() || self.is_part();
         let more = self.number("io_size") > self.moved();

@@ -61,7 +61,7 @@ fn totals_are_those_of_fio() {
                 };
                 print("as it was drawn", case, &kelvin, &fio);
                 let small = both.shrink(case);
-                let (kelvin, fio) = both.one(&small);
+                let (kelvin, fio) = both.run_case(&small);
                 print("made small", &small, &kelvin, &fio);
             }
         }

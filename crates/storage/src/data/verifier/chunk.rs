@@ -90,12 +90,12 @@ impl Sealer {
     }
 
     /// Whether a chunk can be verified without knowing the block that it was written with.
-    pub(super) fn parts_stand_alone(&self) -> bool {
+    pub(super) fn can_check_parts(&self) -> bool {
         match self.method {
             VerifyMethod::Pattern | VerifyMethod::PatternHeader => {
-                self.pattern.as_ref().is_some_and(Pattern::is_free_of_place)
+                self.pattern.as_ref().is_some_and(Pattern::is_independent_of_offset)
             }
-            VerifyMethod::Meta => self.pattern.as_ref().is_none_or(Pattern::is_free_of_place),
+            VerifyMethod::Meta => self.pattern.as_ref().is_none_or(Pattern::is_independent_of_offset),
             _ => true,
         }
     }
@@ -187,7 +187,7 @@ impl Sealer {
         let found = match Header::parse(head) {
             Ok(found) => found,
             Err(_) if drawn.is_some_and(OwnDraws::may_be_unwritten) => return Ok(()),
-            Err(problem) => return Err(no_header(problem, chunk)),
+            Err(problem) => return Err(describe_no_header(problem, chunk)),
         };
         let foreign = drawn.filter(|drawn| !drawn.is_own(&found));
         let other_length = found.length as usize != chunk.len();
@@ -352,7 +352,7 @@ pub(super) fn zeros(chunk: &[u8]) -> std::result::Result<(), String> {
     }
 }
 
-fn no_header(problem: NoHeader, chunk: &[u8]) -> String {
+fn describe_no_header(problem: NoHeader, chunk: &[u8]) -> String {
     match problem {
         NoHeader::Magic(_) if chunk.iter().all(|byte| *byte == 0) => {
             "the block is all zeros: it was never written, or its data is lost".into()

@@ -102,7 +102,7 @@ impl Verifier {
             ));
         }
         let whole = verify.interval.is_none_or(|bytes| !(bytes as usize).is_multiple_of(ALIGNMENT));
-        let split = (sealer.parts_stand_alone() && !(job.sync.direct && whole)).then(|| sealer.chunks());
+        let split = (sealer.can_check_parts() && !(job.sync.direct && whole)).then(|| sealer.chunks());
         let replay = replays.then(|| Replay::new(job, clone, targets, seed)).transpose()?;
         let seeds = Seeds::new(job, content_seed(job, clone, targets, seed))?;
         Ok(Self {

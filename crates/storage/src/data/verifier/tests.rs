@@ -27,7 +27,7 @@ impl Medium {
         number
     }
 
-    fn at(&self, io: &Io) -> &[u8] {
+    fn read_block(&self, io: &Io) -> &[u8] {
         &self.0[io.offset as usize..(io.offset + u64::from(io.length)) as usize]
     }
 
@@ -36,7 +36,7 @@ impl Medium {
         let (mut count, mut wrong) = (0, Vec::new());
         while let Some(io) = verifier.next_read() {
             count += 1;
-            wrong.extend(verifier.check(&io, self.at(&io)).err());
+            wrong.extend(verifier.check(&io, self.read_block(&io)).err());
         }
         (count, wrong)
     }
@@ -224,11 +224,11 @@ fn a_reader_verifies_by_the_headers_alone() {
     (job.pattern.reads, job.pattern.writes) = (true, false);
     let mut reader = verifier(&job);
     let io = read(4096, BLOCK);
-    assert_eq!(reader.check(&io, medium.at(&io)), Ok(()));
+    assert_eq!(reader.check(&io, medium.read_block(&io)), Ok(()));
     medium.0[5000] ^= 0x80;
     assert!(
         reader
-            .check(&io, medium.at(&io))
+            .check(&io, medium.read_block(&io))
             .unwrap_err()
             .problem
             .starts_with("the data does not match the checksum")
@@ -448,10 +448,10 @@ fn trial_c4_a_reader_with_a_state_looks_only_at_what_the_interrupted_run_is_know
     reader.load_state(&state).unwrap();
     for block in 0..6 {
         let io = read(block * 4096, BLOCK);
-        assert_eq!(reader.check(&io, medium.at(&io)), Ok(()), "{block}");
+        assert_eq!(reader.check(&io, medium.read_block(&io)), Ok(()), "{block}");
     }
     assert_eq!(reader.doubtful().unwrap(), (4, 0), "nobody knows of four places");
     medium.0[4096..8192].fill(0);
     let io = read(4096, BLOCK);
-    assert!(reader.check(&io, medium.at(&io)).unwrap_err().problem.starts_with("the block is all zeros"));
+    assert!(reader.check(&io, medium.read_block(&io)).unwrap_err().problem.starts_with("the block is all zeros"));
 }

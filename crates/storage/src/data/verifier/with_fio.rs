@@ -62,7 +62,7 @@ fn jobs() -> Vec<(VerifyMethod, &'static str, usize)> {
     METHODS.iter().enumerate().map(|(index, (method, word))| (*method, *word, index % SHAPES.len())).collect()
 }
 
-fn words(jobs: &[(VerifyMethod, &'static str, usize)]) -> Vec<(&'static str, &'static [&'static str])> {
+fn fio_options(jobs: &[(VerifyMethod, &'static str, usize)]) -> Vec<(&'static str, &'static [&'static str])> {
     jobs.iter().map(|(_, word, shape)| (*word, SHAPES[*shape].0)).collect()
 }
 
@@ -89,19 +89,19 @@ fn fio_verifies_what_kelvin_wrote_and_finds_what_was_changed() {
         }
         std::fs::write(&path, &content).unwrap();
     }
-    let Some(wrong) = fio(directory.path(), "read", &words(&jobs)) else { return };
+    let Some(wrong) = fio(directory.path(), "read", &fio_options(&jobs)) else { return };
     assert_eq!(wrong, 0);
     for (_, word, _) in &jobs {
         change(&directory.path().join(word));
     }
-    assert_eq!(fio(directory.path(), "read", &words(&jobs)), Some(jobs.len() as i32));
+    assert_eq!(fio(directory.path(), "read", &fio_options(&jobs)), Some(jobs.len() as i32));
 }
 
 #[test]
 fn kelvin_verifies_what_fio_wrote_and_finds_what_was_changed() {
     let directory = tempfile::tempdir().unwrap();
     let jobs = jobs();
-    let Some(wrong) = fio(directory.path(), "write", &words(&jobs)) else { return };
+    let Some(wrong) = fio(directory.path(), "write", &fio_options(&jobs)) else { return };
     assert_eq!(wrong, 0);
     for (method, word, shape) in jobs {
         let (_, interval, offset) = SHAPES[shape];

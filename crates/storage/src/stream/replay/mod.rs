@@ -85,7 +85,7 @@ impl Survey {
         let mut reader = Reader::open(file_of(job, replay, clone)?)?;
         let mut all = Self { reached: Vec::new(), places: Vec::new(), end: 0, longest: 0 };
         while let Some(event) = reader.next()? {
-            all.learn(job, replay, reader.names())?;
+            all.resolve_names(job, replay, reader.names())?;
             let Some(event) = changed(replay, event) else { continue };
             all.end = all.end.max(event.at);
             if let Action::Io { direction, offset, length } = event.action
@@ -100,12 +100,12 @@ impl Survey {
             }
             each(event);
         }
-        all.learn(job, replay, reader.names())?;
+        all.resolve_names(job, replay, reader.names())?;
         Ok(all)
     }
 
     /// Resolves names that are not known yet.
-    fn learn(&mut self, job: &Job, replay: &Replay, names: &[TraceFile]) -> Result<()> {
+    fn resolve_names(&mut self, job: &Job, replay: &Replay, names: &[TraceFile]) -> Result<()> {
         for name in names.iter().skip(self.places.len()) {
             let path = match &replay.redirect {
                 Some(path) => path.clone(),

@@ -53,13 +53,13 @@ mod tests {
     use super::*;
     use crate::job::Job;
 
-    fn no_wish() -> Depth {
+    fn default_depth() -> Depth {
         Job::named("batches").depth
     }
 
     #[test]
     fn without_a_wish_batches_grow_where_calls_are_all_there_is_and_a_device_gets_one_by_one() {
-        let mut batch = Batch::new(&no_wish(), 32, false);
+        let mut batch = Batch::new(&default_depth(), 32, false);
         assert_eq!(batch.submit, 1);
         for submit in [2, 4, 8, 16, 32, 32] {
             batch.adapt(true, 32);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn what_a_job_asks_for_stays() {
-        let wanted = Depth { submit: Some(16), complete_min: Some(4), complete_max: Some(8), ..no_wish() };
+        let wanted = Depth { submit: Some(16), complete_min: Some(4), complete_max: Some(8), ..default_depth() };
         let mut batch = Batch::new(&wanted, 32, false);
         for ended in [true, false] {
             batch.adapt(ended, 32);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn no_more_are_taken_back_than_are_waited_for() {
-        let mut batch = Batch::new(&Depth { complete_min: Some(4), ..no_wish() }, 32, false);
+        let mut batch = Batch::new(&Depth { complete_min: Some(4), ..default_depth() }, 32, false);
         batch.adapt(false, 32);
         assert_eq!((batch.least, batch.most), (4, 4));
     }

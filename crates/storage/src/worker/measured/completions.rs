@@ -79,7 +79,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
 
     /// An I/O that failed, moved less than requested, or is excluded from the results.
     #[cold]
-    pub(super) fn odd(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
+    pub(super) fn complete_irregular(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
         let flight = self.queue.flights[slot as usize];
         let io = flight.io;
         if flight.apart && io.length == 0 {

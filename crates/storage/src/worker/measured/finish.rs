@@ -65,7 +65,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             self.close_measured();
         }
         if self.supply.source == WorkOrigin::Verify {
-            self.count_looking();
+            self.count_verify_time();
         }
         let usage = self.timeline.before;
         if self.end.gave_up {
@@ -112,7 +112,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     }
 
     /// Adds the duration of the verifying pass that has ended.
-    pub(super) fn count_looking(&mut self) {
+    pub(super) fn count_verify_time(&mut self) {
         if let Some(verified) = &mut self.outcome.verified {
             verified.time += self.timeline.now.saturating_sub(self.timeline.looking_since);
         }

@@ -34,7 +34,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     #[inline(never)]
     pub(super) fn do_housekeeping(&mut self) -> Result<(), Halt> {
         let now = self.timeline.now;
-        self.glance(now)?;
+        self.check_stop(now)?;
         self.follow_rates();
         let course = &self.job.course;
         let (ramp, runtime) = (course.ramp, course.runtime);
@@ -81,7 +81,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     }
 
     /// Checks whether a stop was requested.
-    pub(super) fn glance(&mut self, now: Nanos) -> Result<(), Halt> {
+    pub(super) fn check_stop(&mut self, now: Nanos) -> Result<(), Halt> {
         let stop = &self.shared.stop;
         if (stop.requested() || self.shared.is_to_end(self.plan.number)) && !self.end.ending {
             self.end_work();
@@ -92,7 +92,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let waits = matches!(self.supply.blocked, Blocked::Drain(_)) && self.queue.under_way > 0;
         if waits && stop.is_immediate() {
             self.end.gave_up = true;
-            let message = format!("gave up waiting for {}", self.what_is_under_way(now));
+            let message = format!("gave up waiting for {}", self.describe_in_flight(now));
             return Err(Halt { number: libc::ETIMEDOUT, message });
         }
         if waits && self.end.ending && !self.end.told_of_waiting {
@@ -100,14 +100,14 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             if now.saturating_sub(oldest) > PATIENCE {
                 self.end.told_of_waiting = true;
                 let words =
-                    format!("waiting for {}; press Ctrl-C again to give up", self.what_is_under_way(now));
+                    format!("waiting for {}; press Ctrl-C again to give up", self.describe_in_flight(now));
                 let _ = self.shared.messages.send(Message::Note(self.plan.number, words));
             }
         }
         Ok(())
     }
 
-    pub(super) fn what_is_under_way(&self, now: Nanos) -> String {
+    pub(super) fn describe_in_flight(&self, now: Nanos) -> String {
         const SHOWN: usize = 4;
         let mut all: Vec<&Flight> = self.queue.in_flight().collect();
         all.sort_by_key(|flight| (flight.begin, flight.io.target, flight.io.offset));
@@ -136,7 +136,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     }
 
     pub(super) fn is_searching(&self) -> bool {
-        self.pacing.search.as_ref().is_some_and(|search| search.is_apart() && search.result().is_none())
+        self.pacing.search.as_ref().is_some_and(|search| search.excludes_search() && search.result().is_none())
     }
 
     pub(super) fn step_search(&mut self, now: Nanos) {

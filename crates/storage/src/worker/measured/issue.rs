@@ -15,7 +15,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     #[inline]
     pub(super) fn pull(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
         if self.wanted.gate || self.supply.held.is_some() || self.supply.source != WorkOrigin::Work {
-            return self.pull_with_care(now);
+            return self.pull_checked(now);
         }
         self.pull_work().map(|io| (io, ANY_TIME))
     }
@@ -58,7 +58,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     }
 
     /// As [`Self::pull_work`], if checks are needed: rates, pauses, flow shares, overlaps, the verifier's turn.
-    pub(super) fn pull_with_care(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
+    pub(super) fn pull_checked(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
         if self.supply.source != WorkOrigin::Work {
             let next = self.check.as_mut().and_then(|check| check.next_read());
             if next.is_none() {
@@ -75,7 +75,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             self.supply.blocked = Blocked::Drain(AfterDrain::Verify);
             return None;
         }
-        if self.is_to_think(now) {
+        if self.must_think(now) {
             self.supply.blocked = Blocked::Drain(AfterDrain::Think);
             return None;
         }
@@ -98,7 +98,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         {
             if start > now {
                 // A direction must not wait for another's rate: the slot is used for the direction that is due.
-                let other = pacer.other_due(io.direction, now).filter(|_| self.may_turn(&io));
+                let other = pacer.other_due(io.direction, now).filter(|_| self.may_change_direction(&io));
                 let Some(other) = other else {
                     self.supply.held = Some(io);
                     self.supply.blocked = Blocked::Until(start);
@@ -178,7 +178,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     }
 
     /// Whether an I/O of a mixed workload can change its direction and still comply with the job.
-    pub(super) fn may_turn(&self, io: &Io) -> bool {
+    pub(super) fn may_change_direction(&self, io: &Io) -> bool {
         let (pattern, sizes) = (&self.job.pattern, &self.job.blocks.sizes);
         pattern.reads
             && pattern.writes
@@ -188,7 +188,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             && sizes[Direction::Read] == sizes[Direction::Write]
     }
 
-    pub(super) fn is_to_think(&self, now: Nanos) -> bool {
+    pub(super) fn must_think(&self, now: Nanos) -> bool {
         let Some(Thinker { rule, count, since }) = &self.pacing.thinker else { return false };
         match rule.io_time {
             Some(time) => now.saturating_sub(*since) >= time && *count > 0,

@@ -130,7 +130,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                 || locks.is_some()
                 || job.latency.maximum.0.iter().any(Option::is_some),
         };
-        let (ramp, apart) = (job.course.ramp > 0, search.as_ref().is_some_and(Search::is_apart));
+        let (ramp, apart) = (job.course.ramp > 0, search.as_ref().is_some_and(Search::excludes_search));
         let part = if ramp || apart { LoadPart::RampUp } else { LoadPart::Measured };
         let current = search.as_ref().map_or(depth, Search::depth);
         let minimum = Minimum::new(&job.rate, now);
@@ -406,7 +406,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             next += 1;
             let first = self.queue.flights[one.slot as usize];
             if !is_whole(&first, one.result) || first.apart {
-                if let Err(halt) = self.odd(one.slot, one.result, at) {
+                if let Err(halt) = self.complete_irregular(one.slot, one.result, at) {
                     failure.get_or_insert(halt);
                 }
                 continue;

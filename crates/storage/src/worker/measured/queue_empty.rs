@@ -46,7 +46,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             AfterDrain::GoOn => {
                 if self.supply.source == WorkOrigin::Backlog {
                     self.supply.source = WorkOrigin::Work;
-                    self.count_looking();
+                    self.count_verify_time();
                 }
             }
             AfterDrain::Think => self.think(),

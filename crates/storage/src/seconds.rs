@@ -50,9 +50,9 @@ pub struct Sums {
     pub all: Vec<KindCounts>,
     /// Bytes by series of transactions.
     pub bytes: Vec<u64>,
-    /// Submission to completion of everything, in nanoseconds.
+    /// Sum of the times from submission to completion of all I/Os, in nanoseconds.
     pub in_system: u128,
-    /// I/Os of which `in_system` knows the time.
+    /// I/Os whose times are in `in_system`.
     pub timed: u64,
     /// The longest of them.
     pub longest: Nanos,
@@ -80,7 +80,7 @@ impl Seconds {
         Self { layout, points, courses: BTreeMap::new(), sums: BTreeMap::new(), grid: None }
     }
 
-    /// Makes windows open a whole number of seconds after `grid`, at or before their first I/O.
+    /// Aligns windows to whole seconds after `grid`: they open at or before their first I/O.
     pub fn align(&mut self, grid: Option<Nanos>) {
         self.grid = grid;
     }
@@ -144,7 +144,7 @@ impl Seconds {
     /// The remaining events of a point, after its last tick.
     pub fn end(&mut self, point: u32) -> Vec<Event> {
         let mut events = self.open(point);
-        // Observers learn the length of the last second before it comes.
+        // Observers receive the end of the window before the last second, whose length it determines.
         if let Some((_, close)) = self.sums(point).window {
             events.push(Event::Phase { point, phase: Phase::Stop, at: close, users: 0, planned: None });
         }
@@ -152,7 +152,7 @@ impl Seconds {
         events
     }
 
-    /// Opens the window at the beginning of its first tick.
+    /// Opens the window at the beginning of its first measured tick, or at the last second of the grid before it.
     fn open(&mut self, point: u32) -> Vec<Event> {
         let Some(course) = self.courses.get_mut(&point).filter(|course| course.open.is_none()) else {
             return Vec::new();

@@ -15,6 +15,9 @@ pub(super) const QUIET: Duration = Duration::from_millis(100);
 
 /// Creates and fills the files of a run, as [`super::run`] would. Call it first if the files are to be examined before
 /// the I/O begins. Ends early on a stop request; the completed part is kept, and a later call continues from there.
+///
+/// # Errors
+/// If a file or device cannot be created, opened or written.
 pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher) -> Result<()> {
     if prepared.laid_out {
         return Ok(());

@@ -27,7 +27,7 @@ pub(crate) struct Files {
     limit: Option<Limit>,
     /// `create_on_open=`.
     made_when_opened: bool,
-    /// `unlink_each_loop=`: the file behind a path changes from pass to pass.
+    /// `unlink_each_loop=`: the file at a path is another one in each pass.
     renewed: bool,
 }
 

@@ -132,6 +132,9 @@ fn epoch(job: &Job, clock: i32, started: i64) -> Result<i64> {
 impl LogWriter {
     /// For the workers of all jobs, in order. Relative names are below `directory`; `started` is the wall clock's time
     /// at the zero of the run's clock, in milliseconds since 1970. The files are created immediately.
+    ///
+    /// # Errors
+    /// If a file cannot be created, or a job's options for logs are not supported.
     pub fn new(jobs: &Jobs, directory: Option<&Path>, started: i64) -> Result<Self> {
         let mut places = Places {
             directory: directory.unwrap_or(Path::new("")),
@@ -206,6 +209,9 @@ impl LogWriter {
     }
 
     /// Writes a worker's chunk.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
     pub fn chunk(&mut self, worker: u32, chunk: &Chunk) -> Result<()> {
         let Some(worker_logs) = self.workers.get(worker as usize) else {
             return Err(Error::Disagreement(format!("a log belongs to the unknown worker {worker}")));
@@ -240,6 +246,9 @@ impl LogWriter {
     }
 
     /// Completes and closes all files. Returns notes for the reader of the logs.
+    ///
+    /// # Errors
+    /// If a file cannot be written or joined.
     pub fn finish(mut self) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         for sum in &mut self.sums {

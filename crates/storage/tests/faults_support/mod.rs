@@ -118,7 +118,7 @@ impl LoopDevice {
         &self.path
     }
 
-    /// The file behind it.
+    /// The backing file.
     pub fn backing(&self) -> File {
         OpenOptions::new().read(true).write(true).open(self.file.path()).unwrap()
     }

@@ -314,6 +314,9 @@ impl Verifier {
 
     /// Saves the remembered writes, so that another run can verify them (`verify_state_save`). Writes in flight are not
     /// included. The file is created atomically.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
     pub fn save_state(&self, path: &std::path::Path) -> Result<()> {
         let all = self.remembered.iter().chain(self.checking.iter().map(|(place, entry)| (*place, *entry)));
         state::save(path, &self.identity(), &self.examiner.targets, all)
@@ -321,6 +324,9 @@ impl Verifier {
 
     /// Loads the state saved by an earlier run (`verify_state_load`), whose writes are then verified. Blocks that were
     /// written after the state was saved, and before that run was killed, are also accepted.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is not a valid state, or is the state of another job or clone.
     pub fn load_state(&mut self, path: &std::path::Path) -> Result<()> {
         let loaded = state::load(path, &self.examiner.targets)?;
         if (loaded.identity.job.as_str(), loaded.identity.clone) != (self.job.name.as_str(), self.clone) {

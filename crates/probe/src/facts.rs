@@ -388,7 +388,7 @@ pub enum LimitKind {
     ReadIos,
     /// Writes a second.
     WriteIos,
-    /// A latency target of other control groups, in µs.
+    /// A latency target of a control group (`io.latency`), in µs.
     Latency,
     /// A weight relative to other control groups; the default is 100.
     Weight,

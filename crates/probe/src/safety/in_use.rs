@@ -96,7 +96,7 @@ pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
     if recent.is_some_and(|(_, writers)| !writers.contains_key(&key)) {
         return None;
     }
-    // This inode may have belonged to a file that another process wrote and has deleted: an old search refuses nothing.
+    // Only a new search may refuse: this inode may have belonged to a file that another process wrote and has deleted.
     let (_, writers) = looked.insert((Instant::now(), writers()));
     writers.get(&key)?.iter().find(|(_, process)| keeps_open(*process, key)).cloned()
 }

@@ -115,7 +115,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
         if self.pacing.locks.as_ref().is_some_and(|locks| !locks.take(&io)) {
             self.supply.held = Some(io);
-            // The holder is an I/O of this worker or of another worker, so it cannot be waited for.
+            // The holder is an I/O of this worker, or one of another worker, which cannot be waited for.
             self.supply.blocked =
                 if self.queue.under_way > 0 { Blocked::One } else { Blocked::Until(now + LOCK_PAUSE) };
             return None;

@@ -26,7 +26,7 @@ fn works(program: &str, arguments: &[&Path]) -> bool {
 struct Loop(PathBuf);
 
 impl Loop {
-    fn over(image: &Path) -> Option<Self> {
+    fn attach(image: &Path) -> Option<Self> {
         let made = Command::new("losetup").args(["-f", "--show"]).arg(image).output().ok()?;
         let name = String::from_utf8(made.stdout).ok()?;
         made.status.success().then(|| Self(name.trim().into()))
@@ -105,7 +105,7 @@ fn devices_are_refused_until_they_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     File::create(&image).unwrap().set_len(SIZE).unwrap();
-    let Some(device) = Loop::over(&image) else { return };
+    let Some(device) = Loop::attach(&image) else { return };
     let name = device.0.as_path();
     assert_eq!(refusal(name, &[]), "", "nothing but zeros");
     assert!(refusal(&image, &[]).contains("is the disk image behind"), "{}", refusal(&image, &[]));

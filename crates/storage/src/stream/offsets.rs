@@ -92,7 +92,7 @@ pub(crate) fn once(job: &Job) -> RepeatAvoidance {
         return RepeatAvoidance::No;
     }
     let sizes = JobSizes::new(&job.blocks);
-    let mut all = sizes.used(job).map(super::sizes::Sizes::one);
+    let mut all = sizes.used(job).map(super::sizes::Sizes::only_size);
     let first = all.next().flatten();
     if first.is_some() && all.all(|size| size == first) {
         RepeatAvoidance::Order

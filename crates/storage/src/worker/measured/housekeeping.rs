@@ -95,10 +95,10 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             let message = format!("gave up waiting for {}", self.describe_in_flight(now));
             return Err(Halt { number: libc::ETIMEDOUT, message });
         }
-        if waits && self.end.ending && !self.end.told_of_waiting {
+        if waits && self.end.ending && !self.end.waiting_reported {
             let oldest = self.queue.in_flight().map(|flight| flight.begin).min().unwrap_or(now);
             if now.saturating_sub(oldest) > PATIENCE {
-                self.end.told_of_waiting = true;
+                self.end.waiting_reported = true;
                 let words =
                     format!("waiting for {}; press Ctrl-C again to give up", self.describe_in_flight(now));
                 let _ = self.shared.messages.send(Message::Note(self.plan.number, words));

@@ -145,7 +145,7 @@ pub(super) struct Unsynced {
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     pub(super) ending: bool,
-    pub(super) told_of_waiting: bool,
+    pub(super) waiting_reported: bool,
     pub(super) gave_up: bool,
 }
 

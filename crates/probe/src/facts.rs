@@ -122,7 +122,7 @@ pub enum ProbedTargetKind {
     Block,
     /// A character device.
     Character,
-    /// Nothing.
+    /// None: the job has the null engine.
     None,
 }
 

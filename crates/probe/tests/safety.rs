@@ -26,7 +26,7 @@ fn works(program: &str, arguments: &[&Path]) -> bool {
 struct Loop(PathBuf);
 
 impl Loop {
-    fn over(image: &Path) -> Option<Self> {
+    fn attach(image: &Path) -> Option<Self> {
         let made = Command::new("losetup").args(["-f", "--show"]).arg(image).output().ok()?;
         let name = String::from_utf8(made.stdout).ok()?;
         made.status.success().then(|| Self(name.trim().into()))
@@ -81,7 +81,7 @@ fn files_are_refused_that_others_use_or_that_are_more_than_data() {
         .unwrap();
     let mut ready = [0; 6];
     std::io::Read::read_exact(writer.stdout.as_mut().unwrap(), &mut ready).unwrap();
-    // The list of files opened by other processes is cached for a moment.
+    // The list of files that other processes have open is cached for a moment.
     std::thread::sleep(std::time::Duration::from_millis(250));
     let message = refusal(&used, &[]);
     let confirmed = refusal(&used, std::slice::from_ref(&used));
@@ -105,7 +105,7 @@ fn devices_are_refused_until_they_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     File::create(&image).unwrap().set_len(SIZE).unwrap();
-    let Some(device) = Loop::over(&image) else { return };
+    let Some(device) = Loop::attach(&image) else { return };
     let name = device.0.as_path();
     assert_eq!(refusal(name, &[]), "", "nothing but zeros");
     assert!(refusal(&image, &[]).contains("is the disk image behind"), "{}", refusal(&image, &[]));

@@ -1,12 +1,12 @@
 //! Identifies the content of a device by its first and last bytes.
 
-/// Bytes of the beginning that are examined, and half of them of the end: the first uberblocks of ZFS are the farthest,
-/// and the superblocks of older arrays.
+/// Bytes examined at the beginning; half as many are examined at the end. The first uberblocks of ZFS and the
+/// superblocks of older arrays are the farthest.
 pub(super) const HEAD: u64 = 256 << 10;
-/// The same of a file, of which a job may have thousands: as far as btrfs.
+/// The same for a file, of which a job may have thousands: up to the superblock of btrfs.
 pub(super) const FILE: u64 = 72 << 10;
 
-/// A constant at a place.
+/// A constant at an offset.
 struct Magic {
     at: usize,
     is: &'static [u8],
@@ -17,7 +17,7 @@ const fn magic(at: usize, is: &'static [u8], what: &'static str) -> Magic {
     Magic { at, is, what }
 }
 
-/// Long enough not to occur by chance; the on-disk formats are those of the programs' documentation.
+/// Constants long enough not to occur by chance. The on-disk formats are from the programs' documentation.
 const HEADS: &[Magic] = &[
     magic(512, b"EFI PART", "a GPT partition table"),
     magic(4096, b"EFI PART", "a GPT partition table"),
@@ -48,7 +48,7 @@ const HEADS: &[Magic] = &[
     magic(0, b"SQLite format 3\0", "an SQLite database"),
 ];
 
-/// Identifies the content of a device or file of `size` bytes by its beginning and end; `None` when they are not
+/// Identifies the content of a device or file of `size` bytes by its beginning and end; `None` if it is not
 /// recognised. `tail` extends to the end.
 pub(super) fn find_signature(head: &[u8], tail: &[u8], size: u64) -> Option<&'static str> {
     let known = HEADS.iter().find(|magic| has(head, magic.at, magic.is)).map(|magic| magic.what);
@@ -69,7 +69,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The magic of two bytes alone would occur in random data now and then, so the fields around it must be valid.
+/// The two bytes of the magic number alone would sometimes occur in random data, so the fields around it must be valid.
 fn is_ext(head: &[u8]) -> bool {
     let block = 1024;
     let plausible = word(head, block + 24).is_some_and(|log| log <= 6)
@@ -117,7 +117,7 @@ mod tests {
 
     const SIZE: u64 = 8 << 20;
 
-    fn with(at: usize, what: &[u8]) -> Option<&'static str> {
+    fn signature_of(at: usize, what: &[u8]) -> Option<&'static str> {
         let mut head = vec![0; HEAD as usize];
         head[at..at + what.len()].copy_from_slice(what);
         find_signature(&head, &vec![0; HEAD as usize / 2], SIZE)
@@ -126,14 +126,14 @@ mod tests {
     #[test]
     fn signatures_are_known_by_their_places() {
         for magic in HEADS {
-            assert_eq!(with(magic.at, magic.is), Some(magic.what));
+            assert_eq!(signature_of(magic.at, magic.is), Some(magic.what));
         }
         assert_eq!(
-            with(512, b"LABELONE\x01\0\0\0\0\0\0\0abcd \0\0\0LVM2 001"),
+            signature_of(512, b"LABELONE\x01\0\0\0\0\0\0\0abcd \0\0\0LVM2 001"),
             Some("a physical volume of LVM")
         );
-        assert_eq!(with((128 << 10) + 4096, &0x00ba_b10c_u64.to_be_bytes()), Some("a member of a ZFS pool"));
-        assert_eq!(with(7, b"XFSB\0\0"), None);
+        assert_eq!(signature_of((128 << 10) + 4096, &0x00ba_b10c_u64.to_be_bytes()), Some("a member of a ZFS pool"));
+        assert_eq!(signature_of(7, b"XFSB\0\0"), None);
         assert_eq!(find_signature(&[], &[], 0), None);
     }
 
@@ -141,18 +141,18 @@ mod tests {
     fn short_signatures_need_what_stands_around_them() {
         let mut superblock = vec![0; 128];
         superblock[56..58].copy_from_slice(&[0x53, 0xef]);
-        assert_eq!(with(1024, &superblock), None, "no blocks");
+        assert_eq!(signature_of(1024, &superblock), None, "no blocks");
         superblock[32] = 8;
-        assert_eq!(with(1024, &superblock), Some("an ext2, ext3 or ext4 filesystem"));
+        assert_eq!(signature_of(1024, &superblock), Some("an ext2, ext3 or ext4 filesystem"));
         superblock[24] = 9;
-        assert_eq!(with(1024, &superblock), None, "blocks of half a megabyte");
+        assert_eq!(signature_of(1024, &superblock), None, "blocks of half a megabyte");
         let mut table = vec![0; 66];
         table[64..].copy_from_slice(&[0x55, 0xaa]);
-        assert_eq!(with(446, &table), None, "no entry in use");
+        assert_eq!(signature_of(446, &table), None, "no entry in use");
         (table[4], table[12]) = (0x83, 9);
-        assert_eq!(with(446, &table), Some("an MBR partition table"));
+        assert_eq!(signature_of(446, &table), Some("an MBR partition table"));
         table[0] = 0x17;
-        assert_eq!(with(446, &table), None, "no flag of an entry");
+        assert_eq!(signature_of(446, &table), None, "no flag of an entry");
     }
 
     #[test]

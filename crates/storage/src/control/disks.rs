@@ -1,4 +1,4 @@
-//! What the devices under the targets count of themselves (`/proc/diskstats`), before and after.
+//! Counters of the devices under the targets (`/proc/diskstats`), before and after the run.
 
 use kelvin_host::disk::{DiskCounters, member_devices, whole_disk};
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ impl Disks {
         Self(DiskCounters::all(tree))
     }
 
-    /// What the disks of these devices did from `self` until `after`, `elapsed` milliseconds later: each disk once, in
-    /// the order in which they are first named, with the devices below it.
+    /// The I/O of the disks of these devices from `self` until `after`, `elapsed` milliseconds later: each disk once,
+    /// in the order in which they are first named, with the devices below it.
     pub(super) fn until<'a>(
         &self,
         after: &Self,
@@ -31,15 +31,15 @@ impl Disks {
             if all.iter().any(|known| known.name == name) {
                 continue;
             }
-            all.extend(self.one(after, tree, &name, elapsed, 0));
+            all.extend(self.disk_use(after, tree, &name, elapsed, 0));
         }
         all
     }
 
-    fn one(&self, after: &Self, tree: &SystemTree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
+    fn disk_use(&self, after: &Self, tree: &SystemTree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
         let done = after.0.get(name)?.since(self.0.get(name)?);
         let below = member_devices(tree, name);
-        // Deeper than any stack of volumes: a cycle, which only a broken tree has.
+        // A deeper stack is a cycle, which only a broken tree has.
         let below = below.iter().filter(|_| depth < 16);
         Some(DiskUse {
             name: name.to_owned(),
@@ -51,7 +51,7 @@ impl Disks {
             in_queue: done.in_queue,
             busy: done.busy,
             elapsed,
-            below: below.filter_map(|name| self.one(after, tree, name, elapsed, depth + 1)).collect(),
+            below: below.filter_map(|name| self.disk_use(after, tree, name, elapsed, depth + 1)).collect(),
         })
     }
 }

@@ -13,9 +13,11 @@ use crate::{Error, Result, TargetKind};
 /// The longest interval between calls of a watcher.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 
-/// Creates and fills the files of a run, as [`super::run`] would. To be called first if the files are to be examined
-/// before the I/O begins. Ends early on a stop request; the completed part is kept, and a later call continues from
-/// there.
+/// Creates and fills the files of a run, as [`super::run`] would. Call it first if the files are to be examined before
+/// the I/O begins. Ends early on a stop request; the completed part is kept, and a later call continues from there.
+///
+/// # Errors
+/// If a file or device cannot be created, opened or written.
 pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher) -> Result<()> {
     if prepared.laid_out {
         return Ok(());
@@ -43,7 +45,7 @@ pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher
         return Ok(());
     }
     prepared.laid_out = true;
-    measured_again(prepared)
+    update_sizes(prepared)
 }
 
 /// Runs a function in a separate thread, and calls `wait` repeatedly until it is done; `wait` must not take much longer
@@ -92,8 +94,8 @@ fn forward_progress(
     }
 }
 
-/// Files that were filled until there was no room are as large as they came to be.
-fn measured_again(prepared: &mut Prepared) -> Result<()> {
+/// Updates the sizes of files that were filled until there was no space.
+fn update_sizes(prepared: &mut Prepared) -> Result<()> {
     for worker in &mut prepared.workers {
         let job = &prepared.each[worker.job];
         if !job.targets.fills() || job.pattern.changes_data() {

@@ -6,15 +6,15 @@ use std::path::Path;
 
 use kelvin_host::SystemTree;
 
-/// The size of a block device in bytes, as the kernel has it.
+/// The size of a block device in bytes, as the kernel reports it.
 pub(super) fn size(tree: &SystemTree, name: &str) -> Option<u64> {
-    // Sectors of 512 bytes whatever the device's sector size.
+    // Sectors of 512 bytes, independent of the device's sector size.
     tree.number(format!("/sys/class/block/{name}/size"))?.checked_mul(512)
 }
 
-/// The device that holds a file with these facts; `None` for a filesystem without a device. A filesystem such as btrfs,
-/// whose files have a device number without a device, is found by its mount.
-pub(super) fn under(tree: &SystemTree, path: &Path, facts: &std::fs::Metadata) -> Option<String> {
+/// The device that holds a file with this metadata; `None` for a filesystem without a device. Files on filesystems such
+/// as btrfs have a device number without a device: the mount identifies the device.
+pub(super) fn device_under(tree: &SystemTree, path: &Path, facts: &std::fs::Metadata) -> Option<String> {
     let own = device_number(facts.dev());
     device_name(tree, &own).or_else(|| {
         let all = tree.mounts();
@@ -49,9 +49,9 @@ mod tests {
         symlink("../../devices/dm-0", at("sys/class/block/dm-0")).unwrap();
         let tree = SystemTree::at(root.path());
         let facts = fs::metadata(root.path()).unwrap();
-        assert_eq!(under(&tree, root.path(), &facts), None, "no device of this number is in the tree");
+        assert_eq!(device_under(&tree, root.path(), &facts), None, "no device of this number is in the tree");
         symlink("../../devices/pci0/vda/vda1", at("sys/dev/block").join(device_number(facts.dev()))).unwrap();
-        assert_eq!(under(&tree, root.path(), &facts).as_deref(), Some("vda1"), "a partition, not its disk");
+        assert_eq!(device_under(&tree, root.path(), &facts).as_deref(), Some("vda1"), "a partition, not its disk");
         assert_eq!(member_devices(&tree, "dm-0"), ["vda1"]);
         assert_eq!(member_devices(&tree, "vda"), Vec::<String>::new());
         assert_eq!(size(&tree, "vda1"), Some(4096));

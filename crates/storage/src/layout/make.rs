@@ -19,14 +19,14 @@ use kelvin_measure::text::exact;
 /// Bytes per write.
 const CHUNK: usize = 1 << 20;
 
-/// Bytes written between syncs, so that a stop takes effect soon and the page cache remains available to other
+/// Bytes written between syncs. The limit lets a stop take effect soon, and keeps the page cache available to other
 /// processes.
 const A_SYNC: u64 = 128 << 20;
 
 /// Receives the progress of the layout: the worker, the step, bytes done and in total.
 pub(crate) type ProgressReport<'a> = &'a (dyn Fn(u32, &str, u64, u64) + Sync);
 
-/// Carries out a plan. If it ends early, the completed part is kept: the same plan made again continues from there.
+/// Carries out a plan. If it ends early, the completed part is kept: the same plan continues from there.
 pub(crate) fn carry_out_plan(plan: &LayoutPlan, stop: &Stop, report: ProgressReport<'_>) -> Result<()> {
     for directory in &plan.directories {
         fs::create_dir_all(directory)
@@ -35,13 +35,13 @@ pub(crate) fn carry_out_plan(plan: &LayoutPlan, stop: &Stop, report: ProgressRep
     let total = plan.makings.iter().flat_map(|making| &making.steps).map(|step| step.bytes()).sum();
     let progress = Progress { done: Mutex::new(0), total, report };
     for making in plan.makings.iter().filter(|making| making.serialize) {
-        one(making, stop, &progress)?;
+        lay_out_target(making, stop, &progress)?;
     }
-    beside_each_other(plan, stop, &progress)
+    lay_out_concurrently(plan, stop, &progress)
 }
 
-/// Makes the files of workers with `create_serialize=0`: a thread for each worker.
-fn beside_each_other(plan: &LayoutPlan, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
+/// Makes the files of workers with `create_serialize=0`, with a thread for each worker.
+fn lay_out_concurrently(plan: &LayoutPlan, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
     let mut workers: Vec<u32> =
         plan.makings.iter().filter(|making| !making.serialize).map(|making| making.worker).collect();
     workers.dedup();
@@ -51,7 +51,7 @@ fn beside_each_other(plan: &LayoutPlan, stop: &Stop, progress: &Progress<'_>) ->
             .map(|worker| {
                 scope.spawn(move || {
                     let mut mine = plan.makings.iter().filter(|m| !m.serialize && m.worker == *worker);
-                    mine.try_for_each(|making| one(making, stop, progress))
+                    mine.try_for_each(|making| lay_out_target(making, stop, progress))
                 })
             })
             .collect();
@@ -78,7 +78,7 @@ impl Progress<'_> {
     }
 }
 
-fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
+fn lay_out_target(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
     if stop.requested() {
         return Ok(());
     }
@@ -100,12 +100,12 @@ fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()
         match *step {
             LayoutStep::Truncate => file.set_len(0).map_err(|cause| failed("empty", cause))?,
             LayoutStep::Reserve { to, how } => {
-                reserve(&file, to, how).map_err(|cause| full(making, cause, 0, to))?;
+                reserve(&file, to, how).map_err(|cause| growth_error(making, cause, 0, to))?;
             }
             LayoutStep::Data { from, to, reserve } => {
                 if reserve {
-                    together(&file, from, to, making.fallocate)
-                        .map_err(|cause| full(making, cause, from, to))?;
+                    reserve_contiguous(&file, from, to, making.fallocate)
+                        .map_err(|cause| growth_error(making, cause, from, to))?;
                 }
                 writer.write(from..to)?;
             }
@@ -135,8 +135,8 @@ fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()
     Ok(())
 }
 
-/// An error while a file grew, with how far it came.
-fn full(making: &TargetLayout, cause: io::Error, from: u64, to: u64) -> Error {
+/// An error while a file grew, with the size that was reached.
+fn growth_error(making: &TargetLayout, cause: io::Error, from: u64, to: u64) -> Error {
     let what = format!("cannot lay out {} from {} to {}", making.path.display(), exact(from), exact(to));
     Error::System { what, cause }
 }
@@ -170,7 +170,7 @@ fn posix_fallocate(file: &File, to: u64) -> io::Result<()> {
 
 /// Reserves space for the data that follows, contiguously if possible. The size does not change: it shows the progress
 /// of an interrupted layout.
-fn together(file: &File, from: u64, to: u64, how: Fallocate) -> io::Result<()> {
+fn reserve_contiguous(file: &File, from: u64, to: u64, how: Fallocate) -> io::Result<()> {
     if how == Fallocate::None || how == Fallocate::Truncate {
         return Ok(());
     }
@@ -198,8 +198,8 @@ impl Writer<'_> {
         self.chunks(range, |_, _| Ok(true))
     }
 
-    /// Writes those 4 KiB blocks of a device in whole chunks of which only zeros are read: chunks with data are left
-    /// unchanged, so that a second run continues where the first ended.
+    /// Overwrites those chunks of a device that contain a 4 KiB block of zeros. Other chunks are left unchanged, so
+    /// that a second run continues where the first ended.
     fn zeros(&self, range: Range<u64>) -> Result<()> {
         const BLOCK: usize = 4096;
         let read = |at: u64, buffer: &mut [u8]| {
@@ -215,12 +215,12 @@ impl Writer<'_> {
         range: Range<u64>,
         mut needed: impl FnMut(u64, &mut [u8]) -> io::Result<bool>,
     ) -> Result<()> {
-        let failed = |at: u64| move |cause| full(self.making, cause, at, at + CHUNK as u64);
+        let failed = |at: u64| move |cause| growth_error(self.making, cause, at, at + CHUNK as u64);
         let mut filling = self.making.filling.from(range.start)?;
         let mut buffer = vec![0; CHUNK];
         let (mut at, mut unsynced) = (range.start, 0);
         while at < range.end && !self.stop.requested() {
-            // Chunks end at multiples of their size, which no filesystem and no device minds.
+            // Chunks end at multiples of their size, which suits every filesystem and device.
             let next = (at + 1).next_multiple_of(CHUNK as u64).min(range.end);
             let length = (next - at) as usize;
             let Some(chunk) = buffer.get_mut(..length) else { break };

@@ -1,4 +1,4 @@
-//! How many physical cores there are for us.
+//! The number of physical cores that are available.
 
 use kelvin_host::SystemTree;
 use kelvin_host::cgroup::cpu_limit;
@@ -9,10 +9,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// The cores that a rate is divided by.
+/// The cores by which rates are divided.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cores {
-    /// What rates are divided by: the cores that this process may use, or the share of a cgroup's quota when that is less.
+    /// The divisor of rates: the cores that this process may use, or the share of a cgroup's quota if that is less.
     pub counted: f64,
     /// Physical cores of the machine.
     pub machine: u32,
@@ -20,30 +20,30 @@ pub struct Cores {
     pub allowed: u32,
     /// Hardware threads that it may run on.
     pub threads: u32,
-    /// CPUs that a cgroup's quota allows, the smallest on the way up; none without a quota.
+    /// CPUs that a cgroup's quota allows: the smallest of all levels; `None` without a quota.
     pub quota: Option<f64>,
     /// Whether the kernel shows the topology; otherwise each hardware thread counts as a core.
     pub topology: bool,
 }
 
 impl Cores {
-    /// Of this process.
+    /// The cores of this process.
     pub fn read() -> Self {
         let allowed: Option<BTreeSet<usize>> = rustix::thread::sched_getaffinity(None)
             .ok()
             .map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect());
-        Self::at(Path::new("/"), allowed.as_ref())
+        Self::read_from(Path::new("/"), allowed.as_ref())
     }
 
-    /// With another root of `/sys` and `/proc`.
-    fn at(root: &Path, allowed: Option<&BTreeSet<usize>>) -> Self {
+    /// As [`Self::read`], with another root of `/sys` and `/proc`.
+    fn read_from(root: &Path, allowed: Option<&BTreeSet<usize>>) -> Self {
         let mut threads = BTreeSet::new();
         let (mut all, mut ours) = (BTreeSet::new(), BTreeSet::new());
         for entry in fs::read_dir(root.join("sys/devices/system/cpu")).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let number = name.to_str().and_then(|name| name.strip_prefix("cpu")?.parse::<usize>().ok());
             let Some(number) = number else { continue };
-            // Those that share a core name the same list; a processor that is off has none.
+            // CPUs that share a core have the same list. An offline CPU has none.
             let list = ["core_cpus_list", "thread_siblings_list"]
                 .iter()
                 .find_map(|name| fs::read_to_string(entry.path().join("topology").join(name)).ok());
@@ -68,8 +68,8 @@ impl Cores {
         Self { counted, machine, allowed: ours, threads, quota, topology }
     }
 
-    /// Why so many, as text.
-    pub fn why(&self) -> String {
+    /// The reason for the count, as text.
+    pub fn explain(&self) -> String {
         let mut words = if self.topology {
             count(self.machine, "physical core")
         } else {
@@ -114,12 +114,12 @@ mod tests {
     #[test]
     fn threads_of_a_core_are_one_core() {
         let root = machine(16);
-        let all = Cores::at(root.path(), None);
+        let all = Cores::read_from(root.path(), None);
         assert_eq!((all.counted, all.machine, all.allowed, all.threads), (8.0, 8, 8, 16));
-        assert_eq!(all.why(), "8 physical cores");
-        let some = Cores::at(root.path(), Some(&BTreeSet::from([0, 1, 8])));
+        assert_eq!(all.explain(), "8 physical cores");
+        let some = Cores::read_from(root.path(), Some(&BTreeSet::from([0, 1, 8])));
         assert_eq!((some.counted, some.allowed, some.threads), (2.0, 2, 3));
-        assert_eq!(some.why(), "8 physical cores, of which this process may use 2");
+        assert_eq!(some.explain(), "8 physical cores, of which this process may use 2");
     }
 
     #[test]
@@ -130,21 +130,21 @@ mod tests {
         let mounts = "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         fs::write(root.path().join("proc/self/mountinfo"), mounts).unwrap();
         group(root.path(), "a/b", "max 100000\n");
-        assert_eq!(Cores::at(root.path(), None).quota, None);
+        assert_eq!(Cores::read_from(root.path(), None).quota, None);
         group(root.path(), "a", "250000 100000\n");
-        let cores = Cores::at(root.path(), None);
+        let cores = Cores::read_from(root.path(), None);
         assert_eq!((cores.counted, cores.quota), (2.5, Some(2.5)));
-        assert_eq!(cores.why(), "8 physical cores; a cgroup quota allows 2.5 CPUs, which is the limit");
+        assert_eq!(cores.explain(), "8 physical cores; a cgroup quota allows 2.5 CPUs, which is the limit");
         group(root.path(), "a", "2500000 100000\n");
-        assert_eq!(Cores::at(root.path(), None).counted, 8.0);
+        assert_eq!(Cores::read_from(root.path(), None).counted, 8.0);
     }
 
     #[test]
     fn without_topology_the_allowed_cpus_are_the_cores() {
         let root = tempfile::tempdir().unwrap();
-        let cores = Cores::at(root.path(), Some(&BTreeSet::from([3, 4, 5])));
+        let cores = Cores::read_from(root.path(), Some(&BTreeSet::from([3, 4, 5])));
         assert_eq!((cores.counted, cores.topology), (3.0, false));
-        assert_eq!(cores.why(), "3 CPUs; the kernel does not report their cores");
+        assert_eq!(cores.explain(), "3 CPUs; the kernel does not report their cores");
         let here = Cores::read();
         assert!(here.counted > 0.0 && here.allowed >= 1);
     }

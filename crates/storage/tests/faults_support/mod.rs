@@ -14,8 +14,8 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The output of a command; `None` when it fails.
-fn said(program: &str, words: &[&str]) -> Option<String> {
+/// The output of a command; `None` if it fails.
+fn output_of(program: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(program).args(words).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -45,7 +45,7 @@ pub struct Canaries(Vec<(PathBuf, Vec<u8>)>);
 
 impl Canaries {
     pub fn beside(directory: &Path) -> Self {
-        // Names like those of jobs' files, which a wrong number would hit.
+        // Names like those of jobs' files, which a wrong number would overwrite.
         let names = ["within.0.1", "grow.1.0", "grow.0.1", "file.0.0", "read", "canary"];
         let all = names.map(|name| (directory.join(name), noise(10_000 + name.len() as u64)));
         for (path, bytes) in &all {
@@ -73,7 +73,7 @@ impl SmallFilesystem {
         let directory = tempfile::tempdir().unwrap();
         let options = format!("size={size}");
         let place = directory.path().to_str()?;
-        said("mount", &["-t", "tmpfs", "-o", &options, "kelvin-test", place]).filter(|_| is_root())?;
+        output_of("mount", &["-t", "tmpfs", "-o", &options, "kelvin-test", place]).filter(|_| is_root())?;
         Some(Self(directory))
     }
 
@@ -84,14 +84,14 @@ impl SmallFilesystem {
 
 impl Drop for SmallFilesystem {
     fn drop(&mut self) {
-        said("umount", &["--lazy", &self.0.path().display().to_string()]);
+        output_of("umount", &["--lazy", &self.0.path().display().to_string()]);
     }
 }
 
-/// Held while a loop device is created, and for longer where a number has to stay free.
+/// Held while a loop device is created, and for longer if a number must stay free.
 static LOOPS: Mutex<()> = Mutex::new(());
 
-/// No loop device is created in this process while this is held.
+/// While this is held, no loop device is created in this process.
 pub fn no_new_devices() -> MutexGuard<'static, ()> {
     LOOPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -110,7 +110,7 @@ impl LoopDevice {
         let file = NamedTempFile::new().unwrap();
         file.as_file().set_len(size).unwrap();
         let _alone = no_new_devices();
-        let path = said("losetup", &["--find", "--show", file.path().to_str()?])?;
+        let path = output_of("losetup", &["--find", "--show", file.path().to_str()?])?;
         Some(Self { path: path.into(), file })
     }
 
@@ -118,36 +118,36 @@ impl LoopDevice {
         &self.path
     }
 
-    /// The file behind it.
+    /// The backing file.
     pub fn backing(&self) -> File {
         OpenOptions::new().read(true).write(true).open(self.file.path()).unwrap()
     }
 
     /// Drops the kernel's cache of the device, so that a change of the file is visible.
     pub fn forget(&self) {
-        said("blockdev", &["--flushbufs", self.path.to_str().unwrap()]).unwrap();
+        output_of("blockdev", &["--flushbufs", self.path.to_str().unwrap()]).unwrap();
     }
 
     pub fn sync(&self) {
         File::open(&self.path).unwrap().sync_all().unwrap();
     }
 
-    /// Takes the file away from the device.
+    /// Detaches the file from the device.
     pub fn detach(&self) {
-        said("losetup", &["--detach", self.path.to_str().unwrap()]);
+        output_of("losetup", &["--detach", self.path.to_str().unwrap()]);
     }
 
-    /// The file that the device is over now, if any.
-    pub fn over(&self) -> Option<String> {
-        let file = said("losetup", &["--noheadings", "--output", "BACK-FILE", self.path.to_str()?])?;
+    /// The present backing file of the device, if any.
+    pub fn backing_path(&self) -> Option<String> {
+        let file = output_of("losetup", &["--noheadings", "--output", "BACK-FILE", self.path.to_str()?])?;
         Some(file).filter(|file| !file.is_empty())
     }
 }
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // Only if it is still over this test's file: the number may be in use by another process now.
-        if self.over().is_some_and(|file| file.starts_with(&*self.file.path().to_string_lossy())) {
+        // Only if it is still backed by this test's file: another process may be using the number now.
+        if self.backing_path().is_some_and(|file| file.starts_with(&*self.file.path().to_string_lossy())) {
             self.detach();
         }
     }

@@ -1,4 +1,4 @@
-//! Against the real fio: each looks at what the other wrote.
+//! Against the real fio: each verifies what the other wrote.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use super::super::example::{read, target, verifying, write};
 use super::*;
 use crate::job::VerifyMethod;
 
-/// Methods whose blocks both tools understand, as fio calls them.
+/// Methods whose blocks both tools can verify, with fio's names.
 const METHODS: [(VerifyMethod, &str); 13] = [
     (VerifyMethod::Md5, "md5"),
     (VerifyMethod::Crc64, "crc64"),
@@ -25,8 +25,8 @@ const METHODS: [(VerifyMethod, &str); 13] = [
 ];
 const SIZE: usize = 16 * 4096;
 
-/// Runs fio with a job for each of the methods at the same time, each with a separate file; how many of them found
-/// something wrong. None without fio.
+/// Runs fio with a job for each of the methods at the same time, each with a separate file. Returns the number of jobs
+/// that found an error; `None` without fio.
 #[allow(clippy::print_stderr, reason = "a test reports why it compared nothing")]
 fn fio(directory: &Path, rw: &str, jobs: &[(&str, &[&str])]) -> Option<i32> {
     let mut command = Command::new("fio");
@@ -46,7 +46,7 @@ fn fio(directory: &Path, rw: &str, jobs: &[(&str, &[&str])]) -> Option<i32> {
     output.status.code()
 }
 
-/// Both ways of laying out a block, in fio's words and ours.
+/// The layouts of a block, as fio's options and as Kelvin's.
 const SHAPES: [(&[&str], Option<u32>, u32); 3] =
     [(&[], None, 0), (&["--verify_interval=1k"], Some(1024), 0), (&["--verify_offset=1000"], None, 1000)];
 
@@ -62,12 +62,12 @@ fn jobs() -> Vec<(VerifyMethod, &'static str, usize)> {
     METHODS.iter().enumerate().map(|(index, (method, word))| (*method, *word, index % SHAPES.len())).collect()
 }
 
-fn words(jobs: &[(VerifyMethod, &'static str, usize)]) -> Vec<(&'static str, &'static [&'static str])> {
+fn fio_options(jobs: &[(VerifyMethod, &'static str, usize)]) -> Vec<(&'static str, &'static [&'static str])> {
     jobs.iter().map(|(_, word, shape)| (*word, SHAPES[*shape].0)).collect()
 }
 
-/// Changes a byte of the fifth block. It is in its last chunk: of several chunks in a block fio 3.33 lets the last alone
-/// decide.
+/// Changes a byte of the fifth block, in its last chunk: fio 3.33 verifies only the last of several chunks in a
+/// block.
 fn change(path: &Path) {
     let mut content = std::fs::read(path).unwrap();
     content[5 * 4096 + 4000] ^= 4;
@@ -89,19 +89,19 @@ fn fio_verifies_what_kelvin_wrote_and_finds_what_was_changed() {
         }
         std::fs::write(&path, &content).unwrap();
     }
-    let Some(wrong) = fio(directory.path(), "read", &words(&jobs)) else { return };
+    let Some(wrong) = fio(directory.path(), "read", &fio_options(&jobs)) else { return };
     assert_eq!(wrong, 0);
     for (_, word, _) in &jobs {
         change(&directory.path().join(word));
     }
-    assert_eq!(fio(directory.path(), "read", &words(&jobs)), Some(jobs.len() as i32));
+    assert_eq!(fio(directory.path(), "read", &fio_options(&jobs)), Some(jobs.len() as i32));
 }
 
 #[test]
 fn kelvin_verifies_what_fio_wrote_and_finds_what_was_changed() {
     let directory = tempfile::tempdir().unwrap();
     let jobs = jobs();
-    let Some(wrong) = fio(directory.path(), "write", &words(&jobs)) else { return };
+    let Some(wrong) = fio(directory.path(), "write", &fio_options(&jobs)) else { return };
     assert_eq!(wrong, 0);
     for (method, word, shape) in jobs {
         let (_, interval, offset) = SHAPES[shape];

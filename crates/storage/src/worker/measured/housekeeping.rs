@@ -1,4 +1,4 @@
-//! Work that is not done for each I/O: flags of other threads, ticks, the edges of the measured part.
+//! Work that is not done for each I/O: flags from other threads, ticks, the edges of the measured part.
 
 use super::super::depth_search::Step;
 use super::super::halt::Halt;
@@ -18,7 +18,7 @@ use std::time::Duration;
 const FLOW_PAUSE: Duration = Duration::from_micros(50);
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// The workers of a flow begin together: until all are there.
+    /// Waits until all workers of the flow have started: they begin together.
     pub(super) fn wait_for_flow(&self) {
         let Some(share) = &self.pacing.share else { return };
         while !share.is_complete()
@@ -29,12 +29,12 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// Work that is not done for each I/O: flags of other threads, ticks, the edges of the measured part.
+    /// Work that is not done for each I/O: flags from other threads, ticks, the edges of the measured part.
     #[cold]
     #[inline(never)]
     pub(super) fn do_housekeeping(&mut self) -> Result<(), Halt> {
         let now = self.timeline.now;
-        self.glance(now)?;
+        self.check_stop(now)?;
         self.follow_rates();
         let course = &self.job.course;
         let (ramp, runtime) = (course.ramp, course.runtime);
@@ -81,7 +81,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     }
 
     /// Checks whether a stop was requested.
-    pub(super) fn glance(&mut self, now: Nanos) -> Result<(), Halt> {
+    pub(super) fn check_stop(&mut self, now: Nanos) -> Result<(), Halt> {
         let stop = &self.shared.stop;
         if (stop.requested() || self.shared.is_to_end(self.plan.number)) && !self.end.ending {
             self.end_work();
@@ -92,22 +92,22 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let waits = matches!(self.supply.blocked, Blocked::Drain(_)) && self.queue.under_way > 0;
         if waits && stop.is_immediate() {
             self.end.gave_up = true;
-            let message = format!("gave up waiting for {}", self.what_is_under_way(now));
+            let message = format!("gave up waiting for {}", self.describe_in_flight(now));
             return Err(Halt { number: libc::ETIMEDOUT, message });
         }
-        if waits && self.end.ending && !self.end.told_of_waiting {
+        if waits && self.end.ending && !self.end.waiting_reported {
             let oldest = self.queue.in_flight().map(|flight| flight.begin).min().unwrap_or(now);
             if now.saturating_sub(oldest) > PATIENCE {
-                self.end.told_of_waiting = true;
+                self.end.waiting_reported = true;
                 let words =
-                    format!("waiting for {}; press Ctrl-C again to give up", self.what_is_under_way(now));
+                    format!("waiting for {}; press Ctrl-C again to give up", self.describe_in_flight(now));
                 let _ = self.shared.messages.send(Message::Note(self.plan.number, words));
             }
         }
         Ok(())
     }
 
-    pub(super) fn what_is_under_way(&self, now: Nanos) -> String {
+    pub(super) fn describe_in_flight(&self, now: Nanos) -> String {
         const SHOWN: usize = 4;
         let mut all: Vec<&Flight> = self.queue.in_flight().collect();
         all.sort_by_key(|flight| (flight.begin, flight.io.target, flight.io.offset));
@@ -136,7 +136,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     }
 
     pub(super) fn is_searching(&self) -> bool {
-        self.pacing.search.as_ref().is_some_and(|search| search.is_apart() && search.result().is_none())
+        self.pacing.search.as_ref().is_some_and(|search| search.excludes_search() && search.result().is_none())
     }
 
     pub(super) fn step_search(&mut self, now: Nanos) {
@@ -159,7 +159,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             self.outcome.notes.push(said);
         }
         let tick = self.counter.cut(now, part, self.shared.spare.take());
-        // The receiver is gone only when the run was abandoned.
+        // The receiver is gone only if the run was abandoned.
         let _ = self.shared.messages.send(Message::Tick(tick));
         if let Some(chunk) = self.recorder.as_mut().and_then(|recorder| recorder.take(now)) {
             let _ = self.shared.messages.send(Message::Log(self.plan.number, chunk));

@@ -39,16 +39,6 @@ pub enum ChosenReset {
     Reload,
 }
 
-impl ChosenReset {
-    /// Its keyword.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Snapshot(way) => way.as_str(),
-            Self::Reload => "reload",
-        }
-    }
-}
-
 /// Database size in bytes from which cloning the files of a stopped server is faster than copying in the running one.
 /// The copy takes a second per half gigabyte; a stop and a start take two or three seconds.
 const LARGE: u64 = 8 << 30;

@@ -93,14 +93,15 @@ pub(crate) fn allocation(
 
 fn full(input: &StudyInput, values: &Values) -> Result<Allocation, String> {
     let levels: Vec<usize> = input.factors.iter().map(|factor| factor.levels.len()).collect();
-    let found = analyze_values(input, values, &levels, &|cell| cell.to_vec()).map_err(|error| match error {
-        FactorialError::EmptyCells(cells) => format!(
-            "{} without a counted run, so effects cannot be separated; run the study again to fill {}",
-            count(cells.len(), "cell"),
-            if cells.len() == 1 { "it" } else { "them" }
-        ),
-        other => other.to_string(),
-    })?;
+    let found =
+        analyze_values(input, values, &levels, &|cell| cell.to_vec()).map_err(|error| match error {
+            FactorialError::EmptyCells(cells) => format!(
+                "{} without a counted run, so effects cannot be separated; run the study again to fill {}",
+                count(cells.len(), "cell"),
+                if cells.len() == 1 { "it" } else { "them" }
+            ),
+            other => other.to_string(),
+        })?;
     let effect = |of: &factorial::Effect| {
         let contrasts = of.contrasts.iter().filter(|c| c.levels.iter().all(|(from, _)| *from == 0));
         let contrast = |c: &factorial::Contrast| {
@@ -171,7 +172,8 @@ fn fraction(
         .map_err(|error| InputError::Fraction(error.to_string()))?;
     let base = fraction.base();
     let levels = vec![2; base.len()];
-    let found = match analyze_values(input, values, &levels, &|cell| base.iter().map(|f| cell[*f]).collect()) {
+    let found = match analyze_values(input, values, &levels, &|cell| base.iter().map(|f| cell[*f]).collect())
+    {
         Ok(found) => found,
         Err(FactorialError::EmptyCells(cells)) => {
             return Ok(Err(format!(

@@ -117,7 +117,13 @@ fn beyond(found: &Estimate, chance: f64) -> bool {
 
 /// A sentence about a factor whose effect has the opposite sign in another cell, both effects significant at
 /// `chance`.
-fn reversed_effect(input: &StudyInput, values: &Values, fit: &Fit, step: &FactorStep, chance: f64) -> Option<String> {
+fn reversed_effect(
+    input: &StudyInput,
+    values: &Values,
+    fit: &Fit,
+    step: &FactorStep,
+    chance: f64,
+) -> Option<String> {
     if !beyond(&step.effect, chance) {
         return None;
     }

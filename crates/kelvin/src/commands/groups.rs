@@ -253,9 +253,10 @@ fn answer(group: &StoredGroup, rows: &[GroupRun]) -> Result<String> {
         return Ok("no runs".into());
     }
     Ok(match group.info.kind {
-        GroupKind::Repeat => {
-            super::repeat::in_short(&repeat::RepeatSummary::from_runs(&plan::<repeat::RepeatPlan>(group)?, rows))
-        }
+        GroupKind::Repeat => super::repeat::in_short(&repeat::RepeatSummary::from_runs(
+            &plan::<repeat::RepeatPlan>(group)?,
+            rows,
+        )),
         GroupKind::Ab => super::ab::in_short(&ab::AbSummary::from_runs(&plan::<ab::AbPlan>(group)?, rows)),
         GroupKind::Study => "see kelvin study".into(),
         GroupKind::Sweep => super::io::sweep_in_short(rows),

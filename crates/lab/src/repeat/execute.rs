@@ -75,7 +75,12 @@ pub fn run(
                 let (counted, left) = (counted(&attempts.rows), runs_wanted(plan, &attempts.rows));
                 let missing = left.map_or(0, |of| of.saturating_sub(counted));
                 attempts.report_last(|row, pace| {
-                    words(&RepeatEvent::Ran { row, counted, of: left.unwrap_or(of), left: pace.estimate(missing) })
+                    words(&RepeatEvent::Ran {
+                        row,
+                        counted,
+                        of: left.unwrap_or(of),
+                        left: pace.estimate(missing),
+                    })
                 });
             }
             AttemptOutcome::Failed(error) => attempts.bench.report(&words(&RepeatEvent::Failed { error })),

@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn trial_a9_the_mean_is_the_one_that_the_interval_is_of() {
-        let found = Spread::from_values(&[100.0, 400.0, 50.0, 200.0], &PhiDistribution::default(), 0.95).unwrap();
+        let found =
+            Spread::from_values(&[100.0, 400.0, 50.0, 200.0], &PhiDistribution::default(), 0.95).unwrap();
         // The fourth root of 100·400·50·200; the arithmetic mean is 187.5.
         assert!((found.mean - 141.421_356).abs() < 1e-6, "{found:?}");
         assert_eq!(Spread::from_values(&[1.0, 0.0], &PhiDistribution::default(), 0.95).unwrap().mean, 0.5);

@@ -36,7 +36,8 @@ impl Affinity {
     pub(super) fn new(server: u32, embedded: bool, cut: f64) -> Result<Self, String> {
         let all = sched_getaffinity(pid(server)).map_err(|e| format!("its CPUs cannot be read: {e}"))?;
         let cpus = all.count();
-        let taken = cpus_to_remove(cpus, cut).ok_or("it has only one CPU, so affinity cannot take any away")?;
+        let taken =
+            cpus_to_remove(cpus, cut).ok_or("it has only one CPU, so affinity cannot take any away")?;
         let mut fewer = all;
         // The last ones, because the system's background work is mostly on the first.
         cpus_of(&all).rev().take(taken as usize).for_each(|cpu| fewer.unset(cpu));
@@ -46,8 +47,10 @@ impl Affinity {
         let guard = if embedded {
             None
         } else {
-            let probe =
-                cleanup_shell::in_separate_group(Command::new("taskset").arg("--version").stdin(Stdio::null())).status();
+            let probe = cleanup_shell::in_separate_group(
+                Command::new("taskset").arg("--version").stdin(Stdio::null()),
+            )
+            .status();
             if !probe.is_ok_and(|status| status.success()) {
                 return Err(
                     "taskset (util-linux) is not installed; it would restore the CPUs if kelvin were killed"

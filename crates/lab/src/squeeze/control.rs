@@ -296,8 +296,9 @@ mod tests {
             resources: Vec::new(),
             cut: 0.2,
         };
-        let of =
-            |what, flow| Cut::new(what, &capacity(flow), &valves).map(|cut| (cut.bound, cut.left.to_string()));
+        let of = |what, flow| {
+            Cut::new(what, &capacity(flow), &valves).map(|cut| (cut.bound, cut.left.to_string()))
+        };
         assert_eq!(of(SqueezedResource::ServerCpu, None), Ok((Bound::Cores(1.6), "0.8".into())));
         assert_eq!(of(SqueezedResource::ClientCpu, None), Ok((Bound::Cores(3.2), "0.8".into())));
         assert!(of(SqueezedResource::DeviceIo, None).unwrap_err().contains("not known"));

@@ -210,7 +210,10 @@ impl Execution<'_> {
             Err(BenchError::Failed(error)) => {
                 return Err(StudyError::Failing {
                     failures: 1,
-                    last: format!("{last}; the database did not become available again: {}", error_chain(&*error)),
+                    last: format!(
+                        "{last}; the database did not become available again: {}",
+                        error_chain(&*error)
+                    ),
                 });
             }
         }

@@ -48,7 +48,11 @@ impl Power {
         let wanted = if same { f64::midpoint(1.0, POWER) } else { POWER };
         let floor = |blocks: u32| if study.design.control { comparison.floor(blocks) } else { 0.0 };
         let ruled_out = |blocks: u32, margin: f64| {
-            if margin < floor(blocks) { Some(0.0) } else { comparison.detection_probability(blocks, margin, 0.0) }
+            if margin < floor(blocks) {
+                Some(0.0)
+            } else {
+                comparison.detection_probability(blocks, margin, 0.0)
+            }
         };
         let noise = least.max(floor(blocks));
         Self {

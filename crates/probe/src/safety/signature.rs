@@ -132,7 +132,10 @@ mod tests {
             signature_of(512, b"LABELONE\x01\0\0\0\0\0\0\0abcd \0\0\0LVM2 001"),
             Some("a physical volume of LVM")
         );
-        assert_eq!(signature_of((128 << 10) + 4096, &0x00ba_b10c_u64.to_be_bytes()), Some("a member of a ZFS pool"));
+        assert_eq!(
+            signature_of((128 << 10) + 4096, &0x00ba_b10c_u64.to_be_bytes()),
+            Some("a member of a ZFS pool")
+        );
         assert_eq!(signature_of(7, b"XFSB\0\0"), None);
         assert_eq!(find_signature(&[], &[], 0), None);
     }

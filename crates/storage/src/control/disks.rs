@@ -36,7 +36,14 @@ impl Disks {
         all
     }
 
-    fn disk_use(&self, after: &Self, tree: &SystemTree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
+    fn disk_use(
+        &self,
+        after: &Self,
+        tree: &SystemTree,
+        name: &str,
+        elapsed: u64,
+        depth: u32,
+    ) -> Option<DiskUse> {
         let done = after.0.get(name)?.since(self.0.get(name)?);
         let below = member_devices(tree, name);
         // A deeper stack is a cycle, which only a broken tree has.

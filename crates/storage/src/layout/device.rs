@@ -51,7 +51,11 @@ mod tests {
         let facts = fs::metadata(root.path()).unwrap();
         assert_eq!(device_under(&tree, root.path(), &facts), None, "no device of this number is in the tree");
         symlink("../../devices/pci0/vda/vda1", at("sys/dev/block").join(device_number(facts.dev()))).unwrap();
-        assert_eq!(device_under(&tree, root.path(), &facts).as_deref(), Some("vda1"), "a partition, not its disk");
+        assert_eq!(
+            device_under(&tree, root.path(), &facts).as_deref(),
+            Some("vda1"),
+            "a partition, not its disk"
+        );
         assert_eq!(member_devices(&tree, "dm-0"), ["vda1"]);
         assert_eq!(member_devices(&tree, "vda"), Vec::<String>::new());
         assert_eq!(size(&tree, "vda1"), Some(4096));

@@ -315,7 +315,8 @@ impl Planner<'_> {
                 there = Path::new(".");
             }
         }
-        let device = fs::metadata(there).ok().and_then(|facts| device::device_under(self.tree, there, &facts));
+        let device =
+            fs::metadata(there).ok().and_then(|facts| device::device_under(self.tree, there, &facts));
         let capacity = space::capacity(there);
         let kind = TargetKind::File;
         Ok(Known { kind, size: Some(0), device, capacity, making: None, needed: false, there: false })

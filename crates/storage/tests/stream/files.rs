@@ -82,8 +82,10 @@ fn many_files_take_no_longer_than_few() {
 
 #[test]
 fn random_files_are_even_and_keep_for_their_number() {
-    let all =
-        many(&mut source_over("rw=randread norandommap=1 file_service_type=random:4", &[64 * MIB; 10]), 20_000);
+    let all = many(
+        &mut source_over("rw=randread norandommap=1 file_service_type=random:4", &[64 * MIB; 10]),
+        20_000,
+    );
     let mut seen = [0_u64; 10];
     for run in all.chunks(4) {
         assert!(run.iter().all(|io| io.target == run[0].target));

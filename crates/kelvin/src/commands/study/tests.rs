@@ -29,7 +29,8 @@ fn situation(text: &str, happened: impl Fn(&StudyPlan) -> Vec<LedgerEvent>, lock
     let entries = |plan: &StudyPlan| {
         happened(plan).into_iter().map(|event| LedgerEntry { at, event }).collect::<Vec<_>>()
     };
-    let situation = StudyStatus::with_state(folder, |plan| State::from_entries(plan, &entries(plan))).unwrap();
+    let situation =
+        StudyStatus::with_state(folder, |plan| State::from_entries(plan, &entries(plan))).unwrap();
     let shown = |text: String| text.replace(&place.path().display().to_string(), "/studies");
     let pages = (shown(plan::render(&situation, None)), shown(show::render(&situation)));
     for line in pages.0.lines().chain(pages.1.lines()) {

@@ -98,7 +98,8 @@ fn looks_spend_the_error_that_there_is() {
     let first = AbProgress::from_blocks(&many, &[]).looks[0].nominal;
     assert!(first > 1e-9 && first < 0.05 / 7.0, "{first}");
     let until_clear = AbPlan { blocks: AbPlan::UNTIL_CLEAR, ..plan.clone() };
-    let at: Vec<u32> = AbProgress::from_blocks(&until_clear, &[]).looks.iter().map(|look| look.blocks).collect();
+    let at: Vec<u32> =
+        AbProgress::from_blocks(&until_clear, &[]).looks.iter().map(|look| look.blocks).collect();
     assert_eq!(at, [6, 9, 12]);
     // Six blocks leave no room for an interim analysis before the last.
     let few = AbPlan { blocks: 6, ..plan };

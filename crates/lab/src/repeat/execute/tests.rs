@@ -45,7 +45,10 @@ fn more_void_runs_than_may_be_end_it() {
     let mut plan = RepeatPlan::fixed(&spec(), 6);
     plan.replace = 2;
     let (ran, _) =
-        repeat_runs(&plan, |n| if n >= 2 { Simulation::new(1.0).void("steal") } else { Simulation::new(1.0) });
+        repeat_runs(
+            &plan,
+            |n| if n >= 2 { Simulation::new(1.0).void("steal") } else { Simulation::new(1.0) },
+        );
     assert!(matches!(ran.ended, RepeatEnd::TooManyVoid));
     assert_eq!(ran.rows.len(), 5);
 }
@@ -61,7 +64,10 @@ fn the_rule_ends_it_as_soon_as_the_interval_is_narrow_and_never_before_six() {
     let some = of(1.5).rows;
     assert!((10..=20).contains(&some.len()), "{}", some.len());
     assert!(RepeatSummary::from_runs(&plan, &some).answer.correct);
-    assert!(!RepeatSummary::from_runs(&plan, &some[..some.len() - 1]).answer.correct, "it would have ended before");
+    assert!(
+        !RepeatSummary::from_runs(&plan, &some[..some.len() - 1]).answer.correct,
+        "it would have ended before"
+    );
     assert_eq!(of(20.0).rows.len(), 30);
 }
 

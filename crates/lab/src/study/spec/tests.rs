@@ -135,9 +135,11 @@ fn a_run_may_stand_in_a_file() {
 
 #[test]
 fn what_is_observed_is_asked_for_once() {
-    let study =
-        study_with("[universe]", "metrics = [\"p99\", \"host.cpu.total.user\", \"sqlite.wal.bytes\"]\n[universe]")
-            .unwrap();
+    let study = study_with(
+        "[universe]",
+        "metrics = [\"p99\", \"host.cpu.total.user\", \"sqlite.wal.bytes\"]\n[universe]",
+    )
+    .unwrap();
     assert_eq!(study.observed(), ["host.cpu.total.user", "sqlite.wal.bytes"]);
     assert_eq!(study.base().name(), "users=1");
 }

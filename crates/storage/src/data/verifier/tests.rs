@@ -453,5 +453,7 @@ fn trial_c4_a_reader_with_a_state_looks_only_at_what_the_interrupted_run_is_know
     assert_eq!(reader.doubtful().unwrap(), (4, 0), "nobody knows of four places");
     medium.0[4096..8192].fill(0);
     let io = read(4096, BLOCK);
-    assert!(reader.check(&io, medium.read_block(&io)).unwrap_err().problem.starts_with("the block is all zeros"));
+    assert!(
+        reader.check(&io, medium.read_block(&io)).unwrap_err().problem.starts_with("the block is all zeros")
+    );
 }

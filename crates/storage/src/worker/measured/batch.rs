@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn what_a_job_asks_for_stays() {
-        let wanted = Depth { submit: Some(16), complete_min: Some(4), complete_max: Some(8), ..default_depth() };
+        let wanted =
+            Depth { submit: Some(16), complete_min: Some(4), complete_max: Some(8), ..default_depth() };
         let mut batch = Batch::new(&wanted, 32, false);
         for ended in [true, false] {
             batch.adapt(ended, 32);

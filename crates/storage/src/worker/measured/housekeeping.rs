@@ -136,7 +136,10 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     }
 
     pub(super) fn is_searching(&self) -> bool {
-        self.pacing.search.as_ref().is_some_and(|search| search.excludes_search() && search.result().is_none())
+        self.pacing
+            .search
+            .as_ref()
+            .is_some_and(|search| search.excludes_search() && search.result().is_none())
     }
 
     pub(super) fn step_search(&mut self, now: Nanos) {

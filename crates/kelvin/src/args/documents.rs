@@ -1,5 +1,5 @@
-//! What the documents and the program say: every command line in the documents is understood, and no user reads a phrase that
-//! is on the list of those that puzzled readers.
+//! Tests of the documents and the program's texts: every command line in the documents parses, and no text for users has a
+//! phrase of the list of those that puzzled readers.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ fn understood(line: &str, script: &Path) -> Result<(), String> {
         None => OsString::from(word),
     });
     let all: Vec<OsString> = std::iter::once("kelvin".into()).chain(with_files).collect();
-    // A file takes the flags of its workload.
+    // A command line with a file accepts the flags of the file's workload.
     let file = all.iter().position(|word| {
         let word = word.to_str().unwrap_or_default();
         Path::new(word).extension().is_some_and(|end| end == "toml") && !word.contains('=')
@@ -136,7 +136,7 @@ fn every_command_line_of_the_documents_is_understood() {
     let (mut seen, mut wrong) = (0, Vec::new());
     for (path, text) in documents() {
         for line in commands(&text) {
-            // What is left out cannot be checked.
+            // An abbreviated command line cannot be checked.
             if line.contains('…') {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The files that place agents on hosts (`contrib`): the objects of Kubernetes are those of its published schemas, and the
-//! agent understands every command line.
+//! Tests of the files in `contrib` that place agents on hosts: Kubernetes objects conform to the published schemas, and the
+//! agent accepts every command line.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -114,7 +114,7 @@ fn next<'a>(events: &mut impl Iterator<Item = Event<'a>>) -> Option<Node> {
 
 /// The directory of kubernetes-validate, as `cargo xtask test` fetches it; none where that failed.
 fn validator() -> Option<PathBuf> {
-    // The test itself is in target/PROFILE/deps.
+    // The test binary is in target/PROFILE/deps.
     let test = std::env::current_exe().unwrap();
     let find = |name| test.ancestors().map(|directory| directory.join(name)).find(|path| path.exists());
     match (find(VALIDATOR), find(UNAVAILABLE)) {
@@ -134,7 +134,7 @@ fn validate(validator: &Path, text: &str) -> (String, bool) {
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    // An object without a schema is only a warning to it.
+    // The validator only warns about an object without a schema.
     let right = said.lines().filter(|line| line.starts_with("INFO ") && line.contains(" passed ")).count();
     let all = output.status.success() && right == documents(text).len() && right == said.lines().count();
     (said, all)
@@ -228,7 +228,7 @@ fn the_kubernetes_manifest_starts_agents_of_its_fleet_together() {
     let text = contrib("fleet/kubernetes.yaml");
     let [map, job] = &documents(&text)[..] else { panic!("a ConfigMap and a Job") };
     let spec = |path: &str| at(job, &format!("spec.{path}"));
-    // An Indexed Job has completions, its pods do not restart, and one that failed is not replaced.
+    // An Indexed Job has completions; its pods are not restarted, and a failed pod is not replaced.
     assert_eq!(spec("completionMode").as_deref(), Some("Indexed"));
     assert_eq!(spec("completions"), spec("parallelism"), "all agents are there at once");
     assert_eq!(

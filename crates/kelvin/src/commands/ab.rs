@@ -1,4 +1,4 @@
-//! `kelvin ab`: specifications in turn.
+//! `kelvin ab`: runs specifications in alternation and compares them.
 
 mod waits;
 
@@ -73,7 +73,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     Ok(code(ended, true, summary.failed))
 }
 
-/// What is said while it goes on.
+/// The progress message for an event.
 pub(super) fn describe_progress(progress: &AbEvent<'_>, plan: &AbPlan) -> String {
     match progress {
         AbEvent::Ran { row, blocks, pilot, left } => {
@@ -181,7 +181,7 @@ pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     ))
 }
 
-/// The result in brief.
+/// The result in one line.
 pub(super) fn in_short(summary: &AbSummary) -> String {
     if summary.comparisons.is_empty() {
         return "too few blocks".into();
@@ -194,7 +194,7 @@ pub(super) fn in_short(summary: &AbSummary) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// The answers as a page has them, and the ratios by block.
+/// The answers for the HTML page, and the ratios by block.
 pub(super) fn for_page(
     summary: &AbSummary,
 ) -> (Vec<kelvin_report::group::Answer>, Vec<kelvin_report::group::Ratios>) {
@@ -231,24 +231,24 @@ fn first_upper(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What differs between the runs of a side and A's.
+/// A difference between the runs of a side and those of A.
 #[derive(Debug, serde::Serialize)]
 struct Difference {
     side: String,
-    /// Whether the specifications say so.
+    /// Whether the specifications ask for the difference.
     intended: bool,
     what: String,
     a: String,
     b: String,
 }
 
-/// Waits of the sessions that changed from A to another side, and whether they were a limit, in a sentence each.
+/// A sentence for each wait that changed from A to another side, and whether it limited the throughput.
 pub(super) fn waits_that_changed(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<String>> {
     let sides = reports(store, plan, summary)?;
     Ok(waits::changed(summary, &sides).iter().map(waits::SideWaits::sentence).collect())
 }
 
-/// The reports of each side's runs in complete blocks, second runs for the control included.
+/// The reports of each side's runs in complete blocks, including the second runs for the control.
 fn reports(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<Vec<RunReport>>> {
     let treatments = plan.treatments();
     let of = |side: usize| -> Result<Vec<RunReport>> {
@@ -262,8 +262,8 @@ fn reports(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<Vec<
     (0..plan.sides.len()).map(of).collect()
 }
 
-/// What differs between the runs of A and those of each side, second runs for the control included: what the specifications
-/// say, and what they do not and may matter.
+/// Differences between the runs of A and those of each side, including the second runs for the control: the intended ones
+/// of the specifications, and others that may matter.
 fn differences(plan: &AbPlan, sides: &[Vec<RunReport>]) -> Vec<Difference> {
     let base: Vec<&RunReport> = sides.first().into_iter().flatten().collect();
     let mut found = Vec::new();
@@ -283,7 +283,7 @@ fn differences(plan: &AbPlan, sides: &[Vec<RunReport>]) -> Vec<Difference> {
     found
 }
 
-/// The first side of which no run came to a result.
+/// The first side without a single result.
 fn never_ran<'a>(plan: &'a AbPlan, summary: &AbSummary) -> Option<&'a str> {
     let treatments = plan.treatments();
     let ran = |side: usize| {
@@ -295,7 +295,7 @@ fn never_ran<'a>(plan: &'a AbPlan, summary: &AbSummary) -> Option<&'a str> {
 
 const WIDTH: usize = 100;
 
-/// How the runs of files are reset.
+/// How to ask for a reset of runs from files.
 const HOW_TO_RESET: &str = "[reset] how = \"auto\" in each file";
 
 fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str, colour: bool) -> String {
@@ -334,7 +334,7 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
     text
 }
 
-/// Which side differs, in a sentence each.
+/// A sentence for each comparison that says which side differs.
 fn answer(text: &mut String, summary: &AbSummary) {
     for one in &summary.comparisons {
         say(text, "", &format!("{}: {}", one.verdict.label(), verdict(one, &summary.figure)));
@@ -347,7 +347,7 @@ fn answer(text: &mut String, summary: &AbSummary) {
     }
 }
 
-/// What happened until the last block.
+/// What happened during the comparison.
 fn on_the_way(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let before = text.len();
     if let Some(planning) = &summary.course.planning {
@@ -398,7 +398,7 @@ fn of_differences(text: &mut String, differs: &[Difference], colour: bool) {
         if !of.is_empty() {
             let _ = writeln!(text, "\n{red}{title}{plain}");
         }
-        // A script's text has many lines.
+        // A script's text has many lines: it is cut.
         let line = |value: &str| cut(value, WIDTH - 8);
         for Difference { side, what, a, b, .. } in of {
             let _ = writeln!(text, "  {red}{what}{plain}\n    A: {}\n    {side}: {}", line(a), line(b));
@@ -454,7 +454,8 @@ fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     say(text, "control  ", &words);
 }
 
-/// What foreign CPU cost the runs, and in blocks the comparison; shown only if it matters, unless it was accepted.
+/// The cost of other processes' CPU use for the runs, and for the comparison in blocks. Always shown if noise was accepted;
+/// otherwise only if it matters.
 fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
     let Some(AbNoise { runs, explained, more_blocks }) =

@@ -1,4 +1,4 @@
-//! `kelvin run … --repeat`: the same run again and again.
+//! `kelvin run … --repeat`: repeats a run.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -28,19 +28,19 @@ use crate::exit::{self, Code, Stopped};
 use crate::measure::{WithMetrics, bench};
 use crate::{out, paths, signal};
 
-/// What the flags say of runs that are repeated.
+/// The flags for repeated runs.
 pub(super) struct RepeatOptions<'a> {
-    /// How the result is printed; as jsonl every event is, too.
+    /// Format of the result; with jsonl every event is printed, too.
     pub(super) format: Format,
-    /// Where they are shown to Prometheus.
+    /// Address of the Prometheus endpoint.
     pub(super) metrics: Option<SocketAddr>,
-    /// Block devices that may be written although they hold something.
+    /// Block devices that may be overwritten although they contain data.
     pub(super) destroys: &'a [PathBuf],
-    /// Where they are kept in the history.
+    /// Where the runs are entered in the history.
     pub(super) history: Option<HistoryKey>,
 }
 
-/// Repeats the run and prints the result.
+/// Repeats a run and prints the result.
 pub(super) fn repeat(
     often: RepeatOptions<'_>,
     spec: &Spec,
@@ -81,7 +81,7 @@ pub(super) fn repeat(
     Ok(code(ended, trusted, summary.failed))
 }
 
-/// How it ended; an error when not even the first run was made.
+/// How the group ended; an error if not even the first run was made.
 pub(super) fn ended(ran: Result<RepeatEnd, BenchError>) -> Result<RepeatEnd> {
     match ran {
         Ok(ended) => Ok(ended),
@@ -90,7 +90,7 @@ pub(super) fn ended(ran: Result<RepeatEnd, BenchError>) -> Result<RepeatEnd> {
     }
 }
 
-/// The exit code of several runs.
+/// The exit code of a group of runs.
 pub(super) fn code(ended: RepeatEnd, trusted: bool, failed: u64) -> Code {
     match ended {
         RepeatEnd::Failed(error) => {
@@ -105,7 +105,7 @@ pub(super) fn code(ended: RepeatEnd, trusted: bool, failed: u64) -> Code {
     }
 }
 
-/// How a repeated run is reset.
+/// How to ask for a reset of repeated runs.
 const HOW_TO_RESET: &str = "--reset auto";
 
 fn planned(plan: &RepeatPlan, spec: &Spec, group: i64) -> String {
@@ -134,7 +134,7 @@ pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
     format!("about {} for the load alone", duration((each * runs).as_secs_f64()))
 }
 
-/// What is said while it goes on.
+/// The progress message for an event.
 fn describe_progress(progress: &RepeatEvent<'_>, plan: &RepeatPlan) -> String {
     match progress {
         RepeatEvent::Ran { row, counted, of, left } => {
@@ -191,7 +191,7 @@ pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary, &reset)))
 }
 
-/// The answer in brief.
+/// The result in one line.
 pub(super) fn in_short(summary: &RepeatSummary) -> String {
     let close = summary.spread.as_ref().and_then(|spread| spread.half_width);
     let close = close.map_or(String::new(), |half_width| format!(", ± {}", trimmed_percent(half_width)));
@@ -208,7 +208,7 @@ pub(super) fn in_short(summary: &RepeatSummary) -> String {
     }
 }
 
-/// The answer as a page has it.
+/// The answer for the HTML page.
 pub(super) fn for_page(plan: &RepeatPlan, summary: &RepeatSummary) -> kelvin_report::group::Answer {
     kelvin_report::group::Answer {
         class: "",
@@ -266,15 +266,15 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     text
 }
 
-/// The text where noise is accepted and its cost is unknown.
+/// The text for accepted noise whose cost is unknown.
 pub(super) const ACCEPTED_UNKNOWN: &str = "accepted (--accept-noise): its cost is not known";
 
-/// Whether a specification, as TOML, takes runs with noise for good.
+/// Whether a specification, in TOML, accepts noise.
 pub(super) fn accepts_noise(spec: &str) -> bool {
     Spec::parse(spec, "the plan").is_ok_and(|spec| spec.accept_noise)
 }
 
-/// What foreign CPU cost the runs.
+/// The cost of other processes' CPU use for the runs.
 pub(super) fn noise_words(noise: &RunNoise) -> String {
     let accepted = if noise.accepted { "accepted (--accept-noise): " } else { "" };
     let runs = if noise.runs == 1 {
@@ -348,7 +348,7 @@ fn of_spread(text: &mut String, figure: &RepeatMetric, spread: &Spread) {
     );
 }
 
-/// Whether runs depend on the ones before them, and what is done about it.
+/// Whether runs depend on earlier runs, and how that is accounted for.
 fn dependence(summary: &RepeatSummary) -> String {
     let Some(Dependence { lag1, von_neumann, p, phi, worth, earlier }) = &summary.dependence else {
         return format!(
@@ -412,12 +412,12 @@ fn steady(summary: &RepeatSummary) -> String {
     if parts.is_empty() { "no counted runs".into() } else { parts.join("; ") }
 }
 
-/// What the judged interval's confidence is worth.
+/// The confidence of the judged interval.
 fn confidence(plan: &RepeatPlan) -> &'static str {
     if plan.until { "95 %, with a stopping interval of 97 %" } else { "95 %" }
 }
 
-/// Yes or no, with the reasons.
+/// Whether the goals of the plan are met, with the reasons.
 fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
     let RepeatAnswer { correct, more, missing, precision } = &summary.answer;
     let half_width = summary.spread.as_ref().and_then(|spread| spread.half_width);

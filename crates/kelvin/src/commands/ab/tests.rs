@@ -14,7 +14,7 @@ fn plan(files: &[&str]) -> AbPlan {
     AbPlan { replace: plan.replacements(plan.blocks), ..plan }
 }
 
-/// Runs as the plan orders them, with a level of the block, a little noise, and an effect of B.
+/// Runs in the order of the plan, with a level per block, a little noise, and an effect of B.
 fn rows(plan: &AbPlan, blocks: u32, effect: f64) -> Vec<GroupRun> {
     let treatments = plan.treatments();
     let mut rows = Vec::new();

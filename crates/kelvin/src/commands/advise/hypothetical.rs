@@ -1,4 +1,4 @@
-//! What the planner makes of the indexes that are proposed, where HypoPG is installed.
+//! The planner's use of the proposed indexes, if HypoPG is installed.
 
 use kelvin_database::Engine;
 use kelvin_diagnose::{Change, Evidence, Remedy};
@@ -6,8 +6,8 @@ use kelvin_measure::text::{count, number};
 use kelvin_observe::engine::try_indexes;
 use kelvin_observe::postgres::HypotheticalUse;
 
-/// Adds it to the reasons of the changes that create an index. Nothing is created. Where HypoPG is missing, the comparison of
-/// `--prove` shows it with a real index.
+/// Adds the result to the reasons of the changes that create an index. No index is created. Without HypoPG, `--prove`
+/// compares runs with and without a real index.
 pub(super) fn check(engine: &dyn Engine, evidence: &Evidence, changes: &mut [Remedy]) {
     let mut texts: Vec<&str> = evidence
         .points()

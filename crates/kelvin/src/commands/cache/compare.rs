@@ -1,4 +1,4 @@
-//! What was read at each size of a study, against what was predicted.
+//! Compares the reads measured at each size of a study with the predicted reads.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::commands::trace::run_trace;
 use crate::document::{self, Document};
 use crate::exit::Code;
 
-/// Reads the study's runs, and compares.
+/// Reads the study's runs and compares them with the prediction.
 pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
     let folder = Folder::open(&args.run)?;
     let path = folder.path().join(PREDICTION);
@@ -75,7 +75,7 @@ fn measured(folder: &Folder, prediction: &CachePrediction) -> Result<BTreeMap<St
         };
         let window = traced.trace.within(window.start, window.end);
         let seconds = (window.lasts() as f64 / 1e9).max(1e-9);
-        // A rate by a rate: the key figure is one.
+        // The ratio of two rates, because the key figure is a rate.
         let reads = bytes_read(&window, &prediction.class) as f64 / seconds / transactions;
         found.entry(level.level.clone()).or_default().push(reads);
     }
@@ -92,7 +92,7 @@ struct ComparedSize {
     size: PredictedSize,
     predicted: f64,
     measured: Option<f64>,
-    /// Of each run.
+    /// The value of each run.
     runs: Vec<f64>,
     is_close: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! Predicting the misses of larger caches from a run's trace, and writing the study that measures them.
+//! Predicts the misses of larger caches from a run's trace, and writes a study that measures them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::commands::trace::{RunTrace, run_trace};
 use crate::exit::Code;
 use crate::{out, paths};
 
-/// Predicts, and writes the study's folder.
+/// Predicts the misses, and writes the study's folder.
 pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     let folder = args.study.as_deref();
     let folder = folder.context("give --sizes, and --study DIR for the study to be written")?;
@@ -41,7 +41,7 @@ pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
         FileClass::InnodbData => "innodb_buffer_pool_size",
         _ => "shared_buffers",
     });
-    // Runs of other versions have an environment of their own.
+    // The environment is `None` if another version stored it in a different form.
     let environment = serde_json::from_value::<Environment>(info.environment).ok();
     let size = match &levels.limit {
         Some((file, _)) => RunSize::of_group(file, environment.as_ref()),
@@ -49,7 +49,7 @@ pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     };
     let checked = size.check(run, args.sizes.first().copied().unwrap_or_default())?;
     let prediction = predict(args, run, &traced, &levels, data)?;
-    // The run's file first: the study names it.
+    // The run's file is written first, because the study names it.
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     write_new(&folder.join("run.toml"), &spec.to_toml())?;
     let text = study_toml(args, &spec, &prediction, &levels, setting, folder);
@@ -85,9 +85,9 @@ fn check_sizes(args: &CacheProveArgs) -> Result<()> {
     Ok(())
 }
 
-/// How the sizes are set.
+/// How the study sets the sizes.
 struct Levels {
-    /// The file of the control group with the limit, and what is in it now.
+    /// The file of the control group's limit, and its present content.
     limit: Option<(PathBuf, String)>,
 }
 
@@ -158,7 +158,7 @@ fn predict(
     Ok(CachePrediction { run: run.0, class: name, block, accesses: growth.accesses(), sizes })
 }
 
-/// The study: one factor, a level for each size.
+/// The study as TOML: one factor, with a level for each size.
 fn study_toml(
     args: &CacheProveArgs,
     spec: &Spec,

@@ -16,7 +16,7 @@ use crate::args::{Global, ProfileArgs, ServerCommand, ServerEngine};
 use crate::exit::Code;
 use crate::out;
 
-/// Starts, stops, describes or changes it.
+/// Runs a subcommand.
 pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
     let manager = Manager::new(directories::servers()?);
     let mut tell = |text: &str| {

@@ -9,7 +9,7 @@ use crate::args::FolderArgs;
 use crate::exit::Code;
 use crate::out;
 
-/// Fixes the hypothesis and what decides its answer.
+/// Fixes the hypothesis and the criteria for its answer.
 pub(super) fn lock(args: &FolderArgs) -> Result<Code> {
     let situation = StudyStatus::read(find(&args.study)?)?;
     if let Some(lock) = &situation.lock {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use kelvin_lab::directories;
 use kelvin_lab::study::Folder;
 
-/// Folders that are remembered; the oldest go first.
+/// Maximum number of folders; the oldest are removed.
 const MOST: usize = 1000;
 
 fn file() -> Result<PathBuf> {

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::Measure;
 
-/// Maximum number of sampled and not counted statements that are named.
+/// Maximum number of statements to list that were sampled but not counted.
 const NOT_ENDED: usize = 3;
 
 /// Maximum number of statements that are saved, the longest.
@@ -64,7 +64,7 @@ impl Statement {
     }
 }
 
-/// Everything that was counted and sampled.
+/// All counted and sampled metrics.
 pub(super) struct Counted<'a> {
     pub(super) grown: StatementReading,
     pub(super) samples: SessionSamples,
@@ -77,7 +77,8 @@ pub(super) struct Counted<'a> {
 type Seen = HashMap<i64, HashMap<WaitKind, u64>>;
 
 impl Counted<'_> {
-    /// The statements of the active sessions. Those of transactions that wait for their client have ended.
+    /// The sampled statements of active sessions. Sessions that wait for their client in a transaction are left out:
+    /// their statement has ended.
     fn seen(&self) -> Seen {
         let mut seen = Seen::new();
         for (group, sessions) in self.samples.states(self.samples.counts()) {
@@ -182,7 +183,7 @@ impl Counted<'_> {
         Ok((all, not_ended))
     }
 
-    /// The measure summed over all statements, with nested ones counted once.
+    /// The sum of the measure over all statements, where nested ones count once.
     fn whole(&self, by: Measure, all: &[Statement]) -> f64 {
         let counted = |of: fn(&StatementSums) -> f64| total(&self.grown, of);
         let cpu_counted = self.counters.is_some_and(|counters| counters.cpu);
@@ -203,7 +204,7 @@ impl Counted<'_> {
     }
 }
 
-/// The server normalises the texts of counted statements: they take precedence over those of the samples.
+/// The server normalises the texts of counted statements, so these replace those of the samples.
 fn name(statements: &mut [Statement], server: &mut dyn ServerActivity) -> Result<()> {
     let numbers: Vec<i64> = statements.iter().map(|one| one.number).collect();
     let mut texts = server.texts(&numbers).map_err(anyhow::Error::msg)?;

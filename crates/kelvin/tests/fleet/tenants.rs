@@ -91,7 +91,7 @@ fn tenants_on_agents_follow_the_steps_and_count_what_the_server_has() {
     let hits = session.query("select count(*) from hits").unwrap().int(0, 0).unwrap();
     assert_eq!(hits as u64, shop, "{steps:?}");
     assert!(seconds(&report, "near").1 > 200);
-    // A row for each agent, of all its turns; this host has none.
+    // One row for each agent, over all its turns; this host has none.
     let hosts = report["points"][0]["generator"]["hosts"].as_array().unwrap();
     let of = |name: &str| hosts.iter().find(|host| host["host"] == name).unwrap();
     let measured: u64 = measured.iter().sum();

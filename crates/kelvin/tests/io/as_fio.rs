@@ -1,4 +1,4 @@
-//! Compatibility with fio: its options, its output, its exit codes.
+//! Compatibility with fio: options, output, exit codes.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::support::text;
 use super::{JOB, fio_json, place};
 
-/// A run with findings, notes and all of Kelvin's messages: fio's scripts take output on standard error for a failure.
+/// A run with findings, notes and all messages of Kelvin. fio's scripts take output on standard error for a failure.
 #[test]
 fn trial_c5_a_run_that_went_well_is_silent_on_standard_error() {
     let place = place("[hole]\nfilename=sparse\nsize=4m\nrw=randread\nnumber_ios=50\nthread\n");

@@ -156,7 +156,7 @@ fn a_mariadb_is_compared_changed_and_put_back() {
     assert_eq!(show(), before);
     let out = place.expect(0, &[&apply[..], &["--allow-settings"]].concat());
     assert!(out.contains("changed; revert with: kelvin server restore"), "{out}");
-    // Below MySQL's innodb_io_capacity_max, which bounds it.
+    // Limited by MySQL's innodb_io_capacity_max.
     assert_eq!(show(), "1024");
     let out = place.expect(0, &["server", "restore"]);
     assert!(out.contains("reverted: innodb_io_capacity"), "{out}");

@@ -1,13 +1,13 @@
-//! Sorts and temporary tables that do not fit into memory, and sessions that are opened again and again.
+//! Sorts and temporary tables that do not fit into memory, and sessions that are opened repeatedly.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-/// Sorts all rows, whose texts are 200 bytes each.
+/// Sorts all rows, each with a text of 200 bytes.
 const SORTS: &str = "select id, pad from h order by pad, id desc limit 8000;\n";
-/// Counts all rows by what is different in each.
+/// Counts all rows, grouped by values that differ in each.
 const GROUPS: &str =
     "select count(*) from (select pad, id % 8000 as part, count(*) from h group by pad, part) as each_one;\n";
 
@@ -32,7 +32,7 @@ fn sorts_that_are_merged_from_files_are_named_with_and_without_performance_schem
         assert!(lines.contains("sort_buffer_size") && lines.contains("32 kB"), "{lines}");
         assert_eq!(lines.contains("ORDER BY `pad`"), counted, "{lines}");
         assert_eq!(found.effect.high().is_some_and(|high| high > 0.9), counted, "{:?}", found.effect);
-        // Where the server's host is known.
+        // If the server's host is known.
         if evidence.file_location("data").is_some() {
             let all = kelvin_diagnose::remedies(&evidence, &findings);
             let of_it = all.iter().find(|one| one.finding == found.id).unwrap();
@@ -45,7 +45,7 @@ fn sorts_that_are_merged_from_files_are_named_with_and_without_performance_schem
 fn temporary_tables_on_disk_are_named_with_their_statement_and_not_those_of_the_observer() {
     let words = ["--users", "2", "--ramp-up", "1s", "--duration", "4s"];
     let mut settings = vec!["--tmp-table-size=64K", "--max-heap-table-size=64K", "--performance-schema=ON"];
-    // MySQL's other engine for them takes a megabyte at a time.
+    // MySQL's other engine for temporary tables allocates a megabyte at a time.
     if !mysql_support::is_mariadb() {
         settings.push("--internal-tmp-mem-storage-engine=MEMORY");
     }
@@ -55,7 +55,7 @@ fn temporary_tables_on_disk_are_named_with_their_statement_and_not_those_of_the_
     let lines = format!("{:?}", found.evidence);
     assert!(lines.contains("tmp_table_size") && lines.contains("GROUP BY `pad`"), "{lines}");
     assert!(found.next.contains("max_heap_table_size"), "{}", found.next);
-    // Observing makes such tables on MariaDB.
+    // On MariaDB, observation itself creates such tables.
     let (statements, _) = evidence.statements(0).unwrap();
     assert!(!statements.iter().any(|one| one.text.contains("PROCESSLIST")), "{statements:?}");
 }

@@ -36,7 +36,7 @@ pub(crate) struct Line {
     pub(crate) kelvin: String,
     /// The reference.
     pub(crate) beside: String,
-    /// One to the other.
+    /// The ratio of the two.
     pub(crate) ratio: String,
     /// The target.
     pub(crate) target: String,
@@ -94,12 +94,12 @@ pub(crate) fn print(lines: &[Line]) {
     }
 }
 
-/// Microseconds.
+/// A value in microseconds.
 pub(crate) fn us(figure: f64) -> String {
     format!("{figure:.2} µs")
 }
 
-/// A whole number with its thousands apart.
+/// A whole number with thousands separators.
 pub(crate) fn whole(figure: f64) -> String {
     let digits = format!("{figure:.0}");
     let mut text = String::new();

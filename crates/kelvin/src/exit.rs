@@ -34,7 +34,7 @@ impl From<Code> for ExitCode {
 
 impl Code {
     /// The exit code of a run in this state. `failed` is the number of transactions that failed permanently.
-    pub(crate) fn of_run(state: RunState, failed: u64) -> Self {
+    pub(crate) fn from_run_state(state: RunState, failed: u64) -> Self {
         match state {
             RunState::Failed => Self::Aborted,
             RunState::Partial => Self::Interrupted,
@@ -45,7 +45,7 @@ impl Code {
     }
 
     /// The code for an error that reached `main`.
-    pub(crate) fn of_error(error: &anyhow::Error) -> Self {
+    pub(crate) fn from_error(error: &anyhow::Error) -> Self {
         use kelvin_run::RunError;
         let made = error.downcast_ref::<StoreBenchError>();
         match made.and_then(StoreBenchError::run_error).or_else(|| error.downcast_ref::<RunError>()) {

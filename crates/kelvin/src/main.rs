@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 
 fn fail(error: &anyhow::Error) -> ExitCode {
     out::note(&format!("kelvin: {}", exit::describe(error)));
-    exit::Code::of_error(error).into()
+    exit::Code::from_error(error).into()
 }
 
 /// Prints clap's message. It repeats invalid arguments, and a URL may contain a password.

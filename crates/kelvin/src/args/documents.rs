@@ -41,7 +41,7 @@ const FORBIDDEN: [(&str, &str); 24] = [
 ];
 
 /// The words of a shell's line up to a comment, a redirection or a pipe; none where quotes do not match.
-fn words(line: &str) -> Option<Vec<String>> {
+fn split_words(line: &str) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let (mut word, mut begun, mut quote) = (String::new(), false, None);
     for c in line.chars() {
@@ -86,7 +86,7 @@ fn commands(text: &str) -> Vec<String> {
 
 /// Whether the command line would be understood; files that it names need not be there.
 fn understood(line: &str, script: &Path) -> Result<(), String> {
-    let words = words(line).ok_or("quotes do not match")?;
+    let words = split_words(line).ok_or("quotes do not match")?;
     let with_files = words.iter().map(|word| match word.split_once(".sql") {
         Some((_, weight)) => OsString::from(format!("{}{weight}", script.display())),
         None => OsString::from(word),
@@ -153,7 +153,7 @@ fn every_command_line_of_the_documents_is_understood() {
 #[test]
 fn a_wrong_command_line_is_noticed() {
     let script = Path::new("/nowhere.sql");
-    assert_eq!(words("run x -D 'a b=c'  # why").unwrap(), ["run", "x", "-D", "a b=c"]);
+    assert_eq!(split_words("run x -D 'a b=c'  # why").unwrap(), ["run", "x", "-D", "a b=c"]);
     assert_eq!(
         commands(
             "text kelvin no\n\n    kelvin runs && kelvin show \\\n    last\n    fio a.fio | kelvin io explain -\n"

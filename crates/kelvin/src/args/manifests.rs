@@ -154,7 +154,7 @@ fn manifests(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// The text at a path of keys and indexes.
-fn at(node: &Node, path: &str) -> Option<String> {
+fn text_at(node: &Node, path: &str) -> Option<String> {
     match find(node, path)? {
         Node::Text(text) => Some(text.clone()),
         _ => None,
@@ -227,7 +227,7 @@ fn every_manifest_is_valid_by_the_published_schemas() {
 fn the_kubernetes_manifest_starts_agents_of_its_fleet_together() {
     let text = contrib("fleet/kubernetes.yaml");
     let [map, job] = &documents(&text)[..] else { panic!("a ConfigMap and a Job") };
-    let spec = |path: &str| at(job, &format!("spec.{path}"));
+    let spec = |path: &str| text_at(job, &format!("spec.{path}"));
     // An Indexed Job has completions; its pods are not restarted, and a failed pod is not replaced.
     assert_eq!(spec("completionMode").as_deref(), Some("Indexed"));
     assert_eq!(spec("completions"), spec("parallelism"), "all agents are there at once");
@@ -240,12 +240,12 @@ fn the_kubernetes_manifest_starts_agents_of_its_fleet_together() {
     let container = "spec.template.spec.containers.0";
     let (of, volumes) = (find(job, container).unwrap(), list(job, "spec.template.spec.volumes"));
     for mount in list(of, "volumeMounts") {
-        assert!(volumes.iter().any(|volume| at(volume, "name") == at(mount, "name")), "{mount:?}");
-        assert!(at(mount, "subPath").is_none() || at(mount, "subPathExpr").is_none());
+        assert!(volumes.iter().any(|volume| text_at(volume, "name") == text_at(mount, "name")), "{mount:?}");
+        assert!(text_at(mount, "subPath").is_none() || text_at(mount, "subPathExpr").is_none());
     }
     assert_eq!(find(of, "resources.requests"), find(of, "resources.limits"), "a guaranteed class of service");
-    let from_map = list(of, "env").iter().filter_map(|env| at(env, "valueFrom.configMapKeyRef.key"));
-    let data: Vec<String> = from_map.map(|key| at(map, &format!("data.{key}")).unwrap()).collect();
+    let from_map = list(of, "env").iter().filter_map(|env| text_at(env, "valueFrom.configMapKeyRef.key"));
+    let data: Vec<String> = from_map.map(|key| text_at(map, &format!("data.{key}")).unwrap()).collect();
     let args = list(of, "args").iter().map(|arg| match arg {
         Node::Text(text) => text.clone(),
         other => panic!("{other:?}"),

@@ -21,8 +21,8 @@ use kelvin_store::{GroupKind, NewGroup, RunId, Store};
 use serde_json::{Map, Value, json};
 
 use super::repeat::{
-    ACCEPTED_UNKNOWN, accepts_noise, at_least, change, code, ended, failed, noise_words, of_chance, of_run,
-    time_left,
+    ACCEPTED_UNKNOWN, accepts_noise, change, code, describe_duration, describe_p, describe_run, end_or_error,
+    failed, noise_text, time_left,
 };
 use super::{advise, groups};
 use crate::args::{AbArgs, Format, Global};
@@ -49,7 +49,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     })?;
     let runs = plan.blocks * plan.treatments().len() as u32;
     let pilot = if plan.effect.is_some() { "a pilot of " } else { "" };
-    let load = specs.first().map_or(String::new(), |spec| at_least(spec, runs));
+    let load = specs.first().map_or(String::new(), |spec| describe_duration(spec, runs));
     let unreset = specs.iter().all(|spec| spec.beginning() == StartingData::Left);
     let reset = if unreset {
         format!("; the data are not reset between runs ({HOW_TO_RESET})")
@@ -61,7 +61,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let mut bench = bench(&store, &mut *live, &stop).destroying(&args.i_know_it_destroys);
     let ran = ab::run(&plan, &specs, group, &mut bench, &words);
     drop(bench);
-    let ended = ended(ran.map(|ran| ran.ended))?;
+    let ended = end_or_error(ran.map(|ran| ran.ended))?;
 
     let group = groups::find_again(&store, group)?;
     let shown = groups::Group::new(&store, &group);
@@ -79,14 +79,14 @@ pub(super) fn describe_progress(progress: &AbEvent<'_>, plan: &AbPlan) -> String
         AbEvent::Ran { row, blocks, pilot, left } => {
             let pilot = if *pilot { " of the pilot" } else { "" };
             let (block, what) = (row.slot.block + 1, &row.slot.treatment);
-            let run = of_run(row, plan.figure.as_deref());
+            let run = describe_run(row, plan.figure.as_deref());
             format!("{what}, {run} · block {block} of {blocks}{pilot}{}", time_left(*left))
         }
         AbEvent::Failed { error } => failed(error),
         AbEvent::Planned { planning, left } => {
             format!("{}{}", planned(plan, planning), time_left(*left))
         }
-        AbEvent::Looks(looks) => looks_words(looks),
+        AbEvent::Looks(looks) => describe_interim(looks),
         AbEvent::Looked { look: InterimLook { blocks, nominal }, ends } => {
             let found = if *ends { "the difference is clear; stopping" } else { "not clear yet; continuing" };
             format!(
@@ -124,7 +124,7 @@ fn planned(plan: &AbPlan, planning: &Planning) -> String {
     }
 }
 
-fn looks_words(looks: &[InterimLook]) -> String {
+fn describe_interim(looks: &[InterimLook]) -> String {
     let each: Vec<String> = looks
         .iter()
         .map(|look| format!("p < {} after {}", probability(Some(look.nominal)), look.blocks))
@@ -182,7 +182,7 @@ pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
 }
 
 /// The result in one line.
-pub(super) fn in_short(summary: &AbSummary) -> String {
+pub(super) fn summary_line(summary: &AbSummary) -> String {
     if summary.comparisons.is_empty() {
         return "too few blocks".into();
     }
@@ -309,14 +309,14 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
         Some(side) => {
             let _ = writeln!(text, "\n{side} has no run: the differences between the sides are not known");
         }
-        None => of_differences(&mut text, differs, colour),
+        None => write_differences(&mut text, differs, colour),
     }
     text.push('\n');
     table(&mut text, plan, summary);
     text.push('\n');
-    on_the_way(&mut text, plan, summary);
+    write_progress(&mut text, plan, summary);
     say(&mut text, "reset    ", reset);
-    of_control(&mut text, plan, summary);
+    write_control(&mut text, plan, summary);
     for one in &summary.comparisons {
         comparison(&mut text, one, plan);
     }
@@ -329,7 +329,7 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
         );
         say(&mut text, "power    ", &words);
     }
-    of_noise(&mut text, plan, summary);
+    write_noise(&mut text, plan, summary);
     exploratory(&mut text, &summary.exploratory);
     text
 }
@@ -348,13 +348,13 @@ fn answer(text: &mut String, summary: &AbSummary) {
 }
 
 /// What happened during the comparison.
-fn on_the_way(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
+fn write_progress(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let before = text.len();
     if let Some(planning) = &summary.course.planning {
         say(text, "plan     ", &planned(plan, planning));
     }
     if !summary.course.looks.is_empty() {
-        say(text, "interim  ", &looks_words(&summary.course.looks));
+        say(text, "interim  ", &describe_interim(&summary.course.looks));
     }
     if !summary.is_complete() {
         let words = format!("{} of {} blocks are complete", summary.complete, summary.course.blocks);
@@ -389,7 +389,7 @@ fn say(text: &mut String, lead: &str, words: &str) {
     out::wrapped(text, &format!("{lead}{words}"), 0, lead.len(), WIDTH);
 }
 
-fn of_differences(text: &mut String, differs: &[Difference], colour: bool) {
+fn write_differences(text: &mut String, differs: &[Difference], colour: bool) {
     for (intended, title) in
         [(true, "what was changed"), (false, "what else differs, and may also be the cause")]
     {
@@ -432,7 +432,7 @@ fn table(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     }
 }
 
-fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
+fn write_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let Some(Control { ratio, low, high, floor }) = summary.control else {
         if !plan.control {
             let words = "none (--no-control): the difference between equal runs is not known";
@@ -456,7 +456,7 @@ fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
 
 /// The cost of other processes' CPU use for the runs, and for the comparison in blocks. Always shown if noise was accepted;
 /// otherwise only if it matters.
-fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
+fn write_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
     let Some(AbNoise { runs, explained, more_blocks }) =
         summary.noise.filter(|noise| accepted || noise.runs.high >= plan.noise)
@@ -477,7 +477,7 @@ fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
                       blocks"
             .into(),
     };
-    say(text, "noise    ", &format!("{}{cost}", noise_words(&runs)));
+    say(text, "noise    ", &format!("{}{cost}", noise_text(&runs)));
 }
 
 fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
@@ -488,7 +488,7 @@ fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
         (false, false) => "",
     };
     let (test, of_t, bounds) = if *low > 0.0 && high.is_finite() {
-        ("sign flips", format!(", {}", of_chance(*p_of_t)), "")
+        ("sign flips", format!(", {}", describe_p(*p_of_t)), "")
     } else {
         (
             "signed ranks",
@@ -502,7 +502,7 @@ fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
          {hodges_lehmann:.4}{bounds}",
         plain_percent(*confidence),
         ends(*low, *high, |ratio| format!("{ratio:.4}")),
-        of_chance(*p)
+        describe_p(*p)
     );
     say(text, "ratio    ", &words);
 }

@@ -38,7 +38,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
         let seen = server::watch(target, args.duration, args.explain.map(Into::into), global)?;
         let mut changes = remedies(&seen.evidence, &findings_for(&seen.evidence));
         hypothetical::check(&*seen.engine, &seen.evidence, &mut changes);
-        let advice = Advice::of(None, seen.what, changes, Some(&seen.evidence), args, &settings, &[]);
+        let advice = Advice::new(None, seen.what, changes, Some(&seen.evidence), args, &settings, &[]);
         document::print(&advice, args.format.format())?;
         return Ok(if seen.interrupted { Code::Interrupted } else { Code::Success });
     }
@@ -78,11 +78,11 @@ impl Advice {
         let report = RunReport::load(store, run)?;
         let what = format!("{} on {}", report.workload, report.target);
         let proofs = proofs(store, run)?;
-        Ok(Self::of(Some(run), what, candidates(&report), report.evidence(), args, settings, &proofs))
+        Ok(Self::new(Some(run), what, candidates(&report), report.evidence(), args, settings, &proofs))
     }
 
     /// These changes and the settings that the user wants to try, each with its proof if there is one.
-    fn of(
+    fn new(
         run: Option<RunId>,
         what: String,
         mut all: Vec<Remedy>,
@@ -93,7 +93,7 @@ impl Advice {
     ) -> Self {
         let not_explained = seen.map_or_else(Vec::new, not_explained).into_iter();
         let not_explained = not_explained.map(|one| format!("{}: {}", one.what, one.why)).collect();
-        all.extend(settings.iter().map(|(name, value)| chosen(seen, name, value)));
+        all.extend(settings.iter().map(|(name, value)| chosen_setting(seen, name, value)));
         let before = all.len();
         if args.within_rules {
             all.retain(Remedy::is_allowed);
@@ -114,7 +114,7 @@ fn candidates(report: &RunReport) -> Vec<Remedy> {
 }
 
 /// A setting that the user wants to try.
-fn chosen(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
+fn chosen_setting(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
     let change = if name.starts_with("/sys/") {
         // Its present value is read before the trial.
         Change::Host { what: HostSetting::Kernel(name.into()), before: String::new(), value: value.into() }

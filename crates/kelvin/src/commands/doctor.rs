@@ -48,7 +48,7 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
     }
     let store = Store::open(paths::store(global.store.as_deref())?)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let before = before(&store, args, &host)?;
+    let before = prior_report(&store, args, &host)?;
     let progress = Progress::new(global.quiet);
     let opened = match &args.target {
         Some(target) => Some(open(target, Purpose::Run, &mut |text| progress.say(text))?),
@@ -85,7 +85,7 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
 }
 
 /// The doctor report to compare with: that of `--against`, or the last one of this host.
-fn before(store: &Store, args: &DoctorArgs, host: &str) -> Result<Option<(StoredBaseline, Baseline)>> {
+fn prior_report(store: &Store, args: &DoctorArgs, host: &str) -> Result<Option<(StoredBaseline, Baseline)>> {
     let found =
         match args.against {
             Some(number) => Some(store.baseline(number)?.ok_or_else(|| {

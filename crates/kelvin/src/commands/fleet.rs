@@ -73,7 +73,7 @@ pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
         FleetCommand::Resume(args) => super::fleet_collect::resume(args, global),
         FleetCommand::Collect(args) => super::fleet_collect::collect(args, global),
         FleetCommand::Down { of } => {
-            let server = of_name(&of.name)?;
+            let server = managed_server(&of.name)?;
             let removed = fleet_ssh::remove_all(&server, global.quiet);
             let ended = server.down()?;
             removed?;
@@ -84,7 +84,7 @@ pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
 }
 
 fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
-    let server = of_name(&args.of.name)?;
+    let server = managed_server(&args.of.name)?;
     let placed = fleet_ssh::planned(args)?;
     let agents = if placed.is_empty() {
         args.agents.clone()
@@ -113,7 +113,7 @@ fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
 }
 
 fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
-    let server = of_name(&of.name)?;
+    let server = managed_server(&of.name)?;
     let Some(state) = server.state() else {
         out::line("no server is running")?;
         fleet_ssh::show(&server)?;
@@ -124,7 +124,7 @@ fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
     out::line(&format!("{}  process {}  {} agents", state.url, state.pid, agents.len()))?;
     for (number, beat) in agents.iter().enumerate() {
         out::line(&printable_lines(&describe(beat)))?;
-        let same = |other: &&Beat| other.machine.is_some() && boot(other) == boot(beat);
+        let same = |other: &&Beat| other.machine.is_some() && boot_id(other) == boot_id(beat);
         if let Some(first) = agents[..number].iter().find(same) {
             let (own, first) = (&beat.agent, &first.agent);
             out::line(&format!("    {own} is on the machine of {first}: its CPUs and disks count once"))?;
@@ -136,7 +136,7 @@ fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
 }
 
 /// The boot identifier, which distinguishes machines.
-fn boot(beat: &Beat) -> Option<&str> {
+fn boot_id(beat: &Beat) -> Option<&str> {
     beat.machine.as_ref().map(|machine| machine.boot.as_str())
 }
 
@@ -155,7 +155,7 @@ fn describe(beat: &Beat) -> String {
 }
 
 /// The managed NATS server of a fleet, in the fleet's directory.
-fn of_name(name: &Name) -> Result<FleetServer> {
+fn managed_server(name: &Name) -> Result<FleetServer> {
     let directory: PathBuf = directories::data()?.join("fleet").join(name.as_str());
     Ok(FleetServer::new(directory))
 }
@@ -169,7 +169,7 @@ pub(super) fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)
     let Some(name) = &args.fleet else {
         bail!("no fleet is given: use --fleet NAME after kelvin fleet up, or --nats URL");
     };
-    Ok((of_name(name)?.connection(client)?, name.clone()))
+    Ok((managed_server(name)?.connection(client)?, name.clone()))
 }
 
 /// Gives the sessions of this process the name that all sessions of the lab have, so that none counts as a

@@ -59,7 +59,7 @@ pub(super) fn resume(args: &FleetResumeArgs, global: &Global) -> Result<Code> {
         out::note(&format!("kelvin: the agents could not be notified of the end of the run: {error}"));
     }
     let done = done?;
-    let code = Code::of_run(done.judged.run.state, done.stored.failed());
+    let code = Code::from_run_state(done.judged.run.state, done.stored.failed());
     super::run::show(&store, &path, done, &args.output).map_err(StoreBenchError::kept)?;
     Ok(code)
 }
@@ -163,7 +163,7 @@ fn keep(
     let Some(kept) = imported.runs.iter().find(|one| one.number == id) else {
         bail!("agent {host}: its file was not imported");
     };
-    let (own, here) = (Seconds::of(&share, None)?, Seconds::of(whole, Some(source))?);
+    let (own, here) = (Seconds::count(&share, None)?, Seconds::count(whole, Some(source))?);
     let text = format!(
         "{host}: its own file has {own}, run {} has {here} of these; stored as run {}",
         whole.id, kept.run
@@ -184,7 +184,7 @@ struct Seconds {
 
 impl Seconds {
     /// Counts the seconds of one source, or of all.
-    fn of(run: &StoredRun, source: Option<SourceId>) -> Result<Self> {
+    fn count(run: &StoredRun, source: Option<SourceId>) -> Result<Self> {
         let mut found = BTreeSet::new();
         let mut transactions = 0;
         for event in run.sourced_events() {
@@ -224,7 +224,7 @@ fn clear(store: &Store, files: &FleetFiles, lab: &Name) -> Result<Code> {
         out::line("no data is left on the NATS server")?;
     }
     for (run, bytes) in stored {
-        match left_of(store, lab, &run)? {
+        match find_fleet_run(store, lab, &run)? {
             Some((_, Liveness::Ended)) => remove(files, &run)?,
             found => out::line(&describe(&run, bytes, found))?,
         }
@@ -233,7 +233,7 @@ fn clear(store: &Store, files: &FleetFiles, lab: &Name) -> Result<Code> {
 }
 
 /// The run in this store that corresponds to a run of the agents, and whether its files on the server are still needed.
-fn left_of(store: &Store, lab: &Name, run: &Name) -> Result<Option<(RunId, Liveness)>> {
+fn find_fleet_run(store: &Store, lab: &Name, run: &Name) -> Result<Option<(RunId, Liveness)>> {
     let wanted = (lab.clone(), run.clone());
     let notes = store.notes_that_begin(FLEET_NOTE)?;
     let found = notes.into_iter().find(|(_, note)| run_in_note(note).as_ref() == Some(&wanted));
@@ -259,7 +259,7 @@ pub(super) fn show_stored(bus: Bus, lab: &Name, store: PathBuf) -> Result<()> {
     let stored = FleetFiles::new(bus, lab).stored_runs()?;
     let store = store.exists().then(|| Store::open_read_only(store)).transpose()?;
     for (run, bytes) in stored {
-        let found = store.as_ref().map(|store| left_of(store, lab, &run)).transpose()?.flatten();
+        let found = store.as_ref().map(|store| find_fleet_run(store, lab, &run)).transpose()?.flatten();
         out::line(&describe(&run, bytes, found))?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use kelvin_report::group::{Answer, GroupPage, GroupPageRun, Ratios};
 use kelvin_store::GroupKind;
 
 use super::groups::{Group, describe_first_run, plan};
-use super::repeat::{ACCEPTED_UNKNOWN, accepts_noise, noise_words};
+use super::repeat::{ACCEPTED_UNKNOWN, accepts_noise, noise_text};
 
 /// The page of a group. `text` is the text that is printed when the group ends.
 pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
@@ -48,7 +48,7 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
             let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
             add_noise(&mut page, accepted, summary.noise.as_ref().map(|noise| &noise.runs));
         }
-        GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_in_short(rows))),
+        GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_summary_line(rows))),
         GroupKind::Study => page.answers.push(sentence(
             "The result of a study is in its folder: kelvin study show, kelvin study analyze and kelvin \
              study report",
@@ -63,7 +63,7 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
 /// Adds to the first answer the noise that the runs were accepted with.
 fn add_noise(page: &mut GroupPage, accepted: bool, noise: Option<&repeat::RunNoise>) {
     if let Some(answer) = page.answers.first_mut().filter(|_| accepted) {
-        answer.figures.push(("noise".into(), noise.map_or_else(|| ACCEPTED_UNKNOWN.into(), noise_words)));
+        answer.figures.push(("noise".into(), noise.map_or_else(|| ACCEPTED_UNKNOWN.into(), noise_text)));
     }
 }
 

@@ -254,11 +254,11 @@ fn answer(group: &StoredGroup, rows: &[GroupRun]) -> Result<String> {
     }
     Ok(match group.info.kind {
         GroupKind::Repeat => {
-            super::repeat::in_short(&repeat::RepeatSummary::of(&plan::<repeat::RepeatPlan>(group)?, rows))
+            super::repeat::summary_line(&repeat::RepeatSummary::of(&plan::<repeat::RepeatPlan>(group)?, rows))
         }
-        GroupKind::Ab => super::ab::in_short(&ab::AbSummary::of(&plan::<ab::AbPlan>(group)?, rows)),
+        GroupKind::Ab => super::ab::summary_line(&ab::AbSummary::of(&plan::<ab::AbPlan>(group)?, rows)),
         GroupKind::Study => "see kelvin study".into(),
-        GroupKind::Sweep => super::io::sweep_in_short(rows),
+        GroupKind::Sweep => super::io::sweep_summary_line(rows),
     })
 }
 

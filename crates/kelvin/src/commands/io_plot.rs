@@ -34,7 +34,7 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
             runs.extend(stored(what, global)?);
         }
     }
-    for (path, name) in named(files)? {
+    for (path, name) in label_files(files)? {
         file(&path, &name, &mut inputs, &mut notes)?;
     }
     for report in &runs {
@@ -81,7 +81,7 @@ fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
 
 /// Labels that distinguish the files: the name, and if names are equal, as much of the path as necessary. A file that
 /// is given twice is drawn once.
-fn named(files: Vec<PathBuf>) -> Result<Vec<(PathBuf, String)>> {
+fn label_files(files: Vec<PathBuf>) -> Result<Vec<(PathBuf, String)>> {
     let mut known: Vec<(PathBuf, PathBuf)> = Vec::new();
     for path in files {
         let real = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;

@@ -15,7 +15,7 @@ use crate::{out, paths};
 pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     let mut store = open(&path)?;
-    let doomed = RunSelection::of(&store, &args.runs)?;
+    let doomed = RunSelection::from_names(&store, &args.runs)?;
     if !args.from_groups {
         refuse_members(&store, &doomed)?;
     }

@@ -99,7 +99,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     }
     let done = done?;
 
-    let code = Code::of_run(done.judged.run.state, done.stored.failed());
+    let code = Code::from_run_state(done.judged.run.state, done.stored.failed());
     show(&store, &store_path, done, &args.output()).map_err(StoreBenchError::kept)?;
     Ok(code)
 }
@@ -135,7 +135,7 @@ pub(super) fn run_on_fleet(
         out::note(&format!("kelvin: the agents could not be notified of the end of the run: {error}"));
     }
     let done = done?;
-    let code = Code::of_run(done.judged.run.state, done.stored.failed());
+    let code = Code::from_run_state(done.judged.run.state, done.stored.failed());
     show(&store, &store_path, done, &view.output).map_err(StoreBenchError::kept)?;
     Ok(code)
 }

@@ -164,7 +164,7 @@ pub(super) fn run_scenario(
     drop(bench);
     let CompletedScenario { run, expectations, tenants } = done;
     let missed = expectations.iter().any(|one| !one.holds);
-    let code = match Code::of_run(run.judged.run.state, run.stored.failed()) {
+    let code = match Code::from_run_state(run.judged.run.state, run.stored.failed()) {
         _ if missed && run.judged.run.state == RunState::Counted => Code::NotValid,
         code => code,
     };

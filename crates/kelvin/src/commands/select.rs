@@ -71,7 +71,7 @@ pub(super) struct RunSelection {
 
 impl RunSelection {
     /// Selects by names: runs by number, label or position, ranges of runs, and groups with all their runs.
-    pub(super) fn of(store: &Store, names: &[String]) -> Result<Self> {
+    pub(super) fn from_names(store: &Store, names: &[String]) -> Result<Self> {
         let mut whole = Self::default();
         for name in names {
             if let Some(group) = name.strip_prefix("group:") {

@@ -93,7 +93,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
     let stop = signal::listen()?;
     let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
-    let (about, keeper) = named(&opened.place, name)?;
+    let (about, keeper) = find_snapshot(&opened.place, name)?;
     let now = reset::contents(&*opened.engine, &about.contents.workload, None, false)?.engine;
     // Data files depend on the server's version; dumps do not.
     let of_a_version = opened.engine.home().is_some_and(Home::files_are_of_a_version);
@@ -144,7 +144,7 @@ fn list(target: &SnapshotTarget) -> Result<Code> {
 fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> Result<Code> {
     let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
-    let (about, keeper) = named(&opened.place, name)?;
+    let (about, keeper) = find_snapshot(&opened.place, name)?;
     if !yes {
         super::confirm(&format!(
             "remove the snapshot {name} ({:.0} MB; {})",
@@ -165,7 +165,7 @@ fn keeper(place: &DataLocation, way: SnapshotMethod) -> Result<Box<dyn SnapshotS
     place.snapshot_store(way)?.ok_or_else(|| anyhow!("this database has no snapshots by {way}"))
 }
 
-fn named(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn SnapshotStore>)> {
+fn find_snapshot(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn SnapshotStore>)> {
     let all = place.snapshots()?;
     let Some(about) = all.iter().find(|about| about.name == name) else {
         let names: Vec<&str> = all.iter().map(|about| about.name.as_str()).collect();

@@ -130,7 +130,7 @@ pub(crate) fn top_sql(args: &TopSqlArgs, global: &Global) -> Result<Code> {
         width: out::width(),
     };
     if let Some(path) = &args.save {
-        let saved = Saved::of(&document, counted.all(server.as_mut())?);
+        let saved = Saved::new(&document, counted.all_statements(server.as_mut())?);
         out::file(path, &(serde_json::to_string_pretty(&saved)? + "\n"), global.quiet)?;
     }
     document::print(&document, args.server.format.format())?;

@@ -20,7 +20,7 @@ const ALL: &str = "all";
 /// Writes runs to a file.
 pub(crate) fn export(args: &ExportArgs, global: &Global) -> Result<Code> {
     let studies: Vec<Study> =
-        args.runs.iter().filter_map(|name| Study::of(name).transpose()).collect::<Result<_>>()?;
+        args.runs.iter().filter_map(|name| Study::from_name(name).transpose()).collect::<Result<_>>()?;
     let path = store_of(&studies, global)?;
     let store = Store::open_read_only(&path)?;
     let names: Vec<String> = args.runs.iter().filter(|name| !Study::is_folder(name)).cloned().collect();
@@ -30,7 +30,7 @@ pub(crate) fn export(args: &ExportArgs, global: &Global) -> Result<Code> {
         whole.groups.extend(store.groups()?.into_iter().map(|group| group.id));
     }
     let names: Vec<String> = names.into_iter().filter(|name| name != ALL).collect();
-    whole.extend(RunSelection::of(&store, &names)?);
+    whole.extend(RunSelection::from_names(&store, &names)?);
     for study in &studies {
         whole.groups.insert(study.group_in(&store)?);
     }
@@ -70,7 +70,7 @@ impl Study {
     }
 
     /// Reads the study of a folder; `None` if `name` is no folder of a study.
-    fn of(name: &str) -> Result<Option<Self>> {
+    fn from_name(name: &str) -> Result<Option<Self>> {
         if !Self::is_folder(name) {
             return Ok(None);
         }

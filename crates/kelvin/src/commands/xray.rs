@@ -72,7 +72,7 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
     };
     let text = matches!(args.output.format(), Format::Text);
     super::scenario::run_scenario(&converted, &flags, global, &|tenants| {
-        if text { out::write(&measured(&conversion, tenants)) } else { Ok(()) }
+        if text { out::write(&describe_points(&conversion, tenants)) } else { Ok(()) }
     })
 }
 
@@ -97,7 +97,7 @@ fn place(conversion: &mut Conversion, placed: &[(String, String)]) -> Result<()>
 }
 
 /// Where the results lie: in X-Ray's bands, and in those that follow from the arrivals.
-fn measured(conversion: &Conversion, tenants: &[TenantSeries]) -> String {
+fn describe_points(conversion: &Conversion, tenants: &[TenantSeries]) -> String {
     let mut text = String::new();
     for expectation in conversion.expectations.iter().filter(|one| one.measure == ResultMeasure::Iops) {
         let of = &conversion.tenants[expectation.tenant];

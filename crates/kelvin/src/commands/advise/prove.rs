@@ -107,7 +107,7 @@ pub(super) fn prove(
         accepted: Vec::new(),
         steps: Vec::new(),
     };
-    let ended = session.all(pending, *tried == Tried::All, &mut *live);
+    let ended = session.try_all(pending, *tried == Tried::All, &mut *live);
     let steps = std::mem::take(&mut session.steps);
     let put_back = saved.map_or(Ok(()), |saved| saved.put_back(&mut *live));
     // A failed restore is reported before a failed write of the answer.
@@ -196,7 +196,7 @@ struct Session<'a> {
 impl Session<'_> {
     /// Tries the changes one after another. If all remedies are to be tried, a confirmed one is followed by the remedies for
     /// the runs with it.
-    fn all(&mut self, mut pending: VecDeque<Remedy>, again: bool, live: &mut dyn Live) -> Result<Code> {
+    fn try_all(&mut self, mut pending: VecDeque<Remedy>, again: bool, live: &mut dyn Live) -> Result<Code> {
         while let Some(mut next) = pending.pop_front() {
             if self.stop.requested() {
                 return Ok(Code::Interrupted);
@@ -285,7 +285,7 @@ impl Session<'_> {
         let late = conditioned.is_late();
         drop(runs);
         let restored = applier.take_off().context(NotPutBack);
-        let ended = repeat::ended(ran.map(|ran| ran.ended));
+        let ended = repeat::end_or_error(ran.map(|ran| ran.ended));
         match (&restored, &ended) {
             (Err(_), Err(first)) => live.message(&describe(first)),
             (Err(_), Ok(RepeatEnd::Failed(first))) => live.message(&first.to_string()),

@@ -22,7 +22,7 @@ pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let prediction: CachePrediction =
         serde_json::from_str(&text).with_context(|| format!("{} is no prediction", path.display()))?;
-    let measured = measured(&folder, &prediction)?;
+    let measured = read_measured(&folder, &prediction)?;
     let base = prediction.sizes.first().and_then(|size| measured.get(&size.level)).map(|runs| mean(runs));
     let Some(base) = base.filter(|base| *base > 0.0) else {
         bail!(
@@ -51,7 +51,7 @@ pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
 }
 
 /// Bytes read per transaction of each run, by level.
-fn measured(folder: &Folder, prediction: &CachePrediction) -> Result<BTreeMap<String, Vec<f64>>> {
+fn read_measured(folder: &Folder, prediction: &CachePrediction) -> Result<BTreeMap<String, Vec<f64>>> {
     let study = folder.study()?;
     let plan = StudyPlan::of(&study);
     let state = State::of(&plan, &folder.ledger()?);

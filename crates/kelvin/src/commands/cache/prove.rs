@@ -29,7 +29,7 @@ pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     let run = store.find(wanted)?;
     let info = store.load(run)?.info;
     let spec = Spec::parse(&info.spec_toml, wanted)?;
-    let levels = Levels::of(args)?;
+    let levels = Levels::from_args(args)?;
     let traced = run_trace(&path, &store, run)?;
     let data = data_class(&traced.trace).with_context(|| {
         format!(
@@ -44,8 +44,8 @@ pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     // The environment is `None` if another version stored it in a different form.
     let environment = serde_json::from_value::<Environment>(info.environment).ok();
     let size = match &levels.limit {
-        Some((file, _)) => RunSize::of_group(file, environment.as_ref()),
-        None => RunSize::of_setting(setting, environment.as_ref()),
+        Some((file, _)) => RunSize::from_group(file, environment.as_ref()),
+        None => RunSize::from_setting(setting, environment.as_ref()),
     };
     let checked = size.check(run, args.sizes.first().copied().unwrap_or_default())?;
     let prediction = predict(args, run, &traced, &levels, data)?;
@@ -92,7 +92,7 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(args: &CacheProveArgs) -> Result<Self> {
+    fn from_args(args: &CacheProveArgs) -> Result<Self> {
         let Some(group) = &args.control_group else { return Ok(Self { limit: None }) };
         let group = group.canonicalize().with_context(|| format!("--control-group {}", group.display()))?;
         let files = ["memory.max", "memory.limit_in_bytes"].map(|name| group.join(name));

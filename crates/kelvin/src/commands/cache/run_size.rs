@@ -25,7 +25,7 @@ pub(super) enum RunSize {
 
 impl RunSize {
     /// Reads the size from a setting of the server.
-    pub(super) fn of_setting(setting: &str, environment: Option<&Environment>) -> Self {
+    pub(super) fn from_setting(setting: &str, environment: Option<&Environment>) -> Self {
         let database = environment.and_then(|environment| environment.database.as_ref());
         let value = database.and_then(|database| database.settings.get(setting));
         // The value is followed by its source in parentheses.
@@ -39,7 +39,7 @@ impl RunSize {
     }
 
     /// Reads the size from the limit of a control group; `file` is the file of the limit.
-    pub(super) fn of_group(file: &Path, environment: Option<&Environment>) -> Self {
+    pub(super) fn from_group(file: &Path, environment: Option<&Environment>) -> Self {
         let directory = file.parent().unwrap_or(file);
         let groups = environment.map_or(&[][..], |environment| &environment.server_memory_groups);
         let shown = directory.display().to_string();
@@ -128,18 +128,18 @@ mod tests {
     fn a_setting_is_compared_in_bytes() {
         let stored =
             environment(&[("shared_buffers", "16MB (configuration file)"), ("x", "on (default)")], &[]);
-        let size = RunSize::of_setting("shared_buffers", Some(&stored));
+        let size = RunSize::from_setting("shared_buffers", Some(&stored));
         assert_eq!(size.check(RunId(7), 16 << 20).unwrap(), "Run 7 was made with shared_buffers = 16 MiB.");
         let expected = "run 7 was made with shared_buffers = 16 MiB, and the first of --sizes is 64 MiB: start --sizes \
             with 16777216 (16 MiB), or make a run with 64 MiB";
         assert_eq!(refused(&size, 64 << 20), expected);
         let mysql = environment(&[("innodb_buffer_pool_size", "134217728 (default)")], &[]);
-        let size = RunSize::of_setting("innodb_buffer_pool_size", Some(&mysql));
+        let size = RunSize::from_setting("innodb_buffer_pool_size", Some(&mysql));
         assert_eq!(size, RunSize::Setting("innodb_buffer_pool_size".into(), 128 << 20));
         for (setting, environment) in
             [("x", Some(&stored)), ("absent", Some(&stored)), ("shared_buffers", None)]
         {
-            let said = RunSize::of_setting(setting, environment).check(RunId(7), 1).unwrap();
+            let said = RunSize::from_setting(setting, environment).check(RunId(7), 1).unwrap();
             let expected = format!(
                 "Run 7 does not record the value of {setting}: whether it used the first size was not checked."
             );
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_limit_is_that_of_the_group_that_was_asked_for() {
         let stored = environment(&[], &[("/cg/db/pg", None), ("/cg/db", Some(64 << 20))]);
-        let of = |file: &str| RunSize::of_group(Path::new(file), Some(&stored));
+        let of = |file: &str| RunSize::from_group(Path::new(file), Some(&stored));
         let size = of("/cg/db/memory.max");
         // The kernel rounds down to whole pages.
         assert_eq!(
@@ -166,7 +166,7 @@ mod tests {
                 .starts_with("run 7 was made without a limit of /cg/db/pg")
         );
         assert!(refused(&of("/cg/other/memory.max"), 1).contains("was not in /cg/other, but in /cg/db/pg"));
-        let unknown = RunSize::of_group(Path::new("/cg/db/memory.max"), Some(&environment(&[], &[])));
+        let unknown = RunSize::from_group(Path::new("/cg/db/memory.max"), Some(&environment(&[], &[])));
         assert!(unknown.check(RunId(7), 1).unwrap().ends_with("was not checked."));
     }
 }

@@ -80,7 +80,7 @@ impl<'a> KelvinRunner<'a> {
     /// one sweep.
     pub(super) fn show_sweeps(&mut self) -> Result<()> {
         let mut shown = String::new();
-        for sweep in self.sweeps.found() {
+        for sweep in self.sweeps.with_several_users() {
             match self.mode {
                 Mode::Run => {
                     let store = paths::store(self.global.store.as_deref())?;

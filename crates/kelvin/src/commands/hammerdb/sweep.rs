@@ -46,7 +46,7 @@ impl Sweeps {
     }
 
     /// The groups with several numbers of users.
-    pub(super) fn found(&self) -> impl Iterator<Item = &Sweep> {
+    pub(super) fn with_several_users(&self) -> impl Iterator<Item = &Sweep> {
         self.0.iter().filter(|sweep| sweep.users().len() > 1)
     }
 }
@@ -116,7 +116,7 @@ mod tests {
             let arguments: Vec<String> = line.split(' ').map(Into::into).collect();
             sweeps.add(&arguments, job);
         }
-        let found: Vec<String> = sweeps.found().map(Sweep::command).collect();
+        let found: Vec<String> = sweeps.with_several_users().map(Sweep::command).collect();
         assert_eq!(
             found,
             ["kelvin run tproc-c --duration 60s --sweep users=1,4", "kelvin run tproc-h --users 1,2"]

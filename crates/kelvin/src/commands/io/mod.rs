@@ -6,7 +6,7 @@ mod sweep;
 
 use std::process::ExitCode;
 
-pub(super) use sweep::{in_short as sweep_in_short, json as sweep_json, text as sweep_text};
+pub(super) use sweep::{json as sweep_json, summary_line as sweep_summary_line, text as sweep_text};
 
 use crate::args::Global;
 use crate::args::io::{IoArgs, IoCommand};
@@ -29,7 +29,7 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
         crate::out::note(&format!("kelvin: {}", exit::describe(&error)));
         match &args.command {
             // fio lacks these commands: they use the exit codes of Kelvin's other commands.
-            Some(IoCommand::Plot(_) | IoCommand::Explain(_)) => exit::Code::of_error(&error).into(),
+            Some(IoCommand::Plot(_) | IoCommand::Explain(_)) => exit::Code::from_error(&error).into(),
             _ if exit::is_stop(&error) => ExitCode::from(INTERRUPTED),
             _ => ExitCode::from(USAGE),
         }

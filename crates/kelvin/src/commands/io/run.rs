@@ -138,9 +138,9 @@ pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> 
         texts.push((jobfile_text::resolved(file).map_err(anyhow::Error::msg)?, parsed.run.sections.clone()));
     }
     texts.push((jobfile_text::jobs_to_text(&parsed.jobs), Vec::new()));
-    let wanted = unplaced(&parsed.jobs);
+    let wanted = without_locations(&parsed.jobs);
     let found = texts.into_iter().find(|(text, sections)| {
-        jobfile::parse_text(text, None, sections).is_ok_and(|jobs| unplaced(&jobs) == wanted)
+        jobfile::parse_text(text, None, sections).is_ok_and(|jobs| without_locations(&jobs) == wanted)
     });
     let Some((job, sections)) = found else {
         bail!(
@@ -156,7 +156,7 @@ pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> 
 }
 
 /// Jobs without the properties that only describe how they were written.
-fn unplaced(jobs: &Jobs) -> Vec<Job> {
+fn without_locations(jobs: &Jobs) -> Vec<Job> {
     let plain = |job: &Job| Job { place: Location::default(), given: Vec::new(), ..job.clone() };
     jobs.jobs.iter().map(plain).collect()
 }
@@ -195,7 +195,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
     let mut live = WithMetrics::around(live, flags.load.metrics)?;
 
     let (kept, done) = if args.no_store {
-        (None, unkept(spec, run, &mut *live, &stop, &clock, &mut view)?)
+        (None, run_unstored(spec, run, &mut *live, &stop, &clock, &mut view)?)
     } else {
         let store = Store::open(paths::store(global.store.as_deref())?)?;
         let mut bench = bench(&store, &mut *live, &stop).in_history(flags.history()?);
@@ -398,7 +398,7 @@ fn view(
 }
 
 /// Runs the jobs without storing the run.
-fn unkept(
+fn run_unstored(
     spec: &Spec,
     run: IoRun,
     live: &mut dyn Live,

@@ -82,7 +82,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
         bail!("a sweep of I/O jobs runs on this host; omit the flags of a fleet");
     }
     let base = spec(&parsed, &args.flags)?;
-    let plan = SweepPlan::of(args, &base)?;
+    let plan = SweepPlan::from_args(args, &base)?;
     let cells = plan.cells();
     for cell in &cells {
         cell.spec(&base).validate().with_context(|| cell.name.clone())?;
@@ -168,7 +168,7 @@ fn make(
                     waiting.extend(cells);
                 }
                 failed += usize::from(!measured.counts());
-                of_run(&cell, &measured)
+                describe_run(&cell, &measured)
             }
             Err(BenchError::Failed(error)) if made > 0 => {
                 failed += 1;
@@ -184,7 +184,7 @@ fn make(
     Ok(failed)
 }
 
-fn of_run(cell: &Cell, measured: &Measured) -> String {
+fn describe_run(cell: &Cell, measured: &Measured) -> String {
     let figure = measured.figures.first();
     let value = figure.and_then(|figure| figure.value).map_or("–".into(), significant);
     let void = if measured.counts() { String::new() } else { format!(", {}", measured.judgement.describe()) };
@@ -192,7 +192,7 @@ fn of_run(cell: &Cell, measured: &Measured) -> String {
 }
 
 impl SweepPlan {
-    fn of(args: &SweepArgs, base: &Spec) -> Result<Self> {
+    fn from_args(args: &SweepArgs, base: &Spec) -> Result<Self> {
         let given = [
             ("bs", &args.bs),
             ("iodepth", &args.iodepth),
@@ -524,7 +524,7 @@ pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
 }
 
 /// The result in one line: the best run.
-pub(crate) fn in_short(rows: &[GroupRun]) -> String {
+pub(crate) fn summary_line(rows: &[GroupRun]) -> String {
     let counted = rows.iter().filter(|row| row.counts());
     best(counted.map(|row| (row.figures.first(), row.slot.treatment.as_str())))
 }

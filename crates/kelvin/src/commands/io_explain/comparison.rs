@@ -6,14 +6,14 @@ use kelvin_measure::text::{NONE, significant};
 use kelvin_storage::output::read::{IoResult, JobResult, LineResult};
 
 use super::Side;
-use super::result_text::{reached, times};
+use super::result_text::{mean_depth, times};
 
 /// Compares the jobs of all results. Jobs whose names are in every result are compared with each other; if
 /// there are none, all jobs.
 pub(super) fn compare_results(results: &[(&str, &IoResult)]) -> String {
     let mut text = String::new();
     let Some((_, first)) = results.first() else { return text };
-    let all_in = |name: &str| results.iter().all(|(_, result)| named(result, name).is_some());
+    let all_in = |name: &str| results.iter().all(|(_, result)| find_job(result, name).is_some());
     let mut names: Vec<&str> = first.jobs.iter().map(|job| job.name.as_str()).collect();
     names.dedup();
     names.retain(|name| all_in(name));
@@ -23,7 +23,7 @@ pub(super) fn compare_results(results: &[(&str, &IoResult)]) -> String {
             let sides: Vec<Side<'_>> = results
                 .iter()
                 .filter_map(|(file, result)| {
-                    Some(Side { name: (*file).to_owned(), result, job: named(result, name)? })
+                    Some(Side { name: (*file).to_owned(), result, job: find_job(result, name)? })
                 })
                 .collect();
             table(&mut text, name, &sides);
@@ -142,7 +142,7 @@ fn figures(sides: &[Side<'_>]) -> Vec<Row> {
             rows.push((what.to_owned(), values));
         }
     };
-    row("actual depth", &|job| reached(job).map(significant));
+    row("actual depth", &|job| mean_depth(job).map(significant));
     row("CPU % user", &|job| Some(significant(job.cpu.0)));
     row("CPU % system", &|job| Some(significant(job.cpu.1)));
     row("errors", &|job| (job.error != 0 || job.errors > 0).then(|| significant(job.errors.max(1) as f64)));

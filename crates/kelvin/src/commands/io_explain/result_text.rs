@@ -45,7 +45,7 @@ pub(super) fn write_result(text: &mut String, name: &str, parsed: &ParsedStream,
     for job in &result.jobs {
         one(text, result, job, width);
     }
-    together(text, result, width);
+    write_job_groups(text, result, width);
     text.push('\n');
 }
 
@@ -84,7 +84,7 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
             point(text, width, word, &format!("{} started, no data transferred", ios(line.ios)));
             continue;
         }
-        point(text, width, word, &brought(line));
+        point(text, width, word, &describe_amounts(line));
         point(text, width, "", &latencies(line, &asked));
     }
     if job.lines.iter().all(|(_, line)| line.bytes == 0) {
@@ -137,7 +137,7 @@ fn ios(count: u64) -> String {
 }
 
 /// Number, rate and size of the I/Os, always in the same units.
-fn brought(line: &LineResult) -> String {
+fn describe_amounts(line: &LineResult) -> String {
     let mean = line.bytes as f64 / line.ios.max(1) as f64;
     format!(
         "{} IOPS, {} MB/s ({} MiB/s): {} of {} KiB on average, {} MB in {} s",
@@ -255,7 +255,7 @@ fn kind_of_loop(job: &JobResult, asked: &ExplainedOptions<'_>) -> String {
 }
 
 /// Mean number of I/Os in flight, by Little's law.
-pub(super) fn reached(job: &JobResult) -> Option<f64> {
+pub(super) fn mean_depth(job: &JobResult) -> Option<f64> {
     if let Some(depth) = job.kelvin.as_ref().and_then(|kelvin| kelvin.depth) {
         return Some(depth);
     }
@@ -271,11 +271,11 @@ pub(super) fn reached(job: &JobResult) -> Option<f64> {
 /// Whether about as many I/Os were in flight as requested.
 fn is_full(job: &JobResult, asked: &ExplainedOptions<'_>) -> bool {
     let all = asked.depth.map_or(0, |depth| depth * asked.workers);
-    reached(job).is_some_and(|reached| reached >= all as f64 * 0.7)
+    mean_depth(job).is_some_and(|reached| reached >= all as f64 * 0.7)
 }
 
 fn depth(job: &JobResult, asked: &ExplainedOptions<'_>) -> Option<String> {
-    let reached = reached(job)?;
+    let reached = mean_depth(job)?;
     let per_worker = asked.depth?;
     let all = per_worker * asked.workers;
     let mut words =
@@ -485,7 +485,7 @@ fn missing(job: &JobResult, asked: &ExplainedOptions<'_>) -> Vec<String> {
 }
 
 /// Remarks on several jobs of one result.
-fn together(text: &mut String, result: &IoResult, width: usize) {
+fn write_job_groups(text: &mut String, result: &IoResult, width: usize) {
     let mut groups: Vec<u64> = result.jobs.iter().map(|job| job.group).collect();
     groups.dedup();
     for group in groups {

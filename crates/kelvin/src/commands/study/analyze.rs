@@ -65,7 +65,7 @@ impl AnalyzedStudy {
             }
         });
         let stored = match &store {
-            Some((store, group)) => more(store, *group, &entries, global),
+            Some((store, group)) => stored_values(store, *group, &entries, global),
             None => BTreeMap::new(),
         };
         let input = kelvin_lab::study::analysis_input(&study, &entries, &stored);
@@ -88,7 +88,7 @@ impl AnalyzedStudy {
 }
 
 /// The values that the store adds to each run of the ledger.
-fn more(
+fn stored_values(
     store: &Store,
     group: i64,
     entries: &[LedgerEntry],

@@ -27,12 +27,12 @@ struct Line {
 
 /// Lists the known studies, and those in the folders that the user named.
 pub(super) fn list(args: &ListArgs) -> Result<Code> {
-    let mut folders = registry::known()?;
+    let mut folders = registry::known_folders()?;
     for path in &args.folders {
         match Folder::open(path) {
             Ok(folder) => folders.push(folder),
             Err(error) => {
-                let within = inside(path);
+                let within = studies_below(path);
                 if within.is_empty() {
                     return Err(error.into());
                 }
@@ -56,7 +56,7 @@ pub(super) fn list(args: &ListArgs) -> Result<Code> {
 }
 
 /// The studies one level below a folder, sorted by name.
-fn inside(path: &std::path::Path) -> Vec<Folder> {
+fn studies_below(path: &std::path::Path) -> Vec<Folder> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut folders: Vec<Folder> = entries.filter_map(|entry| Folder::open(&entry.path()).ok()).collect();
     folders.sort_by(|a, b| a.path().cmp(b.path()));

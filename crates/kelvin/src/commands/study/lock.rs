@@ -28,7 +28,7 @@ pub(super) fn lock(args: &FolderArgs) -> Result<Code> {
     situation.folder.note(NotebookPart::Lock, &shown)?;
     situation
         .folder
-        .note(NotebookPart::Plan, &format!("```\n{}```", plan::in_short(&situation).trim_start()))?;
+        .note(NotebookPart::Plan, &format!("```\n{}```", plan::notebook_text(&situation).trim_start()))?;
     out::line(&format!("locked {words}"))?;
     Ok(Code::Success)
 }

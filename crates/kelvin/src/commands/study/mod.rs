@@ -45,7 +45,7 @@ pub(crate) fn find(study: &StudyFolder) -> Result<Folder> {
     if named.is_ok() || study.folder.exists() {
         return Ok(named?);
     }
-    let known = study.folder.to_str().map(registry::named).transpose()?.flatten();
+    let known = study.folder.to_str().map(registry::find_by_name).transpose()?.flatten();
     known.map_or_else(|| Ok(named?), Ok)
 }
 

@@ -32,7 +32,7 @@ pub(super) fn render(situation: &StudyStatus, cv: Option<f64>) -> String {
 }
 
 /// The part of the plan for the notebook: without the runs and what the study's file contains.
-pub(super) fn in_short(situation: &StudyStatus) -> String {
+pub(super) fn notebook_text(situation: &StudyStatus) -> String {
     let mut text = String::new();
     summary(&mut text, situation, None);
     aliases(&mut text, situation);

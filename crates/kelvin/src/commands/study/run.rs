@@ -77,7 +77,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     drop(bench);
     drop(conditions);
 
-    situation.folder.note(NotebookPart::Plan, &fenced(&plan::in_short(&situation)))?;
+    situation.folder.note(NotebookPart::Plan, &fenced(&plan::notebook_text(&situation)))?;
     situation.folder.note(NotebookPart::Runs, &fenced(&show::happened(&situation)))?;
     out::write(&show::render(&situation))?;
     tell(&situation, ended)

@@ -74,7 +74,7 @@ pub(super) struct PlanChange {
 
 impl Saved {
     /// The measurement to save: its statements with their plans, and all other statements.
-    pub(super) fn of(document: &TopSql, all: Vec<Statement>) -> Self {
+    pub(super) fn new(document: &TopSql, all: Vec<Statement>) -> Self {
         let plans: HashMap<i64, &Statement> =
             document.statements.iter().map(|one| (one.number, one)).collect();
         let statements = all.into_iter().map(|one| {

@@ -88,7 +88,7 @@ fn predict(trace: &Trace, args: &TraceCacheArgs) -> Result<Prediction> {
     let rows = rows.map(|size| row(size, args, &all, Some(&curve), samples.as_ref(), traced)).collect();
     Ok(Prediction {
         sample_error: samples.as_ref().map(|samples| errors(&curve, samples)),
-        ..Prediction::of(total, &curve, samples.as_ref(), traced, rows, args, trace.notes.clone())
+        ..Prediction::new(total, &curve, samples.as_ref(), traced, rows, args, trace.notes.clone())
     })
 }
 
@@ -115,7 +115,7 @@ fn predict_sampled(args: &TraceCacheArgs, global: &Global) -> Result<Prediction>
     let one = |size| row(size, args, &all, None, Some(&found.sampled), found.response);
     let rows = sizes(first, args).into_iter().map(one).collect();
     let notes = found.trace.notes.clone();
-    Ok(Prediction::of(found.accesses, first, Some(&found.sampled), found.response, rows, args, notes))
+    Ok(Prediction::new(found.accesses, first, Some(&found.sampled), found.response, rows, args, notes))
 }
 
 fn which(args: &TraceCacheArgs) -> Accesses {
@@ -149,7 +149,7 @@ fn sizes(curve: &Curve, args: &TraceCacheArgs) -> Vec<u64> {
 }
 
 impl Prediction {
-    fn of(
+    fn new(
         accesses: u64,
         curve: &Curve,
         samples: Option<&Sampled>,

@@ -49,7 +49,7 @@ struct Suite {
 
 impl Suite {
     /// Parses a line of cargo's JSON; `None` unless it names a test executable.
-    fn of(message: &Value) -> Option<Self> {
+    fn parse(message: &Value) -> Option<Self> {
         if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
             return None;
         }
@@ -173,7 +173,7 @@ pub(crate) fn build(top: &Path, which: &[&str]) -> Result<Option<Suites>> {
     let (mut suites, mut warnings) = (Vec::new(), 0);
     for line in text.lines() {
         let message: Value = serde_json::from_str(line).with_context(|| format!("cargo printed {line:?}"))?;
-        suites.extend(Suite::of(&message));
+        suites.extend(Suite::parse(&message));
         if message["reason"] == "compiler-message" {
             eprint!("{}", message["message"]["rendered"].as_str().unwrap_or_default());
             warnings += usize::from(message["message"]["level"] == "warning");
@@ -249,20 +249,20 @@ mod tests {
     }
 
     #[test]
-    fn executables_with_tests_are_read_from_what_cargo_tells() {
+    fn executables_with_tests_are_read_from_cargos_messages() {
         let suite =
-            Suite::of(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", true)).unwrap();
+            Suite::parse(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", true)).unwrap();
         assert_eq!((suite.package.as_str(), suite.name.as_str()), ("kelvin-observe", "scrape"));
         assert_eq!(suite.directory, Path::new("/top/crates/observe"));
         assert!(suite.is_among(&[("kelvin-bench", "page"), ("kelvin-observe", "scrape")]));
         assert!(
-            Suite::of(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", false)).is_none()
+            Suite::parse(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", false)).is_none()
         );
     }
 
     #[test]
     fn a_package_called_like_its_directory_has_no_name_in_cargos_identifier() {
-        let suite = Suite::of(&artifact("path+file:///top/crates/observe#0.1.0", true)).unwrap();
+        let suite = Suite::parse(&artifact("path+file:///top/crates/observe#0.1.0", true)).unwrap();
         assert_eq!(suite.package, "observe");
     }
     #[test]

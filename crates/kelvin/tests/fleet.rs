@@ -98,19 +98,19 @@ impl TestFleet {
         let port = self.port.to_string();
         self.place.expect(0, &["fleet", "up", "lab", "--agents", &agents, "--port", &port]);
         let Some(server) = nats_server() else { return };
-        let state: Value = serde_json::from_slice(&self.of_server("state.json")).unwrap();
+        let state: Value = serde_json::from_slice(&self.read_server_file("state.json")).unwrap();
         let runs = std::fs::read_link(format!("/proc/{}/exe", state["pid"])).unwrap();
         assert_eq!(runs, std::fs::canonicalize(server).unwrap(), "the NATS server that the test is for");
     }
 
     /// Reads a file of the NATS server.
-    fn of_server(&self, name: &str) -> Vec<u8> {
+    fn read_server_file(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.place.path(".local/share/kelvin/fleet/lab").join(name)).unwrap()
     }
 
     /// Ends the NATS server as in a crash.
     fn kill_nats(&self) {
-        let state: Value = serde_json::from_slice(&self.of_server("state.json")).unwrap();
+        let state: Value = serde_json::from_slice(&self.read_server_file("state.json")).unwrap();
         let pid = state["pid"].to_string();
         assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
         wait_until("NATS is gone", || {
@@ -152,7 +152,7 @@ impl TestFleet {
     }
 
     /// The report of an agent's last run, from the agent's own file.
-    fn own(&self, agent: &str) -> Value {
+    fn own_report(&self, agent: &str) -> Value {
         let store = self.place.path(&format!("{agent}.db"));
         let args = ["report", "last", "--json", "--store", store.to_str().unwrap()];
         serde_json::from_str(&self.place.expect(0, &args)).unwrap()
@@ -314,7 +314,7 @@ fn a_user_does_the_same_on_any_number_of_agents() {
     assert_counts(&fleet.place, &output);
     assert_eq!(data.content("alone1"), data.content("here1"));
     // Each agent has its own share in its file.
-    let seconds = fleet.own("g1")["points"].as_array().map_or(0, Vec::len);
+    let seconds = fleet.own_report("g1")["points"].as_array().map_or(0, Vec::len);
     assert!(seconds <= 1, "the share of one run");
     fleet.wait_until_idle(4);
 }

@@ -92,7 +92,7 @@ fn dead(events: &mut [Event], of: u32, seconds: std::ops::Range<i64>) {
     recount(events);
 }
 
-fn ended(events: &mut Vec<Event>, status: Status, error: Option<&str>) {
+fn finish(events: &mut Vec<Event>, status: Status, error: Option<&str>) {
     events.pop();
     events.push(Event::Finished { status, error: error.map(Into::into) });
 }
@@ -113,7 +113,7 @@ fn windows(events: &mut [Event]) -> impl Iterator<Item = &mut Window> {
 }
 
 /// Some thirty runs: healthy, with planted faults, cut short, and made by the command itself.
-fn made() -> Made {
+fn make_runs() -> Made {
     let place = Place::new();
     let path = place.store();
     let mut made = Made { store: Store::open(&path).unwrap(), place, runs: Vec::new() };
@@ -190,14 +190,14 @@ impl Made {
             events.retain(|e| !matches!(e, Event::Second(second) if second.second > 1));
             windows(events).for_each(|window| window.elapsed = 1_420_000_000);
             recount(events);
-            ended(events, Status::Interrupted, None);
+            finish(events, Status::Interrupted, None);
         });
         self.plan("interrupted before its window", Partial, closed, |events| {
             open_window(events, 0, 0);
             events.retain(|e| !matches!(e, Event::Phase { phase: Phase::Measure, .. }));
             events.push(Event::Finished { status: Status::Interrupted, error: Some("interrupted".into()) });
         });
-        self.plan("an interrupted sweep", Partial, sweep, |events| ended(events, Status::Interrupted, None));
+        self.plan("an interrupted sweep", Partial, sweep, |events| finish(events, Status::Interrupted, None));
         self.plan("killed in its window", Partial, long, |events| open_window(events, 0, 8));
         self.plan("killed between two points", Partial, sweep, |events| {
             let second = events.iter().position(|e| matches!(e, Event::Phase { point: 1, .. })).unwrap();
@@ -208,14 +208,14 @@ impl Made {
             events.push(Event::Finished { status: Status::Failed, error: Some("disk <full>".into()) });
         });
         self.plan("failed after its window", Failed, closed, |events| {
-            ended(events, Status::Failed, Some("every user gave up"));
+            finish(events, Status::Failed, Some("every user gave up"));
         });
         self.plan("a broken invariant and an interruption", Partial, closed, |events| {
             events.insert(
                 events.len() - 1,
                 Event::Invariant { point: 0, invariant: Invariant::new("counts agree", false, "1, 2") },
             );
-            ended(events, Status::Interrupted, None);
+            finish(events, Status::Interrupted, None);
         });
         self.plan("nothing was measured", Void, closed, |events| {
             windows(events).for_each(|window| (window.elapsed, window.client_headline) = (0, 0));
@@ -257,7 +257,7 @@ impl Made {
 /// The list of runs has the state and headline of the reports, and the key figures have their percentile.
 #[test]
 fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
-    let made = made();
+    let made = make_runs();
     assert!(made.runs.len() >= 30, "{}", made.runs.len());
     // Stored as at the end of a run by the command. The oldest runs have nothing else for the list.
     for (_, run, _) in made.runs.iter().take(10) {
@@ -265,7 +265,7 @@ fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
         let judged = judge(&stored, &Evidence::from_run(&stored).unwrap()).unwrap();
         made.store.keep_judgement(*run, &judged.run).unwrap();
     }
-    let mut lists = Lists::of(&made.place);
+    let mut lists = Lists::read(&made.place);
     for (name, run, expected) in &made.runs {
         let report = lists.hold_together(name, &made.store, *run);
         if let Some(expected) = expected {

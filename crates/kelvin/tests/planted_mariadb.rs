@@ -162,7 +162,7 @@ fn measure(server: &Server, place: &Place, beside: Beside, words: &[&str]) -> (E
     let store = Store::open_read_only(place.store()).unwrap();
     let run = store.find("last").unwrap();
     let evidence = Evidence::from_run(&store.load(run).unwrap()).unwrap();
-    one_answer::Lists::of(place).hold_together("planted fault", &store, run);
+    one_answer::Lists::read(place).hold_together("planted fault", &store, run);
     let findings = findings_for(&evidence);
     (evidence, findings)
 }

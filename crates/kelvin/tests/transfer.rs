@@ -28,7 +28,7 @@ const QUERY: &str = "with recursive c(x) as (select 1 union all select x + 1 fro
 const OTHER: [&str; 2] = ["--store", "other.db"];
 
 /// The output for a store's runs and groups, in every format. The runs have the same numbers in both stores.
-fn shown(place: &Place, store: &[&str]) -> Vec<String> {
+fn outputs(place: &Place, store: &[&str]) -> Vec<String> {
     let commands: [&[&str]; 9] = [
         &["runs", "--wide"],
         &["show", "1", "--all"],
@@ -52,11 +52,11 @@ fn a_store_that_went_through_a_file_shows_the_same_and_says_where_it_comes_from(
     let said = place.expect(0, &["export", "all", "all.kelvin"]);
     assert!(said.starts_with("all.kelvin: 3 runs and 1 group"), "{said}");
     let file = ["--store", "all.kelvin"];
-    let before = shown(&place, &[]);
-    assert_eq!(shown(&place, &file), before, "the file as a store");
+    let before = outputs(&place, &[]);
+    assert_eq!(outputs(&place, &file), before, "the file as a store");
     let said = place.expect(0, &["import", "all.kelvin", OTHER[0], OTHER[1]]);
     assert!(said.contains("3 runs imported from") && said.contains("run 3 is now run 3"), "{said}");
-    assert_eq!(shown(&place, &OTHER), before, "the store that it was added to");
+    assert_eq!(outputs(&place, &OTHER), before, "the store that it was added to");
 
     // Import into the store that exported them: nothing is duplicated.
     let again = place.expect(0, &["import", "all.kelvin"]);

@@ -141,7 +141,7 @@ impl Sides {
     }
 
     /// The arguments of a run with this number of steps.
-    fn words(&self, steps: f64, options: &Options) -> Vec<String> {
+    fn arguments(&self, steps: f64, options: &Options) -> Vec<String> {
         let target = format!("sqlite:{}", self.bench.path("burn.db").display());
         let (script, define) = (self.bench.path("burn.sql"), format!("n={}", steps.round()));
         let (script, duration) = (script.display().to_string(), format!("{}s", options.seconds));
@@ -151,7 +151,7 @@ impl Sides {
     }
 
     fn write(&self, file: &Path, steps: f64, options: &Options) -> Result<()> {
-        let mut words = self.words(steps, options);
+        let mut words = self.arguments(steps, options);
         words.push("--print-spec".into());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Ok(std::fs::write(file, self.bench.kelvin(&words)?.stdout)?)
@@ -159,7 +159,7 @@ impl Sides {
 
     /// Seconds per transaction with this number of steps, from one run.
     fn seconds(&self, steps: f64, options: &Options) -> Result<f64> {
-        let mut words = self.words(steps, options);
+        let mut words = self.arguments(steps, options);
         words.push("--quiet".into());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.bench.kelvin(&words)?;

@@ -17,9 +17,9 @@ pub(crate) fn postmaster(data: &Path) -> Result<u32> {
 pub(crate) fn seconds(postmaster: u32) -> Result<f64> {
     // The time of a backend that ends moves from the running to the ended children. In between it may be missed or
     // counted twice. Two samples with the same children are consistent.
-    let mut before = look(postmaster)?;
+    let mut before = sample(postmaster)?;
     for _ in 0..100 {
-        let now = look(postmaster)?;
+        let now = sample(postmaster)?;
         if now.children == before.children {
             return Ok(now.ticks / rustix::param::clock_ticks_per_second() as f64);
         }
@@ -34,7 +34,7 @@ struct Look {
     ticks: f64,
 }
 
-fn look(postmaster: u32) -> Result<Look> {
+fn sample(postmaster: u32) -> Result<Look> {
     let own = stat(postmaster).context("the postmaster has exited")?;
     let mut look = Look { children: Vec::new(), ticks: own.cpu + own.ended };
     for entry in fs::read_dir("/proc")? {

@@ -175,9 +175,9 @@ impl Files {
             let files = FILES.iter().enumerate().filter(|(_, file)| file.2 == session);
             files.map(|(number, file)| format!("copy {} from '{}'", file.0, self.path(number))).collect()
         };
-        both(bench, &copy(0), &copy(1))?;
+        run_concurrently(bench, &copy(0), &copy(1))?;
         let copied = since.elapsed().as_secs_f64();
-        both(bench, lines, others)?;
+        run_concurrently(bench, lines, others)?;
         bench.psql("checkpoint")?;
         Ok((copied, since.elapsed().as_secs_f64()))
     }
@@ -190,7 +190,7 @@ impl Drop for Files {
 }
 
 /// Runs the statements of two sessions concurrently.
-fn both(bench: &Bench, first: &[String], second: &[String]) -> Result<()> {
+fn run_concurrently(bench: &Bench, first: &[String], second: &[String]) -> Result<()> {
     let all = |statements: &[String]| -> Result<()> {
         statements.iter().try_for_each(|statement| bench.psql(statement).map(drop))
     };

@@ -88,7 +88,7 @@ fn measure(bench: &mut Bench, chosen: &[&str], options: &Options, table: &mut Ta
             for (work, (name, flags, url)) in works.iter().enumerate() {
                 for (index, users) in FEW.into_iter().enumerate() {
                     let place = (BLANK.len() + work * FEW.len() + index, format!("{name}, {users} users"));
-                    both(bench, table, round, &place, (flags, users, url), options.seconds)?;
+                    run_both(bench, table, round, &place, (flags, users, url), options.seconds)?;
                 }
             }
         }
@@ -100,7 +100,7 @@ fn measure(bench: &mut Bench, chosen: &[&str], options: &Options, table: &mut Ta
             for (index, calls) in ["functions", "statements"].into_iter().enumerate() {
                 let place = (100 + index, format!("MariaDB, TPROC-C {calls}, {MANY} users"));
                 let flags = format!("tproc-c --all-warehouses --calls {calls}");
-                both(bench, table, round, &place, (&flags, MANY, &url), options.seconds)?;
+                run_both(bench, table, round, &place, (&flags, MANY, &url), options.seconds)?;
             }
         }
     }
@@ -108,7 +108,7 @@ fn measure(bench: &mut Bench, chosen: &[&str], options: &Options, table: &mut Ta
 }
 
 /// One round with this number of users, on threads and on event loops in turn.
-fn both(
+fn run_both(
     bench: &Bench,
     table: &mut Table,
     round: usize,

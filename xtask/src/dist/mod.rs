@@ -178,7 +178,7 @@ fn sums(release: &Release) -> Result<()> {
 
 /// Runs a command; its error names the command.
 fn quiet(command: &mut Command) -> Result<()> {
-    let shown = words(command);
+    let shown = command_line(command);
     let status = command.stdin(Stdio::null()).status().with_context(|| format!("failed to run {shown}"))?;
     if !status.success() {
         bail!("{shown} ended with {status}");
@@ -188,7 +188,7 @@ fn quiet(command: &mut Command) -> Result<()> {
 
 /// Runs a command and returns its output without the last newline.
 fn text(command: &mut Command) -> Result<String> {
-    let shown = words(command);
+    let shown = command_line(command);
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -203,7 +203,7 @@ fn text(command: &mut Command) -> Result<String> {
         .to_owned())
 }
 
-fn words(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let words: Vec<_> = std::iter::once(command.get_program())
         .chain(command.get_args())
         .map(OsStr::to_string_lossy)

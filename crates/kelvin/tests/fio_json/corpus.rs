@@ -59,7 +59,7 @@ fn a_hundred_jobs_have_the_json_of_fio() {
             eprintln!("{name}: left out: {}", why.trim());
             continue;
         }
-        let found = match both(&root, &small(&content)) {
+        let found = match run_both(&root, &small(&content)) {
             Ok((fio, kelvin)) => {
                 jobs += fio["jobs"].as_array().map_or(0, Vec::len);
                 differences(&fio, &kelvin)
@@ -80,7 +80,7 @@ fn a_hundred_jobs_have_the_json_of_fio() {
 }
 
 /// The results of both tools, each in a separate directory.
-fn both(root: &Path, job: &str) -> Result<(Value, Value), String> {
+fn run_both(root: &Path, job: &str) -> Result<(Value, Value), String> {
     let result = |is_fio: bool| {
         let place = Place::new();
         for directory in ["one", "two"] {

@@ -140,7 +140,7 @@ fn miscounts_syncs(job: &Map<String, Value>) -> bool {
 }
 
 impl Decides {
-    fn of(job: &Map<String, Value>, global: Option<&Value>) -> Self {
+    fn from_job(job: &Map<String, Value>, global: Option<&Value>) -> Self {
         let option = |names: &[&str]| {
             let of = |options: Option<&Value>| {
                 names.iter().find_map(|name| options?.get(name)?.as_str().map(ToOwned::to_owned))
@@ -191,7 +191,7 @@ fn decided(
             found.push(format!("{name}: {:?} and {:?}", fio.get(name), kelvin.get(name)));
         }
     }
-    let decides = Decides::of(fio, global);
+    let decides = Decides::from_job(fio, global);
     if !decides.amounts {
         return;
     }

@@ -55,7 +55,7 @@ fn every_host_runs_every_job_and_the_result_is_their_sum() {
     // All workers of all jobs on each host.
     assert_eq!(hosts.iter().map(|host| number(&host["users"])).collect::<Vec<_>>(), [3, 3]);
     for host in hosts {
-        let own = fleet.own(host["host"].as_str().unwrap());
+        let own = fleet.own_report(host["host"].as_str().unwrap());
         assert_eq!(own["points"][0]["headline_count"], host["headline_count"], "as in its own file");
         assert_eq!(own["workload"], "io");
     }

@@ -43,7 +43,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
     assert_eq!(after["points"][0]["headline_count"], run["points"][0]["headline_count"]);
     assert!(after["points"][0]["timeline"].to_string().contains("collected from g1"), "{after}");
     let share = fleet.place.report("2");
-    assert_eq!(share["points"][0]["seconds"], fleet.own("g1")["points"][0]["seconds"]);
+    assert_eq!(share["points"][0]["seconds"], fleet.own_report("g1")["points"][0]["seconds"]);
     fleet.place.expect(0, &collect);
     assert_ne!(fleet.place.run(&["report", "3"]).status.code(), Some(0), "nothing is added twice");
     let status = fleet.place.expect(0, &["fleet", "status", "lab"]);
@@ -72,7 +72,7 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     assert_eq!(left, 0, "connections of the load");
     for agent in ["g0", "g1"] {
         assert!(fleet.log(agent).contains("no message from the controller for 3 s"), "{}", fleet.log(agent));
-        let seconds = fleet.own(agent)["points"][0]["seconds"].as_array().map_or(0, Vec::len);
+        let seconds = fleet.own_report(agent)["points"][0]["seconds"].as_array().map_or(0, Vec::len);
         assert!(seconds >= 2, "{agent} has {seconds} seconds");
     }
     // A NATS server that fails before it has sent all of a run loses nothing of it.

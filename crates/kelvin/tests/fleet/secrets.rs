@@ -35,7 +35,7 @@ fn base64(secret: &[u8], before: usize, last: [u8; 2]) -> Vec<u8> {
 }
 
 /// The names of the secrets that `bytes` contains, in any encoding.
-fn found<'a>(bytes: &[u8], secrets: &[(&'a str, Vec<u8>)]) -> Vec<&'a str> {
+fn secrets_in<'a>(bytes: &[u8], secrets: &[(&'a str, Vec<u8>)]) -> Vec<&'a str> {
     let text = String::from_utf8_lossy(bytes);
     let is_in = |form: &Vec<u8>| text.contains(std::str::from_utf8(form).unwrap());
     secrets.iter().filter(|(_, secret)| forms(secret).iter().any(is_in)).map(|(name, _)| *name).collect()
@@ -199,14 +199,14 @@ fn no_secret_crosses_nats() {
         assert!(crossed(word), "{word:?} is in what was recorded");
     }
     for stream in &streams {
-        assert_eq!(found(stream, &secrets), [""; 0]);
+        assert_eq!(secrets_in(stream, &secrets), [""; 0]);
     }
     for output in [&output, &collected, &refused, &refused_url] {
-        assert_eq!(found(&[&output.stdout[..], &output.stderr].concat(), &secrets), [""; 0]);
+        assert_eq!(secrets_in(&[&output.stdout[..], &output.stderr].concat(), &secrets), [""; 0]);
     }
     for file in ["kelvin.db", "g0.db", "g1.db", "g0.log", "g1.log", "g2.log"] {
         let content = std::fs::read(recorded.fleet.place.path(file)).unwrap();
-        assert_eq!(found(&content, &secrets), [""; 0], "{file}");
+        assert_eq!(secrets_in(&content, &secrets), [""; 0], "{file}");
     }
 }
 
@@ -224,7 +224,7 @@ fn a_secret_is_found_in_whatever_form_it_is_written() {
         "50 506173732D773072643F",
         "[1,80,97,115,115,45,119,48,114,100,63]",
     ] {
-        assert_eq!(found(written.as_bytes(), &secrets), ["it"], "{written}");
+        assert_eq!(secrets_in(written.as_bytes(), &secrets), ["it"], "{written}");
     }
-    assert_eq!(found(b"Pass-w0rd UGFzcy13MHJkIQ== 506173732d773072643e", &secrets), [""; 0]);
+    assert_eq!(secrets_in(b"Pass-w0rd UGFzcy13MHJkIQ== 506173732d773072643e", &secrets), [""; 0]);
 }

@@ -36,7 +36,7 @@ pub(crate) fn assert_bins_are_the_sums(fleet: &TestFleet, run: &str, agents: &[&
 }
 
 /// A hash of the values that each user drew, in order.
-fn drawn(data: &Data) -> Vec<(i64, i64)> {
+fn hash_inputs(data: &Data) -> Vec<(i64, i64)> {
     let mut session = data.engine("postgres").connect().unwrap();
     let hash = "('x' || substr(md5(string_agg(n::text, ',' order by place)), 1, 15))::bit(60)::bigint";
     let rows =
@@ -70,14 +70,14 @@ fn each_global_user_draws_the_same_and_the_bins_are_the_sums_of_the_agents() {
         "10",
     ];
     fleet.place.expect(0, &run);
-    let here = drawn(&data);
+    let here = hash_inputs(&data);
     assert_eq!(here.len(), 200);
     for hosts in [&["g0"][..], &["g2", "g1"], &["g0", "g1", "g2", "g3"]] {
         let names = hosts.join(",");
         let flags = ["--fleet", "lab", "--hosts", &names, "--start-skew", "10s"];
         let output = fleet.place.run(&[&run[..], &flags].concat());
         assert_counts(&fleet.place, &output);
-        assert_eq!(drawn(&data), here, "{names}");
+        assert_eq!(hash_inputs(&data), here, "{names}");
         assert_bins_are_the_sums(&fleet, "last", hosts);
     }
 }

@@ -104,6 +104,6 @@ fn tenants_on_agents_follow_the_steps_and_count_what_the_server_has() {
     assert!(hosts.iter().all(busy), "{hosts:?}");
     assert!(report["points"][0]["generator"]["start"].is_null(), "they start when their steps say");
     assert!(fleet.place.path("g0").join("data").is_file(), "g0 has its own file");
-    assert_eq!(fleet.own("g1")["workload"], "script");
+    assert_eq!(fleet.own_report("g1")["workload"], "script");
     fleet.wait_until_idle(2);
 }

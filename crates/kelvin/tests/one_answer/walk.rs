@@ -19,7 +19,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    pub(crate) fn of(place: &Place) -> Self {
+    pub(crate) fn read(place: &Place) -> Self {
         let lines = place.expect(0, &["runs", "--json"]);
         let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         Self { lines, table: place.expect(0, &["runs"]), compared: Compared::default() }

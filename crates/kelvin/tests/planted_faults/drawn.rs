@@ -111,17 +111,17 @@ struct Options {
 }
 
 /// The value of an option; `None` if empty.
-fn asked(name: &str) -> Option<String> {
+fn option(name: &str) -> Option<String> {
     std::env::var(format!("KELVIN_FAULTS_{name}")).ok().filter(|text| !text.is_empty())
 }
 
 /// Whether these are the runs of `cargo xtask faults`, which do not compare the formats of a run: the tests do.
 pub(crate) fn is_drawing() -> bool {
-    asked("RESULTS").is_some()
+    option("RESULTS").is_some()
 }
 
 fn number(name: &str, default: u64) -> u64 {
-    asked(name).map_or(default, |text| text.parse().unwrap())
+    option(name).map_or(default, |text| text.parse().unwrap())
 }
 
 impl Options {
@@ -130,7 +130,7 @@ impl Options {
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&interrupted)).unwrap();
         }
-        let only = asked("ONLY");
+        let only = option("ONLY");
         let names: Vec<&str> = FAULTS.iter().map(|(name, _)| *name).collect();
         for name in only.iter().flat_map(|only| only.split(',')) {
             let known = name == HEALTHY || names.contains(&name);
@@ -139,12 +139,12 @@ impl Options {
         let minutes = |text: String| Duration::from_secs(60 * text.parse::<u64>().unwrap());
         Self {
             draws: number("DRAWS", 2),
-            healthy: number("HEALTHY", if asked("WEAK").is_some() { 0 } else { 60 }),
+            healthy: number("HEALTHY", if option("WEAK").is_some() { 0 } else { 60 }),
             seed: number("SEED", 1),
             only,
-            end: asked("MINUTES").map(|text| Instant::now() + minutes(text)),
-            strength: asked("STRENGTH").is_some() || asked("WEAK").is_some(),
-            weak: asked("WEAK").is_some(),
+            end: option("MINUTES").map(|text| Instant::now() + minutes(text)),
+            strength: option("STRENGTH").is_some() || option("WEAK").is_some(),
+            weak: option("WEAK").is_some(),
             interrupted,
         }
     }
@@ -249,7 +249,7 @@ fn healthy_round(options: &Options, round: u64, results: &mut Results) {
 #[ignore = "takes an hour: cargo xtask faults"]
 fn faults_with_random_parameters() {
     let options = Options::from_environment();
-    let mut results = Results::open(asked("RESULTS").map(Into::into));
+    let mut results = Results::open(option("RESULTS").map(Into::into));
     for round in 0..options.draws.max(1) {
         if options.wants(HEALTHY) {
             healthy_round(&options, round, &mut results);
@@ -275,7 +275,7 @@ fn faults_with_random_parameters() {
     }
     print!("{}", results.summary());
     assert!(!options.is_interrupted(), "interrupted");
-    let (faults, weak, clean) = (results.faults(), results.weak(), results.of(HEALTHY));
+    let (faults, weak, clean) = (results.faults(), results.weak(), results.tally(HEALTHY));
     assert!(faults.runs + weak.runs + clean.runs > 0, "nothing was run");
     assert!(faults.right * 10 >= faults.runs * 9, "{} of {} faults were named", faults.right, faults.runs);
     assert!(

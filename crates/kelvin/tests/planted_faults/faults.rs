@@ -115,7 +115,7 @@ pub(crate) fn limit_writes(server: &Server, per_second: u64) -> Throttle {
     let disk = std::fs::read_to_string(disk).expect("the data lies on a block device");
     let disk = disk.trim();
     let old = ("blkio.throttle.write_bps_device", format!("{disk} {per_second}"));
-    let throttle = Throttle::with("blkio", old, "io", ("io.max", format!("{disk} wbps={per_second}")));
+    let throttle = Throttle::create("blkio", old, "io", ("io.max", format!("{disk} wbps={per_second}")));
     throttle.take(server.instance.pid());
     throttle
 }
@@ -127,7 +127,7 @@ pub(crate) struct SlowFlush {
 
 impl SlowFlush {
     /// Restarts the server with the library preloaded.
-    pub(crate) fn of(server: &Server, length: Duration) -> Self {
+    pub(crate) fn start(server: &Server, length: Duration) -> Self {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::Builder::new().prefix("kelvin-slow-").tempdir_in("/var/tmp").unwrap();
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -62,7 +62,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn with(settings: &[(&str, &str)]) -> Self {
+    fn start(settings: &[(&str, &str)]) -> Self {
         let alone = alone();
         Self { place: Place::new(), server: Server::start_with(settings), _alone: alone }
     }
@@ -136,7 +136,7 @@ impl Bench {
         let run = store.find("last").unwrap();
         let evidence = Evidence::from_run(&store.load(run).unwrap()).unwrap();
         if !drawn::is_drawing() {
-            let mut lists = Lists::of(&self.place);
+            let mut lists = Lists::read(&self.place);
             lists.hold_together("planted fault", &store, run);
             assert!(lists.compared.headlines + lists.compared.verdicts == 2, "{:?}", lists.compared);
         }
@@ -152,7 +152,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(&self, severity: Severity) -> Vec<&'static str> {
+    fn ids(&self, severity: Severity) -> Vec<&'static str> {
         let of = self.findings.iter().filter(|finding| finding.severity == severity);
         let mut ids: Vec<_> = of.map(|finding| finding.id).collect();
         ids.dedup();
@@ -160,7 +160,7 @@ impl Found {
     }
 
     fn red(&self) -> Vec<&'static str> {
-        self.of(Severity::Red)
+        self.ids(Severity::Red)
     }
 
     /// Transactions per second.
@@ -176,7 +176,7 @@ impl Found {
     }
 
     fn amber(&self) -> Vec<&'static str> {
-        self.of(Severity::Amber)
+        self.ids(Severity::Amber)
     }
 
     /// Whether another cause than the planted fault spoilt the run.

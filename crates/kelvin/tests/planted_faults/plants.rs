@@ -106,20 +106,20 @@ impl Fault {
 
 /// TPROC-C without a fault.
 pub(crate) fn nothing() -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     Fault::none(bench, |bench| bench.run(bench.tproc_c(&[])))
 }
 
 pub(crate) fn forced_checkpoints(max_wal_mb: i64) -> Fault {
     let most = format!("{max_wal_mb}MB");
-    let bench = Bench::with(&[("max_wal_size", &most), ("min_wal_size", "32MB")]).build("2");
+    let bench = Bench::start(&[("max_wal_size", &most), ("min_wal_size", "32MB")]).build("2");
     Fault::new("wal-forced-checkpoint", bench, |bench| bench.run(bench.tproc_c(&[])))
         .against_tproc_c("alter system set max_wal_size = '2GB'; select pg_reload_conf()")
 }
 
 pub(crate) fn autovacuum_in_window(threshold: i64) -> Fault {
     let threshold = threshold.to_string();
-    let bench = Bench::with(&[
+    let bench = Bench::start(&[
         ("autovacuum", "on"),
         ("autovacuum_naptime", "1s"),
         ("autovacuum_vacuum_threshold", &threshold),
@@ -132,7 +132,7 @@ pub(crate) fn autovacuum_in_window(threshold: i64) -> Fault {
 }
 
 pub(crate) fn fsync_off() -> Fault {
-    let bench = Bench::with(&[("fsync", "off")]).build("2");
+    let bench = Bench::start(&[("fsync", "off")]).build("2");
     // A longer ramp-up, because the first WAL files are created here, too, and no other wait hides it.
     Fault::new("fsync-off", bench, |bench| bench.run(bench.tproc_c(&["--ramp-up", "10s"]))).against(|bench| {
         bench.sql("alter system set fsync = on; select pg_reload_conf()");
@@ -142,7 +142,7 @@ pub(crate) fn fsync_off() -> Fault {
 
 /// Many users and one warehouse.
 pub(crate) fn hot_rows(users: i64) -> Fault {
-    let bench = Bench::with(&[]).build("1");
+    let bench = Bench::start(&[]).build("1");
     let users = users.to_string();
     // A server that was just started creates its first WAL files, which takes some seconds of such a load.
     let run = move |bench: &Bench| bench.run(bench.tproc_c(&["--users", &users, "--ramp-up", "10s"]));
@@ -151,7 +151,7 @@ pub(crate) fn hot_rows(users: i64) -> Fault {
 
 /// Drops the primary key of a table: either one of which each New-Order reads ten rows, or one with few rows.
 pub(crate) fn missing_index(table: &str) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     bench.sql(&format!("alter table {table} drop constraint {table}_i1"));
     let key = match table {
         "item" => "i_id",
@@ -168,7 +168,7 @@ pub(crate) fn missing_index(table: &str) -> Fault {
 
 /// A process that uses a number of hundredths of a CPU.
 pub(crate) fn small_cpu_hog(hundredths: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let throttle = Throttle::cpu(hundredths as f64 / 100.0);
         let hog = CpuHog::start(1, Duration::ZERO);
@@ -180,7 +180,7 @@ pub(crate) fn small_cpu_hog(hundredths: i64) -> Fault {
 
 /// Processes that use CPU, starting some seconds after the load.
 pub(crate) fn cpu_hog(processes: i64, after: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let hog = CpuHog::start(processes as usize, Duration::from_secs(after as u64));
         let found = bench.run(bench.tproc_c(&[]));
@@ -194,7 +194,7 @@ pub(crate) fn cpu_hog(processes: i64, after: i64) -> Fault {
 pub(crate) fn throttled_client(hundredths: i64) -> Fault {
     // Short transactions: TPROC-C's client needs less than the limit.
     const WORDS: [&str; 6] = ["pgbench", "-S", "-M", "prepared", "--users", "8"];
-    let bench = Bench::with(&[]);
+    let bench = Bench::start(&[]);
     let url = bench.server.url();
     bench.place.expect(0, &["build", "pgbench", "--target", &url, "-s", "5", "-q"]);
     bench.sql("checkpoint");
@@ -206,8 +206,8 @@ pub(crate) fn throttled_client(hundredths: i64) -> Fault {
 }
 
 pub(crate) fn slow_log(microseconds: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
-    let slow = SlowFlush::of(&bench.server, Duration::from_micros(microseconds as u64));
+    let bench = Bench::start(&[]).build("2");
+    let slow = SlowFlush::start(&bench.server, Duration::from_micros(microseconds as u64));
     let run = move |bench: &Bench| {
         // Keeps the delay for the duration of the run.
         let _slow = &slow;
@@ -221,7 +221,7 @@ pub(crate) fn slow_log(microseconds: i64) -> Fault {
 
 pub(crate) fn tiny_buffers(mb: i64) -> Fault {
     let size = format!("{mb}MB");
-    let bench = Bench::with(&[("shared_buffers", &size)]).build("4");
+    let bench = Bench::start(&[("shared_buffers", &size)]).build("4");
     Fault::new("buffers-too-small", bench, |bench| bench.run(bench.tproc_c(&[]))).against(|bench| {
         bench.sql("alter system set shared_buffers = '256MB'");
         super::faults::restart(&bench.server, None);
@@ -230,7 +230,7 @@ pub(crate) fn tiny_buffers(mb: i64) -> Fault {
 }
 
 pub(crate) fn slow_network(ms: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let socket = socket_of(bench.server.instance.data_directory());
     let delay = Delay::before(socket, Duration::from_millis(ms as u64));
     let run = move |bench: &Bench| {
@@ -242,7 +242,7 @@ pub(crate) fn slow_network(ms: i64) -> Fault {
 }
 
 pub(crate) fn short_ramp_up(users: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let users = users.to_string();
     let run = move |bench: &Bench| {
         // The keying time before the users' first New-Order is 18 s.
@@ -254,7 +254,7 @@ pub(crate) fn short_ramp_up(users: i64) -> Fault {
 
 /// A session that changes a row that half of the users need, and leaves its transaction open for some time.
 pub(crate) fn lock_holder(ms: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let sql = "update warehouse set w_ytd = w_ytd where w_id = 1";
         let holder = forgotten_transaction(&bench.server, sql, Duration::from_millis(ms as u64));
@@ -268,7 +268,7 @@ pub(crate) fn lock_holder(ms: i64) -> Fault {
 
 /// Sorts of a number of rows that exceed `work_mem`.
 pub(crate) fn spill(rows: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, ("work_mem", "64kB")]).counted();
+    let bench = Bench::start(&[COUNTED, ("work_mem", "64kB")]).counted();
     bench.sql(
         "create table big as select id, (id * 7919) % 100003 as v, repeat('x', 100) as pad \
          from generate_series(1, 60000) as id; alter table big add primary key (id); vacuum analyze big; checkpoint",
@@ -290,7 +290,7 @@ pub(crate) fn spill(rows: i64) -> Fault {
 
 /// Clients that open a number of sessions per second during the load.
 pub(crate) fn storm(per_second: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let storm = Storm::start(&bench.server, per_second as u32);
         let found = bench.run(bench.tproc_c(&[]));
@@ -302,7 +302,7 @@ pub(crate) fn storm(per_second: i64) -> Fault {
 
 /// A transaction that holds a snapshot for some seconds of the load, while a few rows are updated repeatedly.
 pub(crate) fn held_snapshot(after: i64, seconds: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM]).counted();
     bench.sql(
         "create table few (id int primary key, v int, pad text); \
          insert into few select id, 0, repeat('x', 100) from generate_series(1, 80) as id; vacuum analyze few",
@@ -325,7 +325,7 @@ pub(crate) fn held_snapshot(after: i64, seconds: i64) -> Fault {
 
 /// A table without statistics, so that the planner chooses the index with few distinct values.
 pub(crate) fn dropped_statistics(states: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM]).counted();
     bench.sql(&format!(
         "create table parcel (id int primary key, state int, customer int, pad text); \
          insert into parcel select id, id % {states}, (id::int8 * 7919) % 100003, repeat('x', 60) \
@@ -349,7 +349,7 @@ pub(crate) fn dropped_statistics(states: i64) -> Fault {
 
 /// A number of duplicate indexes on a table into which all users insert.
 pub(crate) fn duplicate_indexes(number: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM]).counted();
     bench.sql(
         "create table ledger (id bigserial primary key, account int, amount int); \
          create index ledger_account on ledger (account, amount)",
@@ -379,7 +379,7 @@ pub(crate) fn duplicate_indexes(number: i64) -> Fault {
 /// that are pruned, so that after a few updates nearly all of them fit. The same happens with two users, who fill pages
 /// together.
 pub(crate) fn packed_pages(indexes: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM]).counted();
     let columns: Vec<String> = (1..=indexes).map(|one| format!("c{one}")).collect();
     // 200 bytes per row: 24 for the row header, 4 for the text's header, and 4 for the page's line pointer.
     let pad = 162 - 4 * indexes;
@@ -411,7 +411,7 @@ pub(crate) fn compiled(rows: i64) -> Fault {
         ("jit_inline_above_cost", "0"),
         ("jit_optimize_above_cost", "0"),
     ];
-    let bench = Bench::with(&settings).counted();
+    let bench = Bench::start(&settings).counted();
     bench.sql(
         "create table numbers (id int primary key, v int); \
          insert into numbers select id, id % 17 from generate_series(1, 20000) as id; vacuum analyze numbers; checkpoint",
@@ -429,7 +429,7 @@ pub(crate) fn compiled(rows: i64) -> Fault {
 /// Prepared statements with a generic plan that suits the common states but not the rare one (one row in `rare`), which the
 /// load selects. Plans are not counted: the sessions of the load report theirs.
 pub(crate) fn generic_plan(states: i64, rare: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM, ("plan_cache_mode", "force_generic_plan")]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM, ("plan_cache_mode", "force_generic_plan")]).counted();
     bench.sql(&format!(
         "create table jobs (id int primary key, state int not null, pad text); insert into jobs \
          select id, case when id % {rare} = 0 then 0 else 1 + (hashint4(id) & 1048575) % {states} end, repeat('x', 100) \
@@ -448,7 +448,7 @@ pub(crate) fn generic_plan(states: i64, rare: i64) -> Fault {
 
 /// Users that hold one of `keys` advisory locks for `ms` in each transaction.
 pub(crate) fn lock_queue(users: i64, keys: i64, ms: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED]).counted();
+    let bench = Bench::start(&[COUNTED]).counted();
     let users = users.to_string();
     let load = move |keys: i64| {
         format!(
@@ -462,7 +462,7 @@ pub(crate) fn lock_queue(users: i64, keys: i64, ms: i64) -> Fault {
 
 /// Two columns, one of which determines the other, with a number of distinct values; their statistics object was dropped.
 pub(crate) fn dropped_dependency(values: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM, ("max_parallel_workers_per_gather", "0")]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM, ("max_parallel_workers_per_gather", "0")]).counted();
     bench.sql(&format!(
         "create table parts as select id % {values} as a, id % {values} as b, id % 20000 as other from generate_series(1, 200000) as id; \
          create table others as select id, id as value from generate_series(0, 19999) as id; \
@@ -483,7 +483,7 @@ pub(crate) fn dropped_dependency(values: i64) -> Fault {
 
 /// A server limited to a number of hundredths of a CPU.
 pub(crate) fn throttled_server(hundredths: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let throttle = Throttle::cpu(hundredths as f64 / 100.0);
         throttle.take(bench.server.instance.pid());
@@ -494,7 +494,7 @@ pub(crate) fn throttled_server(hundredths: i64) -> Fault {
 
 /// A load without a fault, of one of the kinds in [`HEALTHY`].
 pub(crate) fn healthy(workload: &str) -> Fault {
-    let bench = Bench::with(&[COUNTED]).counted();
+    let bench = Bench::start(&[COUNTED]).counted();
     let bench = if workload.starts_with("tproc-c") { bench.build("2") } else { bench };
     let url = bench.server.url();
     let scripts = "create table item_of (id int primary key, v int, pad text); \

@@ -155,7 +155,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Self {
+    fn count<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Self {
         let mut tally = Self::default();
         for one in outcomes {
             tally.runs += 1;
@@ -226,19 +226,19 @@ impl Results {
     }
 
     /// The outcomes of one name, without weak faults.
-    pub(crate) fn of(&self, name: &str) -> Tally {
-        Tally::of(self.outcomes.iter().filter(|one| one.name == name && !one.is_weak))
+    pub(crate) fn tally(&self, name: &str) -> Tally {
+        Tally::count(self.outcomes.iter().filter(|one| one.name == name && !one.is_weak))
     }
 
     /// The outcomes with a fault that is not weak.
     pub(crate) fn faults(&self) -> Tally {
         let has_fault = |one: &&Outcome| !one.expected.is_empty() || one.expected_amber.is_some();
-        Tally::of(self.outcomes.iter().filter(has_fault).filter(|one| !one.is_weak))
+        Tally::count(self.outcomes.iter().filter(has_fault).filter(|one| !one.is_weak))
     }
 
     /// The outcomes with a weak fault.
     pub(crate) fn weak(&self) -> Tally {
-        Tally::of(self.outcomes.iter().filter(|one| one.is_weak))
+        Tally::count(self.outcomes.iter().filter(|one| one.is_weak))
     }
 
     /// A table with a row for each fault and a total, every outcome that was not right, and whether all are of one version of
@@ -250,7 +250,7 @@ impl Results {
         names.sort_unstable();
         names.dedup();
         for name in names {
-            text += &self.of(name).row(name);
+            text += &self.tally(name).row(name);
         }
         for (name, tally) in [("all faults", self.faults()), ("weak faults", self.weak())] {
             if tally.runs > 0 {
@@ -311,7 +311,7 @@ mod tests {
             (faults.runs, faults.right, faults.wrong, faults.compared, faults.strong),
             (2, 1, 1, 2, 1)
         );
-        assert_eq!((again.of("healthy").runs, again.of("healthy").right), (1, 1));
+        assert_eq!((again.tally("healthy").runs, again.tally("healthy").right), (1, 1));
         let strength = again.outcomes[0].strength().unwrap();
         assert!((strength.0 + 0.2).abs() < 1e-9 && (strength.1 - 4.0).abs() < 1e-9, "{strength:?}");
         let amber = Outcome { red: Vec::new(), expected: Vec::new(), ..right.clone() };

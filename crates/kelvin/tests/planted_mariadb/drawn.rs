@@ -240,7 +240,7 @@ const FAULTS: [Planted; 13] = [
 ];
 
 /// The value of an option; `None` if empty.
-fn asked(name: &str) -> Option<String> {
+fn option(name: &str) -> Option<String> {
     std::env::var(format!("KELVIN_FAULTS_{name}")).ok().filter(|text| !text.is_empty())
 }
 
@@ -256,7 +256,7 @@ fn run(planned: Outcome, expected: &[&str], drawn: &Drawn) -> Outcome {
     let mut words = vec!["--users", &users, "--ramp-up", ramp_up, "--duration", duration];
     // Accepted noise is not red.
     let is_noise = ["noisy-neighbour", "foreign-sessions"].iter().any(|id| expected.contains(id));
-    if asked("ACCEPT_NOISE").is_some() && !is_noise {
+    if option("ACCEPT_NOISE").is_some() && !is_noise {
         words.push("--accept-noise");
     }
     let of = Load { settings: &settings, powers: drawn.powers, words: &words };
@@ -301,15 +301,15 @@ fn run(planned: Outcome, expected: &[&str], drawn: &Drawn) -> Outcome {
 #[test]
 #[ignore = "takes minutes: cargo xtask faults --engine mariadb"]
 fn faults_with_random_parameters() {
-    let number = |name: &str, default: u64| asked(name).map_or(default, |text| text.parse().unwrap());
+    let number = |name: &str, default: u64| option(name).map_or(default, |text| text.parse().unwrap());
     let (draws, seed) = (number("DRAWS", 2), number("SEED", 1));
-    let end = asked("MINUTES").map(|text| Instant::now() + Duration::from_mins(text.parse().unwrap()));
-    let only = asked("ONLY");
+    let end = option("MINUTES").map(|text| Instant::now() + Duration::from_mins(text.parse().unwrap()));
+    let only = option("ONLY");
     for name in only.iter().flat_map(|only| only.split(',')) {
         assert!(FAULTS.iter().any(|(known, ..)| *known == name), "there is no fault {name:?}");
     }
     let wants = |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
-    let mut results = Results::open(asked("RESULTS").map(Into::into));
+    let mut results = Results::open(option("RESULTS").map(Into::into));
     for draw in 0..draws {
         for (index, (name, expected, draw_one)) in FAULTS.iter().enumerate() {
             let is_over = end.is_some_and(|end| Instant::now() >= end);
@@ -321,7 +321,7 @@ fn faults_with_random_parameters() {
         }
     }
     print!("{}", results.summary());
-    let (faults, clean) = (results.faults(), results.of("mariadb-healthy"));
+    let (faults, clean) = (results.faults(), results.tally("mariadb-healthy"));
     assert!(faults.runs + clean.runs > 0, "nothing was run");
     assert!(faults.right * 10 >= faults.runs * 9, "{} of {} faults were named", faults.right, faults.runs);
     assert_eq!((faults.wrong, clean.wrong), (0, 0), "runs with a wrong red finding: with faults, healthy");

@@ -20,7 +20,7 @@ const FILTERED: &str =
     "select sum(o.v) from noted n straight_join others o on o.id = n.id where n.note = 1;\n";
 
 /// Number of columns with statistics.
-fn known(session: &mut dyn Session) -> i64 {
+fn statistics_count(session: &mut dyn Session) -> i64 {
     let view = if mysql_support::is_mariadb() {
         "mysql.column_stats"
     } else {
@@ -58,7 +58,7 @@ fn stale_statistics_and_missing_ones_are_named_and_the_advice_corrects_the_estim
         let Change::Manual { how } = &remedy(title).change else { panic!("{title}: {all:#?}") };
         let (statement, _) = how.split_once("; ").unwrap();
         session.run(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
-        assert_eq!(known(&mut *session), columns, "{statement}");
+        assert_eq!(statistics_count(&mut *session), columns, "{statement}");
     }
     let (evidence, findings) = measure(&server, &place, Beside::script(&place, &script), &words);
     let found: Vec<_> = findings.iter().filter(|one| one.id == "misestimate").collect();

@@ -11,7 +11,7 @@ const SORTS: &str = "select id, pad from h order by pad, id desc limit 8000;\n";
 const GROUPS: &str =
     "select count(*) from (select pad, id % 8000 as part, count(*) from h group by pad, part) as each_one;\n";
 
-fn of<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
+fn find<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
     findings.iter().find(|one| one.id == id)
 }
 
@@ -22,7 +22,7 @@ fn sorts_that_are_merged_from_files_are_named_with_and_without_performance_schem
         let settings = ["--sort-buffer-size=32K", schema];
         let of_load = Load { settings: &settings, powers: 13, words: &words };
         let (evidence, findings) = load(&of_load, |_| {}, |_, place| Beside::script(place, SORTS));
-        let found = of(&findings, "temporary-files").unwrap();
+        let found = find(&findings, "temporary-files").unwrap();
         assert_eq!(found.severity, Severity::Amber);
         assert!(
             found.next.contains("sort_buffer_size") && !found.next.contains("tmp_table_size"),
@@ -51,7 +51,7 @@ fn temporary_tables_on_disk_are_named_with_their_statement_and_not_those_of_the_
     }
     let of_load = Load { settings: &settings, powers: 13, words: &words };
     let (evidence, findings) = load(&of_load, |_| {}, |_, place| Beside::script(place, GROUPS));
-    let found = of(&findings, "temporary-files").unwrap();
+    let found = find(&findings, "temporary-files").unwrap();
     let lines = format!("{:?}", found.evidence);
     assert!(lines.contains("tmp_table_size") && lines.contains("GROUP BY `pad`"), "{lines}");
     assert!(found.next.contains("max_heap_table_size"), "{}", found.next);
@@ -81,7 +81,7 @@ fn sessions_that_are_opened_all_the_time_are_counted_and_the_thread_cache_is_nam
             done.store(true, Ordering::Relaxed);
             measured.unwrap_or_else(|panic| resume_unwind(panic))
         });
-        let found = of(&findings, "connection-storm").unwrap();
+        let found = find(&findings, "connection-storm").unwrap();
         assert_eq!(found.next.contains("raise thread_cache_size"), !cached, "{found:#?}");
         assert!(found.threshold.contains("MariaDB"), "{}", found.threshold);
     }

@@ -39,11 +39,11 @@ impl Throttle {
     pub(crate) fn cpu(cpus: f64) -> Self {
         let quota = (cpus * 100_000.0) as u64;
         let old = ("cpu.cfs_quota_us", quota.to_string());
-        Self::with("cpu", old, "cpu", ("cpu.max", format!("{quota} 100000")))
+        Self::create("cpu", old, "cpu", ("cpu.max", format!("{quota} 100000")))
     }
 
     /// A group with a limit: file and content for cgroup version 1, and for version 2.
-    pub(crate) fn with(
+    pub(crate) fn create(
         old: &str,
         limit_1: (&str, String),
         controller: &str,

@@ -91,7 +91,7 @@ fn row(name: &str, seconds: u32) -> Result<Box<dyn Row>> {
 /// then on; the others continue.
 pub(crate) fn driver(options: &Options) -> Result<()> {
     let mut chosen = options.chosen(&NAMES)?;
-    if options.all_rows() && !sqlserver_rows::named() {
+    if options.all_rows() && !sqlserver_rows::is_configured() {
         println!("without the rows of SQL Server: KELVIN_BENCH_SQLSERVER names no server");
         chosen.retain(|name| !name.starts_with("sqlserver"));
     }

@@ -10,7 +10,7 @@ use crate::bench::server::Bench;
 const URL: &str = "KELVIN_BENCH_SQLSERVER";
 
 /// Whether the variable is set.
-pub(super) fn named() -> bool {
+pub(super) fn is_configured() -> bool {
     std::env::var_os(URL).is_some()
 }
 

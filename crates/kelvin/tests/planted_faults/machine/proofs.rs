@@ -108,7 +108,7 @@ impl Bench {
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
 fn a_missing_index_is_proved_among_useless_changes() {
-    let bench = Bench::with(&[COUNTED]).build("2").counted();
+    let bench = Bench::start(&[COUNTED]).build("2").counted();
     bench.sql("alter table item drop constraint item_i1");
     bench.advised();
     let answer = bench.prove("index on public.item (i_id)", &USELESS, &SHORT);
@@ -127,7 +127,7 @@ fn a_missing_index_is_proved_among_useless_changes() {
 #[test]
 #[ignore = "runs for more than half an hour: cargo xtask machine"]
 fn a_small_max_wal_size_is_proved() {
-    let bench = Bench::with(&[COUNTED, ("max_wal_size", "48MB"), ("min_wal_size", "32MB")]);
+    let bench = Bench::start(&[COUNTED, ("max_wal_size", "48MB"), ("min_wal_size", "32MB")]);
     let bench = bench.build("2").counted();
     // The cost of full-page images after each checkpoint is that of their bytes: high on a cloud volume, but next to nothing
     // on a disk that is the memory of another host.
@@ -139,8 +139,8 @@ fn a_small_max_wal_size_is_proved() {
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
 fn commits_on_a_slow_log_device_are_proved() {
-    let bench = Bench::with(&[COUNTED]).build("2").counted();
-    let _slow = faults::SlowFlush::of(&bench.server, Duration::from_millis(8));
+    let bench = Bench::start(&[COUNTED]).build("2").counted();
+    let _slow = faults::SlowFlush::start(&bench.server, Duration::from_millis(8));
     bench.advised();
     let answer = bench.prove("synchronous_commit = off", &USELESS, &SHORT);
     is_confirmed(&answer);
@@ -177,7 +177,7 @@ fn a_tuning_session_proves_what_was_planted_by_its_size() {
         ("jit_inline_above_cost", "0"),
         ("jit_optimize_above_cost", "0"),
     ];
-    let bench = Bench::with(&settings).build("2").counted();
+    let bench = Bench::start(&settings).build("2").counted();
     bench.sql("alter table item drop constraint item_i1");
     for one in 1..=8 {
         bench.sql(&format!("create index again_{one} on order_line (ol_w_id, ol_d_id, ol_o_id, ol_number)"));
@@ -216,12 +216,12 @@ fn a_tuning_session_proves_what_was_planted_by_its_size() {
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
 fn the_largest_wait_that_limits_nothing_is_said_to_be_none() {
-    let bench = Bench::with(&[]);
+    let bench = Bench::start(&[]);
     bench.sql(
         "create table parts (id int primary key, v int); \
          insert into parts select id, id from generate_series(1, 50000) as id; vacuum analyze parts",
     );
-    let _slow = faults::SlowFlush::of(&bench.server, Duration::from_millis(4));
+    let _slow = faults::SlowFlush::start(&bench.server, Duration::from_millis(4));
     // Enough users to keep the CPUs busy while others wait for the WAL.
     let script = "\\set id random(1, 40000)\nselect sum(v) from parts where id between :id and :id + 6000;\n\
         update parts set v = v + 1 where id = :id;\n";
@@ -240,7 +240,7 @@ fn the_largest_wait_that_limits_nothing_is_said_to_be_none() {
 #[test]
 #[ignore = "runs for a minute: cargo xtask machine"]
 fn ctrl_c_within_a_proof_puts_everything_back() {
-    let bench = Bench::with(&[("work_mem", "4MB")]).build("1");
+    let bench = Bench::start(&[("work_mem", "4MB")]).build("1");
     let url = bench.server.url();
     let run = bench.tproc_c(&["--ramp-up", "0s", "--duration", "2s"]).output().unwrap();
     assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));

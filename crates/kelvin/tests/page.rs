@@ -201,7 +201,7 @@ fn a_run_is_found_opened_compared_started_and_watched() {
 }
 
 #[test]
-fn an_imported_run_says_where_it_comes_from() {
+fn an_imported_run_shows_its_origin() {
     let place = Place::new();
     place.write("own.sql", "select 1;\n");
     let run = ["run", "script", "own.sql", "--target", "sqlite:own.db", "-u", "1", "--transactions", "9"];

@@ -66,7 +66,7 @@ fn kelvin_builds_what_pgbench_drives() {
 }
 
 #[test]
-fn trial_b8_b12_what_the_tables_are_stands_in_the_result_and_a_failure_says_what_was_being_done() {
+fn trial_b8_b12_the_result_describes_the_tables_and_a_failure_names_the_action() {
     let server = Server::start();
     let (place, url) = (Place::new(), server.url());
     place.expect(0, &["build", "pgbench", "-F", "90", "--unlogged-tables", "--target", &url]);

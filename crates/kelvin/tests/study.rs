@@ -149,7 +149,7 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
 }
 
 #[test]
-fn a_crash_of_the_server_is_logged_and_the_setting_put_back() {
+fn a_crash_of_the_server_is_logged_and_the_setting_restored() {
     let mut server = Server::start();
     let buffers = show_buffers(&server);
     let place = Place::new();

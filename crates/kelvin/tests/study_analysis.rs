@@ -74,7 +74,7 @@ fn the_same_folder_gives_the_same_bytes() {
 /// The finished study in `examples/` survived a kill and a crash of its server: every cell of every block was measured, and
 /// its page is what these runs give.
 #[test]
-fn the_finished_example_is_whole_and_says_what_its_runs_say() {
+fn the_finished_example_is_complete_and_agrees_with_its_runs() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/commit-buffers-huge-pages");
     let place = Place::new();
     let folder = place.path("commit-buffers-huge-pages");
@@ -107,7 +107,7 @@ fn the_finished_example_is_whole_and_says_what_its_runs_say() {
 }
 
 #[test]
-fn what_cannot_be_analysed_says_why_and_ends_with_2() {
+fn a_failed_analysis_prints_the_reason_and_exits_with_2() {
     let place = Place::new();
     let fails = |args: &[&str], words: &str| {
         let output = place.run(args);

@@ -44,7 +44,7 @@ fn outputs(place: &Place, store: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_store_that_went_through_a_file_shows_the_same_and_says_where_it_comes_from() {
+fn an_imported_store_shows_the_same_and_its_origin() {
     let place = Place::new();
     place.write("own.sql", QUERY);
     place.expect(0, &[&RUN[..], &["--repeat", "2", "--label", "twice"]].concat());

@@ -17,7 +17,7 @@ impl Target {
         }
     }
 
-    fn words(self) -> String {
+    fn describe(self) -> String {
         match self {
             Self::AtMost(bound) => format!("≤ {bound}"),
             Self::AtLeast(bound) => format!("≥ {bound}"),
@@ -65,7 +65,7 @@ impl Line {
             kelvin: write(own),
             beside: if name.is_empty() { write(other) } else { format!("{} ({name})", write(other)) },
             ratio: format!("{ratio:.3} (rounds {low:.2} to {high:.2})"),
-            target: target.map_or_else(String::new, Target::words),
+            target: target.map_or_else(String::new, Target::describe),
             met: target.map(|target| target.met(ratio)),
         }
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::driver::{Competitor, mariadb_data, pgbench_data, tproc_c_data, words};
+use super::driver::{Competitor, mariadb_data, pgbench_data, to_args, tproc_c_data};
 use super::load::SETTINGS;
 use super::options::Options;
 use super::process::timed;
@@ -119,7 +119,7 @@ fn run_both(
     for turn in 0..GROUNDS.len() {
         let ground = (turn + round) % GROUNDS.len();
         let flags = format!("{flags} --users {users} --users-on {}", GROUNDS[ground]);
-        let found = Competitor::Kelvin(words(&flags)).run(bench, url, seconds)?;
+        let found = Competitor::Kelvin(to_args(&flags)).run(bench, url, seconds)?;
         let found = Figures { cpu: found.client, pace: found.pace, memory: None };
         note(table, round, place.clone(), ground, found);
     }

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_says_which_figures_not_to_believe() {
+    fn the_list_marks_results_that_do_not_count() {
         let mut runs = [run(1, false), run(2, false), run(3, false), run(4, true)];
         runs[0].judgement = None;
         runs[2].judgement = Some(Judgement::from_reasons(vec!["it was not steady".into()]));

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &VioperfArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen_saying("kelvin: stopping; Ctrl-C again to stop now")?;
     let (mut log, mut failed) = (None, None);
     let report = vioperf::run(&options, &stop, &mut |event| {
-        let done = tell(event, args, global.quiet, &mut log);
+        let done = on_event(event, args, global.quiet, &mut log);
         if let Err(error) = done
             && failed.is_none()
         {
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &VioperfArgs, global: &Global) -> Result<Code> {
     Ok(code(&report, args.require))
 }
 
-fn tell(event: &VioperfEvent<'_>, args: &VioperfArgs, quiet: bool, log: &mut Option<Log>) -> Result<()> {
+fn on_event(event: &VioperfEvent<'_>, args: &VioperfArgs, quiet: bool, log: &mut Option<Log>) -> Result<()> {
     match event {
         VioperfEvent::Plan(plan) => {
             *log = Some(Log::create(args.log_file.as_deref(), args.condense_log)?);

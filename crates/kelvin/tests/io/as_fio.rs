@@ -123,7 +123,7 @@ const TWELVE: &str = "[global]\nsize=1m\nfilename=one\nstonewall\nfallocate=none
     [priorities]\nrw=randread\nioengine=libaio\ndirect=1\ncmdprio_percentage=50\ncmdprio_class=2\ncmdprio=3\nrandseed=3\n";
 
 #[test]
-fn trial_c6_the_json_of_fio_and_kelvin_says_the_same() {
+fn trial_c6_the_json_of_fio_and_kelvin_agree() {
     let place = place(TWELVE);
     let Ok(fio) =
         Command::new("fio").args(["--output-format=json", "job.fio"]).current_dir(place.directory()).output()

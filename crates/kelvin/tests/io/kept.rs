@@ -140,7 +140,7 @@ fn a_store_that_is_deleted_ends_the_run_and_is_rescued() {
 }
 
 #[test]
-fn findings_of_runs_that_nobody_watched_are_listed() {
+fn findings_of_runs_without_observation_are_listed() {
     let place = place("[hole]\nfilename=sparse\nsize=4m\nrw=randread\nnumber_ios=200\nioengine=psync\n");
     std::fs::File::create(place.path("sparse")).unwrap().set_len(4 << 20).unwrap();
     place.expect(0, &["-q", "io", "job.fio", "--no-observe"]);

@@ -8,7 +8,7 @@ use super::support::{text, wait_until};
 use super::{JOB, LONG, place};
 
 #[test]
-fn each_format_says_the_same_and_machines_get_nothing_else() {
+fn all_formats_agree_and_machines_get_nothing_else() {
     let place = place(JOB);
     let normal = place.expect(0, &["io", "job.fio", "--no-observe"]);
     for part in ["reader: (g=0): rw=randread", "read: IOPS=", "stored as run 1: kelvin show 1"] {
@@ -46,7 +46,7 @@ fn fios_words_make_the_same_run_as_its_file() {
 }
 
 #[test]
-fn bad_input_ends_with_fios_code_and_says_where() {
+fn bad_input_ends_with_fios_code_and_a_location() {
     let place = place("[a]\nfilename=data\nrw=sideways\n");
     let output = place.run(&["io", "job.fio"]);
     let told = text(&output.stderr);

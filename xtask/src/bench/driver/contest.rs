@@ -120,6 +120,6 @@ impl Row for Contest {
 }
 
 /// Splits a text into owned arguments.
-pub(crate) fn words(text: &str) -> Vec<String> {
+pub(crate) fn to_args(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::Row;
-use super::contest::words;
+use super::contest::to_args;
 use super::pgbench_rows::SCALE;
 use crate::bench::median;
 use crate::bench::server::{Bench, psql};
@@ -40,7 +40,7 @@ impl Initialisation {
                 ])?
             }
             Some(flags) => {
-                let mut arguments = words(&format!("{flags} --quiet -s {SCALE}"));
+                let mut arguments = to_args(&format!("{flags} --quiet -s {SCALE}"));
                 arguments.push(self.url.clone());
                 bench.pgbench(&arguments)?
             }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 
 use super::competitor::{Competitor, number};
-use super::contest::{Contest, words};
+use super::contest::{Contest, to_args};
 use super::pgbench_rows::script;
 use super::tproc_c_cost::TprocC;
 use super::tproc_c_rows::USERS;
@@ -48,7 +48,7 @@ pub(super) fn statements(seconds: u32) -> TprocC {
 /// Selects by primary key.
 pub(super) fn point_select(seconds: u32) -> Contest {
     let mut arguments = vec!["script".into(), script("sysbench/point_select.sql").display().to_string()];
-    arguments.extend(words(&format!("-M prepared -c {USERS}")));
+    arguments.extend(to_args(&format!("-M prepared -c {USERS}")));
     Contest {
         name: "mariadb-point-select",
         work: format!("MariaDB, select by primary key, {USERS} threads"),
@@ -79,7 +79,7 @@ fn sysbench(bench: &Bench, command: &str, seconds: u32) -> Result<(f64, String)>
     interrupt::check()?;
     let url = bench.mariadb()?;
     let (_, socket) = url.split_once("socket=").context("the server's URL names no socket")?;
-    let mut arguments = words(&format!(
+    let mut arguments = to_args(&format!(
         "oltp_point_select --tables=1 --table-size={ROWS} --rand-type=uniform --threads={USERS} --time={seconds} \
          --mysql-user=kelvin --mysql-db=kelvin"
     ));

@@ -16,7 +16,7 @@ mod tproc_c_rows;
 use anyhow::{Result, bail};
 
 pub(super) use competitor::{Competitor, figure};
-pub(super) use contest::words;
+pub(super) use contest::to_args;
 pub(super) use mariadb_rows::data as mariadb_data;
 pub(super) use pgbench_rows::data as pgbench_data;
 pub(super) use tproc_c_rows::data as tproc_c_data;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::competitor::Competitor;
-use super::contest::{Contest, words};
+use super::contest::{Contest, to_args};
 use crate::bench::server::{Bench, psql};
 use crate::bench::table::Target;
 
@@ -36,11 +36,11 @@ pub(crate) fn data(bench: &Bench) -> Result<String> {
 /// Kelvin, and pgbench with one and with two threads.
 fn competitors(kelvin: &str, pgbench: &str) -> Vec<(&'static str, Competitor)> {
     let with = |threads: &str| Competitor::Pgbench {
-        arguments: words(&format!("{pgbench} -j {threads}")),
+        arguments: to_args(&format!("{pgbench} -j {threads}")),
         first_script: false,
     };
     vec![
-        ("Kelvin", Competitor::Kelvin(words(&format!("pgbench -n {kelvin}")))),
+        ("Kelvin", Competitor::Kelvin(to_args(&format!("pgbench -n {kelvin}")))),
         ("pgbench -j 1", with("1")),
         ("pgbench -j 2", with("2")),
     ]

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::Row;
 use super::competitor::{Competitor, Measured};
-use super::contest::{Contest, words};
+use super::contest::{Contest, to_args};
 use super::pgbench_rows::script;
 use crate::bench::median;
 use crate::bench::server::{Bench, psql};
@@ -34,12 +34,12 @@ pub(super) fn kelvin(calls: &str) -> Competitor {
 
 /// Kelvin's arguments for the standard mix.
 pub(super) fn arguments(calls: &str) -> Vec<String> {
-    words(&format!("tproc-c --all-warehouses --calls {calls} --users {USERS} --warehouses {WAREHOUSES}"))
+    to_args(&format!("tproc-c --all-warehouses --calls {calls} --users {USERS} --warehouses {WAREHOUSES}"))
 }
 
 /// pgbench with the same functions in the same mix.
 fn pgbench(threads: u32) -> Competitor {
-    let mut arguments = words(&format!("-M prepared -c {USERS} -j {threads} -D warehouses={WAREHOUSES}"));
+    let mut arguments = to_args(&format!("-M prepared -c {USERS} -j {threads} -D warehouses={WAREHOUSES}"));
     for (name, weight) in
         [("new_order", 10), ("payment", 10), ("delivery", 1), ("stock_level", 1), ("order_status", 1)]
     {

@@ -115,7 +115,7 @@ fn each_event_is_one_line() {
 }
 
 #[test]
-fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
+fn trial_d9_if_a_side_has_no_run_differences_are_unknown() {
     let two = plan(&["a.toml", "b.toml"]);
     let only_a: Vec<GroupRun> =
         rows(&two, 1, 0.0).into_iter().filter(|row| row.slot.treatment.starts_with('A')).collect();
@@ -127,7 +127,7 @@ fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
 }
 
 #[test]
-fn trial_d5_accepted_noise_is_said_where_its_price_is_not_known() {
+fn trial_d5_accepted_noise_is_reported_if_its_cost_is_unknown() {
     let of = |accept_noise: bool| {
         let spec = Spec { accept_noise, ..Spec::new(WorkloadName::Pgbench) };
         let plan = AbPlan::of(&[("a.toml".to_owned(), spec.clone()), ("b.toml".to_owned(), spec)]);

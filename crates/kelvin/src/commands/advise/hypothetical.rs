@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_for_how_many_statements_and_what_the_best_one_gains() {
+    fn the_reason_has_the_number_of_statements_and_the_largest_gain() {
         let found = HypotheticalUse { planned: 12, taken: 1, costs: Some((2541.0, 8.4)) };
         assert_eq!(
             describe(&found),

@@ -109,7 +109,7 @@ pub(super) fn prove(
     };
     let ended = session.try_all(pending, *tried == Tried::All, &mut *live);
     let steps = std::mem::take(&mut session.steps);
-    let put_back = saved.map_or(Ok(()), |saved| saved.put_back(&mut *live));
+    let put_back = saved.map_or(Ok(()), |saved| saved.restore(&mut *live));
     // A failed restore is reported before a failed write of the answer.
     let written = out::write(&render(run, &steps, &paths::kelvin_command(&path)));
     let code = outcome(ended, put_back, &steps, &mut *live)?;
@@ -464,7 +464,7 @@ fn save(spec: &mut Spec, args: &AdviseArgs, live: &mut dyn Live, stop: &Stop) ->
 
 impl SavedData {
     /// Restores the data and removes the snapshot. Ctrl-C does not interrupt it.
-    fn put_back(self, live: &mut dyn Live) -> Result<()> {
+    fn restore(self, live: &mut dyn Live) -> Result<()> {
         let name = &self.about.name;
         let restored = opened(&self.spec, live)
             .and_then(|opened| snapshot::restore_and_remove(&opened, &self.about, live));

@@ -34,7 +34,7 @@ fn a_yes_has_everything_that_makes_it_one() {
 }
 
 #[test]
-fn a_no_says_what_is_missing() {
+fn a_negative_answer_names_what_is_missing() {
     let spec = Spec::new(WorkloadName::Pgbench);
     let mut text = String::new();
     let unreset = groups::describe_resets(&[(String::new(), Some(StartingData::Left))], HOW_TO_RESET);
@@ -54,7 +54,7 @@ fn a_no_says_what_is_missing() {
 }
 
 #[test]
-fn the_list_says_it_in_a_few_words() {
+fn the_list_has_a_short_answer() {
     let plan = RepeatPlan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
     let short = |values: &[f64]| summary_line(&RepeatSummary::of(&plan, &rows(values)));
     let words = [short(&VALUES), short(&VALUES[..4]), short(&[]), short(&[1.0; 1])];
@@ -69,7 +69,7 @@ fn shares_read_well() {
 }
 
 #[test]
-fn a_group_says_whether_its_runs_began_alike() {
+fn a_group_shows_whether_its_runs_began_from_the_same_data() {
     let side = |name: &str, how| (name.to_owned(), how);
     let words = |sides: &[(String, Option<StartingData>)]| groups::describe_resets(sides, "WRITE THIS");
     let auto = Some(StartingData::Reset(ResetMethod::Auto));

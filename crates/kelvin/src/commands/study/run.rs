@@ -80,7 +80,7 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     situation.folder.note(NotebookPart::Plan, &fenced(&plan::notebook_text(&situation)))?;
     situation.folder.note(NotebookPart::Runs, &fenced(&show::happened(&situation)))?;
     out::write(&show::render(&situation))?;
-    tell(&situation, ended)
+    print_end(&situation, ended)
 }
 
 /// A file may come from anyone: the user who runs it decides which actions besides measuring are allowed.
@@ -197,7 +197,7 @@ fn fenced(text: &str) -> String {
     format!("```\n{}\n```", text.trim())
 }
 
-fn tell(situation: &StudyStatus, ended: Result<StudyEnd, StudyError>) -> Result<Code> {
+fn print_end(situation: &StudyStatus, ended: Result<StudyEnd, StudyError>) -> Result<Code> {
     let again = format!("kelvin study run {}", situation.folder.path().display());
     match ended {
         Ok(StudyEnd::Complete) => {

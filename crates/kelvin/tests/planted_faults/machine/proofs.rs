@@ -149,7 +149,7 @@ fn commits_on_a_slow_log_device_are_proved() {
 
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
-fn a_statistics_object_is_tried_and_put_back() {
+fn a_statistics_object_is_tried_and_restored() {
     // With correct row estimates the plan changes, but it need not be faster here.
     plants::dropped_dependency(100).after_a_run().prove("statistics on public.parts", &[], &SHORT);
 }
@@ -215,7 +215,7 @@ fn a_tuning_session_proves_what_was_planted_by_its_size() {
 /// Step 2 of a published tuning study: removing the largest wait gains nothing, because the sessions then wait for CPU.
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
-fn the_largest_wait_that_limits_nothing_is_said_to_be_none() {
+fn the_largest_wait_is_reported_as_no_limit_if_it_is_none() {
     let bench = Bench::start(&[]);
     bench.sql(
         "create table parts (id int primary key, v int); \

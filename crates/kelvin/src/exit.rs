@@ -54,7 +54,7 @@ impl Code {
             _ => {}
         }
         match made {
-            // It is in the store: measured, or failed there.
+            // The run is in the store, complete or not.
             Some(StoreBenchError::Kept(_) | StoreBenchError::EndedEarly(..)) => Self::Aborted,
             _ if is_stop(error) => Self::Interrupted,
             _ => Self::BadInput,

@@ -1,5 +1,5 @@
-//! Compares the totals of random jobs, I/Os and bytes, with those of the installed fio. The cases and the comparison are
-//! those of kelvin-storage's test `totals`, which compares only on request.
+//! Compares the I/Os and bytes of random jobs with those of the installed fio. The cases and the comparison are those of
+//! kelvin-storage's test `totals`, which compares only on request.
 
 use anyhow::{Context, Result, bail};
 

@@ -133,8 +133,8 @@ fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
     run_scenario(&scenario, args, global, &|_| Ok(()))
 }
 
-/// Runs a scenario with the options of the flags, whatever format its file has. `after` returns text on what the tenants
-/// did, which is printed after the run.
+/// Runs a scenario with the options of the flags, whatever format its file has. `after` is called after the run and
+/// prints what the tenants did.
 pub(super) fn run_scenario(
     scenario: &Scenario,
     args: &ScenarioRunArgs,

@@ -18,7 +18,7 @@ fn client(config: Config) -> PostgresEngine {
     PostgresEngine::new(Config { application_name: "report".into(), ..config })
 }
 
-/// A session that changes a row and leaves its transaction open, until others have waited for it for `held`.
+/// A session that changes a row and leaves its transaction open until others have waited for `held`.
 pub(crate) fn forgotten_transaction(server: &Server, sql: &'static str, held: Duration) -> JoinHandle<()> {
     let config = server.instance.config();
     let (begun, wait_for_begin) = std::sync::mpsc::channel();

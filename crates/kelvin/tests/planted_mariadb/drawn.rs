@@ -118,7 +118,7 @@ impl Drawn {
     }
 }
 
-/// Changes the first row, and ends its transaction when others have waited for it for `held`.
+/// Changes the first row, and ends its transaction when others have waited for `held`.
 fn hold_a_row(server: &Server, held: Duration) {
     let engine = MysqlEngine::new(server.unix());
     let mut session = engine.connect().unwrap();

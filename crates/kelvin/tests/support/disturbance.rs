@@ -92,7 +92,7 @@ impl Throttle {
 
 impl Drop for Throttle {
     fn drop(&mut self) {
-        // Processes return to the root group, or new ones may start meanwhile, so this is repeated.
+        // Processes move to the parent group. New ones may start meanwhile, so this is repeated.
         for _ in 0..20 {
             let within = std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
             for process in within.lines() {

@@ -139,7 +139,7 @@ fn remarks(text: &mut String, report: &DoctorReport, width: usize) {
     }
 }
 
-/// A value with three significant digits; a large one is not rounded.
+/// A value with three significant digits; a large one as a whole number.
 fn number(value: f64) -> String {
     if value != 0.0 && value.abs() < 1.0 { format!("{value:.3}") } else { three_figures(value) }
 }

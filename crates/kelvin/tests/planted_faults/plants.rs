@@ -381,7 +381,7 @@ pub(crate) fn duplicate_indexes(number: i64) -> Fault {
 pub(crate) fn packed_pages(indexes: i64) -> Fault {
     let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM]).counted();
     let columns: Vec<String> = (1..=indexes).map(|one| format!("c{one}")).collect();
-    // 200 bytes per row: 24 for the row header, 4 for the text's header, and 4 for the page's line pointer.
+    // 200 bytes per row, including 24 for the row header and 4 for the text's header; 4 more for the page's line pointer.
     let pad = 162 - 4 * indexes;
     bench.sql(&format!(
         "create table packed (id int primary key, v int, {}, pad text) with (fillfactor = 100); \

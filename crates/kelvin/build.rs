@@ -1,4 +1,4 @@
-//! Names the commit that the command is built from, for `kelvin --version`.
+//! Sets the commit that the command is built from, for `kelvin --version`.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// The commit that is checked out, and a new build when it changes; none outside a checkout.
+/// The commit of the checkout, and a rebuild when it changes; `None` outside a checkout.
 fn commit_of_checkout() -> Option<String> {
     for name in
         ["HEAD".to_owned(), "packed-refs".to_owned()].into_iter().chain(git(&["symbolic-ref", "-q", "HEAD"]))

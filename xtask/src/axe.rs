@@ -1,4 +1,4 @@
-//! `cargo xtask axe`: fetches axe-core (licence MPL-2.0), with which the tests of the pages look for faults of accessibility.
+//! `cargo xtask axe`: fetches axe-core (licence MPL-2.0), which the page tests use to find accessibility violations.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use crate::download::{self, Package};
 const VERSION: &str = "4.14.1";
 const SHA256: &str = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745";
 
-/// Fetches it; if that fails, leaves a mark by which the tests of the pages know that they go without.
+/// Fetches axe-core; if that fails, creates a file that tells the page tests to skip it.
 pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
     download::or_mark_unavailable(&directory(top), || fetch(top).map(drop))
 }
 
-/// The tests look for it here: crates/kelvin/tests/support/axe.rs.
+/// The directory in which the tests look for it: crates/kelvin/tests/support/axe.rs.
 fn directory(top: &Path) -> PathBuf {
     download::target(top, "axe-core")
 }
 
-/// Fetches and unpacks it, and returns where it is.
+/// Fetches and unpacks axe-core, and returns the path of the script.
 pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
     let directory = directory(top);
     let script = directory.join(format!("axe-{VERSION}.min.js"));
@@ -29,7 +29,7 @@ pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
     let package = Package::npm("", "axe-core", VERSION, SHA256);
     package.fetch(&directory)?;
     download::run(&directory, &["tar", "-xzf", &package.file, "package/axe.min.js"])?;
-    // In one step: a half-written file would be taken for the whole.
+    // Renamed in one step, because a half-written file would count as complete.
     std::fs::rename(directory.join("package/axe.min.js"), &script).context("cannot move axe.min.js")?;
     Ok(script)
 }

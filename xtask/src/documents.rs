@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{packages, test};
 
-/// The test of crates/kelvin/tests/documents.rs, which takes longer than CI has.
+/// Runs the test of crates/kelvin/tests/documents.rs, which takes too long for CI.
 pub(crate) fn run() -> Result<ExitCode> {
     packages::ensure()?;
     let words = ["test", "--workspace", "-j2", "--test", "documents", "--", "--ignored", "--nocapture"];
@@ -20,7 +20,7 @@ mod tests {
 
     use std::path::Path;
 
-    /// The files of `a/{b,c}/d.rs`.
+    /// Expands `a/{b,c}/d.rs` to its files.
     fn expanded(name: &str) -> Vec<String> {
         match name.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?))) {
             Some((before, (parts, after))) => {

@@ -1,5 +1,5 @@
-//! Packages of public registries that only tests use: fetched by the registry's own client, checked by their SHA-256,
-//! stored in the target directory and in no release.
+//! Packages of public registries that only tests use. The registry's own client fetches them, their SHA-256 is
+//! checked, and they are stored in the target directory. They are part of no release.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,13 +8,13 @@ use anyhow::{Context, Result, bail};
 
 /// A file of a registry.
 pub(crate) struct Package {
-    /// Its file name.
+    /// The file name.
     pub(crate) file: String,
-    /// The client's command line, which leaves the file in its working directory.
+    /// The client's command line, which writes the file to its working directory.
     pub(crate) client: Vec<String>,
     /// The address from which curl fetches it if the client is missing or fails.
     pub(crate) address: String,
-    /// As the registry had it when it was added here.
+    /// The digest at the time when the package was added here.
     pub(crate) sha256: &'static str,
 }
 
@@ -43,7 +43,7 @@ impl Package {
         }
     }
 
-    /// A wheel of PyPI; `tags` are the parts of its name behind the version.
+    /// A wheel of PyPI; `tags` are the parts of its name after the version.
     pub(crate) fn pypi(name: &str, version: &str, tags: &str, sha256: &'static str) -> Self {
         let file = format!("{}-{version}-{tags}.whl", name.replace('-', "_"));
         let download =
@@ -58,7 +58,7 @@ impl Package {
         }
     }
 
-    /// Fetches it into `directory`, unless it exists already, and returns its path.
+    /// Fetches the file into `directory` unless it exists, and returns its path.
     pub(crate) fn fetch(&self, directory: &Path) -> Result<PathBuf> {
         let file = directory.join(&self.file);
         std::fs::create_dir_all(directory)
@@ -83,7 +83,7 @@ impl Package {
     }
 }
 
-/// The directory of this name in the target directory.
+/// A directory in the target directory.
 pub(crate) fn target(top: &Path, name: &str) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top.join("target"), PathBuf::from).join(name)
 }
@@ -105,7 +105,7 @@ pub(crate) fn or_mark_unavailable(directory: &Path, fetch: impl FnOnce() -> Resu
     let mark = directory.join("unavailable");
     let fetched = fetch();
     match &fetched {
-        // There is a mark only after a failure.
+        // The mark remains only after a failure.
         Ok(()) => drop(std::fs::remove_file(mark)),
         Err(error) => {
             std::fs::create_dir_all(directory)

@@ -1,5 +1,5 @@
-//! `cargo xtask faults`: plants every fault with random parameters on PostgreSQL, and makes healthy runs. The faults are
-//! those of the tests: crates/kelvin/tests/planted_faults.
+//! `cargo xtask faults`: plants every fault with random parameters, and makes healthy runs. The faults are those of the
+//! tests, such as crates/kelvin/tests/planted_faults.
 
 use std::process::{Command, ExitCode};
 
@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::packages;
 
-/// The results of all slices, on each engine.
+/// The files with the results of all slices, one per engine.
 const RESULTS: [&str; 2] = ["target/faults.jsonl", "target/faults-mariadb.jsonl"];
 
-/// Parses the options, and runs them one at a time. What is in the results is not run again.
+/// Parses the options and makes the runs one at a time. Runs in the file of results are not repeated.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     let (tests, environment) = environment(words)?;
     packages::ensure()?;
@@ -35,7 +35,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The file of tests, and the options as they take them.
+/// The test file, and its options as environment variables.
 fn environment(words: &[&str]) -> Result<(&'static str, Vec<(&'static str, String)>)> {
     let mut tests = "planted_faults";
     let mut environment = vec![("KELVIN_REQUIRE_SERVERS", "1".to_owned())];
@@ -90,7 +90,7 @@ fn environment(words: &[&str]) -> Result<(&'static str, Vec<(&'static str, Strin
         );
     }
     let results = results.unwrap_or(RESULTS[usize::from(tests == "planted_mariadb")]);
-    // The test's directory is another one.
+    // An absolute path, because the tests run in another directory.
     let results = std::env::current_dir().context("no current directory")?.join(results);
     environment.push(("KELVIN_FAULTS_RESULTS", results.display().to_string()));
     Ok((tests, environment))

@@ -1,5 +1,5 @@
-//! `cargo xtask kubernetes`: the schemas that Kubernetes publishes, with the program that compares a manifest with them: PyPI's kubernetes-validate
-//! (licence Apache-2.0) and what it needs, for the test of `contrib`.
+//! `cargo xtask kubernetes`: fetches PyPI's kubernetes-validate (licence Apache-2.0) with its dependencies for the test of
+//! `contrib`. It compares a manifest with the schemas that Kubernetes publishes.
 
 use std::path::{Path, PathBuf};
 
@@ -7,24 +7,24 @@ use anyhow::{Context, Result};
 
 use crate::download::{self, Package};
 
-/// Also that of Kubernetes, whose older schemas are left in the package.
+/// Also the version of Kubernetes; schemas of older versions are not unpacked.
 const VERSION: &str = "1.37.0";
 const SHA256: &str = "85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9";
 
-/// What it needs, with the SHA-256 of each wheel.
+/// Its dependencies, with the SHA-256 of each wheel.
 const NEEDS: &str = include_str!("../kubernetes-requirements.txt");
 
-/// The tests look for it here: crates/kelvin/src/args/manifests.rs.
+/// The directory in which the test looks for it: crates/kelvin/src/args/manifests.rs.
 fn directory(top: &Path) -> PathBuf {
     download::target(top, "kubernetes-validate")
 }
 
-/// Fetches it; if that fails, leaves a mark by which the test knows that it goes without.
+/// Fetches it; if that fails, creates a file that tells the test to skip it.
 pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
     download::or_mark_unavailable(&directory(top), || fetch(top).map(drop))
 }
 
-/// Fetches and unpacks it, and returns where it is.
+/// Fetches and unpacks it, and returns its directory.
 pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
     let directory = directory(top);
     let place = directory.join(VERSION);
@@ -38,9 +38,9 @@ pub(crate) fn fetch(top: &Path) -> Result<PathBuf> {
     let schemas = format!("kubernetes_validate/kubernetes-json-schema/v{VERSION}-local-strict/*");
     let file = package.display().to_string();
     download::run(&half, &["unzip", "-q", &file, "kubernetes_validate/*.py", &schemas])?;
-    // Some of it is for one version of Python: that which runs it.
+    // Some wheels are for one version of Python: the version that runs them.
     let install = ["python3", "-m", "pip", "install", "-q", "--disable-pip-version-check"];
-    // Compiling takes longer than what it saves.
+    // Compiling takes longer than it saves.
     let into = ["--root-user-action=ignore", "--no-compile", "--only-binary=:all:", "--target", "."];
     let file = "requirements.txt";
     std::fs::write(half.join(file), NEEDS).with_context(|| format!("cannot write {file}"))?;

@@ -1,6 +1,7 @@
-//! `cargo xtask machine`: the tests that judge the machine as much as the code, which is why no change waits for them.
+//! `cargo xtask machine`: tests whose results depend on the machine as much as on the code. Changes are merged without
+//! them.
 //!
-//! They are in modules called `machine` and are ignored otherwise: they ask for a quiet machine, for root, or for a disk
+//! These tests are in modules called `machine` and are otherwise ignored. They need a quiet machine, root, or a disk
 //! with a cache that is flushed.
 
 use std::process::{Command, ExitCode};
@@ -21,7 +22,7 @@ const RUNS: [&[&str]; 2] = [
         "machine::",
         "--test-threads=1",
     ],
-    // Those of every day, strictly: the planted fault's finding is red, and no other is.
+    // Regular tests in strict mode: the planted fault's finding must be red, and no other.
     &[
         "test",
         "--workspace",
@@ -35,7 +36,7 @@ const RUNS: [&[&str]; 2] = [
     ],
 ];
 
-/// Runs them one at a time; both parts, also after one has failed.
+/// Runs the tests one at a time. The second part runs even if the first has failed.
 pub(crate) fn run() -> Result<ExitCode> {
     packages::ensure()?;
     let mut passed = true;

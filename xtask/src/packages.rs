@@ -1,20 +1,20 @@
-//! What the tests need from the system, and how it gets there.
+//! Packages of the system that the tests need, and their installation.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Something that has to be installed.
+/// A package to install.
 struct Need {
-    /// What it is, and for which tests.
+    /// Its name, and the tests that need it.
     what: &'static str,
     is_there: fn() -> bool,
     debian: &'static str,
     elsewhere: &'static str,
 }
 
-// A C compiler is not in the list: without one, this program would not have been linked.
+// A C compiler is not in the list: without one, this program could not have been linked.
 const NEEDS: &[Need] = &[
     Need {
         what: "PostgreSQL's server binaries, for the tests against real servers",
@@ -116,17 +116,17 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// It is in /usr/sbin, which is not in everybody's PATH.
+/// pgbouncer is in /usr/sbin, which may not be in PATH.
 fn has_pgbouncer() -> bool {
     in_path("pgbouncer") || Path::new("/usr/sbin/pgbouncer").is_file()
 }
 
-/// Where the tests look for them.
+/// Checks the paths at which the tests look for MariaDB.
 fn has_mariadb() -> bool {
     ["/usr/sbin/mariadbd", "/usr/bin/mariadb-install-db"].iter().all(|path| Path::new(path).is_file())
 }
 
-/// What a release is packed with.
+/// The packages that make a release.
 const DIST_NEEDS: &[Need] = &[
     Need {
         what: "musl-gcc, for the C code in the static executable",
@@ -160,7 +160,7 @@ const DIST_NEEDS: &[Need] = &[
     },
 ];
 
-/// Installs what the tests need and is missing; an error lists what has to be installed by hand.
+/// Installs the missing packages of the tests; an error lists what must be installed by hand.
 pub(crate) fn ensure() -> Result<()> {
     ensure_all(NEEDS, "the tests need")
 }
@@ -209,7 +209,7 @@ fn ensure_all(needs: &'static [Need], who: &str) -> Result<()> {
     bail!(text)
 }
 
-/// The words before a command that needs root: none for root, `sudo -n` where that works.
+/// The command prefix for root privileges: empty for root, `sudo -n` if that works; `None` otherwise.
 fn privilege() -> Option<&'static [&'static str]> {
     const SUDO: &[&str] = &["sudo", "-n"];
     if rustix::process::geteuid().is_root() {
@@ -221,7 +221,7 @@ fn privilege() -> Option<&'static [&'static str]> {
 }
 
 fn install(sudo: &[&str], packages: &[&str]) -> Result<()> {
-    // Old lists may do as well when there is no network now.
+    // Without a network, the existing package lists may suffice.
     if let Err(error) = apt(sudo, &["update", "-q"]) {
         eprintln!("{error:#}; continuing with the existing package lists");
     }
@@ -231,8 +231,8 @@ fn install(sudo: &[&str], packages: &[&str]) -> Result<()> {
 }
 
 fn apt(sudo: &[&str], arguments: &[&str]) -> Result<()> {
-    // `env`, since sudo does not hand the environment on. The package's own cluster, which Debian makes at
-    // installation, is neither needed nor used: the tests start their own servers from the binaries.
+    // `env`, because sudo does not pass the environment. The cluster that Debian creates at installation is not needed:
+    // the tests start separate servers from the binaries.
     let mut words: Vec<&str> = sudo.to_vec();
     words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "Acquire::Retries=3"]);
     words.extend(arguments);
@@ -245,8 +245,8 @@ fn apt(sudo: &[&str], arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Ends and disables a service that came with a package, where there is an init system that started it: the tests start
-/// a separate server, and this one would listen on all of the host's addresses.
+/// Stops and disables a service that a package installed, if an init system started it. The tests start a separate
+/// server, and this one would listen on all addresses of the host.
 fn end_service(sudo: &[&str], service: &str) {
     if !Path::new("/run/systemd/system").is_dir() {
         return;
@@ -263,7 +263,7 @@ pub(crate) fn in_path(name: &str) -> bool {
         .is_some_and(|path| std::env::split_paths(&path).any(|part| part.join(name).is_file()))
 }
 
-/// The same places as `kelvin_database::postgres::managed` looks at; with that crate among its dependencies, this program
+/// Looks in the same directories as `kelvin_database::postgres::managed`. With that crate as a dependency, this program
 /// would take a minute to build.
 fn has_postgres() -> bool {
     let complete =

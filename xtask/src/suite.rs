@@ -1,11 +1,11 @@
 //! The workspace's tests, three executables at a time, and its lints.
 //!
-//! `cargo test` runs one executable after the other, and most of this workspace's wait for a server for most of their
-//! time. Those that judge the machine run alone, after the others.
+//! `cargo test` runs one executable after the other, and most of this workspace's executables mostly wait for a server. Tests
+//! that judge the machine run alone, after the others.
 //!
-//! The tests are compiled by clippy's driver, which is the compiler with additional lints: `cargo clippy` would compile
-//! all crates and dependencies once more to lint them, which took five minutes of CPU. cargo-nextest compiles by itself, cannot take these
-//! executables, and would start a process, and with it the servers that tests share, for each test.
+//! clippy's driver compiles the tests: it is the compiler with additional lints. A separate `cargo clippy` would compile all
+//! crates and dependencies again, which took five minutes of CPU. cargo-nextest is not used: it compiles by itself, does not
+//! accept these executables, and starts a process for each test, and with it the servers that tests share.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// How many executables run simultaneously: one more than CI has cores, since some wait.
+/// Number of executables that run concurrently: one more than CI has cores, because some wait.
 const AT_ONCE: usize = 3;
 
 /// Tests that judge measurements of the machine: package and executable.
 const ALONE: &[(&str, &str)] = &[("kelvin-observe", "postgres_waits"), ("kelvin-observe", "sampler_live")];
 
-/// Tests whose users give up a statement after half a second: side by side, as they wait more than they compute, but with
-/// nothing else.
+/// Tests with a statement timeout of half a second. They run concurrently with each other, because they mostly wait, but not
+/// with other tests.
 const IMPATIENT: &[(&str, &str)] =
     &[("kelvin-run", "robustness_network"), ("kelvin-run", "robustness_mysql")];
 
-/// The longest executable, whose tests wait for agents, windows and time-outs for most of their time: three at once, where
-/// there would be as many as cores.
+/// The longest executable, whose tests mostly wait for agents, windows and timeouts. Three of its tests run concurrently,
+/// instead of one per core.
 const WAITING: (&str, &str) = ("kelvin-bench", "fleet");
 
-/// The package whose tests make data and compare it: they compute nearly all the time, where those of others mostly wait.
+/// The package whose tests create and compare data: they compute most of the time, while other tests mostly wait.
 const COMPUTING: &str = "kelvin-workload";
 
-/// Packages in the order of their longest tests, so that none of them is left when all others have ended.
+/// Packages in the order of their longest tests, so that no long test starts last.
 const FIRST: &[&str] = &["kelvin-bench", "kelvin-run", "kelvin-lab"];
 
 /// An executable with tests.
@@ -48,8 +48,8 @@ struct Suite {
 }
 
 impl Suite {
-    /// From a line of cargo's JSON, if it names an executable with tests.
-    fn of(message: &Value) -> Option<Self> {
+    /// Parses a line of cargo's JSON; `None` unless it names a test executable.
+    fn parse(message: &Value) -> Option<Self> {
         if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
             return None;
         }
@@ -62,7 +62,7 @@ impl Suite {
         })
     }
 
-    /// The command as cargo would run it: xtask's own directory and name are in the environment.
+    /// The command with the environment that cargo would set, instead of that of xtask.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.directory);
@@ -87,7 +87,7 @@ fn package(id: &str, directory: &Path) -> Option<String> {
     }
 }
 
-/// How it ended.
+/// The result of an executable.
 struct Run {
     suite: Suite,
     passed: bool,
@@ -97,17 +97,17 @@ struct Run {
 /// All test executables of the workspace.
 pub(crate) struct Suites {
     suites: Vec<Suite>,
-    /// Warnings of the compiler and of clippy, which were printed.
+    /// Number of warnings of the compiler and clippy, which were printed.
     pub(crate) warnings: usize,
 }
 
 impl Suites {
-    /// The command of each of them.
+    /// The commands of all executables.
     pub(crate) fn commands(&self) -> impl Iterator<Item = Command> {
         self.suites.iter().map(Suite::command)
     }
 
-    /// Runs them; whether all passed.
+    /// Runs all executables; returns whether all passed.
     pub(crate) fn run(self, top: &Path) -> Result<bool> {
         let (alone, others): (Vec<_>, Vec<_>) =
             self.suites.into_iter().partition(|suite| suite.is_among(ALONE));
@@ -123,7 +123,7 @@ impl Suites {
     }
 }
 
-/// One that computes to every two that wait: three at once that compute would leave the cores idle later.
+/// Orders one that computes after every two that wait: three that compute concurrently would leave cores idle later.
 fn mixed(suites: Vec<Suite>) -> Vec<Suite> {
     let (computing, mut waiting): (Vec<_>, Vec<_>) =
         suites.into_iter().partition(|suite| suite.package == COMPUTING);
@@ -160,8 +160,8 @@ fn cargo(top: &Path) -> Command {
     command
 }
 
-/// Builds and lints the tests of the workspace at `top`, or those named by the arguments `which`; `None` if cargo has
-/// printed why that fails.
+/// Builds and lints the tests of the workspace at `top`, or those that the arguments `which` name. `None` if that fails and
+/// cargo has printed the reason.
 pub(crate) fn build(top: &Path, which: &[&str]) -> Result<Option<Suites>> {
     let output = cargo(top)
         .args(["test", "--workspace", "-j2", "--no-run", "--message-format=json"])
@@ -173,7 +173,7 @@ pub(crate) fn build(top: &Path, which: &[&str]) -> Result<Option<Suites>> {
     let (mut suites, mut warnings) = (Vec::new(), 0);
     for line in text.lines() {
         let message: Value = serde_json::from_str(line).with_context(|| format!("cargo printed {line:?}"))?;
-        suites.extend(Suite::of(&message));
+        suites.extend(Suite::parse(&message));
         if message["reason"] == "compiler-message" {
             eprint!("{}", message["message"]["rendered"].as_str().unwrap_or_default());
             warnings += usize::from(message["message"]["level"] == "warning");
@@ -188,7 +188,7 @@ pub(crate) fn build(top: &Path, which: &[&str]) -> Result<Option<Suites>> {
     Ok(Some(Suites { suites, warnings }))
 }
 
-/// Runs them, `at_once` at a time; the output of each is printed completely when it ends.
+/// Runs executables, `at_once` at a time; the output of each is printed as a whole when it ends.
 fn run_some(suites: Vec<Suite>, at_once: usize) -> Result<Vec<Run>> {
     let left = Mutex::new(VecDeque::from(suites));
     std::thread::scope(|scope| {
@@ -211,12 +211,12 @@ fn run_some(suites: Vec<Suite>, at_once: usize) -> Result<Vec<Run>> {
 }
 
 fn run_one(suite: Suite) -> Result<Run> {
-    // Printed immediately, too: otherwise a test that hangs would show no output.
+    // Printed immediately, so that a test that hangs can be identified.
     println!("starting {} {}", suite.package, suite.name);
     let began = Instant::now();
     let Output { status, stdout, stderr } = suite
         .command()
-        // A test that skips itself for lack of a server would look like one that passed.
+        // A test that is skipped for lack of a server would count as passed.
         .env("KELVIN_REQUIRE_SERVERS", "1")
         .stdin(Stdio::null())
         .output()
@@ -249,20 +249,20 @@ mod tests {
     }
 
     #[test]
-    fn executables_with_tests_are_read_from_what_cargo_tells() {
+    fn executables_with_tests_are_read_from_cargos_messages() {
         let suite =
-            Suite::of(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", true)).unwrap();
+            Suite::parse(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", true)).unwrap();
         assert_eq!((suite.package.as_str(), suite.name.as_str()), ("kelvin-observe", "scrape"));
         assert_eq!(suite.directory, Path::new("/top/crates/observe"));
         assert!(suite.is_among(&[("kelvin-bench", "page"), ("kelvin-observe", "scrape")]));
         assert!(
-            Suite::of(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", false)).is_none()
+            Suite::parse(&artifact("path+file:///top/crates/observe#kelvin-observe@0.1.0", false)).is_none()
         );
     }
 
     #[test]
     fn a_package_called_like_its_directory_has_no_name_in_cargos_identifier() {
-        let suite = Suite::of(&artifact("path+file:///top/crates/observe#0.1.0", true)).unwrap();
+        let suite = Suite::parse(&artifact("path+file:///top/crates/observe#0.1.0", true)).unwrap();
         assert_eq!(suite.package, "observe");
     }
     #[test]

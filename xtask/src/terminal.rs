@@ -12,25 +12,25 @@ use anyhow::{Context, Result, bail};
 const COLUMNS: usize = 80;
 const ROWS: usize = 24;
 
-/// Changes within this time of each other are shown together, in seconds.
+/// Changes within this many seconds are shown together.
 const STEP: f64 = 0.2;
-/// How long the command is shown before its output, and the last picture at the end, in seconds.
+/// Seconds that the command is shown before its output, and the last picture at the end.
 const BEFORE: f64 = 1.2;
 const AFTER: f64 = 8.0;
 
 const MOST_BYTES: usize = 100_000;
 
-/// A character with the colour and the weight that it was written in.
+/// A character with its style.
 type Cell = (char, Style);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Style {
-    /// As of SGR, 31 for red; 0 for none.
+    /// The colour number of SGR, such as 31 for red; 0 for none.
     colour: u8,
     bold: bool,
 }
 
-/// Records and writes.
+/// Records a command and writes the SVG.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let [file, command @ ..] = words else { bail!("give the file to write and the command to record") };
     if command.is_empty() {
@@ -67,9 +67,9 @@ struct Picture {
     rows: Vec<Vec<Cell>>,
 }
 
-/// Plays a recording: lines of the time since the one before and a number of bytes.
+/// Replays a recording. Each line of `times` has the seconds since the previous line and a number of bytes.
 fn replay(command: &str, text: &[u8], times: &str) -> Result<Vec<Picture>> {
-    // The first line of the recording is script's own.
+    // The first line of the recording is written by `script`.
     let begin = text.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let mut left = &text[begin..];
     let mut screen = Screen::default();
@@ -90,7 +90,7 @@ fn replay(command: &str, text: &[u8], times: &str) -> Result<Vec<Picture>> {
         let (now, rest) = left.split_at(bytes.min(left.len()));
         left = rest;
         pending.extend_from_slice(now);
-        // A character may be cut in two.
+        // A character may be split between two writes.
         let whole = std::str::from_utf8(&pending).map_or_else(|error| error.valid_up_to(), str::len);
         let written: Vec<u8> = pending.drain(..whole).collect();
         screen.write(std::str::from_utf8(&written)?);
@@ -145,7 +145,7 @@ impl Screen {
         self.column += 1;
     }
 
-    /// One number of SGR.
+    /// Applies one number of an SGR sequence.
     fn set(&mut self, number: u8) {
         match number {
             0 => self.style = Style::default(),
@@ -190,10 +190,10 @@ const GLYPH: f64 = 8.4;
 const LINE: f64 = 18.0;
 const MARGIN: f64 = 16.0;
 
-/// From when to when a line of text is visible, in seconds.
+/// The times at which a line of text is visible, as start and end in seconds.
 type Spans = Vec<(f64, f64)>;
 
-/// The pictures as one SVG: each distinct line of text of a row is included once, and is visible during its time.
+/// Renders the pictures as an SVG. Each distinct text of a row is included once, and is visible at its times.
 fn svg(pictures: &[Picture]) -> String {
     let total = pictures.last().map_or(0.0, |last| last.at) + AFTER;
     let (width, height) = (COLUMNS as f64 * GLYPH + 2.0 * MARGIN, ROWS as f64 * LINE + 2.0 * MARGIN);
@@ -238,7 +238,7 @@ fn is_blank(cells: &[Cell]) -> bool {
     cells.iter().all(|(c, _)| *c == ' ')
 }
 
-/// The key frames of an element that is visible in these spans of time.
+/// The key frames of an element that is visible at these times.
 fn frames(shown: &[(f64, f64)], total: f64) -> String {
     let mut frames = String::new();
     let share = |at: f64| format!("{:.2}%", at / total * 100.0);
@@ -256,7 +256,7 @@ fn frames(shown: &[(f64, f64)], total: f64) -> String {
     frames
 }
 
-/// The text of a row: stretches of one style, each at its position whatever the font.
+/// The text of a row as spans of one style. Each has a position, so that the font does not matter.
 fn spans(cells: &[Cell]) -> String {
     let end = cells.iter().rposition(|(c, _)| *c != ' ').map_or(0, |at| at + 1);
     let mut out = String::new();
@@ -319,7 +319,7 @@ mod tests {
         let recorded = "Script started\nfirst\rsecond <1>\r\n";
         let pictures = replay("kelvin", recorded.as_bytes(), "0.8 6\n2.0 14\n").unwrap();
         let drawn = svg(&pictures);
-        // 1.2 s before, 0.8 s until the first word, 2 s until the second, 8 s at the end: 12 s.
+        // 1.2 s before the output, 0.8 s until the first word, 2 s until the second, 8 s at the end: 12 s.
         let frames =
             "0%{visibility:hidden}16.67%{visibility:visible}33.33%{visibility:hidden}to{visibility:hidden}";
         assert!(drawn.contains(frames), "{drawn}");

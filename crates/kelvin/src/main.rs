@@ -1,6 +1,6 @@
 //! `kelvin`: measure a database and the storage under it, and be able to trust the answer.
 
-// The command's own output goes to standard output and standard error; libraries may not.
+// The command prints to standard output and standard error; the libraries may not.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let Some(error) = error.downcast_ref::<clap::Error>() else { return fail(&error) };
-            // `--help` and `--version` arrive here too and are no errors.
+            // `--help` and `--version` are reported as errors, too.
             show(error);
             let words: Vec<_> = std::env::args_os().collect();
             return match error.use_stderr() {
@@ -37,13 +37,14 @@ fn main() -> ExitCode {
 
 fn fail(error: &anyhow::Error) -> ExitCode {
     out::note(&format!("kelvin: {}", exit::describe(error)));
-    exit::Code::of_error(error).into()
+    exit::Code::from_error(error).into()
 }
 
 /// Prints clap's message. It repeats invalid arguments, and a URL may contain a password.
 fn show(error: &clap::Error) {
     use std::io::IsTerminal;
-    // Control characters of an argument are repeated, too: then escape sequences are replaced by blanks.
+    // clap repeats control characters of an argument. If there are any, the text is printed without escape
+    // sequences.
     let steers = std::env::args_os().any(|word| word.to_string_lossy().chars().any(char::is_control));
     let colour = !steers && std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let styled = error.render();
@@ -56,7 +57,7 @@ fn show(error: &clap::Error) {
     if error.use_stderr() {
         eprint!("{text}");
     } else {
-        // A reader of `--help` may have seen enough.
+        // A closed pipe is no error: the reader of `--help` may have seen enough.
         let _ = out::write(&text);
     }
 }

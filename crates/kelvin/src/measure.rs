@@ -1,4 +1,4 @@
-//! What the command adds to a run: its messages, the password prompt, and Prometheus.
+//! What this command adds to a run: its command line, the password prompt, and the Prometheus endpoint.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use kelvin_serve::{MetricsEndpoint, MetricsSink, RunInfo};
 use kelvin_store::{NewRun, RunId, Store};
 use kelvin_workload::Stop;
 
-/// Makes runs as this command line asks.
+/// Returns what makes runs and stores them with this command line as their origin.
 pub(crate) fn bench<'a>(store: &'a Store, live: &'a mut dyn Live, stop: &'a Stop) -> StoreBench<'a> {
     StoreBench::new(store, live, stop, RunOrigin { command: command_line(), prompt })
 }
@@ -25,7 +25,7 @@ pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&
     Ok(open::open(target, purpose, prompt, tell)?)
 }
 
-/// The password that the person at the terminal types, if there is one.
+/// Asks for the password on the terminal; `None` if standard input is no terminal.
 pub(crate) fn prompt(server: &dyn std::fmt::Display) -> std::io::Result<Option<Password>> {
     if !std::io::stdin().is_terminal() {
         return Ok(None);
@@ -39,7 +39,7 @@ fn command_line() -> String {
     as_typed(std::env::args().skip(1))
 }
 
-/// The command line of these arguments, quoted for a shell where it must be.
+/// These arguments as a command line, quoted for a shell where necessary.
 pub(crate) fn as_typed(arguments: impl IntoIterator<Item = String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     let quoted = |word: String| {
@@ -53,7 +53,7 @@ pub(crate) fn as_typed(arguments: impl IntoIterator<Item = String>) -> String {
     std::iter::once("kelvin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A view, and beside it the run as Prometheus sees it, for as long as this lives.
+/// A live view with a Prometheus endpoint that lives as long as this value.
 pub(crate) struct WithMetrics {
     live: Box<dyn Live>,
     endpoint: MetricsEndpoint,
@@ -61,7 +61,7 @@ pub(crate) struct WithMetrics {
 }
 
 impl WithMetrics {
-    /// The view itself, or with an endpoint that listens at this address.
+    /// Adds an endpoint that listens on `address`; without an address the view is returned unchanged.
     pub(crate) fn around(live: Box<dyn Live>, address: Option<SocketAddr>) -> Result<Box<dyn Live>> {
         let Some(address) = address else { return Ok(live) };
         let (endpoint, sink) = MetricsEndpoint::start(address)?;

@@ -1,4 +1,4 @@
-//! Standard output, which may be a pipe that its reader has closed (`kelvin show | head`).
+//! Standard output, which may be a pipe whose reader has closed it (`kelvin show | head`).
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 pub(crate) use kelvin_live::note;
 use kelvin_measure::text::{plain, printable_lines};
 
-/// Writes text; a closed pipe is not an error.
+/// Writes text to standard output; a closed pipe is not an error.
 pub(crate) fn write(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -18,12 +18,12 @@ pub(crate) fn write(text: &str) -> Result<()> {
     }
 }
 
-/// Writes text and a line end.
+/// Writes text and a newline to standard output.
 pub(crate) fn line(text: &str) -> Result<()> {
     write(&format!("{text}\n"))
 }
 
-/// Writes a file and reports it.
+/// Writes a file that only its owner can read, and reports it unless `quiet`.
 pub(crate) fn file(path: &Path, text: &str, quiet: bool) -> Result<()> {
     private(path, text)?;
     if !quiet {
@@ -54,19 +54,19 @@ pub(crate) fn warning(text: &str) {
     let _ = writeln!(std::io::stderr(), "{on}{}{off}", printable_lines(text));
 }
 
-/// Columns of the terminal, between 80 and 120; 100 where there is none.
+/// Width of the terminal in columns, limited to 80 to 120; 100 if there is no terminal.
 pub(crate) fn width() -> usize {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let real = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
     asked.or_else(real).filter(|columns| *columns > 0).unwrap_or(100).clamp(80, 120)
 }
 
-/// Writes words, without marks, in lines of at most `width` columns: the first one begins at `first`, the others at
-/// `rest`.
+/// Appends words, without their markup, in lines of at most `width` columns. The first line starts at column
+/// `first`, the others at column `rest`.
 pub(crate) fn wrapped(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
     let mut column = first;
     text.push_str(&" ".repeat(first));
-    // Runs of blanks are columns and stay.
+    // Runs of blanks align columns and are kept.
     for (index, word) in plain(words).split_inclusive(' ').enumerate() {
         let length = word.trim_end().chars().count();
         if index > 0 && column + length > width && length > 0 {

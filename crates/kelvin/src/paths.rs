@@ -1,4 +1,4 @@
-//! Where things are kept.
+//! Paths of the results file and of reports.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use kelvin_store::RunId;
 
 use crate::out;
 
-/// The results file: what was asked for, or `kelvin.db` in the data directory, which is made if need be.
+/// The results file: `asked`, or `kelvin.db` in the data directory, which is created if necessary.
 pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = asked {
         return Ok(path.to_owned());
@@ -18,7 +18,7 @@ pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf> {
     Ok(directory.join("kelvin.db"))
 }
 
-/// How to call Kelvin for what is in this results file: with `--store` where it is not found without.
+/// The command `kelvin` for this results file: with `--store` if it is not the default file.
 pub(crate) fn kelvin_command(store: &Path) -> String {
     let found = |path: PathBuf| path == store;
     let by_default = || directories::data().is_ok_and(|directory| found(directory.join("kelvin.db")));
@@ -26,8 +26,8 @@ pub(crate) fn kelvin_command(store: &Path) -> String {
     if known { "kelvin".into() } else { format!("kelvin --store {}", store.display()) }
 }
 
-/// The file of a run's HTML report, in the directory `reports/NAME OF THE RESULTS FILE` beside that file, which is made if need
-/// be: runs of two results files have the same numbers.
+/// Path of a run's HTML report: in the directory `reports/NAME OF THE RESULTS FILE` beside that file. The directory is
+/// created if necessary. Each results file has its own, because runs of two files have the same numbers.
 pub(crate) fn report(store: &Path, run: RunId) -> Result<PathBuf> {
     let parent = store.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = parent.join("reports").join(store.file_name().unwrap_or(store.as_os_str()));

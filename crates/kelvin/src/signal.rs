@@ -9,17 +9,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 const TRANSACTIONS: &str = "kelvin: stopping after the transactions in flight; Ctrl-C again to stop now";
 
-/// Makes the first signal ask for an orderly end and the second for one now. A third ends the process: by then
-/// something is stuck that we should have foreseen.
+/// Handles signals: the first requests an orderly stop, the second an immediate one, and the third ends the
+/// process, which must have hung.
 pub(crate) fn listen() -> Result<Stop> {
     listen_saying(TRANSACTIONS)
 }
 
-/// The same; these words answer the first signal.
+/// As [`listen`], with the message to print on the first signal.
 pub(crate) fn listen_saying(words: &'static str) -> Result<Stop> {
     let stop = Stop::new();
     let asked = stop.clone();
-    // A hang-up ends the run as Ctrl-C does, unless the caller had it ignored, as nohup does.
+    // SIGHUP ends the run as Ctrl-C does, unless the parent process ignores it, as nohup does.
     let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hang_up))
         .context("cannot listen for signals")?;
@@ -34,17 +34,17 @@ pub(crate) fn listen_saying(words: &'static str) -> Result<Stop> {
     Ok(stop)
 }
 
-/// Leaves the signals to the process that started this one, and that ends it in its time.
+/// Ignores the signals: the process that started this one receives them, too, and ends this one.
 pub(crate) fn leave_to_others() -> Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The flag is never looked at: what counts is that the signal ends nothing.
+        // The flag is never read. Registering it replaces the default action, which would end the process.
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
             .context("cannot listen for signals")?;
     }
     Ok(())
 }
 
-/// Whether this process ignores a signal, as it was started.
+/// Whether this process was started with the signal ignored.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -52,7 +52,7 @@ fn is_ignored(signal: i32) -> bool {
     mask & (1 << (signal - 1)) != 0
 }
 
-/// What a signal does, and a key of the live view that stands for one.
+/// Requests a stop as a signal does; for the key of the live view.
 pub(crate) fn request_stop(stop: &Stop) {
     answer(stop, TRANSACTIONS);
 }

@@ -1,4 +1,5 @@
-//! Changes for a real PostgreSQL as it is: what misestimates of its statements and their predicates ask for, applied and taken back.
+//! Advice for a real PostgreSQL that is not under a Kelvin load: what misestimates of statements and predicates suggest,
+//! applied and undone.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +15,7 @@ use kelvin_database::{Engine, Session};
 use serde_json::Value;
 use support::{Place, Server};
 
-/// The second column is always that of the first: 2000 of 200,000 rows meet both conditions, and the planner expects 20.
+/// The second column always equals the first: 2000 of 200,000 rows meet both conditions, and the planner expects 20.
 const TABLES: &str = "create extension pg_stat_statements; \
     create table parts as select i % 100 as a, i % 100 as b, i % 20000 as other from generate_series(1, 200000) as i; \
     create table others as select i as id, i as value from generate_series(0, 19999) as i; \
@@ -27,7 +28,7 @@ fn plan(session: &mut dyn Session) -> Plan {
     Plan::parse(&rows.texts(0).unwrap().join("\n")).unwrap()
 }
 
-/// Kinds of the nodes, and what was expected of the scan of parts.
+/// The node types of the plan, and the estimated rows of the scan of parts.
 fn shape(session: &mut dyn Session) -> (Vec<String>, f64) {
     let plan = plan(session);
     let nodes = plan.nodes();
@@ -39,7 +40,7 @@ fn statements(change: &Value, which: &str) -> Vec<String> {
     change["change"][which].as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned()).collect()
 }
 
-/// The advice for the server under these statements, each in a session of its own.
+/// The advice for the server under these statements, each in a separate session.
 fn advise(server: &Server, place: &Place, engine: &PostgresEngine, statements: &[&str]) -> String {
     let done = AtomicBool::new(false);
     let url = server.url();
@@ -56,7 +57,7 @@ fn advise(server: &Server, place: &Place, engine: &PostgresEngine, statements: &
         };
         let loads: Vec<_> = statements.iter().map(load).collect();
         let list = catch_unwind(AssertUnwindSafe(|| place.expect(0, &words)));
-        // Otherwise the scope waits for them for ever.
+        // Otherwise the scope waits for the sessions for ever.
         done.store(true, Ordering::Relaxed);
         for load in loads {
             load.join().unwrap();
@@ -67,7 +68,7 @@ fn advise(server: &Server, place: &Place, engine: &PostgresEngine, statements: &
 
 #[test]
 fn columns_that_depend_on_each_other_are_found_and_their_statistics_correct_the_plan() {
-    // Without workers, so that the scan's rows are those of one loop.
+    // No parallel workers, so that the scan's rows are those of one loop.
     let settings =
         [("shared_preload_libraries", "pg_stat_statements"), ("max_parallel_workers_per_gather", "0")];
     let server = Server::start_with(&settings);
@@ -98,14 +99,15 @@ fn columns_that_depend_on_each_other_are_found_and_their_statistics_correct_the_
         (1500.0..2500.0).contains(&right) && after.contains(&"Hash Join".to_owned()),
         "{after:?} {right}"
     );
-    // Once more does no harm, and taken back it is as before.
+    // Applied twice it does no harm; undone twice, the state is as before.
     for sql in statements(change, "apply").iter().chain(&statements(change, "undo")) {
         session.run(sql).unwrap();
     }
     assert!(shape(session.as_mut()).1 < 40.0);
 }
 
-/// One of a hundred rows has a seven, and then nearly all: 200,020 rows meet the condition, and the planner expects 2,020.
+/// At first one of a hundred rows has a seven, later nearly all: 200,020 rows meet the condition, and the planner expects
+/// 2,020.
 const STALE: [&str; 3] = [
     "create extension pg_stat_statements; create table parts (a int, pad text) with (autovacuum_enabled = off); \
      insert into parts select i % 100, 'x' from generate_series(1, 2000) as i",
@@ -120,7 +122,7 @@ fn statistics_from_before_the_rows_came_are_named_and_renewed() {
     let server = Server::start_with(&settings);
     let place = Place::new();
     let engine = PostgresEngine::new(server.instance.config());
-    // A session's counts are there when it has ended.
+    // A session's counters are visible after it has ended.
     for sql in STALE {
         engine.connect().unwrap().run(sql).unwrap();
     }

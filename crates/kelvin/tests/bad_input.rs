@@ -1,5 +1,5 @@
-//! Bad input of every kind ends with exit code 2 and one clear message. The messages are a snapshot: they are
-//! read, not only counted.
+//! Bad input of every kind ends with exit code 2 and one clear message. The messages are a snapshot, so that
+//! they are read and not only counted.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -222,7 +222,7 @@ fn files() {
     show(&mut cases, "store that is text", "text.db");
     show(&mut cases, "store that is a directory", "directory.db");
 
-    // What is seen of a host depends on the host, and so does the size of the file.
+    // The observed metrics depend on the host, and so does the size of the file.
     cases.place.expect(0, &["run", "tproc-c", "--transactions", "20", "--users", "1", "--no-observe"]);
     let good = std::fs::read(cases.place.store()).unwrap();
     cases.place.write("truncated.db", &good[..good.len() / 2 + 100]);

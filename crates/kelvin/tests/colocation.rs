@@ -1,4 +1,5 @@
-//! Tenants on a storage that is really shared and slow: loop devices throttled by blkio (version 1), with direct I/O. All of it
+//! Tenants on storage that is shared and slow: loop devices throttled by blkio (version 1), with direct I/O. All tests depend
+//! on the machine and need root.
 //! judges the machine, and needs root.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -112,7 +113,7 @@ wait = "${half}"
             Self { device, mounted, _directory: directory }
         }
 
-        /// "7:0".
+        /// The device number: "7:0".
         fn number(&self) -> String {
             let name = self.device.trim_start_matches("/dev/");
             std::fs::read_to_string(format!("/sys/class/block/{name}/dev")).unwrap().trim().to_owned()
@@ -144,7 +145,8 @@ wait = "${half}"
             Self(group)
         }
 
-        /// A command of ours in it, ended after a time: its lines of neighbours, printed as they come.
+        /// Runs a kelvin command in the group and ends it after `most`. Returns its lines about neighbours, which are also
+        /// printed as they arrive.
         fn run(&self, place: &Place, args: &[&str], most: Duration) -> Vec<Value> {
             let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.0.display());
             let mut command = place.program("sh");
@@ -162,7 +164,7 @@ wait = "${half}"
                 });
                 while !lines.is_finished() {
                     if began.elapsed() > most {
-                        // It restores what it has changed.
+                        // Not SIGKILL: the command restores what it has changed.
                         let _ended = rustix::process::kill_process(process, rustix::process::Signal::TERM);
                         break;
                     }
@@ -182,7 +184,7 @@ wait = "${half}"
         }
     }
 
-    /// What `--prove` says of the DSS's effect on the OLTP.
+    /// The effect of the DSS on the OLTP according to `--prove`.
     fn effect(place: &Place, throttled: &Throttled, oltp: &Loop, dss: &Loop) -> Value {
         place.write("jobs.toml", JOBS);
         let parameters = [("oltp", oltp), ("dss", dss)];
@@ -191,7 +193,7 @@ wait = "${half}"
         let half = std::env::var("KELVIN_TEST_HALF").unwrap_or_else(|_| "16s".into());
         let half = format!("half={half}");
         let run = ["run", "jobs.toml", "--param", oltp, "--param", dss, "--param", &half, "--quiet"];
-        // Four rounds are enough for the first look, at which the interval is widest; they take five minutes.
+        // Four rounds are enough for the first interim analysis, whose interval is the widest; they take five minutes.
         let proof = ["--prove", "--rounds", "4", "--format", "jsonl"];
         let lines = throttled.run(place, &[&run[..], &proof].concat(), Duration::from_mins(8));
         let is_effect =
@@ -199,7 +201,7 @@ wait = "${half}"
         lines.iter().find(is_effect).unwrap_or_else(|| panic!("{lines:?}")).clone()
     }
 
-    /// How much of a figure the interval does not exclude: lower throughput, higher p99.
+    /// The largest loss that the interval does not exclude, in percent: lower throughput, higher p99.
     fn at_most(effect: &Value) -> Value {
         let lower = 100.0 * (1.0 - effect["throughput"]["low"].as_f64().unwrap());
         let higher = 100.0 * (effect["p99"]["high"].as_f64().unwrap() - 1.0);
@@ -219,7 +221,7 @@ wait = "${half}"
         assert!(p99["shown"] == true && p99["low"].as_f64().unwrap() > 1.0, "{shared}");
         let separate = effect(&place, &throttled, &one, &other);
         println!("separate: {separate}");
-        // "No interference shown, at most x %", in both figures, and an x that says something.
+        // "No interference shown, at most x %", for both metrics, with a useful x.
         let most = at_most(&separate);
         println!("{}", serde_json::json!({"separate": {"at_most": most}}));
         assert_eq!(separate["throughput"]["shown"], false, "{separate}");
@@ -227,7 +229,7 @@ wait = "${half}"
         assert!(most["throughput_lower_percent"].as_f64().unwrap() < 25.0, "{most}");
     }
 
-    /// Two of these tenants against one of each: starts, and CPU time.
+    /// One or both of two tenants: start delays and CPU time.
     const ARRIVALS: &str = r#"
 scenario = "cost of a tenant"
 accept-noise = true
@@ -244,7 +246,7 @@ start = [STARTED]
 wait = "${long}"
 "#;
 
-    /// How late the arrivals began (p99, in microseconds), and the CPUs of the client.
+    /// The start delay of arrivals (p99, in microseconds), and the CPU time of the client in CPUs.
     fn cost(place: &Place, target: &str, long: &str, tenants: &[&str]) -> (f64, f64) {
         let table = |name: &&str| {
             format!(
@@ -266,12 +268,12 @@ wait = "${long}"
         (lag, generator["cpu_cores"].as_f64().unwrap())
     }
 
-    /// How much later two tenants may start than one where the interval leaves it open.
+    /// The most that starts with two tenants may be delayed, relative to one, if the interval is inconclusive.
     const LATER: f64 = 1.05;
 
-    /// Each round has one of each tenant and both, in an order that turns: what differs from round to round is in all of them, and
-    /// the ratio of a round is free of it. "At most as late" is a claim about that ratio: no later than one tenant as far as its
-    /// interval can tell, and an estimate that is close, so that a wide interval proves nothing.
+    /// Each round runs each tenant alone and both together, in rotating order. Differences between rounds affect all three,
+    /// so a round's ratio is free of them. "At most as late" is a claim about that ratio: the interval does not exclude
+    /// equality, and the estimate itself is close, so that a wide interval proves nothing.
     #[test]
     #[ignore = "judges the machine: cargo xtask machine"]
     fn two_tenants_start_as_late_as_one_and_cost_no_more_than_both() {
@@ -280,7 +282,7 @@ wait = "${long}"
         let long = std::env::var("KELVIN_TEST_LONG").unwrap_or_else(|_| "60s".into());
         let rounds: usize = std::env::var("KELVIN_TEST_ROUNDS").map_or(5, |text| text.parse().unwrap());
         let kinds = [&["left"][..], &["left", "right"], &["right"]];
-        // Of one tenant, the later; the sum of what each costs.
+        // Of the single tenants the later one counts, and the sum of their costs.
         let (mut alone, mut both) = ((vec![], vec![]), (vec![], vec![]));
         for round in 0..rounds {
             let mut found = [(0.0, 0.0); 3];

@@ -1,4 +1,4 @@
-//! The preflight and the watcher, as a user runs them.
+//! `kelvin doctor` and `kelvin observe`, as a user runs them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ fn two_doctors_are_compared_and_both_kept() {
     };
     assert!(figure("processor.single-thread") > 1.0 && figure("database.round-trip.p50") > 0.01, "{second}");
     let lines = second["against"]["lines"].as_array().unwrap();
-    // Any machine has a processor; whether memory is measured depends on its caches and on what is free.
+    // Every machine has a processor; whether memory is measured depends on its caches and its free memory.
     assert!(lines.iter().any(|line| line["name"] == "processor.single-thread"), "{second}");
     let third = place.expect(0, &["doctor", "--quiet", "--against", "1", "--disk", "."]);
     assert!(
@@ -52,7 +52,7 @@ fn watching_ends_with_a_summary_and_keeps_its_events() {
     let shown = place.expect(0, &args);
     let lines = shown.lines().skip(1).take_while(|line| !line.is_empty()).count();
     assert!((1..=5).contains(&lines), "{shown}");
-    // On a busy machine its last look is late.
+    // On a busy machine the last sample is late.
     let over: f64 = shown.split_once("Over ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
     assert!(over >= 2.0, "{shown}");
     for word in ["busy, of all CPUs", "w_await", "rxkB/s", "Not observed"] {

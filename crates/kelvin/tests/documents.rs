@@ -1,7 +1,7 @@
-//! Every command line of the documents is run, as a reader would type it, in the order of its page.
+//! Every command line of the documents is run as a reader would type it, in the order of its page.
 //!
-//! `documents/kelvin.sh` stands in PATH for the command and makes it small (windows, users, warehouses, files); what a page
-//! takes for granted is there: stored runs and groups, job files, scripts, specifications, a server of somebody else's.
+//! `documents/kelvin.sh` replaces the command in PATH and shortens it (windows, users, warehouses, files). What a page takes
+//! for granted exists: stored runs and groups, job files, scripts, specifications, an external server.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "what takes long is seen in the output of a test that failed")]
@@ -19,7 +19,7 @@ use std::time::Instant;
 use command_lines::{documents, shell_lines};
 use support::{Place, Server, text};
 
-/// What is not run: a part of the line, and why.
+/// Command lines that are not run: a part of the line, and the reason.
 const NOT_RUN: [(&str, &str); 18] = [
     ("examples/colocation/", "it writes more than a gigabyte; the tests of scenarios check its plan"),
     ("LOG|RESULT|DIRECTORY|RUN…", "the shape of a command"),
@@ -47,20 +47,20 @@ const NOT_RUN: [(&str, &str); 18] = [
 /// Pages that count their own runs and groups from 1.
 const FROM_NOTHING: [&str; 3] = ["tutorial.md", "quick-start.md", "io-plots.md"];
 
-/// What a page takes for granted beside what all have.
+/// What a page takes for granted in addition to what all pages have.
 const GIVEN: [(&str, &str); 1] = [("profiles.md", "kelvin run tproc-c --target postgres")];
 
-/// How many pages are tried at once.
+/// Number of pages that are tested concurrently.
 const AT_ONCE: usize = 2;
 
 const JOB: &str = "[reader]\nfilename=f\nrw=randread\nbs=4k\nsize=1m\nnumber_ios=100\nioengine=psync\n";
 const TIMED_JOB: &str = "[reader]\nfilename=f\nrw=randread\nsize=1m\nioengine=psync\ntime_based\nruntime=1\n";
 
-/// Two processes, as blkparse prints them.
+/// The requests of two processes, as blkparse prints them.
 const TRACE: &str =
     "8,0 0 1 0.0 7 D WS 0 + 8 [wal]\n8,0 0 2 0.1 8 D R 99 + 8 [backend]\n8,0 0 3 0.2 7 D WS 8 + 8 [wal]\n";
 
-/// A page and what is typed there.
+/// A page and its command lines.
 struct Page {
     path: PathBuf,
     lines: Vec<String>,
@@ -72,7 +72,7 @@ impl Page {
     }
 }
 
-/// What every page begins with, and the servers that all use.
+/// The files and runs that every page starts with, and the servers that all pages share.
 struct Ground {
     made: Place,
     theirs: Server,
@@ -121,7 +121,7 @@ impl Ground {
             let spec = kelvin(&format!("{} --print-spec", one.replace("-u 2", &format!("-u {users}"))));
             std::fs::write(kept.join(name), spec).unwrap();
         }
-        // Groups 1 and 2 are repeats, 3 and 4 have sides.
+        // Groups 1 and 2 are repeats; 3 and 4 have sides.
         kelvin(&format!("{one} --repeat 2"));
         kelvin(&format!("{one} --repeat 2"));
         kelvin("ab a.toml b.toml --blocks 2 --no-control -q");
@@ -138,7 +138,7 @@ impl Ground {
         for name in ["a.db", "b.db"] {
             std::fs::copy(place.store(), kept.join(name)).unwrap();
         }
-        // Two pages at once do not write to one file.
+        // Two concurrent pages must not write to the same file.
         for lane in 0..AT_ONCE {
             std::fs::create_dir(self.servers.path().join(lane.to_string())).unwrap();
             std::fs::copy(kept.join("warehouse.db"), place.path(&lane.to_string())).unwrap();
@@ -146,7 +146,7 @@ impl Ground {
         std::fs::remove_file(kept.join("warehouse.db")).unwrap();
     }
 
-    /// A small study that was run, in `DIR`.
+    /// Runs a small study in `DIR`.
     fn study(kept: &Path, kelvin: &dyn Fn(&str) -> String) {
         kelvin("study new DIR");
         let path = kept.join("DIR/study.toml");
@@ -165,7 +165,7 @@ impl Ground {
         assert!(Command::new("cp").args(copy).current_dir(kept).status().unwrap().success());
     }
 
-    /// Types a page's lines; what ended otherwise than it should.
+    /// Types a page's command lines; returns those that did not end as expected.
     fn read(&self, page: &Page, ran: &Path, known: &Mutex<BTreeSet<String>>, lane: usize) -> Vec<String> {
         let place = Place::new();
         let copy = |from: &Path, to: &str| assert!(std::fs::copy(from, place.path(to)).is_ok(), "{to}");
@@ -197,7 +197,7 @@ impl Ground {
             if NOT_RUN.iter().any(|(part, _)| line.contains(part)) {
                 continue;
             }
-            // The same line of another page was typed there.
+            // The same line was already run for another page.
             let is_new = known.lock().unwrap().insert(line.split("  #").next().unwrap().trim().to_owned());
             if !is_new && !FROM_NOTHING.contains(&page.name()) {
                 continue;
@@ -219,7 +219,7 @@ impl Ground {
             .replace("count=256", "count=4")
             .replace("256M", "4M")
             .replace("1 2 3 4 5 6", "1 2");
-        // Each line's own list of what ran.
+        // Each line has a separate list of what ran.
         let ran = ran.with_extension(format!("{lane}"));
         std::fs::write(&ran, "").unwrap();
         let path = format!("{}:{}", self.made.path("bin").display(), std::env::var("PATH").unwrap());
@@ -252,7 +252,8 @@ impl Drop for Ground {
     }
 }
 
-/// Whether a command ended as it may: a load beside which the test itself runs may be void, and so few runs cannot be judged.
+/// Whether a command ended as expected. A run may be void because the tests load the machine, and so few runs cannot be
+/// judged.
 fn is_expected(ended: &str) -> bool {
     let (code, line) = ended.split_once(' ').unwrap();
     let may: &[&str] = match line.split(' ').next().unwrap() {

@@ -1,4 +1,4 @@
-//! One run from several agents: processes of their own, over a real NATS server, on a real PostgreSQL.
+//! One run from several agents: separate processes, over a real NATS server, on a real PostgreSQL.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -44,13 +44,13 @@ struct TestFleet {
 }
 
 impl TestFleet {
-    /// As many agents for these targets, which go on alone for so long.
+    /// Starts `count` agents for these targets, which continue for `alone` without their controller.
     fn start(count: usize, targets: &[&str], alone: &str, hooks: &[&str]) -> Self {
         let allowed: Vec<&str> = targets.iter().flat_map(|target| ["--allow-target", target]).collect();
         Self::allowing(count, &allowed, alone, hooks)
     }
 
-    /// As many agents with these flags, each in a directory of its own.
+    /// Starts `count` agents with these flags, each in a separate directory.
     fn allowing(count: usize, allowed: &[&str], alone: &str, hooks: &[&str]) -> Self {
         let place = Place::new();
         let names: Vec<String> = (0..count).map(|number| format!("g{number}")).collect();
@@ -80,7 +80,7 @@ impl TestFleet {
         agent.current_dir(self.place.path(name)).stdout(Stdio::null()).stderr(log).spawn().unwrap()
     }
 
-    /// Starts an agent again that may use this target, with another way to the NATS server.
+    /// Restarts an agent for this target, with other flags for the NATS server.
     fn start_again(&mut self, number: usize, nats: &[&str], target: &str) {
         self.agents[number].kill().unwrap();
         self.agents[number].wait().unwrap();
@@ -92,25 +92,25 @@ impl TestFleet {
         wait_until(&format!("{name} waits"), || self.log(name).contains("waits for a run"));
     }
 
-    /// Starts the NATS server, always at the same port.
+    /// Starts the NATS server, always on the same port.
     fn up(&self) {
         let agents = self.names.join(",");
         let port = self.port.to_string();
         self.place.expect(0, &["fleet", "up", "lab", "--agents", &agents, "--port", &port]);
         let Some(server) = nats_server() else { return };
-        let state: Value = serde_json::from_slice(&self.of_server("state.json")).unwrap();
+        let state: Value = serde_json::from_slice(&self.read_server_file("state.json")).unwrap();
         let runs = std::fs::read_link(format!("/proc/{}/exe", state["pid"])).unwrap();
         assert_eq!(runs, std::fs::canonicalize(server).unwrap(), "the NATS server that the test is for");
     }
 
-    /// A file of the NATS server.
-    fn of_server(&self, name: &str) -> Vec<u8> {
+    /// Reads a file of the NATS server.
+    fn read_server_file(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.place.path(".local/share/kelvin/fleet/lab").join(name)).unwrap()
     }
 
-    /// Ends the NATS server as a crash does.
+    /// Ends the NATS server as in a crash.
     fn kill_nats(&self) {
-        let state: Value = serde_json::from_slice(&self.of_server("state.json")).unwrap();
+        let state: Value = serde_json::from_slice(&self.read_server_file("state.json")).unwrap();
         let pid = state["pid"].to_string();
         assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
         wait_until("NATS is gone", || {
@@ -126,7 +126,7 @@ impl TestFleet {
     fn args<'a>(target: &'a str, hosts: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         let run =
             ["run", "tproc-c", "--target", target, "--fleet", "lab", "--hosts", hosts, "--accept-noise"];
-        // How late a process begins on a busy machine is not what is tested.
+        // The test does not judge how late a process starts on a busy machine.
         [&run[..], &["--start-skew", "10s"], more].concat()
     }
 
@@ -140,7 +140,7 @@ impl TestFleet {
         for name in &self.names {
             wait_until(&format!("{name} starts"), || self.log(name).contains("starts at"));
         }
-        // The order comes two seconds ahead.
+        // The start is ordered two seconds in advance.
         std::thread::sleep(Duration::from_secs(3));
     }
 
@@ -151,8 +151,8 @@ impl TestFleet {
         });
     }
 
-    /// What an agent's own file says of its last run.
-    fn own(&self, agent: &str) -> Value {
+    /// The report of an agent's last run, from the agent's own file.
+    fn own_report(&self, agent: &str) -> Value {
         let store = self.place.path(&format!("{agent}.db"));
         let args = ["report", "last", "--json", "--store", store.to_str().unwrap()];
         serde_json::from_str(&self.place.expect(0, &args)).unwrap()
@@ -201,7 +201,7 @@ impl Data {
         config.to_string()
     }
 
-    /// A new copy, in place of one of the same name.
+    /// Makes a new copy of the data, which replaces one of the same name.
     fn copy(&self, name: &str) -> String {
         let own = self.server.instance.config().database;
         let mut session = self.engine("postgres").connect().unwrap();
@@ -210,7 +210,7 @@ impl Data {
         self.url(name)
     }
 
-    /// A number that depends on what the transactions were given, and not on their order.
+    /// Hashes that depend on the inputs of the transactions and not on their order.
     fn inputs(&self, database: &str) -> Vec<i64> {
         let hash = |columns: &str, table: &str| {
             format!(
@@ -226,7 +226,7 @@ impl Data {
         self.numbers(database, &queries)
     }
 
-    /// A number for the whole content but for its times.
+    /// Hashes of the whole content except its timestamps.
     fn content(&self, database: &str) -> Vec<i64> {
         let queries: Vec<String> = [
             ("warehouse", "w_id, w_ytd"),
@@ -254,7 +254,7 @@ impl Data {
     }
 }
 
-/// The exit code of a run that counts, or whose only fault is noise of the machine.
+/// Asserts that a run counts, or is void only by noise of the machine.
 #[track_caller]
 fn assert_counts(place: &Place, output: &Output) {
     let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
@@ -262,7 +262,7 @@ fn assert_counts(place: &Place, output: &Output) {
     assert!(code == Some(0) || code == Some(1) && place.is_noise(), "{code:?}\n{shown}");
 }
 
-/// That agents, seconds and server agree: the run's own invariants, and here once more by hand.
+/// Asserts that the counts of agents, seconds and server agree: the run's own invariants, which are also recomputed here.
 #[track_caller]
 fn assert_counts_agree(run: &Value) {
     let point = &run["points"][0];
@@ -299,8 +299,8 @@ fn a_user_does_the_same_on_any_number_of_agents() {
         assert_counts(&fleet.place, &output);
         let run = fleet.place.report("last");
         assert_counts_agree(&run);
-        // The server is read at the window's edges while the users work, so that the two may differ by what is in flight;
-        // over the whole load they are equal, which is one of the run's checks above.
+        // The server's counters are read at the window's edges while the users work, so the counts may differ by the
+        // transactions in flight. Over the whole load they are equal, which one of the run's invariants checks.
         let [client, server] = ["headline_count", "server_headline_count"]
             .map(|name| run["points"][0][name].as_u64().unwrap_or_else(|| panic!("{hosts}: no {name}")));
         assert!(client.abs_diff(server) <= 8, "{hosts}: {client} by the client, {server} by the server");
@@ -313,8 +313,8 @@ fn a_user_does_the_same_on_any_number_of_agents() {
     let output = fleet.begin(targets[5], "g0", &one).wait_with_output().unwrap();
     assert_counts(&fleet.place, &output);
     assert_eq!(data.content("alone1"), data.content("here1"));
-    // Each agent has its own share in its own file.
-    let seconds = fleet.own("g1")["points"].as_array().map_or(0, Vec::len);
+    // Each agent has its own share in its file.
+    let seconds = fleet.own_report("g1")["points"].as_array().map_or(0, Vec::len);
     assert!(seconds <= 1, "the share of one run");
     fleet.wait_until_idle(4);
 }
@@ -332,15 +332,15 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
     let point = &run["points"][0];
     let number = |value: &Value| value.as_f64().unwrap();
     let hosts = point["generator"]["hosts"].as_array().unwrap();
-    // On one host the truth is known: all agents have the kernel's monotonic clock. An agent says for which moment its start
-    // was set, and how late its first user was after that.
+    // On one host the truth is known, because all agents have the kernel's monotonic clock. Each agent logs the moment set
+    // for its start, and the delay of its first user.
     let start = |host: &Value| {
         let log = fleet.log(host["host"].as_str().unwrap());
         let at = log.split("starts at ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
         at.parse::<f64>().unwrap() / 1e3
     };
     let began = |host: &Value| start(host) + number(&host["late_us"]);
-    // Its window closes seven seconds later by a clock that is fast or slow.
+    // The window closes seven seconds later by the host's clock, which is fast or slow.
     let closed = |host: &Value, ppm: f64| start(host) + 7e6 / (1.0 + ppm * 1e-6);
     for (one, other) in [(0, 1), (0, 2), (1, 2)].map(|(one, other)| (&hosts[one], &hosts[other])) {
         let really = began(one) - began(other);
@@ -367,7 +367,7 @@ fn the_bound_of_the_start_holds_for_clocks_that_differ_and_drift() {
         assert!(really.abs() <= number(&point["generator"]["end"]["at_most_us"]), "{really} us: {hosts:?}");
     }
     assert_eq!(hosts.iter().map(|host| host["users"].as_u64().unwrap()).sum::<u64>(), 3);
-    // Four exchanges a few seconds apart tell which clock is fast.
+    // Four exchanges a few seconds apart show which clock is fast.
     let drift = |host: usize| number(&hosts[host]["clock_drift_ppm"]);
     assert!(drift(1) > drift(2), "{hosts:?}");
 }
@@ -381,7 +381,7 @@ fn nothing_is_lost_when_the_server_of_nats_is_killed_and_comes_back() {
     let run = fleet.begin(&url, "g0,g1", &load);
     fleet.wait_for_start();
     fleet.kill_nats();
-    // Ten seconds without a word would lose the agents, and the server may take its time to start.
+    // Ten seconds of silence would lose the agents, and the server may take a while to start.
     std::thread::sleep(Duration::from_secs(2));
     fleet.up();
     let output = run.wait_with_output().unwrap();
@@ -407,7 +407,7 @@ fn an_agent_does_what_its_own_list_allows() {
     };
     let refused = |args: &[&str], words: &[&str]| refused_with(2, args, words);
     let load = ["--users", "2", "--transactions", "5", "--no-build"];
-    // By then the run is in the store, as one that failed.
+    // The run is already in the store, as a failed one.
     refused_with(4, &TestFleet::args(&other, "g0", &load), &["g0", "--allow-target"]);
     refused(&TestFleet::args(&url, "g0,g9", &load), &["no answer from g9", "g0"]);
     refused(&TestFleet::args(&url, "2", &load), &["2 hosts are needed", "1 idle"]);
@@ -419,7 +419,7 @@ fn an_agent_does_what_its_own_list_allows() {
     refused(&["agent", "--fleet", "none", "--allow-target", &url], &["kelvin fleet up"]);
     refused(&["agent", "--fleet", "lab", "--name", "g0", "--allow-target", "postgres"], &["URL"]);
     refused(&["agent", "--fleet", "lab", "--name", "a.b", "--allow-target", &url], &["a.b"]);
-    // A client without a key is refused by the server.
+    // The NATS server refuses a client without a key.
     let nats = format!("nats://127.0.0.1:{}", fleet.port);
     refused(&["run", "tproc-c", "--nats", &nats, "--hosts", "g0", "--target", &url], &["NATS"]);
     fleet.wait_until_idle(1);

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use kelvin_database::postgres::Host;
 use support::{Place, Server, text};
 
-/// The parts of a day with HammerDB, as its users write them.
+/// A typical HammerDB script: build, check, timed runs, delete.
 const SCRIPT: &str = r#"#!/bin/tclsh
 puts "SETTING CONFIGURATION"
 dbset db pg
@@ -53,7 +53,7 @@ source ./scripts/tcl/generic/generic_tprocc_result.tcl
 deleteschema
 "#;
 
-/// The script in Python, line by line.
+/// The same script in Python, line by line.
 fn in_python(script: &str) -> String {
     let line = |line: &str| match line.trim() {
         "foreach z {1 2} {" => "for z in [1, 2]:".into(),
@@ -129,7 +129,7 @@ fn a_script_builds_checks_runs_prints_and_deletes() {
 
     let done = run(&["--scale-time", "0.02"]);
     let (out, err) = (text(&done.stdout), text(&done.stderr));
-    // What the machine did beside it may have made a run void.
+    // Other activity of the machine may have made a run void.
     assert!(matches!(done.status.code(), Some(0 | 1)), "{:?}\n{out}\n{err}", done.status);
     assert!(!out.contains("s3cr3t") && !err.contains("s3cr3t"), "{out}{err}");
     for part in
@@ -149,7 +149,7 @@ fn a_script_builds_checks_runs_prints_and_deletes() {
     assert!(nopm > 0.0 && out.contains(&format!("achieved {nopm:.0} NOPM")), "{nopm}: {out}");
     assert_eq!(stored["points"][0]["users"], 2);
 
-    // Everything that the script made is gone, the administrator's database is not.
+    // Everything that the script created is gone; the administrator's database remains.
     let url = server.url();
     let output = place.run(&["check", "tproc-c", "--target", &url.replace(&config.database, "orders")]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
@@ -160,7 +160,7 @@ fn what_cannot_be_run_is_refused_with_its_line_and_runs_nothing() {
     let place = Place::new();
     std::os::unix::fs::symlink("/nonexistent/file", place.path("dangling")).unwrap();
     assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
-    // Expressions that are evaluated for others: each within its bounds, all together not.
+    // Nested expressions: each is within its limit, all together are not.
     let deep = (0..60)
         .fold("1".to_owned(), |inner, _| format!("[expr {{{}{inner}{}}}]", "(".repeat(80), ")".repeat(80)));
     let deep = format!("set x {deep}");
@@ -198,7 +198,7 @@ fn what_cannot_be_run_is_refused_with_its_line_and_runs_nothing() {
         assert!(err.contains(&format!("bad.tcl:{line}: ")) && err.contains(message), "{script}: {err}");
     }
     place.write("bad.py", "dbset('db', 'pg')\nvurun()\n");
-    // Not one of Python's own.
+    // Not a traceback of Python itself.
     place.write("traceback.py", "raise SystemExit(7)\n");
     place.write("bad.txt", "");
     for (file, path, message) in [
@@ -214,7 +214,7 @@ fn what_cannot_be_run_is_refused_with_its_line_and_runs_nothing() {
     assert!(!place.store().exists(), "nothing was measured");
 }
 
-/// What is planned for TPROC-H, and for SQL Server: the target, the words, what is told.
+/// Plans for TPROC-H and for SQL Server: the target, the arguments, the messages.
 #[test]
 fn other_workloads_and_servers_are_planned() {
     let place = Place::new();
@@ -275,7 +275,7 @@ fn other_workloads_and_servers_are_planned() {
     assert!(!lines.concat().contains("s3cr3t") && !notes.contains("s3cr3t"), "{lines:?}");
 }
 
-/// The day of a script with TPROC-H on PostgreSQL, and with both workloads on MariaDB.
+/// The script with TPROC-H on PostgreSQL, and with both workloads on MariaDB.
 #[test]
 fn scripts_build_check_run_and_delete_on_each_engine() {
     let (postgres, mariadb) = (Server::start(), mysql_support::Server::start());
@@ -301,7 +301,7 @@ fn scripts_build_check_run_and_delete_on_each_engine() {
         place.write("day.tcl", script.replace("P_", &format!("{prefix}_")));
         let output = place.run(&["hammerdb", "run", "day.tcl", "--scale-time", "0.01"]);
         let (out, err) = (text(&output.stdout), text(&output.stderr));
-        // What the machine did beside it may have made a run void.
+        // Other activity of the machine may have made a run void.
         assert!(matches!(output.status.code(), Some(0 | 1)), "{:?}\n{out}\n{err}", output.status);
         for part in expected {
             assert!(out.contains(part) || err.contains(part), "{part}: {out}\n{err}");
@@ -340,16 +340,16 @@ fn the_prompt_edits_lines_and_remembers_them() {
         wait_for("\nabc\r\n");
         wait_for("hammerdb>");
     }
-    // What is typed before a prompt is there may be thrown away.
+    // Input typed before the prompt appears may be discarded.
     for (typed, shown, prompt) in [
-        // A command of two lines; one that does not exist; one that Ctrl-C drops.
+        // A command of two lines, an unknown command, and one that Ctrl-C discards.
         ("puts {one\r", "", "        >"),
         ("two}\r", "\none\r\ntwo\r\n", "hammerdb>"),
         ("nonsense\r", "unknown command \"nonsense\"", "hammerdb>"),
         ("puts {dropped\r", "", "        >"),
         ("\x03", "", "hammerdb>"),
         ("puts kept\r", "\nkept\r\n", "hammerdb>"),
-        // A password is not among the lines that the arrow key brings back.
+        // The history of the arrow key has no passwords.
         ("diset tpcc {pg_pass} s3cr3t\r", "s3cr3t", "hammerdb>"),
         ("\x1b[A\r", "\nkept\r\n", "hammerdb>"),
     ] {
@@ -368,7 +368,7 @@ fn commands_of_a_pipe_end_with_their_status_and_have_bounds() {
         let mut command = place.command(&["hammerdb"]);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // It may end before it has read all.
+        // The process may end before it has read everything.
         let _ = child.stdin.take().unwrap().write_all(commands);
         let output = child.wait_with_output().unwrap();
         (output.status.code(), text(&output.stdout) + &text(&output.stderr))

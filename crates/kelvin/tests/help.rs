@@ -1,4 +1,4 @@
-//! The help is read by people: what it looks like in a terminal of 100 columns is a snapshot.
+//! Snapshots of the help in a terminal of 100 columns, for review by people.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

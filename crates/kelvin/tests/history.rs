@@ -6,7 +6,7 @@ mod support;
 
 use support::{Place, text};
 
-/// A script that spends its time asleep, so that its pace does not depend on the machine.
+/// A script that mostly sleeps, so that its speed does not depend on the machine.
 fn nap(place: &Place, name: &str, milliseconds: u32) {
     place.write(name, format!("\\sleep {milliseconds} ms\nselect 1;\n"));
 }
@@ -30,7 +30,7 @@ fn run(place: &Place, script: &str, more: &[&str]) {
     assert!(output.status.success() || place.is_noise(), "{}", text(&output.stderr));
 }
 
-/// Four runs of a fast script on a branch, four of a slow one on another, and one more of the first.
+/// Four runs of a fast script on a branch, four of a slow script on another, and one more on the first.
 fn branches() -> Place {
     let place = Place::new();
     nap(&place, "fast.sql", 6);
@@ -38,7 +38,7 @@ fn branches() -> Place {
     for _ in 0..4 {
         run(&place, "fast.sql", &["--branch", "main", "--testbed", "rack 7"]);
     }
-    // In the form of a CI server.
+    // In the form of a CI server's variables.
     let target = format!("sqlite:{}", place.path("nap.db").display());
     for _ in 0..4 {
         let args = ["run", "script", "slow.sql", "--target", &target, "--users", "1", "--transactions", "10"];
@@ -51,7 +51,7 @@ fn branches() -> Place {
     place
 }
 
-/// Whether each of these runs counts and had at most the pauses that its script has, or as much again.
+/// Whether each run counts and its pauses took at most twice the time in its script.
 fn is_undisturbed(place: &Place) -> bool {
     (1..=9).all(|number| {
         let run = place.report(&number.to_string());
@@ -73,7 +73,7 @@ fn a_branch_is_kept_shown_gated_and_compared() {
         page.contains("href=\"reports&#x2f;kelvin.db&#x2f;run-6.html\""),
         "the runs' own pages are beside the store"
     );
-    // The testbed of the last run was not named: host and processor name it.
+    // The testbed of the last run was not given, so it is named after host and processor.
     let json: serde_json::Value =
         serde_json::from_str(&place.expect(0, &["history", "main", "--json"])).unwrap();
     assert_ne!(json["testbed"], "rack 7");
@@ -91,10 +91,10 @@ fn a_branch_is_kept_shown_gated_and_compared() {
     assert!(std::fs::read_to_string(place.path("gate.xml")).unwrap().contains("failures=\"2\""));
     let markdown = gate(0, &["label:slow", "--measure", "tps:99.9%", "--markdown", "-"]);
     assert!(markdown.starts_with("### ✅ Kelvin gate passed"), "{markdown}");
-    // The newest run alone.
+    // Only the newest run.
     assert!(gate(5, &[]).contains("gate not judged"));
     assert!(gate(5, &["--strict", "--measure", "p99"]).contains("gate not judged"));
-    // The candidate's own runs are not part of its base.
+    // The candidate's own runs are not in its base.
     let own = place.run(&["gate", "--against", "branch:main@rack 7", "--max-regression", "3%", "1..4"]);
     assert_eq!(own.status.code(), Some(2));
     assert!(text(&own.stderr).contains("they are on the other side"), "{}", text(&own.stderr));

@@ -24,7 +24,7 @@ use kelvin_store::{GroupKind, GroupSlot, NewGroup, NewRun, RunId, RunState, Stor
 use support::{Place, text as words};
 use walk::Lists;
 
-/// Runs in a store, each with the state that it must have; none where that depends on the machine.
+/// Runs in a store, each with its expected state; `None` if the state depends on the machine.
 struct Made {
     place: Place,
     store: Store,
@@ -36,7 +36,7 @@ impl Made {
         self.runs.push((name, run, state.into()));
     }
 
-    /// The events of a plan after a change to them, under the description of a run like it.
+    /// Stores the events of a plan after a change, with the description of a similar run.
     fn plan(
         &mut self,
         name: &'static str,
@@ -92,7 +92,7 @@ fn dead(events: &mut [Event], of: u32, seconds: std::ops::Range<i64>) {
     recount(events);
 }
 
-fn ended(events: &mut Vec<Event>, status: Status, error: Option<&str>) {
+fn finish(events: &mut Vec<Event>, status: Status, error: Option<&str>) {
     events.pop();
     events.push(Event::Finished { status, error: error.map(Into::into) });
 }
@@ -113,7 +113,7 @@ fn windows(events: &mut [Event]) -> impl Iterator<Item = &mut Window> {
 }
 
 /// Some thirty runs: healthy, with planted faults, cut short, and made by the command itself.
-fn made() -> Made {
+fn make_runs() -> Made {
     let place = Place::new();
     let path = place.store();
     let mut made = Made { store: Store::open(&path).unwrap(), place, runs: Vec::new() };
@@ -151,7 +151,7 @@ fn made() -> Made {
 }
 
 impl Made {
-    /// Runs that something judged to be wrong, or not to be judged.
+    /// Runs that are void or partial because of a check.
     fn judged(&mut self, closed: &Plan, sweep: &Plan) {
         self.plan("an invariant is broken", Void, closed, |events| {
             events.insert(
@@ -184,20 +184,20 @@ impl Made {
         });
     }
 
-    /// Runs that did not reach their end.
+    /// Runs that ended early.
     fn cut_short(&mut self, closed: &Plan, sweep: &Plan, long: &Plan) {
         self.plan("interrupted after 1.42 s", Partial, closed, |events| {
             events.retain(|e| !matches!(e, Event::Second(second) if second.second > 1));
             windows(events).for_each(|window| window.elapsed = 1_420_000_000);
             recount(events);
-            ended(events, Status::Interrupted, None);
+            finish(events, Status::Interrupted, None);
         });
         self.plan("interrupted before its window", Partial, closed, |events| {
             open_window(events, 0, 0);
             events.retain(|e| !matches!(e, Event::Phase { phase: Phase::Measure, .. }));
             events.push(Event::Finished { status: Status::Interrupted, error: Some("interrupted".into()) });
         });
-        self.plan("an interrupted sweep", Partial, sweep, |events| ended(events, Status::Interrupted, None));
+        self.plan("an interrupted sweep", Partial, sweep, |events| finish(events, Status::Interrupted, None));
         self.plan("killed in its window", Partial, long, |events| open_window(events, 0, 8));
         self.plan("killed between two points", Partial, sweep, |events| {
             let second = events.iter().position(|e| matches!(e, Event::Phase { point: 1, .. })).unwrap();
@@ -208,14 +208,14 @@ impl Made {
             events.push(Event::Finished { status: Status::Failed, error: Some("disk <full>".into()) });
         });
         self.plan("failed after its window", Failed, closed, |events| {
-            ended(events, Status::Failed, Some("every user gave up"));
+            finish(events, Status::Failed, Some("every user gave up"));
         });
         self.plan("a broken invariant and an interruption", Partial, closed, |events| {
             events.insert(
                 events.len() - 1,
                 Event::Invariant { point: 0, invariant: Invariant::new("counts agree", false, "1, 2") },
             );
-            ended(events, Status::Interrupted, None);
+            finish(events, Status::Interrupted, None);
         });
         self.plan("nothing was measured", Void, closed, |events| {
             windows(events).for_each(|window| (window.elapsed, window.client_headline) = (0, 0));
@@ -223,7 +223,7 @@ impl Made {
         });
     }
 
-    /// A run of a study that the study does not count.
+    /// A run that its study excludes.
     fn left_out(&mut self, closed: &Plan) {
         self.plan("left out by its study", Void, closed, |_| {});
         let group = NewGroup {
@@ -239,7 +239,7 @@ impl Made {
         self.store.set_void(run, "it has no value of the goal's metric").unwrap();
     }
 
-    /// Runs that are no plan of events.
+    /// Runs that the command makes itself.
     fn by_the_command(&mut self) {
         self.place.write("data", vec![7; 1 << 20]);
         let io = ["run", "io", "--set", "filename=data", "--set", "number_ios=200", "--no-observe", "-q"];
@@ -254,18 +254,18 @@ impl Made {
     }
 }
 
-/// The state and the headline of the list of runs, and the percentile of the key figures, are those of the reports.
+/// The list of runs has the state and headline of the reports, and the key figures have their percentile.
 #[test]
 fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
-    let made = made();
+    let made = make_runs();
     assert!(made.runs.len() >= 30, "{}", made.runs.len());
-    // As the command does at the end of a run: for the oldest ones the list has nothing else.
+    // Stored as at the end of a run by the command. The oldest runs have nothing else for the list.
     for (_, run, _) in made.runs.iter().take(10) {
         let stored = made.store.load(*run).unwrap();
         let judged = judge(&stored, &Evidence::from_run(&stored).unwrap()).unwrap();
         made.store.keep_judgement(*run, &judged.run).unwrap();
     }
-    let mut lists = Lists::of(&made.place);
+    let mut lists = Lists::read(&made.place);
     for (name, run, expected) in &made.runs {
         let report = lists.hold_together(name, &made.store, *run);
         if let Some(expected) = expected {
@@ -279,7 +279,7 @@ fn trial_d4_thirty_runs_have_one_state_headline_and_percentile_everywhere() {
     assert!(compared.times > 10 * runs && compared.bounds > 0, "{compared:?} of {runs} runs");
 }
 
-/// A run that was begun is kept, and its state determines the exit code even if nothing was measured.
+/// A run that began is stored. Its state determines the exit code, even if nothing was measured.
 #[test]
 fn trial_d4_a_run_that_failed_before_its_window_has_the_code_of_its_state() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! `kelvin serve` in a browser: find a run, open it, compare two, watch one that goes on, start one.
+//! `kelvin serve` in a browser: finds a run, opens it, compares two, watches a running one, starts one.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use std::process::{Child, Stdio};
 use browser::Browser;
 use support::Place;
 
-/// The server, for as long as the test lasts.
+/// A server that ends with the test.
 struct Served {
     process: Child,
     address: String,
@@ -34,12 +34,12 @@ impl Served {
             errors.read_line(&mut told).unwrap();
         }
         let token = told.rsplit_once(": ").map(|(_, token)| token.trim().to_owned());
-        // Read to the end, so that the server never waits for us.
+        // Read to the end, so that the server never blocks on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
         Self { process, address: address.trim().to_owned(), token }
     }
 
-    /// The status of a request with these lines.
+    /// The HTTP status of a request with these header lines.
     fn status(&self, request: &str) -> u16 {
         self.answer(request).split(' ').nth(1).unwrap().parse().unwrap()
     }
@@ -72,7 +72,7 @@ fn a_group(place: &Place) {
     assert!(ran.status.code().is_some_and(|code| code < 2), "{}", support::text(&ran.stderr));
 }
 
-/// Two runs of a second on the same data.
+/// Two short runs on the same data.
 fn two_runs(place: &Place) {
     let short = ["--target", "sqlite:w.db", "--users", "2", "--ramp-up", "0s", "--duration", "2s"];
     for label in ["base", "changed"] {
@@ -80,8 +80,7 @@ fn two_runs(place: &Place) {
     }
 }
 
-/// What holds on every page: one heading, a name for everything that can be used, nothing wider than the window, and no
-/// fault of accessibility.
+/// Checks every page: one heading, a name for every control, nothing wider than the window, no accessibility violation.
 #[track_caller]
 fn is_usable(browser: &mut Browser, axe: Option<&str>, name: &str) {
     axe::is_accessible(browser, axe, name);
@@ -93,7 +92,7 @@ fn is_usable(browser: &mut Browser, axe: Option<&str>, name: &str) {
     for (width, dark) in [(360, true), (768, false), (1440, false)] {
         browser.resize(width, 900, dark);
         browser.wait(&format!("innerWidth === {width}"));
-        // Charts follow the window a moment later.
+        // Charts adapt to the window a moment later.
         browser.wait(
             "![...document.querySelectorAll('body *')].some((e) => e.getBoundingClientRect().right > innerWidth + 1 \
              && !e.closest('.scroll, .figure, pre, .guide table, .skip, .hidden'))",
@@ -181,7 +180,7 @@ fn a_run_is_found_opened_compared_started_and_watched() {
     browser.value(&fill(served.token.as_deref().unwrap()));
     browser.wait("document.querySelector('#jobs a')");
     browser.value("document.querySelector('#jobs a').click()");
-    // It is watched from its first seconds to its end, and then is a report like any other.
+    // The run is watched from its first seconds to its end; then its page is a report like any other.
     browser.wait("/second ([3-9]|1[0-4]) of 15/.test(document.getElementById('live')?.textContent) && kelvin.data.points[0].t.length > 2");
     axe::is_accessible(&mut browser, axe, "live");
     browser.picture("live", false);
@@ -202,7 +201,7 @@ fn a_run_is_found_opened_compared_started_and_watched() {
 }
 
 #[test]
-fn an_imported_run_says_where_it_comes_from() {
+fn an_imported_run_shows_its_origin() {
     let place = Place::new();
     place.write("own.sql", "select 1;\n");
     let run = ["run", "script", "own.sql", "--target", "sqlite:own.db", "-u", "1", "--transactions", "9"];

@@ -11,7 +11,7 @@ use kelvin_database::Engine;
 use kelvin_database::postgres::{Config, PostgresEngine};
 use support::{Place, Server, text, wait_until};
 
-/// PostgreSQL's own pgbench on this server.
+/// Runs PostgreSQL's pgbench on this server.
 fn pgbench(server: &Server, args: &[&str]) -> Output {
     // libpq reads the same URL.
     let output = Command::new(program()).args(args).arg(server.url()).output().unwrap();
@@ -19,7 +19,7 @@ fn pgbench(server: &Server, args: &[&str]) -> Output {
     output
 }
 
-/// The newest pgbench in Debian's directories, or the one in the path.
+/// The newest pgbench in Debian's directories, otherwise the one in PATH.
 fn program() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let found = versions.map(|version| version.path().join("bin/pgbench")).filter(|path| path.exists());
@@ -66,7 +66,7 @@ fn kelvin_builds_what_pgbench_drives() {
 }
 
 #[test]
-fn trial_b8_b12_what_the_tables_are_stands_in_the_result_and_a_failure_says_what_was_being_done() {
+fn trial_b8_b12_the_result_describes_the_tables_and_a_failure_names_the_action() {
     let server = Server::start();
     let (place, url) = (Place::new(), server.url());
     place.expect(0, &["build", "pgbench", "-F", "90", "--unlogged-tables", "--target", &url]);
@@ -83,7 +83,7 @@ fn trial_b8_b12_what_the_tables_are_stands_in_the_result_and_a_failure_says_what
     for true_of_it in ["fillfactor = 90", "unlogged-tables = true", "foreign-keys = false"] {
         assert!(spec.contains(true_of_it), "{spec}");
     }
-    // A failure before the load.
+    // Fails before the load.
     let engine = PostgresEngine::new(Config::parse(&url).unwrap());
     engine.connect().unwrap().run("create role reader login").unwrap();
     let (user, rest) = url.split_once('@').unwrap();
@@ -98,7 +98,7 @@ fn trial_b8_b12_what_the_tables_are_stands_in_the_result_and_a_failure_says_what
 fn tables_that_are_not_complete_and_not_ours_are_kept() {
     let server = Server::start();
     let (place, url) = (Place::new(), server.url());
-    // The steps of pgbench -i before it creates the keys, which takes hours at a large scale.
+    // The steps of pgbench -i before it creates keys, which takes hours at a large scale.
     pgbench(&server, &["-i", "-q", "-s", "2", "-I", "dtg"]);
     for command in ["run", "build", "check"] {
         let output = place.run(&[command, "pgbench", "--target", &url]);
@@ -128,7 +128,7 @@ fn pgbench_builds_what_kelvin_drives_in_every_mode() {
         assert!(shown.contains("kelvin chooses its threads itself"), "{shown}");
         let run = place.report("last");
         assert_eq!(run["workload"], "pgbench");
-        // The scale that was found is in the result, so that the file repeats the run.
+        // The detected scale is in the result, so that the file repeats the run.
         assert!(run["spec_toml"].as_str().unwrap().contains("scale = 3"), "{}", run["spec_toml"]);
         let checks = run["checks"].as_array().unwrap();
         assert!(checks.len() >= 2 && checks.iter().all(|check| check["holds"] == true), "{checks:?}");
@@ -204,8 +204,8 @@ fn the_printed_specification_repeats_a_run_of_scripts_without_their_files() {
     assert_eq!(place.expect(0, &["run", "run.toml", "--print-spec"]), file);
 }
 
-/// Transactions that wait for one row until the end of the run, and are retried repeatedly, are cut off by it. No
-/// transaction fails permanently, so the exit code must not report a failed one.
+/// Transactions that wait for one row, and are retried, until the end of the run, which cuts them off. None of them
+/// failed permanently, so the exit code must not report failures.
 #[test]
 fn trial_b5_transactions_cut_off_while_being_repeated_have_not_failed() {
     let server = Server::start();
@@ -308,7 +308,7 @@ fn trial_b11_pgbenchs_own_words_name_the_server_and_make_partitions() {
     assert!(shown.contains("number of transactions actually processed: 40\n"), "{shown}");
     let spec = place.report("last")["spec_toml"].to_string();
     assert!(spec.contains("partitions = 3") && spec.contains("partition-method = \\\"hash\\\""), "{spec}");
-    // User and number of the transaction are PostgreSQL's pgbench's, and so are the columns.
+    // User and transaction numbers are those of PostgreSQL's pgbench, and so are the columns.
     let prefix = place.path("theirs").display().to_string();
     pgbench(&server, &[&logged[..], &["-n", "--log-prefix", &prefix]].concat());
     let log = |name: &str| {

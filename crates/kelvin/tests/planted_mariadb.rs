@@ -44,7 +44,7 @@ use kelvin_store::Store;
 use mysql_support::Server;
 use support::{Place, text, wait_until};
 
-/// Findings about a server's settings or its users' waits, and not about the speed of the machine.
+/// Findings about the server's settings or its users' waits, which do not depend on the machine's speed.
 const OF_THE_SERVER: [&str; 6] = [
     "durability-off",
     "redo-log-too-small",
@@ -54,10 +54,10 @@ const OF_THE_SERVER: [&str; 6] = [
     "scan-without-index",
 ];
 
-/// Each run has the machine to itself but for the making of the next one's server, which is half of the time.
+/// Only one run at a time uses the machine. The next server is prepared meanwhile, which is half of the time.
 static MACHINE: Mutex<()> = Mutex::new(());
 
-/// Changes a row that all users share, and does something else before it commits.
+/// Changes a row that all users share, and does other work before the commit.
 const ONE_ROW: &str = "\\set id random(1, 8192)\nbegin;\nupdate h set v = v + 1 where id = 1;\n\
      select v from h where id = :id;\nselect count(*) from h where id between :id and :id + 20;\n\
      select v from h where id = 7;\ncommit;\n";
@@ -65,7 +65,7 @@ const ONE_ROW: &str = "\\set id random(1, 8192)\nbegin;\nupdate h set v = v + 1 
 const MANY_ROWS: &str = "\\set id random(1, 8192)\nbegin;\nupdate h set v = v + 1 where id = :id;\ncommit;\n";
 /// Reads rows that are all in memory.
 const READS: &str = "\\set id random(1, 8000)\nselect sum(v) from h where id between :id and :id + 100;\n";
-/// Writes 100 kB of log and more.
+/// Writes at least 100 kB of redo log.
 const MUCH_LOG: &str = "\\set id random(1, 8192)\n\\set c random(1, 1000000)\nbegin;\n\
      update h set pad = repeat(:c, 30) where id between :id and :id + 400;\ncommit;\n";
 
@@ -74,7 +74,7 @@ fn run(settings: &[&str], script: &str, users: &str) -> (Evidence, Vec<&'static 
     run_with(settings, |_| {}, script, users, &[])
 }
 
-/// The same with files in the server's directory, and with further flags.
+/// As [`run`], with files in the server's directory and further flags.
 fn run_with(
     settings: &[&str],
     prepare: impl FnOnce(&Path),
@@ -94,20 +94,20 @@ fn run_with(
 /// A server, and the load on it.
 struct Load<'a> {
     settings: &'a [&'a str],
-    /// The table has two to the power of so many rows.
+    /// Two to this power is the number of rows of the table.
     powers: u32,
     words: &'a [&'a str],
 }
 
-/// What there is beside a load, until it has ended.
+/// What runs beside a load until the load has ended.
 struct Beside {
-    /// The words that say which load it is.
+    /// The arguments that select the load.
     load: Vec<String>,
-    /// The server's address, where it is another one than its socket.
+    /// The server's URL, if it is not that of its socket.
     url: Option<String>,
-    /// Around the load generator.
+    /// A CPU limit on the load generator.
     throttle: Option<Throttle>,
-    /// Ends when it is dropped.
+    /// Other activity, which ends when dropped.
     #[allow(dead_code, reason = "it is only kept")]
     held: Option<Box<dyn Any>>,
 }
@@ -123,7 +123,7 @@ fn url_of(server: &Server) -> String {
     format!("mysql://root@/kelvin?socket={}", server.socket().display())
 }
 
-/// Runs it; `beside` makes what there is besides.
+/// Runs a load; `beside` starts what runs beside it.
 fn load(
     of: &Load<'_>,
     prepare: impl FnOnce(&Path),
@@ -136,7 +136,7 @@ fn load(
     measure(&server, &place, beside, of.words)
 }
 
-/// The server with its table.
+/// Starts the server and creates its table.
 fn start(of: &Load<'_>, prepare: impl FnOnce(&Path)) -> Server {
     let server = Server::start_with(of.settings, prepare);
     let mut session = server.session();
@@ -162,7 +162,7 @@ fn measure(server: &Server, place: &Place, beside: Beside, words: &[&str]) -> (E
     let store = Store::open_read_only(place.store()).unwrap();
     let run = store.find("last").unwrap();
     let evidence = Evidence::from_run(&store.load(run).unwrap()).unwrap();
-    one_answer::Lists::of(place).hold_together("planted fault", &store, run);
+    one_answer::Lists::read(place).hold_together("planted fault", &store, run);
     let findings = findings_for(&evidence);
     (evidence, findings)
 }
@@ -171,7 +171,7 @@ fn measure(server: &Server, place: &Place, beside: Beside, words: &[&str]) -> (E
 fn commits_that_wait_for_no_disk_and_sixteen_users_on_one_row() {
     let (evidence, red) = run(&["--innodb-flush-log-at-trx-commit=0"], ONE_ROW, "16");
     assert!(red.contains(&"durability-off") && red.contains(&"hot-rows"), "{red:?}");
-    // The blocked sessions, and the table.
+    // The evidence has the blocked sessions and the table.
     assert_eq!(evidence.row_waits(0).first().map(|(table, _)| table.as_str()), Some("kelvin.h"));
     let blockers: Vec<_> = evidence.blockers(0).iter().flat_map(|(_, blockers)| blockers).collect();
     assert!(blockers.iter().any(|one| !one.waiting.is_empty()), "{blockers:?}");
@@ -182,7 +182,8 @@ fn commits_that_wait_for_no_disk_and_sixteen_users_on_one_row() {
     is_limited_by(&evidence, Class::Locks);
 }
 
-/// The main class of the sessions, and of the verdict if it names one: other activity of the machine can prevent that.
+/// Asserts the main class of the sessions, and of the verdict if it names one: other activity of the machine can
+/// prevent that.
 #[track_caller]
 fn is_limited_by(evidence: &Evidence, class: Class) {
     let verdict = verdict(evidence, 0, &findings_for(evidence)).unwrap();
@@ -208,7 +209,7 @@ fn all_in_memory_without_a_disk_to_wait_for_and_the_server_asked_for_all_it_has(
     let notes = evidence.context.notes.join("\n");
     assert!(notes.contains("instruments and") && notes.contains("switched on for this run"), "{notes}");
     assert!(!evidence.absent().iter().any(|one| one.what == "latches by name"), "{:?}", evidence.absent());
-    // The statement with its plan, by a sample or without.
+    // The statement has a plan, with or without a sample of its text.
     let (statements, _) = evidence.statements(0).unwrap();
     let plan = statements.iter().find(|one| one.text.contains("`h`")).unwrap().plan.as_ref().unwrap();
     let scan = &plan.scans[0];
@@ -220,7 +221,7 @@ fn a_redo_log_that_comes_round_all_the_time() {
     let settings = [
         "--innodb-log-file-size=4M",
         "--innodb-buffer-pool-size=128M",
-        // Pages are written when the log is nearly full, and not before.
+        // Pages are flushed only when the redo log is nearly full.
         "--innodb-adaptive-flushing=OFF",
         "--innodb-io-capacity=100",
     ];
@@ -243,14 +244,14 @@ fn healthy(settings: &[&str]) {
     let (evidence, red) = run(settings, MANY_ROWS, "2");
     let of_the_server: Vec<_> = red.iter().filter(|id| OF_THE_SERVER.contains(id)).collect();
     assert!(of_the_server.is_empty(), "{red:?}");
-    // What costs only as much as there is of it is not there at all.
+    // Findings whose cost is proportional to their cause must be absent.
     let costs = ["connection-storm", "temporary-files", "duplicate-index", "unused-index"];
     let found: Vec<_> = findings_for(&evidence).into_iter().filter(|one| costs.contains(&one.id)).collect();
     assert!(found.is_empty(), "{found:#?}");
     let counted = |names: &[&str]| evidence.mean_of_first_known(0, names).is_some_and(|rate| rate > 0.0);
     assert!(counted(metric::COMMITS) && counted(metric::LOG_BYTES) && counted(metric::LOG_SYNCS));
     assert!(counted(metric::BUFFER_HITS) && counted(&[metric::CHECKPOINT_AGE]));
-    // The server is a process of this host, known by the thread that serves the watcher.
+    // The server is identified as a process of this host by the thread that serves the watcher.
     assert!(counted(&["host.process.server.cpu.user"]) && evidence.file_location("wal").is_some());
     let active = evidence.active(0, |_| true);
     assert!(active.looks > 0 && active.sessions() > 0.1, "{active:?}");
@@ -259,7 +260,7 @@ fn healthy(settings: &[&str]) {
     assert!(evidence.lost().is_empty(), "{:?}", evidence.lost());
 }
 
-/// Two kelvin processes that drive one server under one account, which is all that MariaDB shows of them by default.
+/// Two kelvin processes that drive one server under one account; by default, MariaDB shows only the account.
 #[test]
 fn another_kelvin_of_the_same_account_is_a_red_finding_and_another_client_an_amber_one() {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -285,7 +286,7 @@ fn another_kelvin_of_the_same_account_is_a_red_finding_and_another_client_an_amb
         let place = Place::new();
         assert_eq!(found(&place), None, "alone: {settings:?}");
 
-        // A session of this test's process, which is no Kelvin that watches.
+        // A session of this test's process, which is not a Kelvin.
         let config = Config::parse(&url).unwrap();
         let mut client = MysqlEngine::new(config).connect().unwrap();
         let stop = std::sync::atomic::AtomicBool::new(false);
@@ -300,8 +301,8 @@ fn another_kelvin_of_the_same_account_is_a_red_finding_and_another_client_an_amb
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             (found.unwrap(), other.join().unwrap())
         });
-        // The client's socket belongs to this process, and so does the name; without names, which MariaDB does not have
-        // by default and MySQL has, it is another client.
+        // The client's socket belongs to this process, and so does its name. Without names, which MariaDB lacks by
+        // default and MySQL has, it counts as another client.
         let mut client = client;
         let named = client.query("select @@performance_schema").unwrap().int(0, 0).unwrap() == 1;
         let expected = if named { "red" } else { "amber" };

@@ -1,4 +1,4 @@
-//! The main job on a real PostgreSQL, as a user runs it.
+//! TPROC-C on a real PostgreSQL, as a user runs it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -52,12 +52,13 @@ fn a_server_killed_and_restarted_in_the_run_costs_errors_and_no_truth() {
     let output = child.wait_with_output().unwrap();
     let shown = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     let run = place.report("last");
-    // If the server was away for a whole second, the figure is that of an outage; how fast it was again is the machine's.
+    // If the server was down for a whole second, the result is that of an outage; its recovery time depends on the
+    // machine.
     assert_eq!(output.status.code(), Some(if place.is_noise() { 1 } else { 3 }), "{shown}");
     let errors = run["points"][0]["errors"].as_array().unwrap();
     assert!(errors.iter().any(|e| e["class"] == "connection lost"), "{errors:?}");
     assert!(run["checks"].as_array().unwrap().iter().all(|c| c["holds"] == true));
-    // It went on after the restart: good transactions after the last error.
+    // The run continued after the restart: there are good transactions after the last error.
     let number = |value: &serde_json::Value| value.as_i64().unwrap();
     let seconds = run["points"][0]["seconds"].as_array().unwrap();
     let last_error =

@@ -9,8 +9,8 @@ use std::process::Stdio;
 use serde_json::Value;
 use support::{Place, text, wait_until};
 
-/// Nothing is loaded for it, and it takes some tenths of a millisecond: nothing but kelvin itself would be measured with
-/// less.
+/// The query needs no data and takes some tenths of a millisecond; with a shorter one, only Kelvin's own work would be
+/// measured.
 const QUERY: &str = "with recursive c(x) as (select 1 union all select x + 1 from c where x < 1000) select count(*) from c;\n";
 
 fn last_line(out: &str) -> Value {
@@ -37,14 +37,15 @@ fn repeated_runs_are_summed_up_the_same_way_at_any_time() {
     let json = last_line(&place.expect(0, &["groups", "1", "--json"]));
     let runs = json["summary"]["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
-    // The second run has other random values, and the report of each can be had.
+    // The second run has other random values, and the report of each is available.
     assert_eq!(
         (place.report("1")["seed"].clone(), place.report("2")["seed"].clone()),
         ("1".into(), "2".into())
     );
     assert_eq!((&json["plan"]["runs"], &json["reset"]), (&2.into(), &"none".into()));
 
-    // A rule that cannot be met by then: events and one line of summary, and the exit code says that it is not.
+    // A goal that cannot be reached by then: the output is the events and one summary line, and the exit code reports
+    // failure.
     let until = ["--transactions", "50", "--until", "ci<0.01%", "--max-runs", "7", "--json"];
     let out = place.expect(1, &[&run[..], &until[..]].concat());
     let summary = last_line(&out);

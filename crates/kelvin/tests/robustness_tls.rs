@@ -1,5 +1,5 @@
-//! A whole run over TLS with scram-sha-256 and channel binding, and refusals before any load where the
-//! server cannot prove who it is.
+//! A complete run over TLS with scram-sha-256 and channel binding. A server that cannot prove its identity is
+//! refused before any load.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,7 +25,7 @@ fn openssl(directory: &Path, arguments: &str) {
     assert!(done.status.success(), "openssl {arguments}: {}", text(&done.stderr));
 }
 
-/// Two authorities, and a certificate for "localhost" by the first.
+/// Two certificate authorities, and a certificate for "localhost" by the first.
 fn certificates(directory: &Path) {
     for authority in ["ca", "other"] {
         openssl(
@@ -90,7 +90,7 @@ fn a_run_over_tls_with_channel_binding_and_refusals_without_trust() {
         command
     };
 
-    // Nothing is built, and nothing measured, where the other side does not prove what was demanded.
+    // Without the required proof of identity, nothing is built and nothing is measured.
     let ca = "sslmode=verify-full&sslrootcert=DIR/ca.pem";
     for (user, host, rest, said) in [
         ("scram", "localhost", "sslmode=verify-full&sslrootcert=DIR/other.pem", "sslrootcert"),
@@ -119,7 +119,7 @@ fn a_run_over_tls_with_channel_binding_and_refusals_without_trust() {
     wait_until("a user's session under TLS calls for an order", &mut encrypted);
     let output = child.wait_with_output().unwrap();
     let told = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
-    // A run that other work on the machine voids is one that ran: tests judge no noise.
+    // A run that is void because of other activity on the machine passes: tests do not judge noise.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{told}");
     assert!(!told.contains(PASSWORD), "{told}");
     let run = place.report("last");

@@ -1,4 +1,4 @@
-//! Scenarios from the file to the report: a script on SQLite and I/O jobs beside each other.
+//! Scenarios from the file to the report: a script on SQLite and concurrent I/O jobs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -133,12 +133,12 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
     for ((at, text), (planned_at, planned)) in steps.iter().zip(planned) {
         assert!(*text == planned && (planned_at..planned_at + 0.5).contains(at), "{steps:?}");
     }
-    // The tenants' counts are those of the engines.
+    // The tenants' counts equal those of their databases.
     let ((shop, shops), (crowd, crowds)) = (seconds(&report, "shop"), seconds(&report, "crowd"));
     assert_eq!((shops, crowds), (hits(&place, "shop.db"), hits(&place, "crowd.db")));
     let broken = broken_invariants(&report);
     assert!(broken.is_empty(), "{broken:?}");
-    // What they do has no common sum, in no format: the rows of all types are those of a tenant.
+    // Tenants have no common total in any format: the rows of all types are those of one tenant.
     let markdown = place.expect(0, &["report", "last", "--format", "markdown"]);
     assert!(markdown.contains("| shop: all |") && !markdown.contains("| service: all |"), "{markdown}");
     let rows = place.expect(0, &["report", "last", "--format", "csv"]);
@@ -146,12 +146,12 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
     let of_tenant = |row: &&str| ["shop", "crowd", "disk"].iter().any(|name| row.trim_end().ends_with(name));
     assert!(of_all.len() == 3 && of_all.iter().all(of_tenant), "{rows}");
     assert!(report["points"][0]["client_cpu_us_per_transaction"].is_null(), "{report}");
-    // Each does what it is to do, when it is to do it.
+    // Each step happens at its time.
     let at = |text: &str| steps.iter().find(|step| step.1 == text).unwrap().0 as usize;
     let (changed, end) = (at("set shop: 120 arrivals/s"), at("the end"));
     let (before, after): (u64, u64) = (shop[..changed].iter().sum(), shop[changed..].iter().sum());
     let (expected_before, expected_after) = (40 * changed as u64, 120 * (end - changed) as u64);
-    // A gap of less than 0.2 s is no gap: at a border it moves as many arrivals into the next second.
+    // Gaps below 0.2 s are tolerated: such a gap at a border moves that many arrivals into the next second.
     assert!(before.abs_diff(expected_before) <= 3 + 8, "{before} of {expected_before}: {shop:?}");
     assert!(after.abs_diff(expected_after) <= 3 + 24, "{after} of {expected_after}: {shop:?}");
     let (disk, _) = seconds(&report, "disk");
@@ -162,19 +162,19 @@ fn tenants_run_on_one_clock_and_steps_take_effect_at_their_seconds() {
     assert!(mean(&crowd[changed + 1..end]) > 1.5 * mean(&crowd[..changed]), "{crowd:?}");
 }
 
-/// The invariants that do not hold; what the machine did beside the run is not judged here.
+/// The invariants that do not hold, without those that depend on other activity of the machine.
 fn broken_invariants(report: &Value) -> Vec<&Value> {
     let of_time = |name: &str| [LOAD_GENERATOR, GENERATOR_RAN].iter().any(|check| name.ends_with(check));
     let all = report["points"][0]["invariants"].as_array().unwrap().iter();
     all.filter(|one| one["holds"] != true && !of_time(one["name"].as_str().unwrap())).collect()
 }
 
-/// A timeline of four seconds or less in which loads start, change and stop in any order that is allowed.
+/// A random valid timeline of at most four seconds in which loads start, change and stop.
 fn any_timeline(random: &mut Random) -> String {
     const NAMES: [&str; 3] = ["shop", "crowd", "disk"];
     let mut below = |count: usize| (random.bits() % count as u64) as usize;
     let spans = ["100ms", "500ms", "1s"];
-    // Of a load that is on: whether it ends by itself.
+    // For each running load: whether it ends by itself.
     let (mut on, mut started) = ([None::<bool>; 3], [false; 3]);
     let mut steps = Vec::new();
     if below(2) == 0 {
@@ -213,7 +213,7 @@ fn any_timeline(random: &mut Random) -> String {
     steps.join(",\n")
 }
 
-/// Whatever the steps are: the run ends and is stored, and the counts of tenants, databases and seconds are the same.
+/// With any steps, the run ends and is stored, and the counts of tenants, databases and seconds agree.
 #[test]
 fn any_timeline_ends_and_its_sums_agree() {
     let run = |number: u64| {

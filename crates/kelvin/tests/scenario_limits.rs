@@ -1,4 +1,4 @@
-//! Tenants with limits: processes of their own in control groups, which are put back whatever ends the scenario.
+//! Tenants with limits: separate processes in control groups, which are removed however the scenario ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -75,7 +75,7 @@ type = "duration"
 default = "1s"
 "#;
 
-/// A place with the scenario and its databases; none where nothing can be limited, which is then said.
+/// A directory with the scenario and its databases; `None`, with a message, if this host supports no limits.
 fn place() -> Option<Place> {
     let place = Place::new();
     hit_databases(&place, ["free.db", "shop.db"]);
@@ -91,7 +91,7 @@ fn place() -> Option<Place> {
     None
 }
 
-/// The directories of control groups of a process of ours.
+/// The control group directories of a process.
 fn groups(process: u32) -> Vec<PathBuf> {
     fn below(directory: PathBuf, name: &str, depth: u32, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -117,7 +117,7 @@ fn journals(place: &Place) -> usize {
     std::fs::read_dir(place.path(".local/share/kelvin/settings")).map_or(0, Iterator::count)
 }
 
-/// A scenario at work, with the processes in its groups.
+/// A running scenario, and the processes in its groups.
 fn at_work(place: &Place) -> (Child, Vec<u32>) {
     let mut command = place.command(&["run", "limits.toml", "--param", "half=60s", "--quiet"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -158,7 +158,7 @@ fn limited_tenants_do_the_same_and_leave_nothing_behind() {
     for name in ["free", "shop"] {
         assert_eq!(sum(name), hits(&place, &format!("{name}.db")), "{name}: {shown}");
     }
-    // 60 a second, and after the step twice as many; of the reads three times.
+    // 60 transactions per second, and twice as many after the step; three times for the reads.
     assert!(sum("shop").abs_diff(180) <= 15 && sum("disk").abs_diff(400) <= 40, "{report}");
     let notes = report["notes"].to_string();
     assert!(notes.contains("shop: at most CPUs 0, memory 256 MiB (control groups, version"), "{notes}");
@@ -166,7 +166,8 @@ fn limited_tenants_do_the_same_and_leave_nothing_behind() {
     assert_eq!(journals(&place), 0);
 }
 
-/// The tenants' processes and the watchers' are those of one run, though the server sees several clients.
+/// The sessions of the tenants' processes and of the watchers belong to one run, although the server sees
+/// several clients.
 #[test]
 fn the_sessions_of_a_limited_tenant_are_not_those_of_another_kelvin() {
     if place().is_none() {
@@ -187,7 +188,7 @@ fn the_sessions_of_a_limited_tenant_are_not_those_of_another_kelvin() {
     place.write("one.toml", format!("scenario = \"one server\"\n{tenants}{steps}"));
     place.expect(0, &["run", "one.toml"]);
     let report = place.report("last");
-    // The two that sleep, and then four: those of the other process are clients of this run, too.
+    // Two sleeping sessions, later four: those of the other process are clients of this run, too.
     let waits = &report["scenario"]["interference"][0]["waits"]["classes"];
     let sessions = |when: &str| -> f64 {
         let classes = waits.as_array().unwrap_or_else(|| panic!("{}", report["scenario"]));
@@ -196,7 +197,7 @@ fn the_sessions_of_a_limited_tenant_are_not_those_of_another_kelvin() {
     assert!(sessions("before") < 2.5 && sessions("after") > 3.0, "{waits}");
 }
 
-/// A server has the limits while the scenario runs and goes on without them, also after a kill.
+/// The limits of a server last as long as the scenario, and are removed even after a kill.
 #[test]
 fn a_servers_limits_hold_for_the_scenario_and_are_lifted_after_it() {
     if place().is_none() {
@@ -220,11 +221,11 @@ fn a_servers_limits_hold_for_the_scenario_and_are_lifted_after_it() {
     let notes = report["notes"].to_string();
     assert!(notes.contains("oltp: its server at most 0.25 CPUs (control groups, version"), "{notes}");
     assert_eq!(now(), before);
-    // After a kill the server is still in the group, until the next start takes it away.
+    // After a kill the server stays in the group until the next start removes it.
     let mut child = place.command(&["run", "server.toml", "--param", "long=60s", "--quiet"]).spawn().unwrap();
     let name = format!("kelvin-{}-oltp.server", child.id());
     wait_until("the server is limited", || now().contains(&name));
-    // Two users that do nothing else would keep both CPUs busy: the kernel holds them up.
+    // Two users alone would keep both CPUs busy: the kernel throttles them.
     let held_up = || {
         let stats = groups(child.id())
             .into_iter()
@@ -300,7 +301,7 @@ fn three_servers_are_tenants_and_the_limits_of_mariadb_hold() {
         assert!(seconds(&report, name).1 > 0, "{name}");
     }
     assert!(groups(process).is_empty() && journals(&place) == 0);
-    // The list has the report's figure of each.
+    // The list of runs has the report's value for each.
     let listed = place.expect(0, &["runs", "--format", "json"]);
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     let figures = |tenants: &serde_json::Value, name: &str, figure: &str| -> Vec<(String, f64)> {
@@ -310,7 +311,7 @@ fn three_servers_are_tenants_and_the_limits_of_mariadb_hold() {
     let sources = &report["points"][0]["sources"];
     let reported = figures(sources, "tenant", "transactions_per_second");
     assert_eq!(figures(&listed[0]["tenants"], "name", "per_second"), reported);
-    // And a comparison sets each against itself: one run a side, so that nothing is said of a change.
+    // A comparison compares each tenant with itself. With one run per side, it reports no change.
     place.expect(0, &["run", "three.toml", "--quiet"]);
     let compared = place.expect(0, &["compare", "last-1", "last"]);
     let named = ["one", "two", "maria"].iter().all(|name| compared.contains(&format!("tenant {name}")));
@@ -342,7 +343,7 @@ fn after_a_kill_the_tenants_end_and_a_later_start_removes_the_groups() {
     let ended = || !members.iter().any(|process| lives(*process));
     wait_until("the tenants have ended", ended);
     assert!(!groups(scenario).is_empty() && journals(&place) == 1);
-    // Any run takes them away before it measures anything, and says so.
+    // Any run removes leftover groups before it measures, and reports it.
     place.write("hit.sql", "insert into hits (at) values (1);\n");
     let run = ["run", "script", "hit.sql", "--target", "sqlite:free.db", "--duration", "1s"];
     let output = place.run(&[&run[..], &["--ramp-up", "0s", "--accept-noise"]].concat());
@@ -350,7 +351,7 @@ fn after_a_kill_the_tenants_end_and_a_later_start_removes_the_groups() {
     let counts = output.status.success() || place.is_noise();
     assert!(counts && said.contains("left behind: control group"), "{said}");
     assert!(groups(scenario).is_empty() && journals(&place) == 0);
-    // Ctrl-C is no kill: what was measured is kept, and nothing is left.
+    // After Ctrl-C the measurements are stored, and nothing is left.
     let (child, _) = at_work(&place);
     let scenario = child.id();
     kill(scenario, rustix::process::Signal::INT);

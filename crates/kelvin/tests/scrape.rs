@@ -1,4 +1,4 @@
-//! Endpoints to be scraped are checked before anything is loaded.
+//! Scraped endpoints are checked before the load.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use std::net::TcpListener;
 
 use support::{Place, text};
 
-/// Answers so many requests with a page and its type.
+/// Starts a server that answers `times` requests with a page and its type.
 fn answering(page: &'static str, times: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -27,7 +27,7 @@ fn answering(page: &'static str, times: usize) -> String {
 #[test]
 fn what_cannot_be_scraped_ends_before_any_load() {
     let page = answering("<html><body>It works!</body></html>", 2);
-    // A port whose listener has just been closed.
+    // A port whose listener is closed.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     for (endpoint, why) in [
         ("nonsense", "nonsense"),

@@ -15,7 +15,7 @@ use support::{Place, Server, text, wait_until};
 const MINE: &str = "shared_buffers = 24MB\nfsync = off\n\n# sorts stay\n# in memory\nwork_mem = 6MB\n";
 
 #[test]
-fn profiles_are_shown_given_kept_and_put_back() {
+fn profiles_are_shown_applied_kept_and_restored() {
     let place = Place::new();
     place.write("mine.conf", MINE);
     place.write("other.conf", MINE.replace("6MB", "6144kB"));
@@ -123,7 +123,7 @@ fn a_server_of_kelvins_own_keeps_its_profile() {
 }
 
 #[test]
-fn a_mariadb_is_compared_changed_and_put_back() {
+fn a_mariadb_is_compared_changed_and_restored() {
     let place = Place::new();
     place.write("mine.cnf", "[mysqld]\n# room for bursts\ninnodb-io-capacity = 1K\nback_log = 70\n");
     let server = mysql_support::Server::start_with(
@@ -156,7 +156,7 @@ fn a_mariadb_is_compared_changed_and_put_back() {
     assert_eq!(show(), before);
     let out = place.expect(0, &[&apply[..], &["--allow-settings"]].concat());
     assert!(out.contains("changed; revert with: kelvin server restore"), "{out}");
-    // Below MySQL's innodb_io_capacity_max, which bounds it.
+    // Limited by MySQL's innodb_io_capacity_max.
     assert_eq!(show(), "1024");
     let out = place.expect(0, &["server", "restore"]);
     assert!(out.contains("reverted: innodb_io_capacity"), "{out}");

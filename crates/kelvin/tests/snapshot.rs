@@ -37,7 +37,7 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
         "{listed}"
     );
 
-    // A run of user scripts begins from it, every time.
+    // Each run of user scripts starts from the snapshot.
     place.write("own.sql", "insert into a values (2);\n");
     let run = [
         "run",

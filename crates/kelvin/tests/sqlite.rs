@@ -1,4 +1,4 @@
-//! The main job on embedded SQLite, as a user runs it.
+//! TPROC-C on embedded SQLite, as a user runs it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,11 +18,11 @@ fn a_run_measures_checks_and_reports() {
     for part in ["NOPM", "TPM", "state ", "p99", "More: ", "Report: "] {
         assert!(shown.contains(part), "no {part} in:\n{shown}");
     }
-    // With the prompt it fits a screen of 80 columns and 24 rows; the path is the test's own.
+    // Including the prompt, the text fits 80 columns and 24 rows; the line with the path depends on the test.
     assert!(shown.lines().count() <= 23, "{shown}");
     assert!(shown.lines().filter(|line| !line.contains(": ")).all(|line| line.chars().count() <= 80));
     assert!(!shown.contains('\x1b'));
-    // A directory for each results file: another one's runs have the same numbers.
+    // Each results file has a separate directory, because runs of two files have the same numbers.
     let name = place.store().file_name().unwrap().to_string_lossy().into_owned();
     assert!(place.path(&format!("reports/{name}/run-1.html")).exists());
     let run = place.report("last");
@@ -58,7 +58,7 @@ fn ctrl_c_in_a_check_is_an_interruption() {
     wait_until("the check has opened the data", || reads() || child.try_wait().unwrap().is_some());
     signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
-    // On a fast machine the check may have ended by itself.
+    // On a fast machine the check may be complete already.
     assert!(matches!(output.status.code(), Some(130 | 0)), "{:?} {}", output.status, text(&output.stderr));
 }
 
@@ -134,9 +134,9 @@ fn kill_9_loses_at_most_the_last_seconds() {
     assert!(shown.to_lowercase().contains("partial"), "{shown}");
     let run = place.report("last");
     let seconds = run["points"][0]["seconds"].as_array().unwrap().len();
-    // One waits for its commit, one is being committed, and a machine that stalls may hold that up for some more.
+    // One second waits for its commit and one is being committed; a stalling machine may delay some more.
     assert!(seconds + 5 >= seen, "{seconds} seconds kept of {seen} seen");
-    // The store is good for more runs.
+    // The store accepts more runs.
     place.expect(0, &["run", "tproc-c", "--target", &target, "--transactions", "20", "--users", "1"]);
 }
 
@@ -165,7 +165,7 @@ fn scans_count_what_they_read() {
     assert!(shown.contains(" scans/s") && shown.contains(" rows/s · "), "{shown}");
     let point = &place.report("last")["points"][0];
     let figure = |name: &str| point[name].as_f64().unwrap();
-    // Three of each query by each user: 100,000 rows of stock, 30,000 customers.
+    // Three executions of each query by each user: 100,000 rows of stock, 30,000 customers.
     assert_eq!((figure("rows_per_second") * figure("window_s")).round(), 780_000.0, "{point}");
     let bytes_of_a_row = figure("table_bytes_per_second") / figure("rows_per_second");
     assert!((200.0..800.0).contains(&bytes_of_a_row), "{bytes_of_a_row}");
@@ -221,13 +221,13 @@ fn completions_and_man_pages_are_written() {
     assert!(place.path("pages/kelvin-run.1").exists());
 }
 
-/// Reads the plain status lines until `seconds` measured ones were printed; returns how many that are.
+/// Reads the plain status lines until `seconds` measured ones are printed; returns their number.
 fn wait_for_measuring(stderr: impl std::io::Read + Send + 'static, seconds: usize) -> usize {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
             if line.starts_with("measure ") {
-                // Reading goes on when nobody listens any more: the command must not block on a full pipe.
+                // Reading continues without a receiver, so that the command does not block on a full pipe.
                 let _ = sender.send(());
             }
         }
@@ -311,7 +311,7 @@ fn own_scripts_of_the_workload_pgbench_run_without_a_scale() {
     assert!(shown.contains("tps"), "{shown}");
 }
 
-/// A run of 100 transactions.
+/// The flags of a short run.
 const SHORT: [&str; 6] = ["run", "tproc-c", "--transactions", "50", "--users", "2"];
 
 #[test]
@@ -395,7 +395,7 @@ fn trial_d10_a_run_ends_with_its_terminal() {
     let mut child = place.command(&args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(lines.by_ref().any(|line| line.unwrap().starts_with("measure ")));
-    // Nobody takes what it writes from now on, as after a hang-up.
+    // From now on its output is not read, as after a hang-up.
     drop(lines);
     signal(child.id(), "HUP");
     let mut code = None;
@@ -407,7 +407,7 @@ fn trial_d10_a_run_ends_with_its_terminal() {
     assert_eq!(place.report("last")["state"], "partial");
 }
 
-/// The one run was told how many warehouses there are and the other found them: nothing differs between them.
+/// One run gets the number of warehouses as a flag, the other detects it: their specifications are equal.
 #[test]
 fn trial_d9_warehouses_that_were_found_are_those_of_the_specification() {
     let place = Place::new();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::{Place, Server, text, wait_until};
 
-/// Groups of this process's squeezes that are there.
+/// The existing control groups of this process's squeezes.
 fn groups(process: u32) -> Vec<PathBuf> {
     let name = format!("kelvin-squeeze-{process}-");
     let mut found = Vec::new();
@@ -29,7 +29,7 @@ fn groups(process: u32) -> Vec<PathBuf> {
     found
 }
 
-/// Whether the CPU of a group is bounded now.
+/// Whether the group's CPU time is limited.
 fn is_cut(group: &Path) -> bool {
     let read = |file: &str| std::fs::read_to_string(group.join(file)).ok();
     read("cpu.max").is_some_and(|bound| !bound.starts_with("max"))
@@ -90,7 +90,7 @@ fn unbroken(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Processes of a server that are stopped.
+/// Number of stopped processes of a server.
 fn stopped(server: u32) -> usize {
     let children = std::fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
     let is_stopped = |process: &str| {
@@ -118,7 +118,7 @@ fn a_server_that_was_stopped_for_a_rate_cap_goes_on_after_a_kill() {
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("they go on", || stopped(process) == 0);
-    // A process that is stopped now would stay stopped.
+    // A process that was stopped by then would stay stopped.
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(stopped(process), 0);
     place.expect(0, &["check", "tproc-c", "--target", &url]);

@@ -1,5 +1,5 @@
-//! Studies from the command line on real databases: ended by Ctrl-C, by kill -9 and by a crash of the server, they come
-//! to their end, and what they changed is restored.
+//! Studies from the command line on real databases. After Ctrl-C, kill -9 and a crash of the server, they resume and
+//! complete, and their changes are undone.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use support::{Place, Server, text, wait_until};
 
 fn ledger(folder: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("ledger.jsonl")).unwrap_or_default();
-    // The last line may be on its way.
+    // The last line may be incomplete.
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
@@ -30,7 +30,7 @@ fn start(place: &Place, args: &[&str]) -> Child {
     place.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Two users or one, and a command that leaves a file as long as it is on: four cells in one block, on one SQLite file.
+/// One or two users, and a command that keeps a file while it is active: four cells in one block, on one SQLite file.
 fn two_factors(place: &Place) -> std::path::PathBuf {
     place.expect(0, &["study", "new", "users"]);
     let folder = place.path("users");
@@ -44,7 +44,7 @@ fn two_factors(place: &Place) -> std::path::PathBuf {
         .replace("# replacements = 3 ", "replacements = 8 #")
         .replace("ramp-up = \"5s\"", "ramp-up = \"0s\"")
         .replace("duration = \"20s\"", "duration = \"1s\"")
-        // Other tests at the same moment would make every run void.
+        // Tests that run concurrently would make every run void.
         .replace(
             "[run.load]\n",
             "[run.observe]\nenabled = false\n\n[run.reset]\nhow = \"auto\"\nrest = \"0s\"\n\n[run.load]\n",
@@ -78,7 +78,7 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
 
     let child = start(&place, &run);
     wait_until("the command factor is on", || mark.exists());
-    // One at a time, also while the other is at it.
+    // Only one session at a time may run a study.
     assert!(text(&place.run(&run).stderr).contains("already running"));
     signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
@@ -107,7 +107,7 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
     let mut each = treatments.clone();
     each.sort();
     assert_eq!(each, ["users=1 mark=off", "users=1 mark=on", "users=2 mark=off", "users=2 mark=on"]);
-    // In the order of the plan, whatever happened between.
+    // The order is that of the plan, despite the interruptions.
     let planned = ledger(&folder).into_iter().find(|line| line["event"] == "planned").unwrap();
     let order: Vec<String> = planned["order"][0]
         .as_array()
@@ -128,15 +128,15 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
     place.expect(0, &["study", "fork", "users", "next"]);
     assert!(place.expect(0, &["study", "show", "next"]).contains("continues   users ("));
     place.expect(2, &["study", "fork", "users", "next"]);
-    // A run that the store kept and the ledger never knew does not count.
+    // A run that is in the store but not in the ledger does not count.
     let store = rusqlite::Connection::open(place.store()).unwrap();
     let of = |condition: &str| -> i64 {
         let sql = format!("SELECT count(*) FROM member WHERE void IS {condition}");
         store.query_row(&sql, [], |row| row.get(0)).unwrap()
     };
-    // One that the machine held up is void by itself, and was replaced.
+    // A run that the machine delayed is void, and was replaced.
     assert_eq!(of("NULL"), 4 + count(&folder, "void") as i64);
-    // Every run that counts began from the same data.
+    // Every counted run began from the same data.
     let runs: Vec<String> = ledger(&folder)
         .iter()
         .filter(|line| line["event"] == "measured")
@@ -149,7 +149,7 @@ fn interrupted_and_killed_it_goes_on_and_puts_back_what_it_changed() {
 }
 
 #[test]
-fn a_crash_of_the_server_is_logged_and_the_setting_put_back() {
+fn a_crash_of_the_server_is_logged_and_the_setting_restored() {
     let mut server = Server::start();
     let buffers = show_buffers(&server);
     let place = Place::new();
@@ -174,7 +174,7 @@ fn a_crash_of_the_server_is_logged_and_the_setting_put_back() {
         let kept = ledger(&folder).iter().filter(|line| line["event"] == "started").count() >= 2;
         kept && place.store().exists() && runs_in(&place) >= 2
     });
-    // The study has restarted it: this takes the process that runs now.
+    // The study has restarted the server, so the new process is stopped.
     server.start_again();
     server.stop_immediately();
     let output = child.wait_with_output().unwrap();
@@ -187,7 +187,7 @@ fn a_crash_of_the_server_is_logged_and_the_setting_put_back() {
     assert_eq!(show_buffers(&server), buffers, "the setting is put back");
 }
 
-/// Both levels of every factor differ from what is there, so that the first run has all of them on.
+/// Both levels of every factor differ from the present state, so that the first run sets all of them.
 #[test]
 fn ctrl_c_puts_back_setting_binding_and_command() {
     let mut server = Server::start();
@@ -236,7 +236,7 @@ fn ctrl_c_puts_back_setting_binding_and_command() {
     assert!(place.expect(0, &["study", "recover", "."]).contains("nothing"));
 }
 
-/// The CPUs on which the server may run, as the kernel lists them.
+/// The CPUs that the server may use, in the kernel's notation.
 fn cpus_of(server: &Server) -> String {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.instance.pid())).unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

@@ -1,4 +1,4 @@
-//! `kelvin study analyze` and `report` on a folder whose runs are in its ledger: no server, no run.
+//! `kelvin study analyze` and `report` on a folder with a complete ledger, without a server or runs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use kelvin_lab::study::{Attempt, LedgerEntry, LedgerEvent, Results, Study, Study
 use kelvin_store::RunId;
 use support::Place;
 
-/// Every planned run of the template's study: the second user adds 30 %, the times go up by a half and more.
+/// All planned runs of the template's study: the second user adds 30 % of throughput, and the times rise by half or more.
 fn ledger(folder: &Path) {
     let study = Study::read(&folder.join("study.toml")).unwrap();
     let plan = StudyPlan::new(&study);
@@ -71,10 +71,10 @@ fn the_same_folder_gives_the_same_bytes() {
     assert_eq!(place.expect(0, &["study", "report", "users", "-o", "-"]), pages.1);
 }
 
-/// The finished study in `examples/` was killed, and its server crashed, while it ran: every cell of every block was measured
-/// all the same, and the page beside it is what these runs say.
+/// The finished study in `examples/` survived a kill and a crash of its server: every cell of every block was measured, and
+/// its page is what these runs give.
 #[test]
-fn the_finished_example_is_whole_and_says_what_its_runs_say() {
+fn the_finished_example_is_complete_and_agrees_with_its_runs() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/commit-buffers-huge-pages");
     let place = Place::new();
     let folder = place.path("commit-buffers-huge-pages");
@@ -107,7 +107,7 @@ fn the_finished_example_is_whole_and_says_what_its_runs_say() {
 }
 
 #[test]
-fn what_cannot_be_analysed_says_why_and_ends_with_2() {
+fn a_failed_analysis_prints_the_reason_and_exits_with_2() {
     let place = Place::new();
     let fails = |args: &[&str], words: &str| {
         let output = place.run(args);

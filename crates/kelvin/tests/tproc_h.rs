@@ -1,5 +1,5 @@
-//! TPROC-H through the command: equal answers on three engines, the tests with their figures, an interrupted build, and what is
-//! void.
+//! TPROC-H through the command: equal answers on three engines, the tests and their metrics, an interrupted build, and void
+//! runs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ use kelvin_database::{Engine as _, Session};
 use serde_json::Value;
 use support::{Place, Server, text, wait_until};
 
-/// Rows and digest of each query, and how the answers were judged, of the last run.
+/// Rows and digest of each query in the last run, with the judgement of its answer.
 fn answers(place: &Place) -> BTreeMap<String, (u64, String)> {
     let report = place.report("last");
     let rows = report["queries"]["rows"].as_array().unwrap().clone();
@@ -63,7 +63,7 @@ fn the_22_answers_are_equal_on_sqlite_postgres_and_mariadb() {
     assert_eq!(postgres_answers["Q1"].0, 4);
     assert_eq!(mariadb_answers, postgres_answers);
     assert_eq!(sqlite_answers, postgres_answers);
-    // PostgreSQL's plans are in the result.
+    // PostgreSQL's plans are stored.
     let report = place.report("last");
     let plans = report["queries"]["rows"].as_array().unwrap().iter().filter(|row| row["plan"].is_string());
     assert_eq!(plans.count(), 22);
@@ -78,8 +78,8 @@ fn the_22_answers_are_equal_on_sqlite_postgres_and_mariadb() {
     a_failure_on(&sqlite, &directory.path().join("h.db"));
 }
 
-/// HammerDB's tables on MariaDB have names in upper case, texts in latin1, shorter decimals, and integers for quantities and the costs
-/// of supply, which are rounded: three answers are others for that.
+/// HammerDB's tables on MariaDB have upper-case names, latin1 texts, shorter decimals, and integers for quantities and supply
+/// costs. These are rounded, which changes three answers.
 fn hammerdbs_tables_on_mariadb(
     place: &Place,
     url: &str,
@@ -121,7 +121,7 @@ fn hammerdbs_tables_on_mariadb(
     assert!(refused.contains("does not remove them"), "{refused}");
 }
 
-/// Beside another load, until the timeline ends it.
+/// A tenant beside another load, which the timeline ends.
 fn a_tenant_on(place: &Place, file: &Path) {
     let target = format!("sqlite:{}", file.display());
     let scenario = format!(
@@ -141,7 +141,7 @@ fn a_tenant_on(place: &Place, file: &Path) {
     assert!(csv.contains("Q6"), "{csv}");
 }
 
-/// A query that fails voids the figure and is named; what comes after it is run.
+/// A query that fails voids the metric and is named; the later queries are executed.
 fn a_failure_on(place: &Place, file: &Path) {
     let engine = SqliteEngine::open(file).unwrap();
     engine.connect().unwrap().run("alter table region rename column r_name to renamed").unwrap();
@@ -158,7 +158,7 @@ fn a_failure_on(place: &Place, file: &Path) {
     assert_eq!(states.collect::<Vec<_>>(), ["failed", "unchecked"]);
 }
 
-/// Power and throughput test with refresh functions, on data that [`power_test`] has built.
+/// Power and throughput tests with refresh functions, on the data of [`power_test`].
 fn the_tests_on(place: &Place, target: &str) {
     let words = ["run", "tproc-h", "--target", target, "--streams", "2", "--queries", "1,6,14"];
     let shown = place.expect(0, &words);
@@ -175,7 +175,7 @@ fn the_tests_on(place: &Place, target: &str) {
         [count("throughput", "RF1"), count("throughput", "Q6"), count("throughput", "RF2")],
         [2, 2, 2]
     );
-    // The 15 orders of a window with 1 to 7 lines each came and went, three times: the check knows.
+    // The 15 orders of a window, with 1 to 7 lines each, were inserted and deleted three times; the check knows this.
     let changed = |query: &str| {
         executions
             .iter()
@@ -189,7 +189,7 @@ fn the_tests_on(place: &Place, target: &str) {
     assert!(checked.contains("every order has a line"), "{checked}");
     let csv = place.expect(0, &["report", "last", "--csv=queries"]);
     assert_eq!(csv.lines().count(), 1 + executions.len());
-    // HammerDB's way has users with query sets.
+    // As in HammerDB, users execute query sets.
     let words = [
         "run",
         "tproc-h",
@@ -217,7 +217,7 @@ fn the_tests_on(place: &Place, target: &str) {
     place.expect(2, &["run", "tproc-h", "--target", target, "--no-build"]);
 }
 
-/// Orders that come and go one by one beside the queries, in both profiles.
+/// Trickle refresh beside the queries, in both profiles.
 fn trickles_on(place: &Place, target: &str) {
     let words = ["run", "tproc-h", "--target", target, "--trickle-refresh", "1", "--queries", "1,6,14"];
     place.expect(2, &[&words[..], &["--streams", "0"]].concat());
@@ -250,13 +250,13 @@ fn trickles_on(place: &Place, target: &str) {
     assert!(checked.contains("every order has a line"), "{checked}");
 }
 
-/// A statement on the server, as its superuser.
+/// A session of the server's superuser.
 fn on(server: &Server) -> Box<dyn Session> {
     PostgresEngine::new(server.instance.config()).connect().unwrap()
 }
 
-/// The finding with this id of the last run, as text; empty where there is none. No other is red than that of a plan which a fault
-/// has made slow.
+/// The finding with this id in the last run, as text; empty if there is none. No other finding may be red, except that of a
+/// plan that a fault has made slow.
 fn finding(place: &Place, id: &str) -> String {
     let report = place.report("last");
     let findings = report["findings"].as_array().unwrap();
@@ -278,7 +278,7 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
         place.expect(0, &words);
         finding(&place, id)
     };
-    // Healthy: plans are in the result, and nothing is said of them.
+    // A healthy run: plans are stored, and there is no finding about them.
     assert_eq!(run("temporary-files"), "");
     let report = place.report("last");
     let analyses = report["queries"]["analyses"].as_array().unwrap();
@@ -292,12 +292,12 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
         let same = |row: &&Value| row["query"] == one["query"] && row["plan"] == one["plan"];
         assert!(report["queries"]["rows"].as_array().unwrap().iter().find(same).is_some(), "{one}");
     }
-    // Nobody can know that no order of query 18 is large enough; what query 1 reads is known.
+    // The planner cannot know that no order of query 18 is large enough; the rows that query 1 reads are known.
     assert!(!finding(&place, "misestimate").contains("Q1 expected"));
     for id in ["parallel-workers", "changed-plan", "missing-statistics"] {
         assert_eq!(finding(&place, id), "", "{id}");
     }
-    // Other parameters of the same queries, with the same plans.
+    // Other parameters for the same queries, with the same plans.
     place.expect(0, &[&words[..], &["--no-analyze"]].concat());
     assert_eq!(place.report("last")["queries"]["analyses"], Value::Null);
 
@@ -337,7 +337,7 @@ fn faults_that_are_planted_are_found_in_the_plans_of_the_queries() {
     types_of_hammerdb(&place, &server);
 }
 
-/// Partitions by year help a query by the year of shipping, and not one by that of receipt.
+/// Partitions by year help a query on the year of shipping, but not one on the year of receipt.
 fn partitions(place: &Place, server: &Server) {
     on(server).run("create database parts").unwrap();
     let url = server.url().replace("@/kelvin?", "@/parts?");
@@ -350,7 +350,7 @@ fn partitions(place: &Place, server: &Server) {
     assert!(scanned.contains("Q12 read") && !scanned.contains("Q6"), "{scanned}");
     assert!(scanned.contains("7 partitions of lineitem"), "{scanned}");
     with("drop", &["--yes"]);
-    // Tables in one piece have other plans, which nobody changed.
+    // Tables without partitions have other plans, which is not a change of plans.
     with("build", &["--scale", "0.01", "-q"]);
     with("run", &["--streams", "0", "--no-refresh", "--queries", "6,12"]);
     assert_eq!(finding(place, "changed-plan"), "");
@@ -361,7 +361,7 @@ fn partitions(place: &Place, server: &Server) {
     place.expect(2, &refused);
 }
 
-/// HammerDB's tables on PostgreSQL have numerics for keys and counts, and timestamps for dates. Answers are the same.
+/// HammerDB's tables on PostgreSQL use numeric for keys and counts, and timestamps for dates. The answers are the same.
 fn types_of_hammerdb(place: &Place, server: &Server) {
     let url = server.url();
     let run = ["run", "tproc-h", "--target", &url, "--streams", "0", "--no-refresh", "--no-analyze"];
@@ -402,7 +402,7 @@ fn states(place: &Place) -> BTreeMap<String, String> {
 fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_build_goes_on() {
     let (mut server, place) = (Server::start(), Place::new());
     let url = server.url();
-    // Two parts of lineitem.
+    // The build loads lineitem in two parts.
     let build = ["build", "tproc-h", "--scale", "0.09", "--target", &url, "--loaders", "1", "-q"];
     let mut child = place.command(&build).spawn().unwrap();
     let loaded = |server: &Server| {
@@ -423,10 +423,10 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
     assert!(before.len() < 9 && before[0].0 == "lineitem", "{before:?}");
     place.expect(0, &build);
     let after = loaded(&server);
-    // The parts that were there are those of then, in their transactions.
+    // The parts loaded before are unchanged, including their transactions.
     assert_eq!((&after[..before.len()], after.len()), (&before[..], 9));
 
-    // Only query 9 joins large tables: without indexes and hashes it takes seconds.
+    // Only query 9 joins large tables: without indexes and hash joins it takes seconds.
     for name in ["hashjoin", "mergejoin", "indexscan", "bitmapscan", "indexonlyscan", "memoize", "material"] {
         on(&server).run(&format!("alter database kelvin set enable_{name} = off")).unwrap();
     }
@@ -458,7 +458,7 @@ fn a_server_killed_in_query_9_voids_the_figure_and_loses_nothing_and_a_killed_bu
     assert!(checked.contains("every order has a line"), "{checked}");
 }
 
-/// What takes minutes on a quiet machine.
+/// Tests that take minutes on a quiet machine.
 mod machine {
     use super::*;
 

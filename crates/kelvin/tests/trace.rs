@@ -1,4 +1,4 @@
-//! `kelvin trace` from end to end. Recording needs root and tracefs; where they are absent, that test says so and is skipped.
+//! `kelvin trace` from end to end. Recording needs root and tracefs; without them, the test prints that and is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
@@ -12,7 +12,7 @@ use std::path::Path;
 use serde_json::Value;
 use support::{Place, text, wait_until};
 
-/// A log that is written in order, and reads at random, as blkparse prints them.
+/// A log that is written sequentially and random reads, as blkparse prints them.
 fn blkparse() -> String {
     let mut lines = String::new();
     let mut place = 12_345_u64;
@@ -106,7 +106,7 @@ fn the_help_teaches() {
     insta::assert_snapshot!(seen);
 }
 
-/// Whether this process may record: else why not.
+/// Whether this process may record; otherwise the reason.
 fn can_record() -> Result<(), String> {
     let instances = Path::new("/sys/kernel/tracing/instances");
     std::fs::read_dir(instances).map_err(|error| format!("{}: {error}", instances.display()))?;
@@ -146,25 +146,25 @@ fn a_recording_has_the_requests_of_its_command_and_leaves_nothing_behind() {
         .sum();
     assert!(written >= 8 << 20, "{written} bytes; {}", text(&output.stdout));
 
-    // A command that fails after the recording ended.
+    // A command that fails after the end of the recording.
     let failing = ["sh", "-c", "sleep 2; exit 3"];
     let line = ["trace", "record", "--duration", "100ms", "-o", "short.trace", "--"];
     let output = place.run(&[&line[..], &failing[..]].concat());
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
 
-    // Ctrl-C ends a recording in order.
+    // Ctrl-C ends a recording normally.
     let mut child = place.command(&["trace", "record", "-o", "more.trace"]).spawn().unwrap();
     wait_until("the instance is there", || instances_of(child.id()));
     wait_until("the file is there", || place.path("more.trace").exists());
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    // The handler is there before the instance.
+    // The signal handler is installed before the instance is created.
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(!instances_of(child.id()));
     place.expect(0, &["trace", "show", "more.trace"]);
 }
 
-/// What needs root, loop devices, and a machine that does nothing else.
+/// Tests that need root, loop devices, and a machine without other load.
 mod machine {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::{Path, PathBuf};
@@ -184,7 +184,7 @@ mod machine {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// A filesystem of its own on a loop device, for as long as this lives.
+    /// A separate filesystem on a loop device, removed when dropped.
     struct LoopDisk {
         device: String,
         mount: PathBuf,
@@ -227,8 +227,8 @@ mod machine {
         of.map_or(0.0, |one| one["share"].as_f64().unwrap())
     }
 
-    /// PostgreSQL with its data and its log on two devices, TPROC-C with checkpoints. Where a checkpoint writes most pages,
-    /// as at a high rate into a small database, they are truly sequential; here it writes a few of a hundred.
+    /// PostgreSQL with data and WAL on two devices, and TPROC-C with checkpoints. A checkpoint that writes most pages, as at
+    /// a high rate into a small database, writes sequentially; here it writes a few percent of them.
     #[test]
     #[ignore = "needs root, loop devices, a quiet machine and two minutes: cargo xtask machine"]
     fn a_databases_log_is_sequential_and_its_data_bursty() {
@@ -278,13 +278,13 @@ mod machine {
         assert!(objects.contains("stock"), "relations have their names: {objects}");
         let (wal, data) = (stream(&shown, "PostgreSQL WAL"), stream(&shown, "PostgreSQL data"));
         assert!(wal["sequence"]["sequential"].as_f64().unwrap() >= 0.95, "{}", wal["sequence"]);
-        // A checkpoint writes in the order of places, with gaps between: its writes ascend, and are random.
+        // A checkpoint writes in the order of offsets with gaps between: its writes are ascending and random.
         assert_eq!(data["category"]["pattern"], "random", "{}", data["category"]);
         assert!(data["sequence"]["ascending"].as_f64().unwrap() > 0.2, "{}", data["sequence"]);
         assert!(data["arrivals"]["peak_to_mean"].as_f64().unwrap() >= 5.0, "{}", data["arrivals"]);
     }
 
-    /// A job that is made from a trace, by figures or as its replay, does the same.
+    /// A job that is made from a trace, by its statistics or as a replay, reproduces the trace.
     #[test]
     #[ignore = "needs root and a quiet machine: cargo xtask machine"]
     fn a_job_made_from_a_trace_does_what_the_trace_did() {
@@ -318,7 +318,7 @@ mod machine {
         });
     }
 
-    /// Eight sequential readers of eight files are noise to their device, and are found again in it.
+    /// Eight sequential readers of eight files look random to their device, and are separated again.
     #[test]
     #[ignore = "needs root and a loop device: cargo xtask machine"]
     fn eight_sequential_readers_are_recovered_from_what_the_device_sees() {
@@ -353,7 +353,7 @@ mod machine {
         assert!(recovered("share") >= 0.95 && recovered("purity") >= 0.95, "{blend}");
     }
 
-    /// What recording costs a load of 50,000 requests a second, in pairs of turns with and without.
+    /// The cost of recording a load of 50,000 requests per second, in pairs of runs with and without recording.
     #[test]
     #[ignore = "needs root, a disk that reads 50,000 times a second, and a quiet machine: cargo xtask machine"]
     fn recording_50000_requests_a_second_costs_little() {
@@ -395,10 +395,10 @@ mod machine {
             println!(
                 "{rate}: IOPS without {without:.0?}, with {with:.0?}, ratio {ratio:?}, ns a request {costs:.0?}"
             );
-            // Without a limit both fight for processors: printed, and not judged.
+            // Without a rate limit, load and recorder compete for CPUs: printed, but not judged.
             if !rate.is_empty() {
-                // 3 % of a core for 10,000 a second are 3 µs a request; the tests' build takes more than three times the
-                // release's.
+                // 3 % of a core at 10,000 requests per second is 3 µs per request; a debug build takes more than three times
+                // as long.
                 let most = if cfg!(debug_assertions) { 9000.0 } else { 3000.0 };
                 assert!(costs.iter().all(|cost| (1.0..most).contains(cost)), "{costs:?}");
                 assert!(ratio.low >= 0.97 && ratio.high <= 1.03, "{ratio:?}");
@@ -407,7 +407,7 @@ mod machine {
         }
     }
 
-    /// A control group with a limit of its memory, of either version.
+    /// A control group with a memory limit, of cgroup version 1 or 2.
     struct MemoryGroup {
         path: PathBuf,
         limit: PathBuf,
@@ -428,7 +428,7 @@ mod machine {
             std::fs::write(self.path.join("cgroup.procs"), pid).unwrap();
         }
 
-        /// What is in it and caches no files.
+        /// Bytes in the group other than page cache.
         fn other_memory(&self) -> u64 {
             let number = |name: &str| {
                 let text = std::fs::read_to_string(self.path.join(name)).ok()?;
@@ -450,8 +450,8 @@ mod machine {
         }
     }
 
-    /// The page cache limited by a control group: recorded with the smallest, predicted for three larger ones, and measured
-    /// by a study.
+    /// A control group limits the page cache. A trace is recorded with the smallest cache, misses are predicted for three
+    /// larger ones, and a study measures them.
     #[test]
     #[ignore = "needs root, a loop device, a quiet machine and three minutes: cargo xtask machine"]
     fn larger_caches_miss_what_the_trace_of_the_smallest_predicts() {
@@ -459,7 +459,7 @@ mod machine {
         let place = Place::new();
         std::fs::set_permissions(place.directory(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let disk = LoopDisk::new(&place, "data", "2g");
-        // What is read ahead is no access of the database.
+        // Read-ahead is not an access of the database.
         std::fs::write(format!("/sys/block/{}/queue/read_ahead_kb", disk.name()), "0").unwrap();
         let group = MemoryGroup::new();
         let manager = Manager::new(disk.mount.clone());
@@ -473,7 +473,7 @@ mod machine {
         let children =
             std::fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap();
         children.split_whitespace().for_each(|pid| group.add(pid));
-        // What was written is in nobody's cache.
+        // Written pages must not remain in a cache.
         sh("sync; echo 3 > /proc/sys/vm/drop_caches");
         std::fs::write(&group.limit, (64 * MIB).to_string()).unwrap();
         let load = "run pgbench -S -M prepared -s 10 -c 4 --seed 3 --ramp-up 12s --duration 10s --accept-noise --target";

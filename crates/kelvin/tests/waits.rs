@@ -1,4 +1,4 @@
-//! `kelvin waits` and `kelvin top-sql` on real servers: what is planted is seen, named and told without its values.
+//! `kelvin waits` and `kelvin top-sql` on real servers: planted problems are found, named and shown without values.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,7 +28,7 @@ use kelvin_database::Session;
 use serde_json::Value;
 use support::{Place, text};
 
-/// A session that runs the same again and again with pauses, until dropped.
+/// A session that repeats a statement with pauses, until dropped.
 struct Load {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -66,7 +66,8 @@ fn words(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// One session holds a row and sleeps in its transaction, another one waits for it: both are named, and the wait is a row lock.
+/// One session locks a row and is idle in its transaction, another one waits for it: both are named, and the wait is a row
+/// lock.
 #[track_caller]
 fn row_lock_is_seen(
     place: &Place,
@@ -116,7 +117,7 @@ fn row_lock_is_seen(
     seen
 }
 
-/// The statement of these words in a list.
+/// The statement in a list that contains this text.
 #[track_caller]
 fn find<'a>(top: &'a Value, part: &str) -> &'a Value {
     let all = top["statements"].as_array().unwrap();
@@ -124,7 +125,7 @@ fn find<'a>(top: &'a Value, part: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {part} in {top:#}"))
 }
 
-/// A plan that another look saved differs now, and is shown with the one before.
+/// A plan that differs from the one in a saved measurement is shown with the earlier one.
 #[track_caller]
 fn plan_change_is_seen(place: &Place, target: &str, part: &str, drop_index: impl FnOnce()) {
     let look = ["top-sql", "--target", target, "--plans=all", "--limit", "50", "-d", "2s"];
@@ -195,7 +196,7 @@ fn a_postgres_server_reports_waits_and_statements() {
     let since_start = place.expect(0, &["top-sql", "--target", &target, "--since-start", "-q"]);
     assert!(since_start.contains("since the counters began at 20"), "{since_start}");
 
-    // Without the extension the statements are those that the sessions were found running.
+    // Without the extension, the statements are those sampled from the sessions.
     let bare = of("kelvin", "bare");
     let sampled = json(&place, &["top-sql", "--target", &bare, "-d", "2s"]);
     assert_eq!(sampled["counted"], false);
@@ -214,7 +215,7 @@ fn a_postgres_server_reports_waits_and_statements() {
     drop(light);
 }
 
-/// A line for each interval where there is no terminal, and at Ctrl-C all of them together.
+/// Without a terminal, a line for each interval; after Ctrl-C, the totals.
 fn watching_ends_with_the_totals(place: &Place, target: &str) {
     let mut command = place.command(&["waits", "--target", target, "--watch", "1s"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -247,7 +248,7 @@ fn a_mariadb_server_reports_waits_and_statements() {
     let _light = Load::start(server.session(), &["CREATE TABLE scratch (a INT)", "DROP TABLE scratch"], 20);
     let _quick = Load::start(server.session(), &["SELECT n FROM hot WHERE id = 1"], 20);
     let top = json(&place, &["top-sql", "--target", &target, "-d", "2s", "--plans"]);
-    // MySQL keeps a sample of each statement that it has counted, MariaDB no values.
+    // MySQL keeps a sample of each counted statement; MariaDB has no values.
     let by = if mysql_support::is_mariadb() { "planned with '1' in the place of each value\n" } else { "" };
     let plan = words(&find(&top, "from `hot`")["plan_text"]);
     assert_eq!(plan, format!("{by}hot: const on PRIMARY (id), 1 rows"));
@@ -259,11 +260,11 @@ fn a_mariadb_server_reports_waits_and_statements() {
     };
     let files = files["files"].as_array().unwrap();
     assert!(files.iter().any(|file| timed(&file)), "{files:#?}");
-    // Within the data directory.
+    // File names are relative to the data directory.
     assert!(files.iter().all(|file| !words(&file["name"]).contains("/data/")), "{files:#?}");
 }
 
-/// MariaDB's default: statements are sampled, and explained from the sample.
+/// MariaDB's default: statements are sampled, and explained with the sampled text.
 #[test]
 fn a_mariadb_server_without_performance_schema_is_sampled() {
     let server = mysql_support::Server::start();
@@ -287,7 +288,7 @@ fn a_mariadb_server_without_performance_schema_is_sampled() {
     plan_change_is_seen(&place, &target, "join wide", || session.run("DROP INDEX wide_id ON wide").unwrap());
 }
 
-/// No SQL Server could be had: what its views are documented to answer comes over its protocol from a recording.
+/// No SQL Server is available here: a recording answers over its protocol as its views are documented.
 #[test]
 fn a_recorded_sql_server_reports_waits_and_statements() {
     let place = Place::new();
@@ -303,7 +304,7 @@ fn a_recorded_sql_server_reports_waits_and_statements() {
     let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "SQL Server 16.0.4135.4",
-        // The beginning of a long name gives way.
+        // The beginning of a long name is cut.
         "LATCH_EX of dbo.warehouse (warehouse_i1)",
         "signal",
         "row of dbo.warehouse",
@@ -319,7 +320,7 @@ fn a_recorded_sql_server_reports_waits_and_statements() {
     let top: Value = serde_json::from_str(top.lines().last().unwrap()).unwrap();
     let slow = find(&top, "count(distinct s_i_id)");
     assert_eq!((words(&slow["query"]), &top["counted"]), ("0000000000000FA3", &Value::Bool(true)));
-    // Four threads: more CPU time than time.
+    // Four parallel threads: CPU time exceeds elapsed time.
     assert!(slow["cpu_ms"].as_f64() > slow["elapsed_ms"].as_f64(), "{slow:#}");
     let file = place.path(&format!("plans/0000000000000FA3-{}.sqlplan", words(&slow["plan"])));
     let plan = std::fs::read_to_string(&file).unwrap();

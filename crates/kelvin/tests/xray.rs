@@ -1,4 +1,4 @@
-//! X-Ray's scenarios on the command line; `crates/xray` tests what they become.
+//! X-Ray's scenarios on the command line; `crates/xray` tests their conversion.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use support::{Place, text};
 
-/// A scenario of our own.
+/// The path of one of Kelvin's own test scenarios.
 fn folder(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../xray/tests/scenarios").join(name).display().to_string()
 }
@@ -71,8 +71,8 @@ fn what_cannot_be_converted_ends_with_2() {
     );
 }
 
-/// The colocation on files, in seconds: the tenants run at their rates, the neighbours' arrival is judged, and what the
-/// scenario expects decides the exit code.
+/// The colocation scenario on files, shortened to seconds: the tenants run at their rates, the effect of the arriving
+/// neighbours is judged, and the scenario's expectations decide the exit code.
 #[test]
 fn a_scenario_runs() {
     let place = Place::new();
@@ -80,7 +80,7 @@ fn a_scenario_runs() {
     std::fs::create_dir(&folder).unwrap();
     for name in ["test.yml", "orders.fio", "reports.fio"] {
         let text = std::fs::read_to_string(format!("{}/{name}", self::folder("colocation"))).unwrap();
-        // Rates that any disk of a test machine holds, without direct I/O, which not every file system has.
+        // Rates that any disk of a test machine sustains, without direct I/O, which not every file system supports.
         let text = text.replace("direct=1", "direct=0").replace("rate_iops=500,500", "rate_iops=50,50");
         let text = text.replace("rate_iops=200", "rate_iops=5").replace("default: 1050", "default: 150");
         // Two copies of 5 x 1 MiB and 97 x 32 KiB a second.
@@ -89,7 +89,7 @@ fn a_scenario_runs() {
     }
     let output = place.run(&["xray", "quick", "--scale-time", "0.003", "--scale-size", "0.001"]);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
-    // A mean of few seconds may lie outside the band of the points.
+    // A mean over a few seconds may lie outside the band.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{:?}\n{out}\n{err}", output.status);
     for part in [
         "expected orders: at least 139.7/s: ",
@@ -101,7 +101,7 @@ fn a_scenario_runs() {
     assert!(place.path("own_colocation.data/reports-2-sdb").exists(), "{out}");
 }
 
-/// X-Ray's own scenarios as the command takes them: what `crates/xray` converts is a scenario that can be run.
+/// X-Ray's own scenarios on the command line: each can be run after conversion, or is refused.
 #[test]
 #[ignore = "reads X-Ray's scenarios: KELVIN_TEST_XRAY is the directory of their folders"]
 fn each_scenario_of_x_ray_can_be_run_or_is_refused() {

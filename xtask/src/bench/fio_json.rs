@@ -1,11 +1,11 @@
-//! Whether the JSON of fio and of Kelvin agrees for the jobs of `crates/fio/tests/jobs`, by the comparison of the
-//! test `io` of kelvin-bench, which has a dozen further jobs.
+//! Compares the JSON of fio and Kelvin for the jobs of `crates/fio/tests/jobs`, with the comparison of
+//! kelvin-bench's test `io`, which has a dozen further jobs.
 
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Compares the jobs of all files, or of those named.
+/// Compares the jobs of all files, or of the named ones.
 pub(crate) fn fio_json(files: &[&str]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

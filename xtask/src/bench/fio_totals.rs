@@ -1,12 +1,12 @@
-//! Whether jobs do as much as the installed fio: random jobs, their I/Os and bytes. The cases, and what is compared, are
-//! those of the test `totals` of kelvin-storage, which compares only when it is asked to.
+//! Compares the I/Os and bytes of random jobs with those of the installed fio. The cases and the comparison are those of
+//! kelvin-storage's test `totals`, which compares only on request.
 
 use anyhow::{Context, Result, bail};
 
 use crate::suite;
 use crate::test::top;
 
-/// Runs so many cases from each of so many seeds. The seeds run beside each other, since fio sleeps for most of its time.
+/// Runs a number of cases from each of several seeds. Seeds run concurrently, because fio sleeps most of the time.
 pub(crate) fn fio_totals(words: &[&str]) -> Result<()> {
     let (mut cases, mut seed, mut seeds) = (500_u64, 1_u64, 4_u64);
     let mut words = words.iter();

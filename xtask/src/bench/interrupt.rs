@@ -1,4 +1,4 @@
-//! Ctrl-C: the run in progress ends, what was measured is printed, and everything that was started is ended.
+//! Ctrl-C: the current run ends, the results so far are printed, and all child processes are ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on an interrupt only asks.
+/// From now on, an interrupt only requests a stop.
 pub(crate) fn watch() -> Result<()> {
     let asked = ASKED.get_or_init(Arc::default);
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -17,7 +17,7 @@ pub(crate) fn watch() -> Result<()> {
     Ok(())
 }
 
-/// An error once somebody asked to stop.
+/// Returns an error if a stop was requested.
 pub(crate) fn check() -> Result<()> {
     if ASKED.get().is_some_and(|asked| asked.load(Ordering::Acquire)) {
         bail!("interrupted");

@@ -1,5 +1,5 @@
-//! `cargo xtask bench io`: the cost of an I/O, compared with Debian's fio, and whether both report the same for a
-//! device.
+//! `cargo xtask bench io`: the CPU cost of an I/O, compared with Debian's fio, and whether both report the same
+//! results for a device.
 
 mod cost;
 mod device_bound;
@@ -19,7 +19,7 @@ use super::table::{self, Line};
 /// The programs that are compared, in the order of the results.
 const PROGRAMS: [&str; 2] = ["kelvin", "fio"];
 
-/// The CPU that everybody is pinned to: not the first, which gets most interrupts.
+/// The CPU to which all programs are pinned: not the first, which gets most interrupts.
 const CPU: &str = "1";
 
 const NAMES: [&str; 10] =
@@ -41,7 +41,7 @@ pub(crate) fn io(options: &Options) -> Result<()> {
     result
 }
 
-/// The directory of the files, and the programs.
+/// The directory of the files, and the programs to compare.
 struct IoBench {
     bench: Bench,
     kelvin: PathBuf,
@@ -61,14 +61,14 @@ impl IoBench {
         self.bench.path(name)
     }
 
-    /// A hole of 8 GiB.
+    /// A sparse file of 8 GiB.
     fn hole(&self) -> Result<PathBuf> {
         let path = self.path("hole");
         fs::File::create(&path)?.set_len(8 << 30)?;
         Ok(path)
     }
 
-    /// A file of so many MiB with random data, on its medium.
+    /// A file of random data of this size in MiB, flushed to its device.
     fn filled(&self, name: &str, mebibytes: u64) -> Result<PathBuf> {
         let path = self.path(name);
         if path.exists() {
@@ -111,7 +111,7 @@ fn text(path: &Path) -> Result<String> {
     Ok(path.to_str().with_context(|| format!("{} is not text", path.display()))?.to_owned())
 }
 
-/// Flags of both programs: `--name=value` each.
+/// Flags for both programs, in the form `--name=value`.
 fn flags(name: &str, values: &[(&str, &str)]) -> Vec<String> {
     let mut all = vec![format!("--name={name}")];
     all.extend(values.iter().map(|(name, value)| format!("--{name}={value}")));
@@ -123,7 +123,7 @@ fn figure(job: &Value, pointer: &str) -> Result<f64> {
     job.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("no {pointer} in the JSON"))
 }
 
-/// A line that compares one program's result with a bound.
+/// A table line that compares a result with a bound.
 fn line(work: &str, figure: &str, kelvin: String, beside: String, target: String, met: bool) -> Line {
     Line {
         work: work.into(),

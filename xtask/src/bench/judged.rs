@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Runs the tests of this name; `missed` is what a failure means.
+/// Runs the tests of this name; `missed` describes a failure.
 pub(super) fn judged(name: &str, missed: &str) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments =

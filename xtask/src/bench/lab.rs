@@ -1,4 +1,4 @@
-//! `cargo xtask bench lab`: how often the lab's answers are wrong, on recorded noise and on this machine.
+//! `cargo xtask bench lab`: how often the lab's conclusions are wrong, on recorded noise and on this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,30 +29,31 @@ const NAMES: [&str; 14] = [
     "record",
 ];
 
-/// The record of real runs' noise.
+/// The recorded noise of real runs.
 const RECORD: &str = "bench/lab/noise.csv";
 
-/// Simulated open loops of each row.
+/// Simulated open loops per row.
 const RUNS: &str = "300";
 
-/// Simulated studies of each row.
+/// Simulated studies per row.
 const STUDIES: &str = "200";
 
-/// Studies of each row where the noise is made, and their seed, which no test has.
+/// Studies per row with synthetic noise, and a seed that no test uses.
 const MANY: &str = "2000";
 const SEED: &str = "20261122";
-/// Simulated histories, sweeps and runs of each line.
+/// Simulated histories, sweeps and runs per line.
 const SERIES: &str = "2000";
 const SWEEPS: &str = "500";
 
-/// The planted slowdown, and the power with which it should be found.
+/// The planted slowdown in percent, and the power with which it should be detected.
 const PERCENT: f64 = 3.0;
 const POWER: &str = "0.9";
 
-/// A slowdown that can also be found on a machine whose speed varies so much that the other takes hundreds of blocks.
+/// A slowdown that can be detected even on a machine whose speed varies so much that the smaller one would take
+/// hundreds of blocks.
 const TENTH: f64 = 10.0;
 
-/// Steps of the loop that burns CPU: about a millisecond.
+/// Steps of the loop that uses CPU: about a millisecond.
 const STEPS: f64 = 4000.0;
 
 /// The time limit of one real study, in seconds.
@@ -62,7 +63,7 @@ const LONGEST: &str = "900";
 const BURN: &str =
     "with recursive c(x) as (select 1 union all select x + 1 from c where x < :n) select count(*) from c;\n";
 
-/// Runs the requested rows; by default, all that make no record.
+/// Runs the selected rows; by default, all except the one that records noise.
 pub(crate) fn lab(options: &Options) -> Result<()> {
     interrupt::watch()?;
     let chosen: Vec<&str> = options.chosen(&NAMES)?;
@@ -95,7 +96,7 @@ pub(crate) fn lab(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Crates that only simulations need to be optimised, so that the release leaves them unchanged.
+/// Crates that are optimised only for simulations; the release profile is unchanged.
 const OPTIMISED: [&str; 4] = [
     "--config",
     "profile.release.package.kelvin-lab.opt-level=3",
@@ -103,7 +104,7 @@ const OPTIMISED: [&str; 4] = [
     "profile.release.package.kelvin-analysis.opt-level=3",
 ];
 
-/// Simulations, by the name of an example.
+/// Runs a simulation, which is an example program.
 fn simulated(example: &str, words: &[&str]) -> Result<()> {
     let program = build(&[&["--workspace", "--example", example], &OPTIMISED[..]].concat())?
         .join("release/examples")
@@ -121,7 +122,7 @@ fn simulated(example: &str, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The files of one script in two sizes.
+/// Files with one script in two sizes.
 struct Sides {
     bench: Bench,
     a: PathBuf,
@@ -139,8 +140,8 @@ impl Sides {
         Ok(sides)
     }
 
-    /// The arguments of a run with so many steps.
-    fn words(&self, steps: f64, options: &Options) -> Vec<String> {
+    /// The arguments of a run with this number of steps.
+    fn arguments(&self, steps: f64, options: &Options) -> Vec<String> {
         let target = format!("sqlite:{}", self.bench.path("burn.db").display());
         let (script, define) = (self.bench.path("burn.sql"), format!("n={}", steps.round()));
         let (script, duration) = (script.display().to_string(), format!("{}s", options.seconds));
@@ -150,15 +151,15 @@ impl Sides {
     }
 
     fn write(&self, file: &Path, steps: f64, options: &Options) -> Result<()> {
-        let mut words = self.words(steps, options);
+        let mut words = self.arguments(steps, options);
         words.push("--print-spec".into());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Ok(std::fs::write(file, self.bench.kelvin(&words)?.stdout)?)
     }
 
-    /// Seconds per transaction with so many steps, in one run.
+    /// Seconds per transaction with this number of steps, from one run.
     fn seconds(&self, steps: f64, options: &Options) -> Result<f64> {
-        let mut words = self.words(steps, options);
+        let mut words = self.arguments(steps, options);
         words.push("--quiet".into());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.bench.kelvin(&words)?;
@@ -167,7 +168,7 @@ impl Sides {
         Ok(1.0 / pace.context("the report has no throughput")?)
     }
 
-    /// Compares, and returns the summary; none when too many runs were void, or it took too long.
+    /// Makes a comparison and returns its summary; `None` if too many runs were void or it took too long.
     fn compare(&self, seed: usize, flags: &[&str]) -> Result<Option<Value>> {
         interrupt::check()?;
         let mut command = Command::new("timeout");
@@ -182,7 +183,7 @@ impl Sides {
         let last = last.lines().last().unwrap_or_default();
         match output.status.code() {
             Some(0 | 3) => Ok(Some(serde_json::from_str::<Value>(last)?["summary"].clone())),
-            // `timeout` exits with 124 when it ended the study, whatever the study's exit code.
+            // `timeout` exits with 124 when it ends the study.
             Some(1 | 124) => Ok(None),
             _ => bail!("kelvin ab: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)),
         }
@@ -195,7 +196,7 @@ struct Counted {
     judged: usize,
     changed: usize,
     void: usize,
-    /// Means of the first three runs of A and of B differ by more than 1 %.
+    /// Studies in which the means of the first three runs of A and of B differ by more than 1 %.
     three: usize,
     blocks: Vec<f64>,
 }
@@ -233,7 +234,7 @@ impl Counted {
     }
 }
 
-/// Real studies of A against A.
+/// Real studies that compare A with A.
 fn real_false_alarms(options: &Options) -> Result<()> {
     let sides = Sides::new(options)?;
     let mut counted = Counted::default();
@@ -249,8 +250,7 @@ fn real_false_alarms(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Real studies of a slowdown of so many percent, planned by the tool; `judged` names a metric other than the
-/// throughput.
+/// Real studies of a slowdown in percent, planned by the tool. `judged` names a metric other than the throughput.
 fn real_power(options: &Options, percent: f64, judged: &[&str]) -> Result<()> {
     let sides = Sides::new(options)?;
     let steps = calibrate(&sides, percent, options)?;
@@ -260,7 +260,7 @@ fn real_power(options: &Options, percent: f64, judged: &[&str]) -> Result<()> {
     let flags = [&["--effect", &effect, "--power", POWER], judged].concat();
     // More CPU per transaction corresponds to a lower throughput.
     let lower = judged.is_empty();
-    // Half as many as of A against A: each is several times as long.
+    // Half as many studies as of A against A, because each takes several times as long.
     for study in 1..=options.rounds.div_ceil(2) {
         counted.take(study, sides.compare(study, &flags)?.as_ref(), Some(lower));
     }
@@ -273,8 +273,8 @@ fn real_power(options: &Options, percent: f64, judged: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The number of steps that slow a transaction down by so many percent. The cost of a transaction besides its steps is
-/// fixed: it is t(n) minus t(2n) − t(n), the steps' own time.
+/// The number of steps that slow a transaction down by `percent`. A transaction has a fixed cost: t(n) minus the time
+/// of the steps, which is t(2n) − t(n).
 fn calibrate(sides: &Sides, percent: f64, options: &Options) -> Result<f64> {
     let (mut one, mut two) = (Vec::new(), Vec::new());
     for _ in 0..5 {
@@ -296,7 +296,7 @@ fn calibrate(sides: &Sides, percent: f64, options: &Options) -> Result<f64> {
     Ok(steps)
 }
 
-/// One more series for the record: runs of TPROC-C on SQLite, one after another on the same file.
+/// Adds a series to the record: runs of TPROC-C on SQLite, one after another on the same file.
 fn record(options: &Options) -> Result<()> {
     let bench = Bench::new()?;
     let target = format!("sqlite:{}", bench.path("record.db").display());

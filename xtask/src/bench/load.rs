@@ -1,5 +1,5 @@
-//! Loading 10 warehouses, or also more of them: time on the clock and CPU of the client, disk space, and the time of the
-//! conditions.
+//! Loading of 10 warehouses, and optionally more: elapsed time, client CPU, disk space, and the duration of the
+//! consistency checks.
 
 use std::path::Path;
 
@@ -10,23 +10,23 @@ use super::median;
 use super::options::Options;
 use super::server::Bench;
 
-/// What is loaded into.
+/// The targets of the load.
 const TARGETS: [&str; 3] = ["postgres", "sqlite", "mariadb"];
 
-/// The number that is always loaded, and others are compared with.
+/// The number of warehouses that is always loaded, as the reference for others.
 const FEW: u32 = 10;
-/// By how much more time ten times as many warehouses may take.
+/// Maximum ratio of load times when the number of warehouses grows tenfold.
 const MOST_OF_TEN_TIMES: f64 = 11.0;
-/// Disk space in bytes that a warehouse takes at most while it is loaded and checked: its rows and keys, the logs of
-/// writing them, and the files of sorts. Only one target has data at a time.
+/// Maximum disk space in bytes for a warehouse while it is loaded and checked: rows and indexes, the WAL or redo log,
+/// and files of sorts. Only one target has data at a time.
 const SPACE_OF_A_WAREHOUSE: u64 = 180 << 20;
-/// The same of an empty server, whatever its data.
+/// Disk space in bytes of an empty server.
 const SPACE_OF_A_SERVER: u64 = 1 << 30;
-/// By how much more time MariaDB at its plain defaults may take than PostgreSQL.
+/// Maximum ratio of MariaDB's load time, at its default settings, to PostgreSQL's.
 const MOST_OF_MARIADB: f64 = 2.5;
 
-/// The settings for repeatable runs limited by the CPU, as the peers had them, with the memory that this machine
-/// has: a server that is measured in the ways of FIELD.md's section 2.
+/// Settings for repeatable CPU-bound runs, as the peers used, with this machine's memory: the server is measured as in
+/// section 2 of FIELD.md.
 pub(crate) const SETTINGS: [(&str, &str); 8] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),
@@ -38,7 +38,7 @@ pub(crate) const SETTINGS: [(&str, &str); 8] = [
     ("maintenance_work_mem", "1GB"),
 ];
 
-/// Loads and prints; `words` are targets, `--rounds` and `--warehouses`.
+/// Loads and prints. `words` are targets, `--rounds` and `--warehouses`.
 pub(crate) fn load(words: &[&str]) -> Result<()> {
     let (warehouses, words) = warehouses(words)?;
     let options = Options::parse(&words, 3, 1)?;
@@ -105,7 +105,7 @@ pub(crate) fn load(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The number of warehouses, and the other words.
+/// The number of warehouses, and the other arguments.
 fn warehouses<'a>(words: &[&'a str]) -> Result<(u32, Vec<&'a str>)> {
     let mut others = words.to_vec();
     let Some(place) = others.iter().position(|word| *word == "--warehouses") else {
@@ -126,7 +126,7 @@ fn space_for(warehouses: u32, targets: usize) -> u64 {
     u64::from(warehouses.max(FEW)) * SPACE_OF_A_WAREHOUSE + targets as u64 * SPACE_OF_A_SERVER
 }
 
-/// Bytes that are free in the file system of `path`.
+/// Free bytes in the file system of `path`.
 fn free_space(path: &Path) -> Result<u64> {
     let found = rustix::fs::statvfs(path).with_context(|| format!("no free space of {}", path.display()))?;
     Ok(found.f_bavail * found.f_frsize)
@@ -136,8 +136,7 @@ fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
 }
 
-/// Of the rounds: the seconds of the load and of its client's CPU, the disk space that the load took in gigabytes, the
-/// seconds of the conditions.
+/// By round: load seconds, client CPU seconds, disk space of the load in gigabytes, and seconds of the checks.
 #[derive(Clone, Default)]
 struct Row(Vec<[f64; 4]>);
 

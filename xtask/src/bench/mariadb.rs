@@ -1,4 +1,4 @@
-//! A MariaDB server at its plain defaults, for comparisons.
+//! A MariaDB server with default settings, for comparisons.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// Starts the server, and ends it when its standard input closes, however this process ends.
+/// Runs the server, and ends it when standard input closes, so that it ends with this process in any case.
 const KEEPER: &str = r#"trap '' INT; "$@" </dev/null & server=$!; read word; kill $server; wait $server"#;
 
 /// A running server without a password, with the database `kelvin`.
@@ -16,7 +16,7 @@ pub(crate) struct Mariadb {
 }
 
 impl Mariadb {
-    /// Creates and starts it in a separate directory below `place`.
+    /// Creates and starts the server in a directory below `place`.
     pub(crate) fn start(place: &Path) -> Result<Self> {
         let directory = place.join("mariadb");
         let shown = directory.display();
@@ -52,7 +52,7 @@ impl Mariadb {
         Ok(server)
     }
 
-    /// The address of its database.
+    /// The URL of its database.
     pub(crate) fn url(&self) -> String {
         format!("mariadb://root@/kelvin?socket={}/s", self.directory.display())
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench NAME`: the figures that the project publishes. Never a test.
+//! `cargo xtask bench NAME`: the results that the project publishes. Benchmarks are not tests.
 
 mod driver;
 mod fio_json;
@@ -53,7 +53,7 @@ Options:
   --seconds N  length of a run [default: 5 for driver and reset, 3 for io and users, 1 for lab, 15 for observe]
 ";
 
-/// Runs the benchmark that the words name.
+/// Runs the benchmark that the arguments name.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["cache"] => judged::judged("sampler", "100 million requests at 1 % take more than 60 s or 500 MB"),
@@ -81,7 +81,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     }
 }
 
-/// The median of some figures; not a number of none.
+/// The median; NaN if there are no values.
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;

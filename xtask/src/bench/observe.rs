@@ -12,12 +12,12 @@ use super::{interrupt, median};
 
 const NAMES: [&str; 2] = ["overhead", "healthy"];
 
-/// Runs the requested rows.
+/// Runs the selected rows.
 pub(crate) fn observe(options: &Options) -> Result<()> {
     let chosen = options.chosen(&NAMES)?;
     let mut bench = Bench::new()?;
     if chosen.contains(&"overhead") {
-        // Limited by the CPU, where observation costs the most, and without the scatter of a disk.
+        // CPU-bound, where observation costs the most, and without the scatter of a disk.
         bench.start_server(&SETTINGS)?;
         overhead(&bench, options)?;
         bench.psql("alter system reset all")?;
@@ -33,11 +33,11 @@ pub(crate) fn observe(options: &Options) -> Result<()> {
 #[derive(Default)]
 struct Side {
     nopm: Vec<f64>,
-    /// CPU seconds of client and server together for a New-Order, watchers and their sessions included.
+    /// CPU seconds of client and server per New-Order, including watchers and their sessions.
     cpu: Vec<f64>,
 }
 
-/// A run with all observation against one without, in pairs, each side first in turn.
+/// Pairs of runs with all observation and with none; each side is first in turn.
 fn overhead(bench: &Bench, options: &Options) -> Result<()> {
     data(bench, "pristine", "4")?;
     let url = bench.database("overhead")?;
@@ -45,8 +45,8 @@ fn overhead(bench: &Bench, options: &Options) -> Result<()> {
     for pair in 1..=options.rounds {
         for turn in 0..2 {
             interrupt::check()?;
-            // Every run starts with the same tables: they grow with each, and a slower run leaves fewer rows to the
-            // next.
+            // Every run starts with the same tables, which grow in a run: a slower run would leave fewer rows to
+            // the next.
             for statement in
                 ["drop database overhead", "create database overhead template pristine", "checkpoint"]
             {
@@ -59,7 +59,7 @@ fn overhead(bench: &Bench, options: &Options) -> Result<()> {
             let server = bench.server_cpu()? - before;
             let pace = figure(&report, "/points/0/headline_per_second")?;
             sides[watched].nopm.push(pace * 60.0);
-            // The ramp-up's work is in the CPU time of both sides, and not in their counts.
+            // The ramp-up's work is in the CPU time of both sides, but not in their counts.
             sides[watched].cpu.push((client + server) / (pace * f64::from(options.seconds)));
         }
         let last = |figures: &[f64]| figures.last().copied().unwrap_or(f64::NAN);
@@ -94,7 +94,7 @@ fn overhead(bench: &Bench, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs without faults: no finding may be red.
+/// Makes runs without faults, in which no finding may be red.
 fn healthy(bench: &Bench, options: &Options) -> Result<()> {
     let url = data(bench, "healthy", "2")?;
     let mut clean = 0;
@@ -113,7 +113,7 @@ fn healthy(bench: &Bench, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A database with TPROC-C, its dead rows removed and its pages written.
+/// A database with TPROC-C, vacuumed and checkpointed.
 fn data(bench: &Bench, name: &str, warehouses: &str) -> Result<String> {
     let url = bench.database(name)?;
     bench.kelvin(&[
@@ -132,7 +132,7 @@ fn data(bench: &Bench, name: &str, warehouses: &str) -> Result<String> {
     Ok(url)
 }
 
-/// The report of one run and the CPU seconds of its process.
+/// The report of a run, and the CPU seconds of its process.
 fn run(bench: &Bench, url: &str, users: &str, seconds: u32, flags: &[&str]) -> Result<(Value, f64)> {
     let duration = format!("{seconds}s");
     let mut words =

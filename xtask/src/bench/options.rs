@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 /// Rows, rounds and seconds.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// The rows to run; all when there are none.
+    /// The rows to run; all if empty.
     rows: Vec<String>,
     /// The number of rounds.
     pub(crate) rounds: usize,

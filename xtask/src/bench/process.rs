@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-/// No run takes longer: a process that hangs is ended.
+/// Time limit of a process in seconds; one that hangs is ended.
 const LONGEST: &str = "1200";
 
 /// The cost of a finished process.
@@ -15,22 +15,22 @@ const LONGEST: &str = "1200";
 pub(crate) struct Cost {
     /// Seconds of user and system time, of the process and the children it waited for.
     pub(crate) cpu: f64,
-    /// Seconds on the clock.
+    /// Elapsed seconds.
     pub(crate) wall: f64,
     /// Its standard output.
     pub(crate) stdout: String,
 }
 
 /// Runs a program under the shell's `time`, which reads the kernel's accounting of the child (getrusage), and under
-/// `timeout`, which adds a millisecond and keeps a benchmark from hanging.
+/// `timeout`, which adds a millisecond and ends a process that hangs.
 pub(crate) fn timed(program: &Path, args: &[String], environment: &[(&str, &Path)]) -> Result<Cost> {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
     let errors = std::env::temp_dir().join(format!("kelvin-bench-{}-{run}.err", std::process::id()));
     let mut command = Command::new("bash");
     command
-        // The program's own errors are redirected to a file, separate from the times, so that a failure can show them.
-        // In the foreground, since an interrupt from the keyboard is meant for the program, too.
+        // The program's error output goes to a separate file, which a failure can show. It runs in the foreground, so
+        // that it gets an interrupt from the keyboard, too.
         .args([
             "-c",
             "TIMEFORMAT='%3U %3S'; time timeout --foreground -k 10 \"$0\" \"$@\" 2>\"$KELVIN_BENCH_ERRORS\"",

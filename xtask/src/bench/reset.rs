@@ -1,6 +1,6 @@
-//! Resetting 10 warehouses on PostgreSQL, in each way, until they are ready to run.
+//! Resets of 10 warehouses on PostgreSQL with each method, until they are ready to run.
 //!
-//! Before each reset a run changes the data, so that there is something to be undone and to be written back.
+//! A run before each reset changes the data, so that there is something to undo and to write back.
 
 use std::time::Instant;
 
@@ -12,18 +12,18 @@ use super::server::Bench;
 use super::table::range;
 use super::{interrupt, median};
 
-/// Kelvin's reset methods, and the server's other method of copying a database.
+/// Kelvin's reset methods, and PostgreSQL's other strategy for copying a database.
 const WAYS: [&str; 5] = ["template", "template-wal", "files", "dump", "reload"];
 
-/// Seconds that a reset may take; HammerDB builds anew, which took its users 107 s.
+/// Maximum seconds for a reset. HammerDB rebuilds the data, which took its users 107 s.
 const TARGET: f64 = 5.0;
 
-/// Resets, and prints a table.
+/// Resets the data and prints a table.
 pub(crate) fn reset(options: &Options) -> Result<()> {
     let ways = options.chosen(&WAYS)?;
     let mut bench = Bench::new()?;
-    // Configured like a managed server, with as much WAL as the runs need; durable, since the benchmark measures the
-    // cost of a copy on this disk.
+    // Configured like a managed server, with as much WAL as the runs need. It is durable, because the benchmark
+    // measures the cost of a copy on this disk.
     let durable: Vec<_> = SETTINGS.iter().filter(|(name, _)| *name != "fsync").copied().collect();
     bench.start_server(&durable)?;
     let url = bench.url.clone().context("no server")?;
@@ -33,14 +33,14 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
     for way in ways {
         let (mut took, mut copied) = (Vec::new(), Vec::new());
         if way != "template-wal" {
-            // Copies of the files would hold the snapshots of the rows before as well.
+            // Otherwise, copies of the data files would include the snapshots of earlier rows.
             drop_all(&bench, &url)?;
         }
         for round in 0..=options.rounds {
             interrupt::check()?;
             let reset = if way == "template-wal" { "none" } else { way };
             if way == "template-wal" {
-                // From the snapshot that the row before has made; the same steps as kelvin's own.
+                // Copies the snapshot of the previous row, with the same steps as Kelvin's reset.
                 took.push(through_the_log(&bench)?);
                 copied.push(f64::NAN);
             }
@@ -61,7 +61,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
                 "--duration",
                 &window,
             ])?;
-            // The first run makes the snapshot.
+            // The first run creates the snapshot.
             if way != "template-wal" && round > 0 {
                 let (all, copy) = reset_seconds(&bench.report()?).context("the run reports no reset")?;
                 took.push(all);
@@ -69,7 +69,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
             }
         }
         if way == "template-wal" {
-            // The first one had a database that no run had changed.
+            // The first reset is left out: no run had changed the database.
             took.remove(0);
             copied.remove(0);
         }
@@ -83,7 +83,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of the reset with all steps that make it ready to run, and of the copy alone, from the run's notes.
+/// Seconds of a reset until the data is ready to run, and of the copy alone, from the run's notes.
 fn reset_seconds(report: &serde_json::Value) -> Option<(f64, f64)> {
     let notes: Vec<&str> = report["notes"].as_array()?.iter().filter_map(serde_json::Value::as_str).collect();
     let seconds = |text: &str| -> Option<f64> { text.split(" s").next()?.rsplit(' ').next()?.parse().ok() };
@@ -94,8 +94,8 @@ fn reset_seconds(report: &serde_json::Value) -> Option<(f64, f64)> {
     Some((copy + steps, copy))
 }
 
-/// A copy through the log, the old content dropped, and a checkpoint, without which a gigabyte of dirty pages would be
-/// written in the measured window.
+/// Copies the database through the WAL, drops the old one, and makes a checkpoint, without which a gigabyte of dirty
+/// pages would be written in the measured window.
 fn through_the_log(bench: &Bench) -> Result<f64> {
     let url = bench.url.as_deref().context("no server")?;
     let beside = url.replacen("/kelvin?", "/postgres?", 1);

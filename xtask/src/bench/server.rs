@@ -1,4 +1,4 @@
-//! The command under test, with a separate results file and PostgreSQL server.
+//! The command under test, with a separate results file and separate servers.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use serde_json::Value;
 use super::process::{Cost, timed};
 use super::{interrupt, server_cpu};
 
-/// A directory for one benchmark; the server in it stops when it is dropped.
+/// A directory for one benchmark; the servers in it stop when it is dropped.
 pub(crate) struct Bench {
     kelvin: PathBuf,
     directory: PathBuf,
     /// The URL of the server's database, if one was started.
     pub(crate) url: Option<String>,
-    /// The URL of the MariaDB server, when one was started.
+    /// The URL of the MariaDB server, if one was started.
     mariadb: Option<String>,
-    /// Its process.
+    /// The process of the MariaDB server.
     mariadb_process: Option<u32>,
-    /// Where the server keeps its data.
+    /// The data directory of the PostgreSQL server.
     data: PathBuf,
-    /// The server's own programs.
+    /// The directory of PostgreSQL's programs.
     programs: PathBuf,
 }
 
 impl Bench {
-    /// Builds the release binary and makes an empty place.
+    /// Builds the release binary and creates an empty directory.
     pub(crate) fn new() -> Result<Self> {
         interrupt::watch()?;
         let target = build(&[])?;
@@ -43,12 +43,12 @@ impl Bench {
             data: PathBuf::default(),
             programs: PathBuf::default(),
         };
-        // The server's unprivileged user must get through.
+        // The server's unprivileged user must be able to enter the directory.
         std::fs::set_permissions(&bench.directory, std::fs::Permissions::from_mode(0o755))?;
         Ok(bench)
     }
 
-    /// Starts a PostgreSQL server with these settings, with a restart.
+    /// Starts a PostgreSQL server, and restarts it with these settings.
     pub(crate) fn start_server(&mut self, settings: &[(&str, &str)]) -> Result<()> {
         self.url = Some(self.kelvin(&["server", "up"])?.stdout.trim().to_owned());
         self.data = self.psql("show data_directory")?.into();
@@ -89,7 +89,7 @@ impl Bench {
         Ok(format!("{user}@/{name}?{socket}"))
     }
 
-    /// Runs the command under test; its results go to the benchmark's own file.
+    /// Runs the command under test with the benchmark's results file.
     pub(crate) fn kelvin(&self, args: &[&str]) -> Result<Cost> {
         interrupt::check()?;
         self.run_kelvin(args)
@@ -100,7 +100,7 @@ impl Bench {
         &self.kelvin
     }
 
-    /// Points a command to the benchmark's own results file and server.
+    /// Sets a command's environment to the benchmark's results file and servers.
     pub(crate) fn environment(&self, command: &mut Command) {
         command.env("KELVIN_STORE", self.directory.join("kelvin.db")).env("KELVIN_SERVERS", &self.directory);
     }
@@ -123,7 +123,7 @@ impl Bench {
         timed(&self.programs.join("pgbench"), args, &[])
     }
 
-    /// Seconds of CPU time that the servers have taken since they started.
+    /// CPU seconds of the servers since they started.
     pub(crate) fn server_cpu(&self) -> Result<f64> {
         let postgres = self.url.as_ref().map(|_| server_cpu::postmaster(&self.data)).transpose()?;
         let servers = postgres.into_iter().chain(self.mariadb_process);
@@ -161,7 +161,7 @@ impl Drop for Bench {
 }
 
 impl Bench {
-    /// Asks the server itself to end, and waits until it has.
+    /// Stops the server and waits until it has ended.
     fn end_server(&self) -> Result<()> {
         let Ok(server) = server_cpu::postmaster(&self.data) else { return Ok(()) };
         let pid = rustix::process::Pid::from_raw(i32::try_from(server)?).context("not a process")?;
@@ -182,7 +182,8 @@ pub(crate) fn build(what: &[&str]) -> Result<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut command = Command::new("cargo");
     command.args(["build", "--release", "-j2"]).args(what).current_dir(&top);
-    // The environment that `cargo run` sets for this program; ring would be rebuilt because of it.
+    // Removes the variables that `cargo run` sets for this program, because they would cause ring to be
+    // rebuilt.
     for (name, _) in std::env::vars_os() {
         if name
             .to_str()

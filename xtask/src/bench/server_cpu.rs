@@ -1,11 +1,11 @@
-//! CPU time of a PostgreSQL server, from the kernel's books in /proc.
+//! CPU time of a PostgreSQL server, from the kernel's accounting in /proc.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// The postmaster's process.
+/// The process ID of the postmaster.
 pub(crate) fn postmaster(data: &Path) -> Result<u32> {
     let file = data.join("postmaster.pid");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -13,13 +13,13 @@ pub(crate) fn postmaster(data: &Path) -> Result<u32> {
     first.trim().parse().with_context(|| format!("{} names no process", file.display()))
 }
 
-/// Seconds of CPU time of the postmaster, of its living children, and of those that have ended.
+/// CPU seconds of the postmaster, its running children, and its ended children.
 pub(crate) fn seconds(postmaster: u32) -> Result<f64> {
-    // A backend that ends moves from the living to the postmaster's ended children, and may be missed or counted twice
-    // in between. Two samples without a change of the children are consistent.
-    let mut before = look(postmaster)?;
+    // The time of a backend that ends moves from the running to the ended children. In between it may be missed or
+    // counted twice. Two samples with the same children are consistent.
+    let mut before = sample(postmaster)?;
     for _ in 0..100 {
-        let now = look(postmaster)?;
+        let now = sample(postmaster)?;
         if now.children == before.children {
             return Ok(now.ticks / rustix::param::clock_ticks_per_second() as f64);
         }
@@ -34,7 +34,7 @@ struct Look {
     ticks: f64,
 }
 
-fn look(postmaster: u32) -> Result<Look> {
+fn sample(postmaster: u32) -> Result<Look> {
     let own = stat(postmaster).context("the postmaster has exited")?;
     let mut look = Look { children: Vec::new(), ticks: own.cpu + own.ended };
     for entry in fs::read_dir("/proc")? {

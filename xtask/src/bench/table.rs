@@ -17,7 +17,7 @@ impl Target {
         }
     }
 
-    fn words(self) -> String {
+    fn describe(self) -> String {
         match self {
             Self::AtMost(bound) => format!("≤ {bound}"),
             Self::AtLeast(bound) => format!("≥ {bound}"),
@@ -36,7 +36,7 @@ pub(crate) struct Line {
     pub(crate) kelvin: String,
     /// The reference.
     pub(crate) beside: String,
-    /// One to the other.
+    /// The ratio of the two.
     pub(crate) ratio: String,
     /// The target.
     pub(crate) target: String,
@@ -65,7 +65,7 @@ impl Line {
             kelvin: write(own),
             beside: if name.is_empty() { write(other) } else { format!("{} ({name})", write(other)) },
             ratio: format!("{ratio:.3} (rounds {low:.2} to {high:.2})"),
-            target: target.map_or_else(String::new, Target::words),
+            target: target.map_or_else(String::new, Target::describe),
             met: target.map(|target| target.met(ratio)),
         }
     }
@@ -94,12 +94,12 @@ pub(crate) fn print(lines: &[Line]) {
     }
 }
 
-/// Microseconds.
+/// A value in microseconds.
 pub(crate) fn us(figure: f64) -> String {
     format!("{figure:.2} µs")
 }
 
-/// A whole number with its thousands apart.
+/// A whole number with thousands separators.
 pub(crate) fn whole(figure: f64) -> String {
     let digits = format!("{figure:.0}");
     let mut text = String::new();

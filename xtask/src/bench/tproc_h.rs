@@ -1,4 +1,4 @@
-//! Building TPROC-H's data on PostgreSQL, compared with `COPY` from files of the same rows in memory, by two sessions of the server.
+//! Building TPROC-H's data on PostgreSQL, compared with `COPY` in two sessions from files of the same rows in memory.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,15 +10,15 @@ use super::load::SETTINGS;
 use super::server::Bench;
 use super::{interrupt, median};
 
-/// By how much more time the build may take than `COPY`.
+/// Maximum ratio of the build's duration to that of `COPY`.
 const MOST: f64 = 1.3;
-/// Memory of the client, in megabytes.
+/// Maximum memory of the client in megabytes.
 const MOST_MEGABYTES: f64 = 300.0;
 
 const TABLES: [&str; 8] =
     ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"];
 
-/// The files, and which of the two sessions loads them: each gets half of the lines.
+/// The files, and the session that loads each: each session gets half of the lines.
 const FILES: [(&str, &str, usize); 9] = [
     ("lineitem", "where l_orderkey % 2 = 0", 0),
     ("lineitem", "where l_orderkey % 2 = 1", 1),
@@ -31,7 +31,7 @@ const FILES: [(&str, &str, usize); 9] = [
     ("region", "", 1),
 ];
 
-/// Builds and copies in turn, and prints seconds.
+/// Builds and copies in alternation, and prints seconds.
 pub(crate) fn tproc_h(words: &[&str]) -> Result<()> {
     let mut options = (3_usize, "1");
     for pair in words.chunks(2) {
@@ -83,7 +83,8 @@ pub(crate) fn tproc_h(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A build: its seconds, those of them until the last part was loaded, and the client's memory at most in megabytes.
+/// Builds the data. Returns its seconds, the seconds until the last part was loaded, and the client's peak memory in
+/// megabytes.
 fn build(bench: &Bench, url: &str, scale: &str) -> Result<(f64, f64, f64)> {
     let began: f64 = bench.psql("select extract(epoch from clock_timestamp())")?.parse()?;
     let since = Instant::now();
@@ -109,7 +110,7 @@ fn build(bench: &Bench, url: &str, scale: &str) -> Result<(f64, f64, f64)> {
     Ok((built, loaded, most))
 }
 
-/// The largest resident memory of a process so far, in megabytes.
+/// Peak resident memory of a process in megabytes.
 fn peak(process: u32) -> Option<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -117,7 +118,7 @@ fn peak(process: u32) -> Option<f64> {
     Some(kibibytes * 1024.0 / 1e6)
 }
 
-/// The rows in memory; removed when it is dropped.
+/// Files with the rows, in memory; removed when dropped.
 struct Files(PathBuf);
 
 impl Files {
@@ -126,7 +127,7 @@ impl Files {
         let directory = PathBuf::from(format!("/dev/shm/kelvin-bench-{}", std::process::id()));
         std::fs::create_dir(&directory)?;
         let files = Self(directory);
-        // The server writes them as its own user.
+        // The server writes the files as its own user.
         std::fs::set_permissions(&files.0, std::fs::Permissions::from_mode(0o777))?;
         Ok(files)
     }
@@ -135,8 +136,8 @@ impl Files {
         self.0.join(number.to_string()).display().to_string()
     }
 
-    /// Writes the files of the tables that are built, and returns the statements that make the tables, and those that make the
-    /// indexes of lineitem and of the others.
+    /// Writes the files of the tables. Returns the statements that create the tables, the indexes of lineitem, and the
+    /// indexes of the other tables.
     fn prepare(&self, bench: &Bench) -> Result<[Vec<String>; 3]> {
         bench.psql("drop schema if exists saved cascade")?;
         bench.psql("create schema saved")?;
@@ -164,7 +165,7 @@ impl Files {
         Ok([made, lines, others])
     }
 
-    /// Seconds of `COPY`, and with indexes and statistics.
+    /// Seconds of `COPY` alone, and including indexes and statistics.
     fn copy(&self, bench: &Bench, [made, lines, others]: &[Vec<String>; 3]) -> Result<(f64, f64)> {
         let since = Instant::now();
         for statement in made {
@@ -174,9 +175,9 @@ impl Files {
             let files = FILES.iter().enumerate().filter(|(_, file)| file.2 == session);
             files.map(|(number, file)| format!("copy {} from '{}'", file.0, self.path(number))).collect()
         };
-        both(bench, &copy(0), &copy(1))?;
+        run_concurrently(bench, &copy(0), &copy(1))?;
         let copied = since.elapsed().as_secs_f64();
-        both(bench, lines, others)?;
+        run_concurrently(bench, lines, others)?;
         bench.psql("checkpoint")?;
         Ok((copied, since.elapsed().as_secs_f64()))
     }
@@ -188,8 +189,8 @@ impl Drop for Files {
     }
 }
 
-/// Two sessions at the same time.
-fn both(bench: &Bench, first: &[String], second: &[String]) -> Result<()> {
+/// Runs the statements of two sessions concurrently.
+fn run_concurrently(bench: &Bench, first: &[String], second: &[String]) -> Result<()> {
     let all = |statements: &[String]| -> Result<()> {
         statements.iter().try_for_each(|statement| bench.psql(statement).map(drop))
     };

@@ -1,7 +1,7 @@
-//! `cargo xtask bench users`: virtual users on a thread each beside event loops.
+//! `cargo xtask bench users`: virtual users on one thread each, compared with users on event loops.
 //!
-//! Against a server that answers the protocol and does nothing else what is left is the generator; against
-//! PostgreSQL it shows from how many users on the loops cost less.
+//! Against a server that only answers the protocol, the generator's cost is measured. Against PostgreSQL, the
+//! number of users from which event loops cost less.
 
 mod blank_server;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::driver::{Competitor, mariadb_data, pgbench_data, tproc_c_data, words};
+use super::driver::{Competitor, mariadb_data, pgbench_data, to_args, tproc_c_data};
 use super::load::SETTINGS;
 use super::options::Options;
 use super::process::timed;
@@ -23,33 +23,33 @@ use blank_server::BlankServer;
 const GROUNDS: [&str; 2] = ["threads", "loops"];
 const NAMES: [&str; 3] = ["blank", "postgres", "mariadb"];
 
-/// Users and, of an open loop, transactions a second.
+/// Users, and for an open loop transactions per second.
 const BLANK: [(u32, Option<u32>); 6] =
     [(1, None), (8, None), (64, None), (512, None), (10_000, None), (10_000, Some(2000))];
 
-/// Users against PostgreSQL, about where the two cross.
+/// Users against PostgreSQL, around the point where both cost the same.
 const FEW: [u32; 4] = [2, 4, 8, 16];
 
-/// Users against MariaDB, where a call that holds its loop would show.
+/// Users against MariaDB: enough to show a call that blocks its event loop.
 const MANY: u32 = 64;
 
-/// The most memory that ten thousand users may take, in MB (2²⁰ bytes): 1 GiB.
+/// Maximum memory of ten thousand users in MB (2²⁰ bytes): 1 GiB.
 const MOST_MEMORY: f64 = 1024.0;
 
-/// One run.
+/// The results of one run.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     /// Client CPU per transaction, in microseconds.
     cpu: f64,
     pace: f64,
-    /// The most memory in use, in MB (2²⁰ bytes).
+    /// Peak memory in MB (2²⁰ bytes).
     memory: Option<f64>,
 }
 
-/// What was run, and on which of the two grounds, with the figures of every round.
+/// By work: the results of all rounds on threads and on event loops.
 type Table = BTreeMap<(usize, String), [Vec<Figures>; 2]>;
 
-/// Runs and prints; also what an interrupted run has.
+/// Runs the benchmark and prints the results, also after an interrupt.
 pub(crate) fn users(options: &Options) -> Result<()> {
     let chosen = options.chosen(&NAMES)?;
     let mut bench = Bench::new()?;
@@ -88,7 +88,7 @@ fn measure(bench: &mut Bench, chosen: &[&str], options: &Options, table: &mut Ta
             for (work, (name, flags, url)) in works.iter().enumerate() {
                 for (index, users) in FEW.into_iter().enumerate() {
                     let place = (BLANK.len() + work * FEW.len() + index, format!("{name}, {users} users"));
-                    both(bench, table, round, &place, (flags, users, url), options.seconds)?;
+                    run_both(bench, table, round, &place, (flags, users, url), options.seconds)?;
                 }
             }
         }
@@ -100,15 +100,15 @@ fn measure(bench: &mut Bench, chosen: &[&str], options: &Options, table: &mut Ta
             for (index, calls) in ["functions", "statements"].into_iter().enumerate() {
                 let place = (100 + index, format!("MariaDB, TPROC-C {calls}, {MANY} users"));
                 let flags = format!("tproc-c --all-warehouses --calls {calls}");
-                both(bench, table, round, &place, (&flags, MANY, &url), options.seconds)?;
+                run_both(bench, table, round, &place, (&flags, MANY, &url), options.seconds)?;
             }
         }
     }
     Ok(())
 }
 
-/// One round of a work of so many users, on threads and on loops in turn.
-fn both(
+/// One round with this number of users, on threads and on event loops in turn.
+fn run_both(
     bench: &Bench,
     table: &mut Table,
     round: usize,
@@ -119,7 +119,7 @@ fn both(
     for turn in 0..GROUNDS.len() {
         let ground = (turn + round) % GROUNDS.len();
         let flags = format!("{flags} --users {users} --users-on {}", GROUNDS[ground]);
-        let found = Competitor::Kelvin(words(&flags)).run(bench, url, seconds)?;
+        let found = Competitor::Kelvin(to_args(&flags)).run(bench, url, seconds)?;
         let found = Figures { cpu: found.client, pace: found.pace, memory: None };
         note(table, round, place.clone(), ground, found);
     }
@@ -138,7 +138,7 @@ fn note(table: &mut Table, round: usize, place: (usize, String), ground: usize, 
     table.entry(place).or_default()[ground].push(found);
 }
 
-/// One run of the example against a separate server.
+/// Runs the example against a separate server.
 fn drive(
     program: &Path,
     bench: &Bench,

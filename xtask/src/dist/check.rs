@@ -1,4 +1,4 @@
-//! `cargo xtask dist check`: what was made, as a user would meet it.
+//! `cargo xtask dist check`: tests the release as users install it.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::root::Root;
 use super::{PACKAGE, Release, network, newcomer, quiet, text};
 
-/// Tries the packages, the image, and what a static executable does without the host's C library.
+/// Tests the packages, the image, and the functions of the static executable that replace the host's C
+/// library.
 pub(super) fn run(release: &Release) -> Result<()> {
     ensure!(
         rustix::process::geteuid().is_root(),
@@ -35,7 +36,7 @@ pub(super) fn run(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Digests, and the files in a separate root.
+/// Checks the digests, and the files in a separate root.
 fn red_hat(release: &Release, root: &Path) -> Result<String> {
     let package = release.file(".rpm");
     let _ = fs::remove_dir_all(root);
@@ -55,7 +56,7 @@ fn red_hat(release: &Release, root: &Path) -> Result<String> {
     Ok(format!("{digests}, installed and verified").replace(&format!("{}: ", package.display()), ""))
 }
 
-/// The archive's parts fit together, and the command runs with nothing but its layer.
+/// Checks that the parts of the archive match, and that the command runs with only the image's layer.
 fn image(release: &Release, root: &Path) -> Result<String> {
     let parts = release.directory.with_file_name("image-parts");
     let _ = fs::remove_dir_all(&parts);

@@ -1,7 +1,7 @@
-//! The container image, as `docker load`, `podman load` and `skopeo` read it; no daemon makes it.
+//! The container image, in the format of `docker load`, `podman load` and `skopeo`, made without a daemon.
 //!
-//! Nothing but the executable is in it, so that TLS to a server of a public authority needs the host's certificates
-//! mounted at /etc/ssl/certs.
+//! It contains only the executable. For TLS to a server with a certificate of a public authority, the host's
+//! certificates must be mounted at /etc/ssl/certs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

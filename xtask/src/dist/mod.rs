@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: what a release consists of, in `target/dist`.
+//! `cargo xtask dist`: makes all parts of a release in `target/dist`.
 //!
-//! The executable is linked statically with musl, whose name resolution by files and DNS needs nothing of the host; where
-//! rustup cannot install that target, with glibc (`crt-static`).
+//! The executable is linked statically with musl, which resolves names with files and DNS and without the host's
+//! libraries. If rustup cannot install that target, it is linked with glibc (`crt-static`).
 
 mod check;
 mod image;
@@ -18,24 +18,24 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// What the packages are called; the command is `kelvin`.
+/// The name of the packages; the command is `kelvin`.
 const PACKAGE: &str = "kelvin-bench";
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const GLIBC: &str = "x86_64-unknown-linux-gnu";
 
-/// A release under way.
+/// A release that is being made.
 struct Release {
-    /// The workspace.
+    /// The directory of the workspace.
     top: PathBuf,
-    /// Where everything is put.
+    /// The directory of the results.
     directory: PathBuf,
     version: String,
     commit: String,
-    /// The time of the commit in seconds since 1970: no file is younger, so that a second build gives the same bytes.
+    /// The time of the commit in seconds since 1970. All files have it, so that a second build gives the same bytes.
     epoch: String,
-    /// The same time as in mail, which is how Debian's changelogs have it.
+    /// The same time in the format of mail, which Debian's changelogs use.
     date: String,
-    /// Who made the commit: name and address of the packages' maintainer.
+    /// The author of the commit, who is the packages' maintainer: name and address.
     maintainer: String,
 }
 
@@ -57,7 +57,7 @@ impl Release {
         })
     }
 
-    /// `kelvin-bench-0.1.0-x86_64` with an ending.
+    /// `kelvin-bench-0.1.0-x86_64` with a suffix.
     fn file(&self, ending: &str) -> PathBuf {
         self.directory.join(format!("{PACKAGE}-{}-x86_64{ending}", self.version))
     }
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the compiler has the musl target's libraries, after an attempt to install them.
+/// Whether the compiler has the musl target's libraries; tries to install them if not.
 fn has_musl() -> bool {
     let is_there = || {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -100,7 +100,7 @@ fn make(release: &Release, profile: &str) -> Result<()> {
         std::fs::remove_dir_all(&release.directory).context("the last release could not be removed")?;
     }
     std::fs::create_dir_all(&release.directory)?;
-    // The profile's symbol options leave musl's in.
+    // The profile's symbol options do not remove musl's symbols.
     quiet(Command::new("strip").arg("-o").arg(release.directory.join("kelvin")).arg(&executable))?;
     let root = stage::fill(release)?;
     archive(release, &root)?;
@@ -114,7 +114,7 @@ fn make(release: &Release, profile: &str) -> Result<()> {
     quiet(Command::new("cat").arg("SHA256SUMS").current_dir(&release.directory).stdout(Stdio::inherit()))
 }
 
-/// The static executable.
+/// Builds the static executable.
 fn build(release: &Release, profile: &str, target: &str) -> Result<PathBuf> {
     let directory = release.top.join("target").join("static");
     quiet(
@@ -155,7 +155,7 @@ fn archive(release: &Release, root: &Path) -> Result<()> {
     )
 }
 
-/// `tar --create` of what is below `root`, with the same bytes each time.
+/// `tar --create` of the files below `root`, with reproducible output.
 fn tar(release: &Release, root: &Path) -> Command {
     let mut command = Command::new("tar");
     command
@@ -176,9 +176,9 @@ fn sums(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command; an error names it.
+/// Runs a command; its error names the command.
 fn quiet(command: &mut Command) -> Result<()> {
-    let shown = words(command);
+    let shown = command_line(command);
     let status = command.stdin(Stdio::null()).status().with_context(|| format!("failed to run {shown}"))?;
     if !status.success() {
         bail!("{shown} ended with {status}");
@@ -186,9 +186,9 @@ fn quiet(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and returns what it printed, without the last line's end.
+/// Runs a command and returns its output without the last newline.
 fn text(command: &mut Command) -> Result<String> {
-    let shown = words(command);
+    let shown = command_line(command);
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -203,7 +203,7 @@ fn text(command: &mut Command) -> Result<String> {
         .to_owned())
 }
 
-fn words(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let words: Vec<_> = std::iter::once(command.get_program())
         .chain(command.get_args())
         .map(OsStr::to_string_lossy)

@@ -1,5 +1,5 @@
-//! Name resolution and TLS, which a static executable does without the host's C library: from /etc/hosts, by DNS, and
-//! for a nonexistent name; a server with a valid certificate, and with an invalid one.
+//! Name resolution and TLS, which a static executable does without the host's C library. Names are resolved from
+//! /etc/hosts and by DNS, and a nonexistent name fails; servers have a valid and an invalid certificate.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -13,14 +13,14 @@ use anyhow::{Context, Result, ensure};
 use super::quiet;
 use super::root::Root;
 
-/// In the root's /etc/hosts, in the certificate.
+/// A name in the root's /etc/hosts and in the certificate.
 const LISTED: &str = "listed.test";
-/// Known to the name server, in the certificate.
+/// A name that DNS resolves, in the certificate.
 const SERVED: &str = "served.test";
-/// Known to the name server, in no certificate.
+/// A name that DNS resolves, but not in the certificate.
 const STRANGER: &str = "stranger.test";
 
-/// Runs a script over TLS under each name; returns the result as text.
+/// Runs a script over TLS with each name; returns the results as text.
 pub(super) fn try_out(root: &Root) -> Result<String> {
     let server = Server::start()?;
     fs::copy(server.directory.join("server.crt"), root.path("root/server.crt"))?;
@@ -63,12 +63,12 @@ fn connect(root: &Root, port: u16) -> Result<String> {
         .into())
 }
 
-/// Answers one query: the two names have an IPv4 address, the others do not exist.
+/// Answers one DNS query: the two names have an IPv4 address, other names do not exist.
 fn answer(socket: &UdpSocket) {
     let mut query = [0; 512];
     let Ok((length, from)) = socket.recv_from(&mut query) else { return };
     let query = &query[..length];
-    // A header of 12 bytes, then labels with their lengths up to an empty one, type and class.
+    // A header of 12 bytes, labels with their lengths up to an empty one, type and class.
     let Some(end) = query.get(12..).and_then(|rest| rest.iter().position(|byte| *byte == 0)) else { return };
     let Some(question) = query.get(12..12 + end + 5) else { return };
     let mut name = String::new();
@@ -89,7 +89,7 @@ fn answer(socket: &UdpSocket) {
     let _ = socket.send_to(&reply, from);
 }
 
-/// PostgreSQL with TLS on loopback, for a moment.
+/// A temporary PostgreSQL server with TLS on loopback.
 struct Server {
     directory: PathBuf,
     programs: PathBuf,
@@ -139,7 +139,7 @@ impl Server {
         Ok(server)
     }
 
-    /// One of the server's programs, as the user who may run it.
+    /// A program of the server, run as the server's user.
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new("runuser");
         command.args(["--user", "postgres", "--"]).arg(self.programs.join(name)).current_dir(&self.directory);

@@ -1,4 +1,4 @@
-//! The newcomer's script: install, run the main job twice, open the page, compare.
+//! What a new user does: install the package, run TPROC-C twice, open the page, compare.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail, ensure};
 use super::root::Root;
 use super::{PACKAGE, Release};
 
-/// How long the script may take.
+/// Time limit of the script.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// Does it in a clean root, with `run` behind the README's first command; what it saw.
+/// Runs the script in a clean root, with the flags `run` added to the README's first command. Returns what it printed.
 pub(super) fn try_out(root: &Root, release: &Release, package: &Path, run: &[&str]) -> Result<String> {
     let began = Instant::now();
     root.install(package)?;
@@ -52,7 +52,7 @@ fn said(root: &Root, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8(root.kelvin(arguments, &[0])?.stdout)?)
 }
 
-/// The README's first command. A machine that was busy meanwhile makes its run void (1), which is no fault of the package.
+/// The README's first command. On a busy machine its run may be void (exit code 1), which is no fault of the package.
 fn first_run(root: &Root, run: &[&str]) -> Result<()> {
     let output = root.kelvin(&[&["run", "tproc-c"], run].concat(), &[0, 1])?;
     let shown = String::from_utf8_lossy(&output.stdout);
@@ -103,7 +103,7 @@ mod tests {
     use super::super::{package, quiet, stage};
     use super::*;
 
-    /// The packaging is what is tried: the command is the one that the other tests were built with, without its symbols.
+    /// Tests only the packaging: the command is the one built for the other tests, without symbols.
     #[test]
     fn a_newcomer_installs_the_package_runs_and_compares() {
         assert!(rustix::process::geteuid().is_root(), "a clean root is made with mount and chroot, by root");

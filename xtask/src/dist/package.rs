@@ -1,4 +1,4 @@
-//! The packages for Debian's and Red Hat's families. The executable is static: neither depends on anything.
+//! Packages for Debian's and Red Hat's families. The executable is static, so they have no dependencies.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ const DESCRIPTION: [&str; 4] = [
     "TPC results.",
 ];
 
-/// `.deb`, compressed by gzip or xz.
+/// Makes the `.deb`, compressed with gzip or xz.
 pub(super) fn debian(release: &Release, root: &Path, compression: &str) -> Result<()> {
     let kib =
         text(Command::new("du").args(["--summarize", "--apparent-size", "--block-size=1024"]).arg(root))?;
@@ -44,10 +44,11 @@ pub(super) fn debian(release: &Release, root: &Path, compression: &str) -> Resul
     Ok(())
 }
 
-/// What Debian's policy asks of every package: copyright, changelog, and why it is linked statically.
+/// The files that Debian's policy requires of every package: copyright, changelog, and the reason for static
+/// linking.
 fn papers(release: &Release, tree: &Path) -> Result<()> {
     let documents = tree.join("usr/share/doc").join(PACKAGE);
-    // Debian has the text of the license in a separate place.
+    // In Debian, the text of the license is in a separate package.
     std::fs::remove_file(documents.join("LICENSE"))?;
     let charts = release.top.join("crates/report/vendor/uplot/LICENSE");
     let charts = std::fs::read_to_string(&charts).with_context(|| charts.display().to_string())?;
@@ -70,7 +71,8 @@ fn papers(release: &Release, tree: &Path) -> Result<()> {
     )
 }
 
-/// Machine-readable, version 1.0. `charts` is the license of the charts' script, which is part of the executable.
+/// The machine-readable copyright file, version 1.0. `charts` is the license of the charts' script, which is part
+/// of the executable.
 fn copyright(release: &Release, charts: &str) -> Result<String> {
     let year = release.date.split_whitespace().nth(3).context("the commit has no year")?;
     let (holder, terms) = charts
@@ -91,7 +93,7 @@ fn copyright(release: &Release, charts: &str) -> Result<String> {
     ))
 }
 
-/// `.rpm`.
+/// Makes the `.rpm`.
 pub(super) fn rpm(release: &Release, root: &Path) -> Result<()> {
     let work = release.directory.join("rpm");
     let spec = format!(

@@ -1,4 +1,4 @@
-//! A directory that a command is run in as if it were the whole system.
+//! A directory in which a command runs as if it were the root of the system.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use anyhow::{Context, Result, ensure};
 
 use super::{quiet, text};
 
-/// Removed when dropped.
+/// A root directory, removed when dropped.
 pub(super) struct Root {
     directory: PathBuf,
 }
 
 impl Root {
-    /// A minimal installation of this host's release of Debian or Ubuntu, from the package source that this host uses itself.
+    /// A minimal installation of this host's release of Debian or Ubuntu, from the host's own package source.
     pub(super) fn debian(directory: PathBuf) -> Result<Self> {
         let suite = fs::read_to_string("/etc/os-release")?;
         let suite = suite.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
@@ -39,7 +39,7 @@ impl Root {
         root.mount()
     }
 
-    /// Directories, a host's name, and the libraries of an executable; there are none if it is linked statically.
+    /// A root with directories, a host name, and the libraries of an executable, if it is not linked statically.
     pub(super) fn bare(directory: PathBuf, executable: &Path) -> Result<Self> {
         let root = Self::new(directory);
         for name in ["proc", "root", "tmp", "var/tmp", "etc", "var/lib/dpkg/info", "var/lib/dpkg/updates"] {
@@ -69,7 +69,7 @@ impl Root {
 
     fn new(directory: PathBuf) -> Self {
         let root = Self { directory };
-        // Remains of a run that was killed.
+        // Remains of a killed run.
         root.remove();
         root
     }
@@ -79,12 +79,12 @@ impl Root {
         Ok(self)
     }
 
-    /// The path of a file in it.
+    /// The path of a file in the root.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// A command within it.
+    /// A command that runs in the root.
     pub(super) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("chroot");
         command.arg(&self.directory).arg(program).env_clear().stdin(Stdio::null()).envs([
@@ -95,7 +95,7 @@ impl Root {
         command
     }
 
-    /// Runs the installed command; fails unless it ended with one of `codes`.
+    /// Runs the installed command; an error unless it exits with one of `codes`.
     pub(super) fn kelvin(&self, arguments: &[&str], codes: &[i32]) -> Result<Output> {
         let output = self.command("/usr/bin/kelvin").args(arguments).output()?;
         ensure!(
@@ -118,7 +118,7 @@ impl Root {
         quiet(self.command("dpkg").args(["--install", "/kelvin.deb"]).stdout(Stdio::null()))
     }
 
-    /// Removes it again.
+    /// Removes the package.
     pub(super) fn purge(&self, package: &str) -> Result<()> {
         if self.path("usr/bin/dpkg").exists() {
             return quiet(self.command("dpkg").args(["--purge", package]).stdout(Stdio::null()));
@@ -133,7 +133,7 @@ impl Root {
     }
 
     fn remove(&self) {
-        // Neither is there the first time.
+        // The first time, neither the mount nor the directory exists.
         let mounted = self.path("proc");
         let _ = Command::new("umount").arg("--quiet").arg(&mounted).stderr(Stdio::null()).status();
         if !mounted.join("self").exists() {

@@ -1,4 +1,4 @@
-//! The bill of materials: every package that is linked into the executable, as CycloneDX 1.5.
+//! The bill of materials (SBOM): every package that is linked into the executable, in CycloneDX 1.5.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -48,7 +48,7 @@ fn bill(metadata: &Value, release: &Release) -> Result<Value> {
     }))
 }
 
-/// Identifiers of the packages that the command links: its normal dependencies, and theirs.
+/// Identifiers of the packages that are linked into the command: its direct and indirect normal dependencies.
 fn linked(metadata: &Value) -> Result<BTreeSet<&str>> {
     let nodes =
         metadata["resolve"]["nodes"].as_array().context("cargo metadata has no dependency resolution")?;

@@ -9,14 +9,14 @@ use anyhow::{Context, Result};
 
 use super::{PACKAGE, Release, quiet, text};
 
-/// Where each shell looks for completions.
+/// The files in which shells look for completions.
 const COMPLETIONS: &[(&str, &str)] = &[
     ("bash", "usr/share/bash-completion/completions/kelvin"),
     ("zsh", "usr/share/zsh/vendor-completions/_kelvin"),
     ("fish", "usr/share/fish/vendor_completions.d/kelvin.fish"),
 ];
 
-/// Fills a new directory with what is installed, and returns it.
+/// Creates a directory with the files to install, and returns it.
 pub(super) fn fill(release: &Release) -> Result<PathBuf> {
     let root = release.directory.join("root");
     let executable = release.directory.join("kelvin");
@@ -48,7 +48,7 @@ pub(super) fn fill(release: &Release) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// The files of a directory, sorted; none where it does not exist.
+/// The files of a directory, sorted; empty if it does not exist.
 fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     if !directory.is_dir() {
         return Ok(Vec::new());

@@ -206,10 +206,10 @@ impl AbArgs {
                     name(index)
                 );
             }
-            // Both sides have it alike: it makes blocks scatter, which the intervals show, and a comparison on a machine that
-            // is never quiet must come to its end.
+            // Both sides accept the same noise. It makes blocks scatter, which the intervals show. A comparison on a machine
+            // that is never quiet must still end.
             spec.accept_noise = true;
-            // All runs of a block have the same random values, whatever the files say.
+            // All runs of a block use the same random values, whatever the files say.
             spec.load.seed = first.load.seed;
         }
         let labels: BTreeSet<&Path> = self.files.iter().map(PathBuf::as_path).collect();

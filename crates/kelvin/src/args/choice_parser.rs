@@ -1,4 +1,4 @@
-//! Values that are one of a few words.
+//! A parser for values that are one of a few words.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;

@@ -1,5 +1,5 @@
-//! What the documents and the program say: every command line in the documents is understood, and no user reads a phrase that
-//! is on the list of those that puzzled readers.
+//! Tests of the documents and the program's texts: every command line in the documents parses, and no text for users has a
+//! phrase of the list of those that puzzled readers.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ const FORBIDDEN: [(&str, &str); 24] = [
 ];
 
 /// The words of a shell's line up to a comment, a redirection or a pipe; none where quotes do not match.
-fn words(line: &str) -> Option<Vec<String>> {
+fn split_words(line: &str) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let (mut word, mut begun, mut quote) = (String::new(), false, None);
     for c in line.chars() {
@@ -86,13 +86,13 @@ fn commands(text: &str) -> Vec<String> {
 
 /// Whether the command line would be understood; files that it names need not be there.
 fn understood(line: &str, script: &Path) -> Result<(), String> {
-    let words = words(line).ok_or("quotes do not match")?;
+    let words = split_words(line).ok_or("quotes do not match")?;
     let with_files = words.iter().map(|word| match word.split_once(".sql") {
         Some((_, weight)) => OsString::from(format!("{}{weight}", script.display())),
         None => OsString::from(word),
     });
     let all: Vec<OsString> = std::iter::once("kelvin".into()).chain(with_files).collect();
-    // A file takes the flags of its workload.
+    // A command line with a file accepts the flags of the file's workload.
     let file = all.iter().position(|word| {
         let word = word.to_str().unwrap_or_default();
         Path::new(word).extension().is_some_and(|end| end == "toml") && !word.contains('=')
@@ -136,7 +136,7 @@ fn every_command_line_of_the_documents_is_understood() {
     let (mut seen, mut wrong) = (0, Vec::new());
     for (path, text) in documents() {
         for line in commands(&text) {
-            // What is left out cannot be checked.
+            // An abbreviated command line cannot be checked.
             if line.contains('…') {
                 continue;
             }
@@ -153,7 +153,7 @@ fn every_command_line_of_the_documents_is_understood() {
 #[test]
 fn a_wrong_command_line_is_noticed() {
     let script = Path::new("/nowhere.sql");
-    assert_eq!(words("run x -D 'a b=c'  # why").unwrap(), ["run", "x", "-D", "a b=c"]);
+    assert_eq!(split_words("run x -D 'a b=c'  # why").unwrap(), ["run", "x", "-D", "a b=c"]);
     assert_eq!(
         commands(
             "text kelvin no\n\n    kelvin runs && kelvin show \\\n    last\n    fio a.fio | kelvin io explain -\n"

@@ -1,4 +1,4 @@
-//! `kelvin agent`, `kelvin fleet`, and the flags that say where a run's fleet is.
+//! `kelvin agent`, `kelvin fleet`, and the flags that locate a run's fleet.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

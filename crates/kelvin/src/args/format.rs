@@ -1,4 +1,4 @@
-//! `--format`, the same for everything that prints a result.
+//! `--format`, the same for every command that prints a result.
 
 use clap::{Args, ValueEnum};
 

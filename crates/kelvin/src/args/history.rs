@@ -1,4 +1,5 @@
-//! The flags of commands on several runs: `compare`, `history`, `gate`; and those that enter a run into the history.
+//! The flags of commands on several runs (`compare`, `history`, `gate`), and those that enter a run into the
+//! history.
 
 use std::path::PathBuf;
 
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!(place.branch, "KELVIN_BRANCH x");
         assert!(args(None, Some("rack 7")).place_with(nothing).is_err());
         assert_eq!(args(None, None).place_with(nothing).unwrap(), None);
-        // A variable that is set for other commands is no reason to refuse.
+        // A variable that is set for other commands is not an error.
         let testbed = |variable: &str| Some("t".to_owned()).filter(|_| variable.ends_with("TESTBED"));
         assert_eq!(args(None, None).place_with(testbed).unwrap(), None);
         assert!(args(None, None).place_with(|_| Some("a@b".into())).is_err());

@@ -1,8 +1,8 @@
-//! `kelvin io`: Kelvin's own flags before anything else, and the rest in fio's language.
+//! `kelvin io`: Kelvin's own flags, and job options in fio's language.
 //!
-//! fio's options cannot be parsed by clap: `--rw=randread` belongs to the job that `--name` began before it.
-//! [`arrange`] takes Kelvin's flags out of the command line, wherever they are, and puts the others in their order
-//! after `--`.
+//! clap cannot parse fio's options: `--rw=randread` belongs to the job that the last `--name` before it began.
+//! [`arrange`] moves Kelvin's flags to the front, wherever they are on the command line, and puts the other arguments
+//! after `--` in their order.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -200,7 +200,7 @@ impl Flags for RunArgs {
         let Work::Io(options) = &mut spec.work else { return Ok(()) };
         if let Some(job) = &self.job {
             options.job = io::jobfile_text::resolved(job).map_err(|why| anyhow!(why))?;
-            // With its place in the file, which the specification has lost.
+            // Parsed again for the message: it has the line in the file, which the specification no longer has.
             kelvin_storage::jobfile::parse_file(job, &self.section)?;
         }
         if options.job.is_empty() {

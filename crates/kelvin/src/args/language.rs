@@ -1,4 +1,4 @@
-//! Flags about scripts, with pgbench's letters: which ones, with which variables, sent how.
+//! Flags about scripts, with pgbench's letters: the scripts, their variables, and the query protocol.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl Args for Choices {
     fn augment_args(command: Command) -> Command {
         let choice = |id: &'static str| Arg::new(id).action(ArgAction::Append).help_heading("Scripts");
         let builtin = || ValueParser::new(ScriptChoice::builtin);
-        // A flag is a built-in script whose name need not be written.
+        // Each flag names a built-in script and needs no value.
         let flag = |id, name| choice(id).num_args(0).default_missing_value(name).value_parser(builtin());
         command
             .arg(choice("builtin").short('b').long("builtin").value_name("NAME[@W]").value_parser(builtin()).help(

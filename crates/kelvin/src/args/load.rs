@@ -1,6 +1,6 @@
-//! The flags common to the runs of all workloads: the database, the load, and its results.
+//! The flags common to the runs of all workloads: database, load and results.
 //!
-//! No flag has a short form here: each workload adds those that its users know (`mut_arg`).
+//! No flag has a short form here: each workload adds those its users know (`mut_arg`).
 
 use std::io::Read as _;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! The files that place agents on hosts (`contrib`): the objects of Kubernetes are those of its published schemas, and the
-//! agent understands every command line.
+//! Tests of the files in `contrib` that place agents on hosts: Kubernetes objects conform to the published schemas, and the
+//! agent accepts every command line.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -114,7 +114,7 @@ fn next<'a>(events: &mut impl Iterator<Item = Event<'a>>) -> Option<Node> {
 
 /// The directory of kubernetes-validate, as `cargo xtask test` fetches it; none where that failed.
 fn validator() -> Option<PathBuf> {
-    // The test itself is in target/PROFILE/deps.
+    // The test binary is in target/PROFILE/deps.
     let test = std::env::current_exe().unwrap();
     let find = |name| test.ancestors().map(|directory| directory.join(name)).find(|path| path.exists());
     match (find(VALIDATOR), find(UNAVAILABLE)) {
@@ -134,7 +134,7 @@ fn validate(validator: &Path, text: &str) -> (String, bool) {
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    // An object without a schema is only a warning to it.
+    // The validator only warns about an object without a schema.
     let right = said.lines().filter(|line| line.starts_with("INFO ") && line.contains(" passed ")).count();
     let all = output.status.success() && right == documents(text).len() && right == said.lines().count();
     (said, all)
@@ -154,7 +154,7 @@ fn manifests(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// The text at a path of keys and indexes.
-fn at(node: &Node, path: &str) -> Option<String> {
+fn text_at(node: &Node, path: &str) -> Option<String> {
     match find(node, path)? {
         Node::Text(text) => Some(text.clone()),
         _ => None,
@@ -227,8 +227,8 @@ fn every_manifest_is_valid_by_the_published_schemas() {
 fn the_kubernetes_manifest_starts_agents_of_its_fleet_together() {
     let text = contrib("fleet/kubernetes.yaml");
     let [map, job] = &documents(&text)[..] else { panic!("a ConfigMap and a Job") };
-    let spec = |path: &str| at(job, &format!("spec.{path}"));
-    // An Indexed Job has completions, its pods do not restart, and one that failed is not replaced.
+    let spec = |path: &str| text_at(job, &format!("spec.{path}"));
+    // An Indexed Job has completions; its pods are not restarted, and a failed pod is not replaced.
     assert_eq!(spec("completionMode").as_deref(), Some("Indexed"));
     assert_eq!(spec("completions"), spec("parallelism"), "all agents are there at once");
     assert_eq!(
@@ -240,12 +240,12 @@ fn the_kubernetes_manifest_starts_agents_of_its_fleet_together() {
     let container = "spec.template.spec.containers.0";
     let (of, volumes) = (find(job, container).unwrap(), list(job, "spec.template.spec.volumes"));
     for mount in list(of, "volumeMounts") {
-        assert!(volumes.iter().any(|volume| at(volume, "name") == at(mount, "name")), "{mount:?}");
-        assert!(at(mount, "subPath").is_none() || at(mount, "subPathExpr").is_none());
+        assert!(volumes.iter().any(|volume| text_at(volume, "name") == text_at(mount, "name")), "{mount:?}");
+        assert!(text_at(mount, "subPath").is_none() || text_at(mount, "subPathExpr").is_none());
     }
     assert_eq!(find(of, "resources.requests"), find(of, "resources.limits"), "a guaranteed class of service");
-    let from_map = list(of, "env").iter().filter_map(|env| at(env, "valueFrom.configMapKeyRef.key"));
-    let data: Vec<String> = from_map.map(|key| at(map, &format!("data.{key}")).unwrap()).collect();
+    let from_map = list(of, "env").iter().filter_map(|env| text_at(env, "valueFrom.configMapKeyRef.key"));
+    let data: Vec<String> = from_map.map(|key| text_at(map, &format!("data.{key}")).unwrap()).collect();
     let args = list(of, "args").iter().map(|arg| match arg {
         Node::Text(text) => text.clone(),
         other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! The command line as typed. What it means is decided in `commands`.
+//! The command line as typed. `commands` interprets it.
 
 mod ab;
 mod advise;

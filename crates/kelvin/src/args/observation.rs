@@ -1,4 +1,4 @@
-//! The flags of what is watched beside a load.
+//! The flags of observation during a load.
 
 use clap::Args;
 use kelvin_observe::engine::ExplainSample;
@@ -52,18 +52,19 @@ pub(crate) struct ObservationArgs {
 /// How closely the database is observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Depth {
-    // What the server shows as it is.
+    // What the server shows with its present settings.
     Normal,
-    // Also what it shows with instruments that are off by default: their help would make every flag's a paragraph.
+    // Also what it shows with instruments that are off by default. Not a doc comment, because clap would then print every
+    // value of every flag as a paragraph.
     Deep,
 }
 
 /// Which statements are executed for their plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ExplainWhich {
-    // Those that only read.
+    // Statements that only read.
     Reads,
-    // Also those that change data.
+    // Also statements that change data.
     Writes,
 }
 

@@ -1,4 +1,4 @@
-//! What people type because another tool has it, and what to type instead.
+//! Flags of other tools that users type, and what to type instead.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! From the words of the command line to [`Cli`], reading the file that stands in place of a workload.
+//! Parses the command line into [`Cli`], and reads a file that replaces the workload.
 
 use kelvin_measure::text::series;
 use std::ffi::{OsStr, OsString};
@@ -28,7 +28,7 @@ fn parse_words(words: Vec<OsString>) -> Result<Cli> {
         return try_parse(&as_scenario(words, at));
     }
     let spec = read(&words[at], command.workloads())?;
-    // The file's workload has the flags that can override it.
+    // The flags that can override values of the file are those of its workload.
     words[at] = spec.workload().as_str().into();
     let mut cli = try_parse(&words)?;
     if let Some(command) = takes_file(&mut cli) {
@@ -40,7 +40,7 @@ fn parse_words(words: Vec<OsString>) -> Result<Cli> {
 /// Whether a word names a file with a scenario.
 fn is_scenario(word: &OsStr) -> bool {
     let path = Path::new(word);
-    // What is no text, or too long for one, is refused as the specification that it should be.
+    // A file that is not text, or is too long, is left to the parser of specifications, which refuses it.
     let short = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < 16 << 20);
     short && std::fs::read_to_string(path).is_ok_and(|text| kelvin_scenario::is_scenario(&text))
 }

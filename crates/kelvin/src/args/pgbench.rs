@@ -227,7 +227,7 @@ impl FamiliarArgs {
     /// Applies the flags on top of the file.
     pub(super) fn apply(&self, spec: &mut Spec) -> Result<()> {
         match self.max_tries {
-            // pgbench's rule: what ends by count would never end where every try fails.
+            // As in pgbench: a run that ends after a number of transactions would never end if every try failed.
             Some(0) if spec.load.transactions.is_some() => {
                 bail!("--max-tries 0 retries without limit, which needs a time limit: give -T instead of -t")
             }

@@ -1,4 +1,4 @@
-//! The flags of a run that is repeated.
+//! The flags of a repeated run.
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
@@ -11,7 +11,7 @@ use kelvin_run::Spec;
 /// What runs can be judged by.
 pub(super) fn measures() -> PossibleValuesParser {
     let queries = QUERY_FIGURES.into_iter().filter(|figure| !KEY_FIGURES.contains(figure));
-    // The help names the first of many.
+    // The help shows the first of many queries only.
     let queries =
         queries.map(|figure| PossibleValue::new(figure).hide(!["geometric-mean", "q1"].contains(&figure)));
     let others = HEADLINES.into_iter().chain(KEY_FIGURES).chain(["bandwidth"]).map(PossibleValue::new);

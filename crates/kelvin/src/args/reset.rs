@@ -1,4 +1,4 @@
-//! The flags of what is done to the database before a load.
+//! The flags of what happens to the database before a load.
 
 use clap::Args;
 use kelvin_run::Spec;

@@ -1,4 +1,4 @@
-//! The flags of the list of runs, and of what changes it: `runs`, `rm`, `tag`.
+//! The flags of `runs`, `rm` and `tag`.
 
 use std::io::IsTerminal;
 

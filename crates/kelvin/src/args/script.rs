@@ -22,7 +22,7 @@ use super::pgbench::FamiliarArgs;
     mut_arg("seed", |arg| arg.visible_alias("random-seed")),
     mut_arg("rate", |arg| arg.short('R')),
     mut_arg("verbose", |arg| arg.short('v')),
-    // There are no data to build or to check.
+    // User scripts have no data to build or check.
     mut_arg("no_build", |arg| arg.hide(true)),
     mut_arg("check", |arg| arg.hide(true)),
     after_help = "A file of plain SQL works unchanged; pgbench's commands (\\set, \\if, \\gset, \

@@ -1,4 +1,4 @@
-//! `kelvin server` as typed.
+//! The arguments of `kelvin server`.
 
 use clap::{Args, Subcommand};
 use kelvin_run::spec::TargetName;

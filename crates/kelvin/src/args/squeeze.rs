@@ -1,4 +1,4 @@
-//! `kelvin squeeze`'s flags: those of a run, and how hard it squeezes.
+//! `kelvin squeeze`'s flags: those of a run, and the strength of the squeeze.
 
 use std::ffi::OsString;
 

@@ -1,7 +1,8 @@
-//! `run`, `build`, `check` and `drop`: each has a subcommand a workload, so that each workload has its own flags.
+//! `run`, `build`, `check` and `drop` each have one subcommand per workload, so that each workload has its own
+//! flags.
 //!
-//! A file stands where a workload does. [`super::parse`] reads it and puts its workload in its place; the flags
-//! then override what the file says.
+//! A file can replace the workload. [`super::parse`] reads the file and inserts its workload; the flags then
+//! override the values of the file.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;

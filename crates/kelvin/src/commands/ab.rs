@@ -1,4 +1,4 @@
-//! `kelvin ab`: specifications in turn.
+//! `kelvin ab`: runs specifications in alternation and compares them.
 
 mod waits;
 
@@ -21,8 +21,8 @@ use kelvin_store::{GroupKind, NewGroup, RunId, Store};
 use serde_json::{Map, Value, json};
 
 use super::repeat::{
-    ACCEPTED_UNKNOWN, accepts_noise, at_least, change, code, ended, failed, noise_words, of_chance, of_run,
-    time_left,
+    ACCEPTED_UNKNOWN, accepts_noise, change, code, describe_duration, describe_p, describe_run, end_or_error,
+    failed, noise_text, time_left,
 };
 use super::{advise, groups};
 use crate::args::{AbArgs, Format, Global};
@@ -49,7 +49,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     })?;
     let runs = plan.blocks * plan.treatments().len() as u32;
     let pilot = if plan.effect.is_some() { "a pilot of " } else { "" };
-    let load = specs.first().map_or(String::new(), |spec| at_least(spec, runs));
+    let load = specs.first().map_or(String::new(), |spec| describe_duration(spec, runs));
     let unreset = specs.iter().all(|spec| spec.beginning() == StartingData::Left);
     let reset = if unreset {
         format!("; the data are not reset between runs ({HOW_TO_RESET})")
@@ -61,7 +61,7 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     let mut bench = bench(&store, &mut *live, &stop).destroying(&args.i_know_it_destroys);
     let ran = ab::run(&plan, &specs, group, &mut bench, &words);
     drop(bench);
-    let ended = ended(ran.map(|ran| ran.ended))?;
+    let ended = end_or_error(ran.map(|ran| ran.ended))?;
 
     let group = groups::find_again(&store, group)?;
     let shown = groups::Group::new(&store, &group);
@@ -73,20 +73,20 @@ pub(crate) fn ab(args: &AbArgs, global: &Global) -> Result<Code> {
     Ok(code(ended, true, summary.failed))
 }
 
-/// What is said while it goes on.
+/// The progress message for an event.
 pub(super) fn describe_progress(progress: &AbEvent<'_>, plan: &AbPlan) -> String {
     match progress {
         AbEvent::Ran { row, blocks, pilot, left } => {
             let pilot = if *pilot { " of the pilot" } else { "" };
             let (block, what) = (row.slot.block + 1, &row.slot.treatment);
-            let run = of_run(row, plan.figure.as_deref());
+            let run = describe_run(row, plan.figure.as_deref());
             format!("{what}, {run} · block {block} of {blocks}{pilot}{}", time_left(*left))
         }
         AbEvent::Failed { error } => failed(error),
         AbEvent::Planned { planning, left } => {
             format!("{}{}", planned(plan, planning), time_left(*left))
         }
-        AbEvent::Looks(looks) => looks_words(looks),
+        AbEvent::Looks(looks) => describe_interim(looks),
         AbEvent::Looked { look: InterimLook { blocks, nominal }, ends } => {
             let found = if *ends { "the difference is clear; stopping" } else { "not clear yet; continuing" };
             format!(
@@ -124,7 +124,7 @@ fn planned(plan: &AbPlan, planning: &Planning) -> String {
     }
 }
 
-fn looks_words(looks: &[InterimLook]) -> String {
+fn describe_interim(looks: &[InterimLook]) -> String {
     let each: Vec<String> = looks
         .iter()
         .map(|look| format!("p < {} after {}", probability(Some(look.nominal)), look.blocks))
@@ -181,8 +181,8 @@ pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     ))
 }
 
-/// The result in brief.
-pub(super) fn in_short(summary: &AbSummary) -> String {
+/// The result in one line.
+pub(super) fn summary_line(summary: &AbSummary) -> String {
     if summary.comparisons.is_empty() {
         return "too few blocks".into();
     }
@@ -194,7 +194,7 @@ pub(super) fn in_short(summary: &AbSummary) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// The answers as a page has them, and the ratios by block.
+/// The answers for the HTML page, and the ratios by block.
 pub(super) fn for_page(
     summary: &AbSummary,
 ) -> (Vec<kelvin_report::group::Answer>, Vec<kelvin_report::group::Ratios>) {
@@ -231,24 +231,24 @@ fn first_upper(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What differs between the runs of a side and A's.
+/// A difference between the runs of a side and those of A.
 #[derive(Debug, serde::Serialize)]
 struct Difference {
     side: String,
-    /// Whether the specifications say so.
+    /// Whether the specifications ask for the difference.
     intended: bool,
     what: String,
     a: String,
     b: String,
 }
 
-/// Waits of the sessions that changed from A to another side, and whether they were a limit, in a sentence each.
+/// A sentence for each wait that changed from A to another side, and whether it limited the throughput.
 pub(super) fn waits_that_changed(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<String>> {
     let sides = reports(store, plan, summary)?;
     Ok(waits::changed(summary, &sides).iter().map(waits::SideWaits::sentence).collect())
 }
 
-/// The reports of each side's runs in complete blocks, second runs for the control included.
+/// The reports of each side's runs in complete blocks, including the second runs for the control.
 fn reports(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<Vec<RunReport>>> {
     let treatments = plan.treatments();
     let of = |side: usize| -> Result<Vec<RunReport>> {
@@ -262,8 +262,8 @@ fn reports(store: &Store, plan: &AbPlan, summary: &AbSummary) -> Result<Vec<Vec<
     (0..plan.sides.len()).map(of).collect()
 }
 
-/// What differs between the runs of A and those of each side, second runs for the control included: what the specifications
-/// say, and what they do not and may matter.
+/// Differences between the runs of A and those of each side, including the second runs for the control: the intended ones
+/// of the specifications, and others that may matter.
 fn differences(plan: &AbPlan, sides: &[Vec<RunReport>]) -> Vec<Difference> {
     let base: Vec<&RunReport> = sides.first().into_iter().flatten().collect();
     let mut found = Vec::new();
@@ -283,7 +283,7 @@ fn differences(plan: &AbPlan, sides: &[Vec<RunReport>]) -> Vec<Difference> {
     found
 }
 
-/// The first side of which no run came to a result.
+/// The first side without a single result.
 fn never_ran<'a>(plan: &'a AbPlan, summary: &AbSummary) -> Option<&'a str> {
     let treatments = plan.treatments();
     let ran = |side: usize| {
@@ -295,7 +295,7 @@ fn never_ran<'a>(plan: &'a AbPlan, summary: &AbSummary) -> Option<&'a str> {
 
 const WIDTH: usize = 100;
 
-/// How the runs of files are reset.
+/// How to ask for a reset of runs from files.
 const HOW_TO_RESET: &str = "[reset] how = \"auto\" in each file";
 
 fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str, colour: bool) -> String {
@@ -309,14 +309,14 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
         Some(side) => {
             let _ = writeln!(text, "\n{side} has no run: the differences between the sides are not known");
         }
-        None => of_differences(&mut text, differs, colour),
+        None => write_differences(&mut text, differs, colour),
     }
     text.push('\n');
     table(&mut text, plan, summary);
     text.push('\n');
-    on_the_way(&mut text, plan, summary);
+    write_progress(&mut text, plan, summary);
     say(&mut text, "reset    ", reset);
-    of_control(&mut text, plan, summary);
+    write_control(&mut text, plan, summary);
     for one in &summary.comparisons {
         comparison(&mut text, one, plan);
     }
@@ -329,12 +329,12 @@ fn page(plan: &AbPlan, summary: &AbSummary, differs: &[Difference], reset: &str,
         );
         say(&mut text, "power    ", &words);
     }
-    of_noise(&mut text, plan, summary);
+    write_noise(&mut text, plan, summary);
     exploratory(&mut text, &summary.exploratory);
     text
 }
 
-/// Which side differs, in a sentence each.
+/// A sentence for each comparison that says which side differs.
 fn answer(text: &mut String, summary: &AbSummary) {
     for one in &summary.comparisons {
         say(text, "", &format!("{}: {}", one.verdict.label(), verdict(one, &summary.figure)));
@@ -347,14 +347,14 @@ fn answer(text: &mut String, summary: &AbSummary) {
     }
 }
 
-/// What happened until the last block.
-fn on_the_way(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
+/// What happened during the comparison.
+fn write_progress(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let before = text.len();
     if let Some(planning) = &summary.course.planning {
         say(text, "plan     ", &planned(plan, planning));
     }
     if !summary.course.looks.is_empty() {
-        say(text, "interim  ", &looks_words(&summary.course.looks));
+        say(text, "interim  ", &describe_interim(&summary.course.looks));
     }
     if !summary.is_complete() {
         let words = format!("{} of {} blocks are complete", summary.complete, summary.course.blocks);
@@ -389,7 +389,7 @@ fn say(text: &mut String, lead: &str, words: &str) {
     out::wrapped(text, &format!("{lead}{words}"), 0, lead.len(), WIDTH);
 }
 
-fn of_differences(text: &mut String, differs: &[Difference], colour: bool) {
+fn write_differences(text: &mut String, differs: &[Difference], colour: bool) {
     for (intended, title) in
         [(true, "what was changed"), (false, "what else differs, and may also be the cause")]
     {
@@ -398,7 +398,7 @@ fn of_differences(text: &mut String, differs: &[Difference], colour: bool) {
         if !of.is_empty() {
             let _ = writeln!(text, "\n{red}{title}{plain}");
         }
-        // A script's text has many lines.
+        // A script's text has many lines: it is cut.
         let line = |value: &str| cut(value, WIDTH - 8);
         for Difference { side, what, a, b, .. } in of {
             let _ = writeln!(text, "  {red}{what}{plain}\n    A: {}\n    {side}: {}", line(a), line(b));
@@ -432,7 +432,7 @@ fn table(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     }
 }
 
-fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
+fn write_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let Some(Control { ratio, low, high, floor }) = summary.control else {
         if !plan.control {
             let words = "none (--no-control): the difference between equal runs is not known";
@@ -454,8 +454,9 @@ fn of_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     say(text, "control  ", &words);
 }
 
-/// What foreign CPU cost the runs, and in blocks the comparison; shown only if it matters, unless it was accepted.
-fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
+/// The cost of other processes' CPU use for the runs, and for the comparison in blocks. Always shown if noise was accepted;
+/// otherwise only if it matters.
+fn write_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
     let Some(AbNoise { runs, explained, more_blocks }) =
         summary.noise.filter(|noise| accepted || noise.runs.high >= plan.noise)
@@ -476,7 +477,7 @@ fn of_noise(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
                       blocks"
             .into(),
     };
-    say(text, "noise    ", &format!("{}{cost}", noise_words(&runs)));
+    say(text, "noise    ", &format!("{}{cost}", noise_text(&runs)));
 }
 
 fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
@@ -487,7 +488,7 @@ fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
         (false, false) => "",
     };
     let (test, of_t, bounds) = if *low > 0.0 && high.is_finite() {
-        ("sign flips", format!(", {}", of_chance(*p_of_t)), "")
+        ("sign flips", format!(", {}", describe_p(*p_of_t)), "")
     } else {
         (
             "signed ranks",
@@ -501,7 +502,7 @@ fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
          {hodges_lehmann:.4}{bounds}",
         plain_percent(*confidence),
         ends(*low, *high, |ratio| format!("{ratio:.4}")),
-        of_chance(*p)
+        describe_p(*p)
     );
     say(text, "ratio    ", &words);
 }

@@ -1,4 +1,5 @@
-//! `kelvin advise`: changes that may help a stored run, by the most that they can gain, and their proofs.
+//! `kelvin advise`: changes that may help a stored run, ordered by the upper bound of their gain, and their
+//! proofs.
 
 mod hypothetical;
 mod prove;
@@ -27,7 +28,7 @@ use crate::exit::Code;
 use crate::{out, paths};
 
 const WIDTH: usize = 100;
-/// The finding's name of settings that were given with --try.
+/// The name that stands for a finding where settings were given with --try.
 const TRY: &str = "try";
 
 /// Lists the changes, or tries some of them.
@@ -37,7 +38,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Code> {
         let seen = server::watch(target, args.duration, args.explain.map(Into::into), global)?;
         let mut changes = remedies(&seen.evidence, &findings_for(&seen.evidence));
         hypothetical::check(&*seen.engine, &seen.evidence, &mut changes);
-        let advice = Advice::of(None, seen.what, changes, Some(&seen.evidence), args, &settings, &[]);
+        let advice = Advice::new(None, seen.what, changes, Some(&seen.evidence), args, &settings, &[]);
         document::print(&advice, args.format.format())?;
         return Ok(if seen.interrupted { Code::Interrupted } else { Code::Success });
     }
@@ -60,9 +61,9 @@ struct Advice {
     /// "tproc-c on PostgreSQL …".
     what: String,
     lines: Vec<Line>,
-    /// Changes that the rules forbid and that were left out.
+    /// Number of changes that the rules forbid; they are left out.
     forbidden: usize,
-    /// Statements that were to be executed for their plans and were not, with the reasons.
+    /// Statements whose plans were wanted but which were not executed, with the reasons.
     not_explained: Vec<String>,
 }
 
@@ -77,11 +78,11 @@ impl Advice {
         let report = RunReport::load(store, run)?;
         let what = format!("{} on {}", report.workload, report.target);
         let proofs = proofs(store, run)?;
-        Ok(Self::of(Some(run), what, candidates(&report), report.evidence(), args, settings, &proofs))
+        Ok(Self::new(Some(run), what, candidates(&report), report.evidence(), args, settings, &proofs))
     }
 
-    /// These changes and the settings that the user wants to try, with what came of trying them.
-    fn of(
+    /// These changes and the settings that the user wants to try, each with its proof if there is one.
+    fn new(
         run: Option<RunId>,
         what: String,
         mut all: Vec<Remedy>,
@@ -92,7 +93,7 @@ impl Advice {
     ) -> Self {
         let not_explained = seen.map_or_else(Vec::new, not_explained).into_iter();
         let not_explained = not_explained.map(|one| format!("{}: {}", one.what, one.why)).collect();
-        all.extend(settings.iter().map(|(name, value)| chosen(seen, name, value)));
+        all.extend(settings.iter().map(|(name, value)| chosen_setting(seen, name, value)));
         let before = all.len();
         if args.within_rules {
             all.retain(Remedy::is_allowed);
@@ -107,15 +108,15 @@ impl Advice {
     }
 }
 
-/// The changes for a run, by their bound; none where nothing was observed.
+/// The changes for a run, ordered by their bound; empty if the run was not observed.
 fn candidates(report: &RunReport) -> Vec<Remedy> {
     report.evidence().map_or_else(Vec::new, |evidence| remedies(evidence, &report.findings))
 }
 
 /// A setting that the user wants to try.
-fn chosen(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
+fn chosen_setting(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
     let change = if name.starts_with("/sys/") {
-        // Its present value is read before it is tried.
+        // Its present value is read before the trial.
         Change::Host { what: HostSetting::Kernel(name.into()), before: String::new(), value: value.into() }
     } else {
         let before = evidence.and_then(|seen| seen.setting(name)).unwrap_or_default().into();
@@ -131,7 +132,7 @@ fn chosen(evidence: Option<&Evidence>, name: &str, value: &str) -> Remedy {
     }
 }
 
-/// The comparisons that were made for a run.
+/// The comparisons that prove changes for a run.
 fn proofs(store: &Store, run: RunId) -> Result<Vec<(i64, AdviceOrigin, Proof)>> {
     let mut found = Vec::new();
     for group in store.groups_of_advice(run)?.into_iter().filter(|group| group.info.kind == GroupKind::Ab) {
@@ -141,7 +142,7 @@ fn proofs(store: &Store, run: RunId) -> Result<Vec<(i64, AdviceOrigin, Proof)>> 
     Ok(found)
 }
 
-/// The advice that a comparison was made for, and its summary; none where it was made for none.
+/// The advice that a comparison proves, and its summary; `None` if the comparison has another purpose.
 fn proof_of(store: &Store, group: &StoredGroup) -> Result<Option<(AdviceOrigin, AbSummary)>> {
     let plan: AbPlan = groups::plan(group)?;
     let Some(origin) = plan.advice.clone() else { return Ok(None) };

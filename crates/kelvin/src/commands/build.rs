@@ -1,4 +1,4 @@
-//! `kelvin build`: make and load a workload's tables.
+//! `kelvin build`: creates and loads a workload's tables.
 
 use anyhow::Result;
 use kelvin_lab::open::Purpose;
@@ -11,12 +11,12 @@ use crate::exit::Code;
 use crate::measure::open;
 use crate::signal;
 
-/// Makes what is missing and checks it.
+/// Builds what is missing and checks the data.
 pub(crate) fn build(args: &BuildArgs, global: &Global) -> Result<Code> {
     build_tables(args.spec()?, !args.no_check, global)
 }
 
-/// The same by a specification.
+/// Builds the tables of a specification, and checks them if `check` is set.
 pub(super) fn build_tables(mut spec: Spec, check: bool, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
     let mut live = kelvin_live::for_run(global.quiet, false);

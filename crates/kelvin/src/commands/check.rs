@@ -16,7 +16,7 @@ use crate::signal;
 /// Checks and prints every condition.
 pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Code> {
     let mut spec = args.spec()?;
-    // What the data must fulfil does not depend on the scripts that a file would run on them.
+    // The consistency conditions do not depend on the scripts that a file would run.
     if let Work::Pgbench(options) = &mut spec.work {
         options.scripts.clear();
     }

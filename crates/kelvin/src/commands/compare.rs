@@ -1,4 +1,4 @@
-//! `kelvin compare`: stored runs, groups or branches against the first.
+//! `kelvin compare`: compares stored runs, groups or branches with the first one.
 
 use anyhow::{Context, Result, bail};
 use kelvin_report::compare::{Comparison, compare_sides, html, render};
@@ -12,7 +12,7 @@ use crate::exit::Code;
 use crate::out;
 use crate::paths;
 
-/// Prints ratios, what else differs, and what the figures can say.
+/// Prints ratios, other differences, and what can be concluded from the metrics.
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Code> {
     if args.html.is_some() && args.runs.len() > 2 {
         bail!("--html writes one comparison; name two sides");
@@ -37,7 +37,7 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// Each side against the base.
+/// The comparison of each side with the base.
 struct Compared(Vec<Comparison>);
 
 impl Document for Compared {

@@ -1,4 +1,4 @@
-//! `kelvin completions` and `kelvin man`: made from the same definition as the command line itself.
+//! `kelvin completions` and `kelvin man`: generated from the definition of the command line.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::args::Cli;
 use crate::exit::Code;
 use crate::out;
 
-/// Prints a shell's completions.
+/// Prints the completions for a shell.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Code> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "kelvin", &mut script);
@@ -17,7 +17,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// Writes one man page a subcommand into a directory.
+/// Writes one man page per subcommand into a directory.
 pub(crate) fn man(directory: &Path) -> Result<Code> {
     std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     clap_mangen::generate_to(Cli::command(), directory)

@@ -1,4 +1,4 @@
-//! `kelvin doctor`: the capacity of the idle machine.
+//! `kelvin doctor`: measures the capacity of the idle machine.
 
 mod table;
 
@@ -17,7 +17,7 @@ use crate::exit::{Code, Stopped};
 use crate::measure::open;
 use crate::{out, paths, signal};
 
-/// What is printed.
+/// The document that is printed.
 #[derive(Debug, Serialize)]
 struct DoctorReport {
     number: i64,
@@ -29,18 +29,18 @@ struct DoctorReport {
     against: Option<Against>,
 }
 
-/// The baseline that it is compared with.
+/// The earlier doctor report for comparison.
 #[derive(Debug, Serialize)]
 struct Against {
     number: i64,
     taken: jiff::Timestamp,
-    /// Cores that other processes used while it was taken.
+    /// Cores that other processes used during the measurement.
     others: Option<f64>,
     #[serde(flatten)]
     comparison: Comparison,
 }
 
-/// Measures, keeps and prints.
+/// Measures, stores and prints.
 pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
     for change in limits::recover_left_over()? {
@@ -48,7 +48,7 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
     }
     let store = Store::open(paths::store(global.store.as_deref())?)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let before = before(&store, args, &host)?;
+    let before = prior_report(&store, args, &host)?;
     let progress = Progress::new(global.quiet);
     let opened = match &args.target {
         Some(target) => Some(open(target, Purpose::Run, &mut |text| progress.say(text))?),
@@ -84,8 +84,8 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// The baseline to compare with.
-fn before(store: &Store, args: &DoctorArgs, host: &str) -> Result<Option<(StoredBaseline, Baseline)>> {
+/// The doctor report to compare with: that of `--against`, or the last one of this host.
+fn prior_report(store: &Store, args: &DoctorArgs, host: &str) -> Result<Option<(StoredBaseline, Baseline)>> {
     let found =
         match args.against {
             Some(number) => Some(store.baseline(number)?.ok_or_else(|| {
@@ -96,14 +96,15 @@ fn before(store: &Store, args: &DoctorArgs, host: &str) -> Result<Option<(Stored
     let Some(found) = found else { return Ok(None) };
     match serde_json::from_value(found.body.clone()) {
         Ok(body) => Ok(Some((found, body))),
-        // The last one may have been written by another version; one that was asked for must be readable.
+        // The last report may have been written by another version and is then ignored. One that the user
+        // named must be readable.
         Err(error) if args.against.is_some() => Err(error)
             .with_context(|| format!("doctor report {} was written by another version of kelvin", found.id)),
         Err(_) => Ok(None),
     }
 }
 
-/// One line on standard error that is written over where that can be.
+/// A progress line on standard error; on a terminal each message overwrites the last.
 struct Progress {
     quiet: bool,
     interactive: bool,

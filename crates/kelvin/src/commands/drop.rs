@@ -1,4 +1,4 @@
-//! `kelvin drop`: remove a workload's tables.
+//! `kelvin drop`: removes a workload's tables.
 
 use anyhow::Result;
 use kelvin_lab::open::Purpose;
@@ -9,10 +9,11 @@ use crate::args::{DropArgs, Global};
 use crate::exit::Code;
 use crate::measure::open;
 
-/// Asks, then removes.
+/// Asks for confirmation, then removes the tables.
 pub(crate) fn drop_data(args: &DropArgs, global: &Global) -> Result<Code> {
     let mut spec = args.spec()?;
-    // What goes does not depend on the scale, which would be looked for in tables of whatever shape.
+    // The tables to drop do not depend on the scale. Without one, it would be read from tables that may have
+    // any shape.
     if let Work::Pgbench(options) = &mut spec.work {
         options.scale.get_or_insert(1);
     }

@@ -1,4 +1,4 @@
-//! `kelvin explain`: the page of a finding, or the meaning of a term, for a terminal.
+//! `kelvin explain`: prints the page of a finding, or the meaning of a term, on a terminal.
 
 use anyhow::{Result, bail};
 use kelvin_measure::text::wrap;
@@ -9,7 +9,8 @@ use crate::out;
 
 const WIDTH: usize = 80;
 
-/// Prints a finding's page, a term's meaning, or every finding with its question and the terms.
+/// Prints the page of a finding, the meaning of a term, or a list of all findings with their questions, and
+/// of the terms.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Code> {
     let Some(wanted) = &args.finding else {
         out::write(&index())?;
@@ -26,7 +27,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// The page of a finding, or the meaning of a term, however it is capitalised.
+/// The page of a finding, or the meaning of a term, in any capitalisation.
 fn explained(wanted: &str) -> Option<String> {
     if let Some(page) = kelvin_diagnose::page(wanted) {
         return Some(plain(page));
@@ -36,7 +37,7 @@ fn explained(wanted: &str) -> Option<String> {
     Some(plain(&format!("# {term}\n\n{meaning}\n")))
 }
 
-/// Every finding with its question.
+/// All findings with their questions.
 fn index() -> String {
     let of_databases = kelvin_diagnose::known_findings().iter().map(|about| (about.id, about.question));
     let of_jobs = kelvin_diagnose::io_all().iter().map(|about| (about.id, about.question));
@@ -88,7 +89,7 @@ fn plain(markdown: &str) -> String {
     text
 }
 
-/// Each row of a table as a list of its fields, under the name of the row.
+/// Prints each table row as a list of its fields under the row's name.
 fn table(text: &mut String, rows: &[&str]) {
     let fields = |row: &str| -> Vec<String> {
         row.trim_matches('|').split('|').map(|field| inline(field.trim())).collect()
@@ -104,7 +105,7 @@ fn table(text: &mut String, rows: &[&str]) {
     }
 }
 
-/// Text without marks of emphasis and code; of a link its text, and its address where that is on the web.
+/// Removes the marks of emphasis and code. Of a link it keeps the text, and the address if it is on the web.
 fn inline(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;

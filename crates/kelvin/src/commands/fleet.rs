@@ -23,10 +23,10 @@ use crate::args::{AgentArgs, FleetCommand, FleetNameArgs, FleetUpArgs, Global, N
 use crate::exit::Code;
 use crate::{out, paths, signal};
 
-/// How long agents may take to say that they are there.
+/// How long to wait for answers of agents to a call.
 const CALL: Duration = Duration::from_millis(1500);
 
-/// Waits for runs.
+/// Runs an agent that waits for runs.
 pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
     let io = AllowedIo::parse(&args.allow_paths, &args.i_know_it_destroys, &args.allow_commands)?;
     let targets = AllowedTargets::parse(&args.allow_targets, io)?;
@@ -43,7 +43,7 @@ pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
     let (connection, lab) = server(&args.nats, name.as_str())?;
     share_session_name(&lab)?;
     let clock = args.clock_test_hook.as_deref().map(ClockTestHook::parse).transpose()?.unwrap_or_default();
-    // Its own: its shares are no runs of whoever works on this host.
+    // The agent has a separate store: its shares are not runs of the users of this host.
     let store = if let Some(store) = &global.store {
         store.clone()
     } else {
@@ -65,7 +65,7 @@ pub(crate) fn agent(args: &AgentArgs, global: &Global) -> Result<Code> {
     })
 }
 
-/// Runs what was asked for.
+/// Runs a subcommand.
 pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
     match command {
         FleetCommand::Up(args) => up(args, global),
@@ -73,7 +73,7 @@ pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
         FleetCommand::Resume(args) => super::fleet_collect::resume(args, global),
         FleetCommand::Collect(args) => super::fleet_collect::collect(args, global),
         FleetCommand::Down { of } => {
-            let server = of_name(&of.name)?;
+            let server = managed_server(&of.name)?;
             let removed = fleet_ssh::remove_all(&server, global.quiet);
             let ended = server.down()?;
             removed?;
@@ -84,7 +84,7 @@ pub(crate) fn fleet(command: &FleetCommand, global: &Global) -> Result<Code> {
 }
 
 fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
-    let server = of_name(&args.of.name)?;
+    let server = managed_server(&args.of.name)?;
     let placed = fleet_ssh::planned(args)?;
     let agents = if placed.is_empty() {
         args.agents.clone()
@@ -113,7 +113,7 @@ fn up(args: &FleetUpArgs, global: &Global) -> Result<Code> {
 }
 
 fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
-    let server = of_name(&of.name)?;
+    let server = managed_server(&of.name)?;
     let Some(state) = server.state() else {
         out::line("no server is running")?;
         fleet_ssh::show(&server)?;
@@ -124,7 +124,7 @@ fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
     out::line(&format!("{}  process {}  {} agents", state.url, state.pid, agents.len()))?;
     for (number, beat) in agents.iter().enumerate() {
         out::line(&printable_lines(&describe(beat)))?;
-        let same = |other: &&Beat| other.machine.is_some() && boot(other) == boot(beat);
+        let same = |other: &&Beat| other.machine.is_some() && boot_id(other) == boot_id(beat);
         if let Some(first) = agents[..number].iter().find(same) {
             let (own, first) = (&beat.agent, &first.agent);
             out::line(&format!("    {own} is on the machine of {first}: its CPUs and disks count once"))?;
@@ -135,12 +135,12 @@ fn status(of: &FleetNameArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// By which machines are told apart.
-fn boot(beat: &Beat) -> Option<&str> {
+/// The boot identifier, which distinguishes machines.
+fn boot_id(beat: &Beat) -> Option<&str> {
     beat.machine.as_ref().map(|machine| machine.boot.as_str())
 }
 
-/// An agent on a line.
+/// One line that describes an agent.
 fn describe(beat: &Beat) -> String {
     let doing = match &beat.state {
         AgentState::Idle => "idle".into(),
@@ -154,13 +154,14 @@ fn describe(beat: &Beat) -> String {
     format!("  {}  {}  {} CPUs  kelvin {}  {doing}{run}", beat.agent, beat.host, beat.cpus, beat.kelvin)
 }
 
-/// The fleet's directory.
-fn of_name(name: &Name) -> Result<FleetServer> {
+/// The managed NATS server of a fleet, in the fleet's directory.
+fn managed_server(name: &Name) -> Result<FleetServer> {
     let directory: PathBuf = directories::data()?.join("fleet").join(name.as_str());
     Ok(FleetServer::new(directory))
 }
 
-/// The server that was named, for this client of it.
+/// Connects to the fleet's server as this client. It is the server of the flags, or the managed one of the
+/// fleet's name.
 pub(super) fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)> {
     if let Some(given) = args.given_server()? {
         return Ok(given);
@@ -168,19 +169,20 @@ pub(super) fn server(args: &NatsArgs, client: &str) -> Result<(Connection, Name)
     let Some(name) = &args.fleet else {
         bail!("no fleet is given: use --fleet NAME after kelvin fleet up, or --nats URL");
     };
-    Ok((of_name(name)?.connection(client)?, name.clone()))
+    Ok((managed_server(name)?.connection(client)?, name.clone()))
 }
 
-/// Names the sessions of this process as those of all of the lab, so that none is taken for another Kelvin's.
+/// Gives the sessions of this process the name that all sessions of the lab have, so that none counts as a
+/// session of another Kelvin.
 fn share_session_name(lab: &Name) -> Result<()> {
-    // PostgreSQL cuts names at 63 characters.
+    // PostgreSQL truncates names to 63 characters.
     if !process_sessions::join_run(&format!("kelvin fleet {:.50}", lab.as_str())) {
         bail!("the sessions of this process have a name already");
     }
     Ok(())
 }
 
-/// The agents of a run that names some; `spec` says afterwards how many there are.
+/// Calls the agents of a run, if the flags name a fleet. Their number is entered in `spec`.
 pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<NatsFleet>> {
     if !args.nats.is_given() {
         if args.is_given() || spec.load.most_hosts().is_some() {
@@ -215,7 +217,7 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
     if let Some(skew) = args.start_skew {
         spec.load.start_skew = skew;
     }
-    // Every host runs every job: there is nothing to divide, and the specification has been validated.
+    // Every host runs every job, so there is nothing to divide; the specification is validated already.
     if spec.is_io() {
         ensure!(wanted > 0, "--hosts: at least 1");
     } else {
@@ -227,7 +229,7 @@ pub(super) fn gather(args: &RunFleetArgs, spec: &mut Spec) -> Result<Option<Nats
     Ok(Some(agents.take(wanted, spec)?))
 }
 
-/// The agents that the tenants of a scenario name; none where all run on this host.
+/// The agents that the tenants of a scenario name; `None` if all tenants run on this host.
 pub(super) fn scenario_agents(args: &NatsArgs, scenario: &Scenario) -> Result<Option<Arc<dyn TenantAgents>>> {
     let placed = scenario.tenants.iter().find_map(|tenant| Some((&tenant.name, tenant.host.as_ref()?)));
     match placed {
@@ -247,12 +249,12 @@ pub(super) fn scenario_agents(args: &NatsArgs, scenario: &Scenario) -> Result<Op
     Ok(Some(Arc::new(ScenarioAgents { connection, lab, calls: Mutex::new(()) })))
 }
 
-/// The agents of a fleet for the tenants of a scenario.
+/// The agents of a fleet that run tenants of a scenario.
 #[derive(Debug)]
 struct ScenarioAgents {
     connection: Connection,
     lab: Name,
-    /// They are called one at a time.
+    /// Serializes the calls.
     calls: Mutex<()>,
 }
 
@@ -264,13 +266,13 @@ impl TenantAgents for ScenarioAgents {
         let bus = Bus::connect(&self.connection, "kelvin controller", None).map_err(text)?;
         let called = CalledAgents::call(bus, &self.lab, &[name]).map_err(text)?;
         let fleet = called.take(1, spec).map_err(text)?;
-        // A run is named by the millisecond in which it was called.
+        // A run is named after the millisecond of its call, so two calls must not share one.
         std::thread::sleep(Duration::from_millis(2));
         Ok(Box::new(OneAgent(fleet)))
     }
 }
 
-/// The agent of a tenant.
+/// The agent that runs a tenant.
 struct OneAgent(NatsFleet);
 
 impl Fleet for OneAgent {
@@ -293,7 +295,7 @@ impl Fleet for OneAgent {
 
 impl TenantAgent for OneAgent {
     fn finish(&self) {
-        // What it measured is here; its own file ends with its agent.
+        // The controller already has the tenant's measurements; the agent's own file is not needed.
         let _ = self.0.finish(true);
     }
 }

@@ -1,5 +1,5 @@
-//! `kelvin fleet collect` and `kelvin fleet resume`: what agents have of a run that its controller lacks, and a run whose
-//! controller died.
+//! `kelvin fleet collect` fetches the parts of a run that its agents have and its controller lacks; `kelvin fleet resume`
+//! continues a run whose controller died.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::exit::Code;
 use crate::measure::bench;
 use crate::{out, paths, signal};
 
-/// The agents' run that a stored run is, in its fleet's lab.
+/// The fleet's name for a stored run; an error if the run was not made in this lab.
 fn run_of_fleet(stored: &StoredRun, lab: &Name) -> Result<Name> {
     let id = stored.id;
     let Some((of, run)) = stored.info.notes.iter().find_map(|note| run_in_note(note)) else {
@@ -38,7 +38,7 @@ fn connect(nats: &NatsArgs, name: &str) -> Result<(Bus, Name)> {
     Ok((Bus::connect(&connection, name, None)?, lab))
 }
 
-/// Takes up a run.
+/// Takes over a run whose controller died.
 pub(super) fn resume(args: &FleetResumeArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen()?;
     let path = paths::store(global.store.as_deref())?;
@@ -53,18 +53,18 @@ pub(super) fn resume(args: &FleetResumeArgs, global: &Global) -> Result<Code> {
     let done = bench.resume(begun, |(point, hosts), clock| fleet.rejoin_point(point, hosts, clock));
     drop(bench);
     if done.is_err() {
-        // Another process may hear this run, or it can be resumed again.
+        // Another process may take over the run, or it can be resumed again.
         fleet.leave();
     } else if let Err(error) = fleet.finish(true) {
         out::note(&format!("kelvin: the agents could not be notified of the end of the run: {error}"));
     }
     let done = done?;
-    let code = Code::of_run(done.judged.run.state, done.stored.failed());
+    let code = Code::from_run_state(done.judged.run.state, done.stored.failed());
     super::run::show(&store, &path, done, &args.output).map_err(StoreBenchError::kept)?;
     Ok(code)
 }
 
-/// Fetches what agents have of a run, or clears up what ended runs have left on the server.
+/// Fetches what agents have of a run, or removes what ended runs left on the server.
 pub(super) fn collect(args: &FleetCollectArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     let mut store = Store::open(&path)?;
@@ -99,7 +99,7 @@ pub(super) fn collect(args: &FleetCollectArgs, global: &Global) -> Result<Code> 
         }
         let fetched = fetch(&files, (&host, &run), &part)
             .and_then(|()| keep(&mut store, (&stored, source), (&host, &run), &part));
-        // Nothing of it is needed any more, and nothing of a failed attempt.
+        // The part is no longer needed, whether the attempt succeeded or failed.
         let _removed = std::fs::remove_file(&part);
         match fetched {
             Ok(text) => out::line(&text)?,
@@ -115,7 +115,7 @@ pub(super) fn collect(args: &FleetCollectArgs, global: &Global) -> Result<Code> 
     remove(&files, &run).map(|()| Code::Success)
 }
 
-/// The hosts of a run that were lost, or all of them.
+/// The hosts that a run lost, or all its hosts.
 fn wanted_hosts(stored: &StoredRun, all: bool) -> Result<Vec<(SourceId, Name)>> {
     let points = stored.points().into_iter().map(|point| point.point);
     let lost: BTreeSet<String> = points
@@ -123,16 +123,16 @@ fn wanted_hosts(stored: &StoredRun, all: bool) -> Result<Vec<(SourceId, Name)>> 
         .filter(|(_, load)| load.lost.is_some())
         .map(|(host, _)| host)
         .collect();
-    // A tenant's agent keeps its turns as runs of their own.
+    // A tenant's agent stores its share as separate runs.
     let hosts = stored.sources().filter(|(_, source)| source.tenant.is_none());
     let hosts = hosts.filter_map(|(id, source)| Some((id, source.host.as_deref()?)));
     let wanted = hosts.filter(|(_, host)| all || lost.contains(*host));
     wanted.map(|(id, host)| Ok((id, host.parse().map_err(anyhow::Error::msg)?))).collect()
 }
 
-/// Writes an agent's file beside the store; nothing is written over.
+/// Writes an agent's file beside the store; never overwrites a file.
 fn fetch(files: &FleetFiles, (host, run): (&Name, &Name), part: &Path) -> Result<()> {
-    // One that is left of a killed command.
+    // A file that a killed command left.
     let _none = std::fs::remove_file(part);
     let made = File::options().write(true).create_new(true).mode(0o600).open(part);
     let mut file = made.with_context(|| format!("cannot make {}", part.display()))?;
@@ -140,7 +140,7 @@ fn fetch(files: &FleetFiles, (host, run): (&Name, &Name), part: &Path) -> Result
     Ok(())
 }
 
-/// Adds the run of an agent's file to the store, and says in the fleet's run what it has.
+/// Adds the run of an agent's file to the store, with a note in the fleet's run.
 fn keep(
     store: &mut Store,
     (whole, source): (&StoredRun, SourceId),
@@ -163,7 +163,7 @@ fn keep(
     let Some(kept) = imported.runs.iter().find(|one| one.number == id) else {
         bail!("agent {host}: its file was not imported");
     };
-    let (own, here) = (Seconds::of(&share, None)?, Seconds::of(whole, Some(source))?);
+    let (own, here) = (Seconds::count(&share, None)?, Seconds::count(whole, Some(source))?);
     let text = format!(
         "{host}: its own file has {own}, run {} has {here} of these; stored as run {}",
         whole.id, kept.run
@@ -175,7 +175,7 @@ fn keep(
     Ok(text)
 }
 
-/// How much of a host's load a run has.
+/// How many seconds of a host's load a run has.
 #[derive(Default)]
 struct Seconds {
     seconds: usize,
@@ -183,8 +183,8 @@ struct Seconds {
 }
 
 impl Seconds {
-    /// Of one source, or of all.
-    fn of(run: &StoredRun, source: Option<SourceId>) -> Result<Self> {
+    /// Counts the seconds of one source, or of all.
+    fn count(run: &StoredRun, source: Option<SourceId>) -> Result<Self> {
         let mut found = BTreeSet::new();
         let mut transactions = 0;
         for event in run.sourced_events() {
@@ -208,7 +208,7 @@ impl std::fmt::Display for Seconds {
     }
 }
 
-/// Removes what the server has of a run; it may be gone already.
+/// Removes a run's files from the server; they may be gone already.
 fn remove(files: &FleetFiles, run: &Name) -> Result<()> {
     if files.stored_runs()?.iter().any(|(stored, _)| stored == run) {
         files.remove_run(run)?;
@@ -217,14 +217,14 @@ fn remove(files: &FleetFiles, run: &Name) -> Result<()> {
     Ok(())
 }
 
-/// Removes what the server has of runs that have ended and are in this store.
+/// Removes from the server the files of runs that ended and are in this store.
 fn clear(store: &Store, files: &FleetFiles, lab: &Name) -> Result<Code> {
     let stored = files.stored_runs()?;
     if stored.is_empty() {
         out::line("no data is left on the NATS server")?;
     }
     for (run, bytes) in stored {
-        match left_of(store, lab, &run)? {
+        match find_fleet_run(store, lab, &run)? {
             Some((_, Liveness::Ended)) => remove(files, &run)?,
             found => out::line(&describe(&run, bytes, found))?,
         }
@@ -232,15 +232,15 @@ fn clear(store: &Store, files: &FleetFiles, lab: &Name) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// The run of this store that agents' run is, and whether somebody needs what the server has of it.
-fn left_of(store: &Store, lab: &Name, run: &Name) -> Result<Option<(RunId, Liveness)>> {
+/// The run in this store that corresponds to a run of the agents, and whether its files on the server are still needed.
+fn find_fleet_run(store: &Store, lab: &Name, run: &Name) -> Result<Option<(RunId, Liveness)>> {
     let wanted = (lab.clone(), run.clone());
     let notes = store.notes_that_begin(FLEET_NOTE)?;
     let found = notes.into_iter().find(|(_, note)| run_in_note(note).as_ref() == Some(&wanted));
     found.map(|(id, _)| Ok((id, store.load(id)?.liveness))).transpose()
 }
 
-/// What the server has of a run, on a line.
+/// One line about the files that the server has of a run.
 fn describe(run: &Name, bytes: u64, found: Option<(RunId, Liveness)>) -> String {
     let what = match found {
         Some((id, Liveness::Running)) => format!("run {id} is running"),
@@ -254,12 +254,12 @@ fn describe(run: &Name, bytes: u64, found: Option<(RunId, Liveness)>) -> String 
     format!("agents' run {run}  {} KiB on the server  {what}", bytes.div_ceil(1024))
 }
 
-/// What the server has of runs, for `kelvin fleet status`.
+/// Prints the runs that the server has files of, for `kelvin fleet status`.
 pub(super) fn show_stored(bus: Bus, lab: &Name, store: PathBuf) -> Result<()> {
     let stored = FleetFiles::new(bus, lab).stored_runs()?;
     let store = store.exists().then(|| Store::open_read_only(store)).transpose()?;
     for (run, bytes) in stored {
-        let found = store.as_ref().map(|store| left_of(store, lab, &run)).transpose()?.flatten();
+        let found = store.as_ref().map(|store| find_fleet_run(store, lab, &run)).transpose()?.flatten();
         out::line(&describe(&run, bytes, found))?;
     }
     Ok(())

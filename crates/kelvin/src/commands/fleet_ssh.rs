@@ -1,4 +1,4 @@
-//! `kelvin fleet up --ssh`: agents that the user's own ssh places on other hosts.
+//! `kelvin fleet up --ssh`: places agents on other hosts with the user's own ssh.
 
 use std::time::{Duration, Instant};
 
@@ -12,18 +12,18 @@ use crate::args::FleetUpArgs;
 use crate::exit::Code;
 use crate::out;
 
-/// How long agents may take to answer once they are started, and between two calls.
+/// How long agents may take to answer after their start, and the interval of calls.
 const ANSWER: Duration = Duration::from_secs(20);
 const CALL: Duration = Duration::from_millis(500);
 
-/// The variable with the user's own ssh and its options.
+/// The variable with the user's own ssh command and its options.
 const SSH: &str = "KELVIN_SSH";
 
 fn ssh() -> Ssh {
     Ssh::new(std::env::var(SSH).ok().as_deref())
 }
 
-/// The agents of `--ssh`; none without it.
+/// The agents of `--ssh`; empty without the flag.
 pub(super) fn planned(args: &FleetUpArgs) -> Result<Vec<PlacedAgent>> {
     if args.ssh.is_empty() {
         return Ok(Vec::new());
@@ -34,7 +34,7 @@ pub(super) fn planned(args: &FleetUpArgs) -> Result<Vec<PlacedAgent>> {
     if args.allow_targets.is_empty() && args.allow_paths.is_empty() {
         bail!("the agents have no allowed target: give --allow-target TARGET or --allow-path PATH");
     }
-    // What an agent would refuse on its host is refused before anything is copied.
+    // Checked before anything is copied: what an agent would refuse on its host.
     AllowedTargets::parse(&args.allow_targets, AllowedIo::default())?;
     if args.allow_paths.iter().any(|path| !path.starts_with('/') || path.contains(char::is_control)) {
         bail!("--allow-path: write an absolute path");
@@ -48,7 +48,7 @@ pub(super) fn planned(args: &FleetUpArgs) -> Result<Vec<PlacedAgent>> {
     placed.collect()
 }
 
-/// Places and starts the agents, and waits until all of them answer.
+/// Copies and starts the agents, and waits until all of them answer.
 pub(super) fn place(
     placed: &[PlacedAgent],
     args: &FleetUpArgs,
@@ -68,7 +68,7 @@ pub(super) fn place(
         if !quiet {
             out::note(&format!("kelvin: agent {} on {}: copying", one.agent, one.host.as_str()));
         }
-        // Before the first byte: whatever comes of it, fleet down removes it.
+        // Recorded before the first byte is copied, so that `fleet down` removes it in any case.
         if !all.contains(one) {
             all.push(one.clone());
             server.remember(&all)?;
@@ -116,7 +116,7 @@ pub(super) fn place(
     Ok(Code::Success)
 }
 
-/// Shows the agents that were placed, and whether they run.
+/// Prints the placed agents and whether each runs.
 pub(super) fn show(server: &FleetServer) -> Result<()> {
     for one in server.placed()? {
         let state = match ssh().state(&one) {
@@ -133,7 +133,7 @@ pub(super) fn show(server: &FleetServer) -> Result<()> {
     Ok(())
 }
 
-/// Ends the agents that were placed, and removes what was copied; those that cannot be reached are remembered.
+/// Stops the placed agents and removes their files. Agents that cannot be reached stay recorded.
 pub(super) fn remove_all(server: &FleetServer, quiet: bool) -> Result<()> {
     let placed = server.placed()?;
     let (mut left, mut why) = (Vec::new(), Vec::new());

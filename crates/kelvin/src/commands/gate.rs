@@ -1,4 +1,4 @@
-//! `kelvin gate`: may this candidate pass, set against a base?
+//! `kelvin gate`: decides whether a candidate passes against a base.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::exit::Code;
 use crate::out;
 use crate::paths;
 
-/// Judges, prints, and returns the result as exit code.
+/// Judges the candidate, prints the result, and returns it as an exit code.
 pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
     let limits = args.limits()?;
     let metrics: Vec<String> =
@@ -79,7 +79,7 @@ impl Document for Gate {
     }
 }
 
-/// The newest run, with the group and the treatment that it is of.
+/// The name of the newest run, with its group and treatment.
 fn newest(store: &Store) -> Result<String> {
     let run = store.find("last")?;
     Ok(match store.membership(run)? {

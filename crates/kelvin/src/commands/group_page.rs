@@ -1,4 +1,4 @@
-//! A group of runs as a page: its answer and the evidence.
+//! The HTML page of a group: its answer and the evidence.
 
 use anyhow::Result;
 use kelvin_lab::repeat::GroupRun;
@@ -8,9 +8,9 @@ use kelvin_report::group::{Answer, GroupPage, GroupPageRun, Ratios};
 use kelvin_store::GroupKind;
 
 use super::groups::{Group, describe_first_run, plan};
-use super::repeat::{ACCEPTED_UNKNOWN, accepts_noise, noise_words};
+use super::repeat::{ACCEPTED_UNKNOWN, accepts_noise, noise_text};
 
-/// What the runs of a group say; `text` is what is printed when it ends.
+/// The page of a group. `text` is the text that is printed when the group ends.
 pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
     let (rows, group) = (shown.rows()?, shown.stored);
     let mut page = GroupPage {
@@ -30,7 +30,7 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
         runs: Vec::new(),
         text,
     };
-    // The figure that was judged; else the headline.
+    // The metric that was judged; by default the headline.
     let mut judged: Option<String> = None;
     match group.info.kind {
         GroupKind::Repeat => {
@@ -48,7 +48,7 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
             let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
             add_noise(&mut page, accepted, summary.noise.as_ref().map(|noise| &noise.runs));
         }
-        GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_in_short(rows))),
+        GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_summary_line(rows))),
         GroupKind::Study => page.answers.push(sentence(
             "The result of a study is in its folder: kelvin study show, kelvin study analyze and kelvin \
              study report",
@@ -60,14 +60,14 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
     Ok(page)
 }
 
-/// With the first answer, what noise its runs count with.
+/// Adds to the first answer the noise that the runs were accepted with.
 fn add_noise(page: &mut GroupPage, accepted: bool, noise: Option<&repeat::RunNoise>) {
     if let Some(answer) = page.answers.first_mut().filter(|_| accepted) {
-        answer.figures.push(("noise".into(), noise.map_or_else(|| ACCEPTED_UNKNOWN.into(), noise_words)));
+        answer.figures.push(("noise".into(), noise.map_or_else(|| ACCEPTED_UNKNOWN.into(), noise_text)));
     }
 }
 
-/// An answer that is no comparison.
+/// An answer that is not a comparison.
 fn sentence(text: &str) -> Answer {
     Answer { class: "", sentence: format!("{text}."), figures: Vec::new() }
 }
@@ -96,7 +96,7 @@ pub(super) fn mean(spread: &repeat::Spread) -> Vec<(String, String)> {
     figures
 }
 
-/// A side against A, by block.
+/// The ratios of a side to A, by block.
 pub(super) fn ratios(
     summary: &ab::AbSummary,
     one: &ab::Compared,

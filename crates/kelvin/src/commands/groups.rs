@@ -1,4 +1,4 @@
-//! `kelvin groups`: runs that belong together.
+//! `kelvin groups`: groups of runs.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::{out, paths};
 
-/// Lists the groups, the newest last, or shows one.
+/// Lists the groups with the newest last, or shows one.
 pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     if let Some(group) = args.group {
@@ -40,7 +40,7 @@ pub(crate) fn groups(args: &GroupsArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// Prints a group as it was printed when it ended.
+/// Prints a stored group as it was printed at its end.
 pub(super) fn show(store: &Store, group: &str, format: Format) -> Result<Code> {
     print(&Group::new(store, &find(store, group)?), format)
 }
@@ -70,7 +70,7 @@ impl<'a> Group<'a> {
         Self { store, stored, rows: OnceCell::new() }
     }
 
-    /// Its runs: each is read and judged once, whatever is shown of them.
+    /// The group's runs. Each is read and judged only once.
     pub(super) fn rows(&self) -> Result<&[GroupRun]> {
         if let Some(rows) = self.rows.get() {
             return Ok(rows);
@@ -160,8 +160,8 @@ impl Document for Groups {
     }
 }
 
-/// The data that the runs of each treatment began with, by the specification of its first run; none where that
-/// cannot be read.
+/// The starting data of each treatment's runs, according to the specification of its first run; `None` if the
+/// specification cannot be read.
 pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, Option<StartingData>)>> {
     let mut found: Vec<(String, Option<StartingData>)> = Vec::new();
     for member in store.members(group.id)? {
@@ -175,7 +175,7 @@ pub(super) fn resets(store: &Store, group: &StoredGroup) -> Result<Vec<(String, 
     Ok(found)
 }
 
-/// Whether the runs of a group began from the same data, as text; `how_to` says where a reset is asked for.
+/// Describes whether the runs of a group began from the same data. `how_to` says how to request a reset.
 pub(super) fn describe_resets(resets: &[(String, Option<StartingData>)], how_to: &str) -> String {
     let Some((_, first)) = resets.first() else { return "no runs".into() };
     if resets.iter().any(|(_, how)| how != first) {
@@ -191,7 +191,7 @@ pub(super) fn describe_resets(resets: &[(String, Option<StartingData>)], how_to:
     }
 }
 
-/// A reset's word in JSON.
+/// The label of a reset in JSON.
 pub(super) fn reset_label(how: Option<StartingData>) -> &'static str {
     how.map_or("unknown", StartingData::word)
 }
@@ -204,14 +204,14 @@ fn find(store: &Store, wanted: &str) -> Result<StoredGroup> {
     found.with_context(|| format!("no group {number} in {}: see kelvin groups", store.path().display()))
 }
 
-/// A group that was just begun, as it was kept.
+/// Finds a group that was just begun, as it was stored.
 pub(super) fn find_again(store: &Store, group: GroupId) -> Result<StoredGroup> {
     store
         .group(group)?
         .with_context(|| format!("group {group} no longer exists in {}", store.path().display()))
 }
 
-/// The plan that a group was begun with.
+/// The plan of a group.
 pub(super) fn plan<T: DeserializeOwned>(group: &StoredGroup) -> Result<T> {
     serde_json::from_value(group.info.body.clone())
         .with_context(|| format!("the plan of group {} cannot be read", group.id))
@@ -247,24 +247,26 @@ fn list(store: &Store) -> Result<Vec<Listed>> {
     Ok(listed)
 }
 
-/// The answer in brief.
+/// The answer in one line.
 fn answer(group: &StoredGroup, rows: &[GroupRun]) -> Result<String> {
     if rows.is_empty() {
         return Ok("no runs".into());
     }
     Ok(match group.info.kind {
-        GroupKind::Repeat => super::repeat::in_short(&repeat::RepeatSummary::from_runs(
+        GroupKind::Repeat => super::repeat::summary_line(&repeat::RepeatSummary::from_runs(
             &plan::<repeat::RepeatPlan>(group)?,
             rows,
         )),
-        GroupKind::Ab => super::ab::in_short(&ab::AbSummary::from_runs(&plan::<ab::AbPlan>(group)?, rows)),
+        GroupKind::Ab => {
+            super::ab::summary_line(&ab::AbSummary::from_runs(&plan::<ab::AbPlan>(group)?, rows))
+        }
         GroupKind::Study => "see kelvin study".into(),
-        GroupKind::Sweep => super::io::sweep_in_short(rows),
+        GroupKind::Sweep => super::io::sweep_summary_line(rows),
     })
 }
 
-/// The runs of a group with nothing but their headline, which the list of runs has: a list of many groups must not read
-/// every second of every run. A figure that is not there is read.
+/// The runs of a group with only the metric of the list of runs, the headline: to list many groups, not every second of
+/// every run must be read. A run whose metric is not in the list is read.
 fn rows(store: &Store, group: &StoredGroup, runs: &BTreeMap<RunId, RunSummary>) -> Result<Vec<GroupRun>> {
     let judged = group.info.body.get("figure").and_then(serde_json::Value::as_str);
     if judged.is_some() && matches!(group.info.kind, GroupKind::Repeat | GroupKind::Ab) {
@@ -310,7 +312,7 @@ fn table(listed: &[Listed]) -> String {
     text
 }
 
-/// "run 7: TPROC-C …" of the first run of a group, or that there is none.
+/// "run 7: TPROC-C …" for the first run of a group, or a text that it has no runs.
 pub(super) fn describe_first_run(store: &Store, group: &StoredGroup) -> Result<String> {
     let Some(first) = store.members(group.id)?.into_iter().next() else {
         return Ok("no runs".into());
@@ -320,7 +322,7 @@ pub(super) fn describe_first_run(store: &Store, group: &StoredGroup) -> Result<S
     Ok(run.map_or_else(String::new, |run| format!("{} on {}", run.workload, run.target)))
 }
 
-/// The groups as `kelvin serve` shows them.
+/// The groups of `kelvin serve`.
 pub(super) struct ForPage;
 
 impl kelvin_serve::DescribeGroups for ForPage {
@@ -345,17 +347,17 @@ impl kelvin_serve::DescribeGroups for ForPage {
     }
 }
 
-/// A group with everything that its page has.
+/// A group with all the contents of its page.
 fn for_page(group: &Group<'_>) -> Result<kelvin_report::group::GroupPage> {
     let text = match group.stored.info.kind {
         GroupKind::Study => String::new(),
-        // This may be a terminal, for which the text has colours.
+        // Standard output may be a terminal, and the text has colours then.
         _ => without_colours(&group.text()?),
     };
     super::group_page::describe(group, text.trim().to_owned())
 }
 
-/// Text without the sequences that colour it on a terminal.
+/// Removes the escape sequences that colour text on a terminal.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\x1b[");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! `kelvin history`: a branch over time, and where its level changed.
+//! `kelvin history`: the results of a branch over time, and the changes of their level.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::exit::Code;
 use crate::out;
 use crate::paths;
 
-/// Prints the entries with the changes between them.
+/// Prints the entries and the changes between them.
 pub(crate) fn history(args: &HistoryArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open_read_only(&path)?;
@@ -42,7 +42,7 @@ pub(crate) fn history(args: &HistoryArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// One, or of scenarios one for each tenant.
+/// One history; for scenarios, one for each tenant.
 struct Histories(Vec<History>);
 
 impl Document for Histories {
@@ -84,7 +84,7 @@ fn link(store: &Path, page: &Path, run: i64) -> Option<String> {
     Some(relative.to_str()?.bytes().map(address).collect())
 }
 
-/// A byte of a path as an address has it.
+/// A byte of a path, encoded for a URL.
 fn address(byte: u8) -> String {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use kelvin_storage::error::Location;
 use kelvin_storage::output::read::{IoResult, JobResult, ParsedStream, parse_json};
 
-/// Longer files are no results.
+/// A longer file is not a result.
 const LONGEST: u64 = 1 << 30;
 
 /// A job of a result, with the name that distinguishes it from the others.
@@ -21,7 +21,7 @@ pub(super) struct Side<'a> {
     job: &'a JobResult,
 }
 
-/// What the results in these files say, as text of `width` columns.
+/// Explains the results in these files as text of `width` columns.
 pub(crate) fn explain(paths: &[PathBuf], width: usize) -> Result<String> {
     let mut parsed = Vec::new();
     for path in paths {
@@ -56,10 +56,10 @@ fn read(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// One result is explained; for several, first the differences, then each.
+/// Explains each result; if there are several, their differences come first.
 fn explained(parsed: &[(String, ParsedStream)], width: usize) -> String {
     let mut text = String::new();
-    // Of dumps at intervals the last has everything that those before it have.
+    // The last dump of periodic dumps contains the earlier ones.
     let last: Vec<(&str, &IoResult)> =
         parsed.iter().filter_map(|(name, parsed)| Some((name.as_str(), parsed.results.last()?))).collect();
     if last.len() > 1 {

@@ -14,7 +14,7 @@ use crate::args::Global;
 use crate::args::io_plot::PlotArgs;
 use crate::{out, paths};
 
-/// Seconds of more runs than these are not drawn: their figures are, against each other.
+/// With more runs than this, charts over time are not drawn, only charts that compare the runs.
 const MOST_OVER_TIME: usize = 8;
 
 /// Reads everything, then writes the charts and the page.
@@ -34,7 +34,7 @@ pub(crate) fn plot(args: &PlotArgs, global: &Global) -> Result<ExitCode> {
             runs.extend(stored(what, global)?);
         }
     }
-    for (path, name) in named(files)? {
+    for (path, name) in label_files(files)? {
         file(&path, &name, &mut inputs, &mut notes)?;
     }
     for report in &runs {
@@ -79,9 +79,9 @@ fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// File labels that distinguish them: the name, and of files of one name as much of the directory as it needs. A file
-/// that is given twice is drawn once.
-fn named(files: Vec<PathBuf>) -> Result<Vec<(PathBuf, String)>> {
+/// Labels that distinguish the files: the name, and if names are equal, as much of the path as necessary. A file that
+/// is given twice is drawn once.
+fn label_files(files: Vec<PathBuf>) -> Result<Vec<(PathBuf, String)>> {
     let mut known: Vec<(PathBuf, PathBuf)> = Vec::new();
     for path in files {
         let real = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
@@ -106,7 +106,7 @@ fn named(files: Vec<PathBuf>) -> Result<Vec<(PathBuf, String)>> {
 fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()> {
     let shown = path.display().to_string();
     let data = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
-    // A pipe or a device might have no end.
+    // A pipe or a device may have no end.
     if !data.is_file() {
         bail!("{shown}: neither a file nor a directory");
     }
@@ -118,7 +118,7 @@ fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -
     let is_json = !is_log(&name) && bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     if is_json || is_result(path) {
         let parsed = parse_json(&String::from_utf8_lossy(&bytes), Some(path))?;
-        // Of dumps at intervals the last has everything that those before it have.
+        // The last dump of periodic dumps contains the earlier ones.
         if let Some(result) = parsed.results.last() {
             inputs.measured(JobMeasurement::from_result(told.trim_end_matches(".json"), result));
         }
@@ -131,7 +131,7 @@ fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -
     Ok(())
 }
 
-/// All logs and results; other files may lie beside them, and an empty log is reported, not an error.
+/// Adds all logs and results of a directory. Other files are ignored; an empty log is reported and is not an error.
 fn directory(path: &Path, files: &mut Vec<PathBuf>, notes: &mut Vec<String>) -> Result<()> {
     let read = || format!("cannot read {}", path.display());
     let mut found = Vec::new();

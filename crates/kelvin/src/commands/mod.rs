@@ -1,4 +1,4 @@
-//! One file a subcommand.
+//! The subcommands, one per file.
 
 mod ab;
 mod advise;
@@ -51,12 +51,12 @@ use anyhow::{Result, bail};
 use crate::args::{Cli, Command};
 use crate::exit::Stopped;
 
-/// Runs what was asked for.
+/// Runs a command.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     let global = &cli.global;
     let code = match cli.command {
         Command::Run(args) => run::run(&args, global),
-        // Its exit codes are fio's.
+        // Its exit codes are those of fio.
         Command::Io(args) => return Ok(io::io(&args, global)),
         Command::Scenario(command) => scenario::scenario(&command, global),
         Command::Squeeze(args) => squeeze::squeeze(&args, global),
@@ -98,7 +98,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     Ok(code.into())
 }
 
-/// Asks the person at the terminal whether to do what `doing` says; anything but yes is an error.
+/// Asks on the terminal whether to do what `doing` says; any answer but yes is an error.
 fn confirm(doing: &str) -> Result<()> {
     if !std::io::stdin().is_terminal() {
         bail!("would {doing}; give --yes to do it without confirmation");

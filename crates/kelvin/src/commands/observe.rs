@@ -1,4 +1,4 @@
-//! `kelvin observe`: what host and database do, without a load of ours.
+//! `kelvin observe`: observes host and database without a load from Kelvin.
 
 mod line;
 mod summary;
@@ -22,10 +22,10 @@ use crate::measure::open;
 use crate::{out, signal};
 use summary::Summary;
 
-/// How often what was seen is taken: a line is to come soon after its second.
+/// Interval at which observations are collected: a line should appear soon after its second.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Watches and prints.
+/// Observes and prints.
 pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
     let plan = Observe { interval: args.interval, scrape: args.scrape.clone(), ..Observe::default() };
     plan.validate().and_then(|()| kelvin_run::observation::probe(&plan)).map_err(anyhow::Error::msg)?;
@@ -52,7 +52,7 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
         screen.take(Observation::Lost(absent))?;
     }
     let watch = Watch::start(found.watchers, &clock).context("cannot start the observers")?;
-    // The first sample has gauges only; as many intervals as fit follow it.
+    // The first sample has gauges only. The duration is counted from it in whole intervals.
     let until = clock.now() + args.duration.nanos() + args.interval.nanos() / 2;
     while clock.now() < until && !stop.requested() {
         std::thread::sleep(TICK);
@@ -70,13 +70,13 @@ fn create(path: &Path) -> Result<BufWriter<File>> {
     Ok(BufWriter::new(file))
 }
 
-/// Where it all goes.
+/// The output of the observations.
 struct Screen {
     summary: Summary,
     file: Option<BufWriter<File>>,
     json: bool,
     quiet: bool,
-    /// Lines since the heading.
+    /// Lines since the last heading.
     lines: u32,
 }
 
@@ -95,7 +95,7 @@ impl Screen {
         let Event::Observed(observation) = &event else { return Ok(()) };
         let is_new = self.summary.take(observation);
         if is_new && !self.json && !self.quiet {
-            // As vmstat does, so that the heading is in sight.
+            // Repeated as by vmstat, so that the heading stays in sight.
             if self.lines.is_multiple_of(20) {
                 out::line(line::HEADING)?;
             }

@@ -1,4 +1,4 @@
-//! `kelvin run … --repeat`: the same run again and again.
+//! `kelvin run … --repeat`: repeats a run.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -28,19 +28,19 @@ use crate::exit::{self, Code, Stopped};
 use crate::measure::{WithMetrics, bench};
 use crate::{out, paths, signal};
 
-/// What the flags say of runs that are repeated.
+/// The flags for repeated runs.
 pub(super) struct RepeatOptions<'a> {
-    /// How the result is printed; as jsonl every event is, too.
+    /// Format of the result; with jsonl every event is printed, too.
     pub(super) format: Format,
-    /// Where they are shown to Prometheus.
+    /// Address of the Prometheus endpoint.
     pub(super) metrics: Option<SocketAddr>,
-    /// Block devices that may be written although they hold something.
+    /// Block devices that may be overwritten although they contain data.
     pub(super) destroys: &'a [PathBuf],
-    /// Where they are kept in the history.
+    /// Where the runs are entered in the history.
     pub(super) history: Option<HistoryKey>,
 }
 
-/// Repeats the run and prints the result.
+/// Repeats a run and prints the result.
 pub(super) fn repeat(
     often: RepeatOptions<'_>,
     spec: &Spec,
@@ -64,7 +64,7 @@ pub(super) fn repeat(
     let mut bench = bench(&store, &mut *live, &stop).in_history(often.history).destroying(often.destroys);
     let ran = repeat::run(plan, spec, group, &mut bench, &words);
     drop(bench);
-    let ended = ended(ran.map(|ran| ran.ended))?;
+    let ended = end_or_error(ran.map(|ran| ran.ended))?;
 
     let group = groups::find_again(&store, group)?;
     let shown = groups::Group::new(&store, &group);
@@ -81,8 +81,8 @@ pub(super) fn repeat(
     Ok(code(ended, trusted, summary.failed))
 }
 
-/// How it ended; an error when not even the first run was made.
-pub(super) fn ended(ran: Result<RepeatEnd, BenchError>) -> Result<RepeatEnd> {
+/// How the group ended; an error if not even the first run was made.
+pub(super) fn end_or_error(ran: Result<RepeatEnd, BenchError>) -> Result<RepeatEnd> {
     match ran {
         Ok(ended) => Ok(ended),
         Err(BenchError::Interrupted) => Err(Stopped("interrupted before the first run ended".into()).into()),
@@ -90,7 +90,7 @@ pub(super) fn ended(ran: Result<RepeatEnd, BenchError>) -> Result<RepeatEnd> {
     }
 }
 
-/// The exit code of several runs.
+/// The exit code of a group of runs.
 pub(super) fn code(ended: RepeatEnd, trusted: bool, failed: u64) -> Code {
     match ended {
         RepeatEnd::Failed(error) => {
@@ -105,7 +105,7 @@ pub(super) fn code(ended: RepeatEnd, trusted: bool, failed: u64) -> Code {
     }
 }
 
-/// How a repeated run is reset.
+/// How to ask for a reset of repeated runs.
 const HOW_TO_RESET: &str = "--reset auto";
 
 fn planned(plan: &RepeatPlan, spec: &Spec, group: i64) -> String {
@@ -125,29 +125,29 @@ fn planned(plan: &RepeatPlan, spec: &Spec, group: i64) -> String {
         StartingData::Files => String::new(),
         StartingData::Reset(how) => format!("; reset before each: {how}"),
     };
-    format!("group {group}: {runs}; {}{reset}", at_least(spec, plan.runs))
+    format!("group {group}: {runs}; {}{reset}", describe_duration(spec, plan.runs))
 }
 
 /// "about 2 min for the load alone", from the specification.
-pub(super) fn at_least(spec: &Spec, runs: u32) -> String {
+pub(super) fn describe_duration(spec: &Spec, runs: u32) -> String {
     let Some(each) = spec.planned() else { return "their duration is known after the first".into() };
     format!("about {} for the load alone", duration((each * runs).as_secs_f64()))
 }
 
-/// What is said while it goes on.
+/// The progress message for an event.
 fn describe_progress(progress: &RepeatEvent<'_>, plan: &RepeatPlan) -> String {
     match progress {
         RepeatEvent::Ran { row, counted, of, left } => {
             let place =
                 if row.counts() { format!("{counted} of {of}") } else { format!("still {counted} of {of}") };
-            format!("{} · {place}{}", of_run(row, plan.figure.as_deref()), time_left(*left))
+            format!("{} · {place}{}", describe_run(row, plan.figure.as_deref()), time_left(*left))
         }
         RepeatEvent::Failed { error } => failed(error),
     }
 }
 
 /// "run 12: 45,210 NOPM", and whether it is void.
-pub(super) fn of_run(row: &GroupRun, figure: Option<&str>) -> String {
+pub(super) fn describe_run(row: &GroupRun, figure: Option<&str>) -> String {
     let figure = row.figure(figure);
     let value = bounded(figure.and_then(kelvin_diagnose::KeyFigure::bounded), significant_or_none);
     let name = figure.map_or("", |figure| figure.name.as_str());
@@ -191,8 +191,8 @@ pub(super) fn render_text(shown: &groups::Group<'_>) -> Result<String> {
     Ok(format!("\ngroup {}{name}: {what}, {began}\n\n{}", group.id, page(&plan, &summary, &reset)))
 }
 
-/// The answer in brief.
-pub(super) fn in_short(summary: &RepeatSummary) -> String {
+/// The result in one line.
+pub(super) fn summary_line(summary: &RepeatSummary) -> String {
     let close = summary.spread.as_ref().and_then(|spread| spread.half_width);
     let close = close.map_or(String::new(), |half_width| format!(", ± {}", trimmed_percent(half_width)));
     match &summary.answer {
@@ -208,7 +208,7 @@ pub(super) fn in_short(summary: &RepeatSummary) -> String {
     }
 }
 
-/// The answer as a page has it.
+/// The answer for the HTML page.
 pub(super) fn for_page(plan: &RepeatPlan, summary: &RepeatSummary) -> kelvin_report::group::Answer {
     kelvin_report::group::Answer {
         class: "",
@@ -238,10 +238,10 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     text.push('\n');
     table(&mut text, summary);
     if let Some(spread) = &summary.spread {
-        of_spread(&mut text, &summary.figure, spread);
+        write_spread(&mut text, &summary.figure, spread);
     }
     for (figure, spread) in &summary.beside {
-        of_spread(&mut text, figure, spread);
+        write_spread(&mut text, figure, spread);
     }
     text.push('\n');
     let mut say =
@@ -251,7 +251,7 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     say("steady  ", &steady(summary));
     say("reset   ", reset);
     match summary.noise {
-        Some(noise) if noise.accepted || noise.high > plan.precision => say("noise   ", &noise_words(&noise)),
+        Some(noise) if noise.accepted || noise.high > plan.precision => say("noise   ", &noise_text(&noise)),
         None if accepts_noise(&plan.spec) => say("noise   ", ACCEPTED_UNKNOWN),
         _ => {}
     }
@@ -266,16 +266,16 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     text
 }
 
-/// The text where noise is accepted and its cost is unknown.
+/// The text for accepted noise whose cost is unknown.
 pub(super) const ACCEPTED_UNKNOWN: &str = "accepted (--accept-noise): its cost is not known";
 
-/// Whether a specification, as TOML, takes runs with noise for good.
+/// Whether a specification, in TOML, accepts noise.
 pub(super) fn accepts_noise(spec: &str) -> bool {
     Spec::parse(spec, "the plan").is_ok_and(|spec| spec.accept_noise)
 }
 
-/// What foreign CPU cost the runs.
-pub(super) fn noise_words(noise: &RunNoise) -> String {
+/// The cost of other processes' CPU use for the runs.
+pub(super) fn noise_text(noise: &RunNoise) -> String {
     let accepted = if noise.accepted { "accepted (--accept-noise): " } else { "" };
     let runs = if noise.runs == 1 {
         "the run's result".into()
@@ -312,7 +312,7 @@ fn table(text: &mut String, summary: &RepeatSummary) {
     }
 }
 
-fn of_spread(text: &mut String, figure: &RepeatMetric, spread: &Spread) {
+fn write_spread(text: &mut String, figure: &RepeatMetric, spread: &Spread) {
     let Spread { n, median, median_interval, mean, interval, confidence, half_width, cv, cv_interval } =
         spread;
     let _ = writeln!(text, "\n{} ({}) over {}", figure.name, figure.unit, count(*n, "run"));
@@ -348,7 +348,7 @@ fn of_spread(text: &mut String, figure: &RepeatMetric, spread: &Spread) {
     );
 }
 
-/// Whether runs depend on the ones before them, and what is done about it.
+/// Whether runs depend on earlier runs, and how that is accounted for.
 fn dependence(summary: &RepeatSummary) -> String {
     let Some(Dependence { lag1, von_neumann, p, phi, worth, earlier }) = &summary.dependence else {
         return format!(
@@ -370,7 +370,7 @@ fn dependence(summary: &RepeatSummary) -> String {
         "{found}: lag-1 correlation {lag1:.2}, von Neumann's ratio {von_neumann:.2} (2 if independent), {}; \
          the interval of the mean allows for a correlation of about {phi:.2} ({source}), at which {} are \
          equivalent to {} independent ones",
-        of_chance(*p),
+        describe_p(*p),
         count(summary.counted, "run"),
         significant(*worth)
     )
@@ -386,13 +386,13 @@ fn in_order(drift: Option<&Drift>, counted: usize) -> String {
     let found = format!(
         "{} from the first run to the last, {} (slope of a line fitted to the runs in order)",
         self::change(*change),
-        of_chance(*p)
+        describe_p(*p)
     );
     if *matters { format!("it drifts: {found}") } else { format!("no drift that matters: {found}") }
 }
 
 /// A probability in a sentence: "p = 0.031".
-pub(super) fn of_chance(p: f64) -> String {
+pub(super) fn describe_p(p: f64) -> String {
     if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
 }
 
@@ -412,12 +412,12 @@ fn steady(summary: &RepeatSummary) -> String {
     if parts.is_empty() { "no counted runs".into() } else { parts.join("; ") }
 }
 
-/// What the judged interval's confidence is worth.
+/// The confidence of the judged interval.
 fn confidence(plan: &RepeatPlan) -> &'static str {
     if plan.until { "95 %, with a stopping interval of 97 %" } else { "95 %" }
 }
 
-/// Yes or no, with the reasons.
+/// Whether the goals of the plan are met, with the reasons.
 fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
     let RepeatAnswer { correct, more, missing, precision } = &summary.answer;
     let half_width = summary.spread.as_ref().and_then(|spread| spread.half_width);

@@ -1,4 +1,4 @@
-//! `kelvin report`: a stored run as a file.
+//! `kelvin report`: writes a stored run as a file.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::exit::Code;
 use crate::out;
 use crate::paths;
 
-/// Renders and writes.
+/// Renders the report and writes it.
 pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open_read_only(&path)?;

@@ -1,4 +1,4 @@
-//! `kelvin rm` and `kelvin tag`: what changes the list of runs.
+//! `kelvin rm` and `kelvin tag`: remove and label stored runs.
 
 use anyhow::{Result, bail};
 use kelvin_lab::run_trace::trace_path;
@@ -11,11 +11,11 @@ use crate::args::{Global, RmArgs, TagArgs};
 use crate::exit::Code;
 use crate::{out, paths};
 
-/// Removes runs and groups, with the pages and recordings of the runs.
+/// Removes runs and groups, including the runs' pages and recordings.
 pub(crate) fn remove(args: &RmArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     let mut store = open(&path)?;
-    let doomed = RunSelection::of(&store, &args.runs)?;
+    let doomed = RunSelection::from_names(&store, &args.runs)?;
     if !args.from_groups {
         refuse_members(&store, &doomed)?;
     }
@@ -68,7 +68,7 @@ fn open(path: &std::path::Path) -> Result<Store> {
     Ok(Store::open(path)?)
 }
 
-/// Refuses runs of groups that are not removed as a whole.
+/// Refuses to remove runs of a group without the whole group.
 fn refuse_members(store: &Store, doomed: &RunSelection) -> Result<()> {
     for run in &doomed.runs {
         if let Some(member) = store.membership(*run)?

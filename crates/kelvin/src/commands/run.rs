@@ -24,12 +24,12 @@ use crate::measure::{WithMetrics, bench};
 use crate::{out, paths, signal};
 use kelvin_live::Tui;
 
-/// Puts the load on and reports.
+/// Runs the load and prints the report.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Code> {
     run_squeezed(args, global, None)
 }
 
-/// The same, with resources cut while it runs.
+/// As [`run`], with resources reduced during the run if `squeeze` is given.
 pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&SqueezeArgs>) -> Result<Code> {
     if let Some(name) = args.show_script() {
         let (name, text) = Pgbench::builtin_text(name)?;
@@ -45,7 +45,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         return super::build::build_tables(spec, true, global);
     }
     args.refuse_shell_of_a_file(&spec)?;
-    // The figures of a squeezed database are no part of its history.
+    // Results of a database with reduced resources are not entered in its history.
     let history = if squeeze.is_some() { args.refuse_history()? } else { args.history()? };
     let squeeze = match squeeze {
         Some(args) => {
@@ -88,7 +88,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     if let Some(fleet) = &fleet {
         bench = bench.with_fleet(fleet);
     }
-    // By it the run is found again when this process dies.
+    // The note identifies the run in the fleet if this process dies.
     let notes = args.notes().into_iter().chain(fleet.as_ref().map(NatsFleet::note)).collect();
     let done = bench.run(&mut spec, notes, squeeze, None);
     drop(bench);
@@ -99,12 +99,12 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
     }
     let done = done?;
 
-    let code = Code::of_run(done.judged.run.state, done.stored.failed());
+    let code = Code::from_run_state(done.judged.run.state, done.stored.failed());
     show(&store, &store_path, done, &args.output()).map_err(StoreBenchError::kept)?;
     Ok(code)
 }
 
-/// How a run on a fleet is shown and kept.
+/// How a run on a fleet is displayed and stored.
 pub(super) struct FleetRunView {
     pub(super) output: OutputArgs,
     pub(super) metrics: Option<SocketAddr>,
@@ -112,7 +112,7 @@ pub(super) struct FleetRunView {
     pub(super) history: Option<HistoryKey>,
 }
 
-/// Has a fleet make a run of I/O jobs, and reports.
+/// Runs I/O jobs on a fleet and prints the report.
 pub(super) fn run_on_fleet(
     mut spec: Spec,
     fleet: &NatsFleet,
@@ -135,12 +135,12 @@ pub(super) fn run_on_fleet(
         out::note(&format!("kelvin: the agents could not be notified of the end of the run: {error}"));
     }
     let done = done?;
-    let code = Code::of_run(done.judged.run.state, done.stored.failed());
+    let code = Code::from_run_state(done.judged.run.state, done.stored.failed());
     show(&store, &store_path, done, &view.output).map_err(StoreBenchError::kept)?;
     Ok(code)
 }
 
-/// Makes the file of every transaction before anything is measured; one that is there is not written over.
+/// Creates the file for the transaction log before the measurement; never overwrites a file.
 fn begin_log(log: &LogFile) -> Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let made = options.write(true).create_new(true).mode(0o600).open(&log.path);
@@ -149,7 +149,7 @@ fn begin_log(log: &LogFile) -> Result<()> {
         .with_context(|| format!("cannot create the transaction log {}", log.path.display()))
 }
 
-/// Prints the stored run and writes its page.
+/// Prints the stored run and writes its HTML report.
 pub(super) fn show(store: &Store, path: &Path, done: CompletedRun, output: &OutputArgs) -> Result<()> {
     let id = done.stored.id;
     let report = RunReport::from_judged(store, &done.stored, done.evidence, done.judged)?;
@@ -165,13 +165,13 @@ pub(super) fn show(store: &Store, path: &Path, done: CompletedRun, output: &Outp
             out::line(&format!("\nMore:   {kelvin} show {id}{more}\nReport: {}", page.display()))?;
         }
         Ok(_) => {}
-        // The figures are in the store; a report can be written again.
+        // Only a note: the run is stored, and the report can be written later.
         Err(error) => out::note(&format!("kelvin: the HTML report could not be written: {error:#}")),
     }
     Ok(())
 }
 
-/// Writes the HTML report beside the store and returns where.
+/// Writes the HTML report beside the store and returns its path.
 fn write_report(store: &Path, id: RunId, report: &RunReport) -> Result<PathBuf> {
     let path = paths::report(store, id)?;
     out::private(&path, &kelvin_report::html::render(report)?)?;

@@ -1,4 +1,4 @@
-//! `kelvin runs`: the stored runs.
+//! `kelvin runs`: lists the stored runs.
 
 use kelvin_measure::text::{count, cut, rate, whole};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::exit::Code;
 use crate::out;
 use crate::paths;
 
-/// Lists the runs that pass the filters, the newest last.
+/// Lists the runs that match the filters, the newest last.
 pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
     let path = paths::store(global.store.as_deref())?;
     let format = args.format.format();
@@ -57,7 +57,7 @@ pub(crate) fn runs(args: &RunsArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// Keeps the newest so many.
+/// Keeps the newest `most` entries.
 fn limit<T>(all: &mut Vec<T>, most: Option<usize>) {
     if let Some(most) = most {
         all.drain(..all.len().saturating_sub(most));
@@ -70,9 +70,9 @@ struct Listed {
     runs: Vec<RunSummary>,
     /// The red findings of the examined runs.
     red: BTreeMap<RunId, Red>,
-    /// The number of the oldest ones that were not.
+    /// Number of the oldest runs, which were not examined.
     first: usize,
-    /// Columns of the screen.
+    /// Width of the text in columns.
     width: usize,
 }
 
@@ -123,10 +123,11 @@ impl Document for Listed {
 /// The unit of a tenant's throughput.
 const PER_SECOND: &str = "per second";
 
-/// Judging a run requires reading it completely: a list of hundreds would take long.
+/// Number of runs to examine. Examining a run requires reading it completely, which takes too long for a list of
+/// hundreds.
 const NEWEST: usize = 20;
 
-/// The names of red findings, each once.
+/// The distinct names of red findings.
 type Red = Vec<&'static str>;
 
 /// A run's line of JSON.
@@ -134,13 +135,13 @@ type Red = Vec<&'static str>;
 struct Line<'a> {
     #[serde(flatten)]
     run: &'a RunSummary,
-    /// None if not examined.
+    /// `None` if the run was not examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     red: Option<&'a Red>,
 }
 
-/// Examines a run and its predecessor as the report does, and judges it; `None` for a run that was not observed, is
-/// still being written, or cannot be read, for which `kelvin show` has the reason.
+/// The red findings of a run, examined with its predecessor and judged as in the report. `None` if the run was not
+/// observed, is still running, or cannot be read; `kelvin show` prints the reason.
 fn most_severe(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Option<Red> {
     if run.liveness == Liveness::Running {
         return None;
@@ -169,12 +170,13 @@ fn most_severe(store: &Store, run: &mut RunSummary, before: &[RunSummary]) -> Op
     Some(red)
 }
 
-/// The phases of a run of I/O jobs that has several: different jobs, so that none represents the run.
+/// The phases of a run of I/O jobs with several phases; empty for other runs. Their jobs differ, so no phase
+/// represents the run.
 fn phases(run: &RunSummary) -> &[PointSummary] {
     if run.workload == labels::IO && run.points.len() > 1 { &run.points } else { &[] }
 }
 
-/// The list, for people, in lines of at most `width` columns. The result is that of the best point.
+/// The list as text in lines of at most `width` columns. The result of a run is that of its best point.
 fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize, width: usize) -> String {
     let mut text = format!(
         "{:>5}  {:<16}  {:<7}  {:>5}  {:>13}  {:<7}  notes\n",
@@ -227,7 +229,8 @@ fn table(runs: &[RunSummary], red: &BTreeMap<RunId, Red>, first: usize, width: u
     text
 }
 
-/// "squeezed, 2 red": whether it is running, had errors, was squeezed; red findings, a single one by its name.
+/// "squeezed, 2 red": whether the run is running, had errors, was squeezed; the number of red findings, or the name
+/// of a single one.
 fn remarks(run: &RunSummary, red: Option<&Red>) -> String {
     let mut words: Vec<String> = Vec::new();
     if run.liveness == Liveness::Running {
@@ -247,7 +250,7 @@ fn remarks(run: &RunSummary, red: Option<&Red>) -> String {
     words.join(", ")
 }
 
-/// The label of its state; a dash if it has not been judged.
+/// The label of the run's state; a dash if it has not been judged.
 fn state(run: &RunSummary) -> &'static str {
     run.judgement.as_ref().map_or("–", |judgement| judgement.state.word())
 }
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_says_which_figures_not_to_believe() {
+    fn the_list_marks_results_that_do_not_count() {
         let mut runs = [run(1, false), run(2, false), run(3, false), run(4, true)];
         runs[0].judgement = None;
         runs[2].judgement = Some(Judgement::from_reasons(vec!["it was not steady".into()]));

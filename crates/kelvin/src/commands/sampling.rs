@@ -1,4 +1,4 @@
-//! Sampling a server's sessions for a while, as `kelvin waits` and `kelvin top-sql` do.
+//! Samples a server's sessions for a duration, for `kelvin waits` and `kelvin top-sql`.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::args::{Format, Global, SampledServerArgs};
 use crate::measure::open;
 use crate::out;
 
-/// How often samples are taken from their watcher, and a signal is noticed.
+/// How often samples are taken from the watcher and signals are checked.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
-/// The interval where none is given.
+/// The default duration.
 pub(super) const INTERVAL: Span = Span::seconds(10);
 
-/// An opened server.
+/// A server with a connection.
 pub(super) struct Opened {
-    /// Where it is, without a password.
+    /// Its URL without the password.
     pub(super) target: String,
     /// Product and version.
     pub(super) product: String,
@@ -46,7 +46,7 @@ pub(super) fn open_server(args: &SampledServerArgs, global: &Global) -> Result<O
     Ok(Opened { target: opened.engine.describe(), product, sessions, server })
 }
 
-/// A watch of the sessions.
+/// A running observation of the sessions.
 pub(super) struct Sampling {
     watch: Watch,
     clock: Clock,
@@ -61,17 +61,17 @@ impl Sampling {
         Ok(Self { watch, began: clock.now(), clock, samples: SessionSamples::default() })
     }
 
-    /// Seconds since it began.
+    /// Seconds since the start.
     pub(super) fn seconds(&self) -> f64 {
         (self.clock.now() - self.began) as f64 / 1e9
     }
 
-    /// Takes what was sampled.
+    /// Takes the samples that the watcher has.
     pub(super) fn take(&mut self) {
         self.watch.take().for_each(|one| self.samples.take(&one));
     }
 
-    /// Ends it with its last samples.
+    /// Stops the watcher and returns all samples.
     pub(super) fn finish(self) -> SessionSamples {
         let mut samples = self.samples;
         let last: Result<(), std::convert::Infallible> = self.watch.finish(|one: Observation| {

@@ -1,4 +1,4 @@
-//! `kelvin scenario`, and `kelvin run` of a scenario's file.
+//! `kelvin scenario`, and `kelvin run` with a scenario file.
 
 use std::fmt::Write as _;
 
@@ -34,7 +34,7 @@ pub(crate) fn scenario(command: &ScenarioCommand, global: &Global) -> Result<Cod
     }
 }
 
-/// A tenant's process: its orders come from the scenario's.
+/// Runs the process of a tenant, which the scenario's process controls.
 fn tenant() -> Result<Code> {
     signal::leave_to_others()?;
     let mut input = std::io::stdin().lock();
@@ -113,7 +113,7 @@ fn show(args: &ScenarioFileArgs) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// Refuses a file that would run commands only because it says so: it may come from anybody, and whoever runs it decides.
+/// Refuses to run commands of a file without a flag: a file may come from anyone, and the user who runs it decides.
 fn refuse_shell(scenario: &Scenario) -> Result<()> {
     let commands = scenario.steps.iter().any(|step| matches!(step.action, Action::Run { .. }));
     if commands || scenario.tenants.iter().any(|tenant| tenant.spec.work.allows_shell()) {
@@ -133,7 +133,8 @@ fn run(args: &ScenarioRunArgs, global: &Global) -> Result<Code> {
     run_scenario(&scenario, args, global, &|_| Ok(()))
 }
 
-/// Runs a scenario as the flags say, whatever file it is from. `after` adds to what is shown of a run what its tenants did.
+/// Runs a scenario with the options of the flags, whatever format its file has. `after` is called after the run and
+/// prints what the tenants did.
 pub(super) fn run_scenario(
     scenario: &Scenario,
     args: &ScenarioRunArgs,
@@ -152,7 +153,7 @@ pub(super) fn run_scenario(
     };
     let path = paths::store(global.store.as_deref())?;
     let store = Store::open(&path)?;
-    // A run without one of the tenants is another load.
+    // A run without one of the tenants is a different load and is not entered in the history.
     let history = if args.prove { None } else { args.history.history_key()? };
     let mut bench = bench(&store, &mut *live, &stop).in_history(history);
     let conditions = Conditions { agents, ..conditions(args)? };
@@ -163,7 +164,7 @@ pub(super) fn run_scenario(
     drop(bench);
     let CompletedScenario { run, expectations, tenants } = done;
     let missed = expectations.iter().any(|one| !one.holds);
-    let code = match Code::of_run(run.judged.run.state, run.stored.failed()) {
+    let code = match Code::from_run_state(run.judged.run.state, run.stored.failed()) {
         _ if missed && run.judged.run.state == RunState::Counted => Code::NotValid,
         code => code,
     };
@@ -175,14 +176,14 @@ pub(super) fn run_scenario(
     Ok(code)
 }
 
-/// What the scenario may do, and the command of its tenants' processes: this one.
+/// What the scenario may do, and the command for its tenants' processes, which is this program.
 fn conditions(args: &ScenarioRunArgs) -> Result<Conditions> {
     let program = std::env::current_exe().context("cannot find out which command this is")?;
     let tenant_command = vec![program.into(), "scenario".into(), "tenant".into()];
     Ok(Conditions { devices: args.i_know_it_destroys.clone(), tenant_command, agents: None })
 }
 
-/// Runs the rounds of a proof; each run is stored as any other.
+/// Runs the rounds of a proof. Each run is stored as any other.
 fn prove(
     mut proof: Proof,
     bench: &mut StoreBench<'_>,
@@ -222,7 +223,7 @@ fn prove(
     Ok(Code::Success)
 }
 
-/// What the last round shows by itself: nothing is decided by it. Runs take minutes, and rounds many of them.
+/// Prints the result of the last round, from which nothing is decided: a proof takes many rounds of several minutes each.
 fn show_round(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {
     for one in proof.last_round() {
         if args.output.format() == Format::Jsonl {
@@ -262,7 +263,7 @@ fn print_effects(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {
     Ok(())
 }
 
-/// "dss slows oltp: throughput -31.5 % (-35.7 to -27.1), p99 …", or what is not excluded.
+/// "dss slows oltp: throughput -31.5 % (-35.7 to -27.1), p99 …", or the effects that are not excluded.
 fn effect_line(effect: &NeighbourEffect) -> String {
     let NeighbourEffect { neighbour, tenant, throughput, p99 } = effect;
     let percent = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);

@@ -1,4 +1,4 @@
-//! The runs that a name on the command line stands for, read from the store.
+//! Selects stored runs by a name from the command line.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 use kelvin_report::compare::{Run, Side};
 use kelvin_store::{GroupId, RunId, Selection, Store};
 
-/// Reading that takes longer than this says how far it is.
+/// Progress is printed if reading takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs with the name that they were asked for by.
+/// Runs, with the name that selected them.
 pub(super) struct SelectedRuns {
     name: String,
     notes: Vec<String>,
@@ -19,7 +19,7 @@ pub(super) struct SelectedRuns {
 }
 
 impl SelectedRuns {
-    /// Reads them, with the means of `metrics`.
+    /// Reads the selected runs, with the means of `metrics`.
     pub(super) fn load(
         store: &Store,
         name: &str,
@@ -35,7 +35,7 @@ impl SelectedRuns {
         Ok(Self { name: name.to_owned(), notes: selection.notes, runs })
     }
 
-    /// Excludes the runs that do not count, and names them.
+    /// Excludes runs that do not count, and adds a note that names them.
     pub(super) fn drop_uncounted(mut self) -> Self {
         let notes = &mut self.notes;
         self.runs.retain(|run| {
@@ -51,7 +51,7 @@ impl SelectedRuns {
         self
     }
 
-    /// As a side of a comparison.
+    /// The runs as a side of a comparison.
     pub(super) fn side(&self) -> Side<'_> {
         Side::new(self.name.clone(), &self.runs, self.notes.clone())
     }
@@ -62,7 +62,7 @@ impl SelectedRuns {
     }
 }
 
-/// Runs and whole groups, as `rm` and `export` take them: those that do not count are meant, too.
+/// Runs and whole groups, for `rm` and `export`. Runs that do not count are included.
 #[derive(Default)]
 pub(super) struct RunSelection {
     pub(super) runs: BTreeSet<RunId>,
@@ -70,8 +70,8 @@ pub(super) struct RunSelection {
 }
 
 impl RunSelection {
-    /// Runs by number, label or place, ranges, and groups with all their runs.
-    pub(super) fn of(store: &Store, names: &[String]) -> Result<Self> {
+    /// Selects by names: runs by number, label or position, ranges of runs, and groups with all their runs.
+    pub(super) fn from_names(store: &Store, names: &[String]) -> Result<Self> {
         let mut whole = Self::default();
         for name in names {
             if let Some(group) = name.strip_prefix("group:") {
@@ -105,7 +105,7 @@ impl RunSelection {
     }
 }
 
-/// Says on a terminal how far the reading of many runs is.
+/// Prints on a terminal how many runs have been read.
 pub(super) struct Progress {
     since: Instant,
     quiet: bool,
@@ -117,7 +117,7 @@ impl Progress {
         Self { since: Instant::now(), quiet: quiet || !std::io::stderr().is_terminal(), shown: false }
     }
 
-    /// So many of so many are read.
+    /// Prints that `read` of `of` runs are read.
     pub(super) fn show_progress(&mut self, what: &str, read: usize, of: usize) {
         if !self.quiet && self.since.elapsed() > PATIENCE {
             let what: String = what.chars().filter(|c| !c.is_control()).take(40).collect();

@@ -1,4 +1,4 @@
-//! `kelvin serve`: stored runs in a browser.
+//! `kelvin serve`: shows stored runs in a browser.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,16 +11,16 @@ use crate::args::{Global, ServeArgs};
 use crate::exit::Code;
 use crate::{out, paths, signal};
 
-/// The shortest token that is accepted: a short one can be guessed.
+/// Minimum length of a token: a shorter one can be guessed.
 const SHORTEST: usize = 16;
 
-/// Serves until a signal ends it.
+/// Serves until a signal arrives.
 pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen_saying("kelvin: stopping")?;
     let stores = match &args.stores[..] {
         [] => vec![paths::store(global.store.as_deref())?],
         stores => {
-            // The default store may have no run yet; one that is named should be there.
+            // The default store may have no runs yet; a store that is named must exist.
             for store in stores {
                 kelvin_store::Store::open_read_only(store)?;
             }
@@ -47,7 +47,8 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// What lets runs be started: the token of the file, or a new one, which is printed where only its starter sees it.
+/// The options that allow to start runs: with the token of the file, or with a new one, which is printed to
+/// standard error.
 fn start(file: Option<&Path>) -> Result<StartOptions> {
     let program = std::env::current_exe().context("cannot find this program's executable")?;
     let token = if let Some(file) = file {

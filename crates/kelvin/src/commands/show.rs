@@ -1,4 +1,4 @@
-//! `kelvin show`: a stored run in the terminal.
+//! `kelvin show`: prints a stored run.
 
 use std::io::IsTerminal;
 
@@ -12,7 +12,7 @@ use crate::document::{self, RunDocument};
 use crate::exit::Code;
 use crate::paths;
 
-/// Prints what `kelvin run` printed.
+/// Prints the report that `kelvin run` printed.
 pub(crate) fn show(args: &ShowArgs, global: &Global) -> Result<Code> {
     let store = Store::open_read_only(&paths::store(global.store.as_deref())?)?;
     if let Some(group) = args.run.strip_prefix("group:") {
@@ -24,7 +24,7 @@ pub(crate) fn show(args: &ShowArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// Colours on a terminal, unless NO_COLOR is set (no-color.org).
+/// Options of the text: colours on a terminal, unless NO_COLOR is set (no-color.org).
 pub(super) fn options(all: bool) -> Options {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Options { colour: std::io::stdout().is_terminal() && !refused, all }

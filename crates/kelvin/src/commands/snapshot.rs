@@ -17,7 +17,7 @@ use crate::exit::{Code, Stopped};
 use crate::measure::open;
 use crate::{out, signal};
 
-/// Saves, restores, lists or removes.
+/// Saves, restores, lists or removes snapshots.
 pub(crate) fn snapshot(command: &SnapshotCommand, global: &Global) -> Result<Code> {
     match command {
         SnapshotCommand::Save { name, target, how } => save(name, target, *how, global),
@@ -48,7 +48,7 @@ fn save(name: &str, target: &SnapshotTarget, how: Option<SnapshotMethod>, global
     Ok(Code::Success)
 }
 
-/// Saves the data as they are; the snapshot, and why by this method.
+/// Saves the present data. Returns the snapshot, and the reason for its method.
 pub(super) fn save_present(
     opened: &Opened,
     name: &str,
@@ -65,7 +65,7 @@ pub(super) fn save_present(
     }
     let found = find_workload(engine);
     let data = found.as_ref().map(|chosen| chosen.get().data(engine)).transpose()?.flatten();
-    // Nothing is built here: content that cannot be saved is refused.
+    // Nothing is built here: data that cannot be saved is refused.
     let kept = data.clone().map(|data| kelvin_workload::WorkloadData { can_be_built: false, ..data });
     let (chosen, why) = reset::choose_method(asked, &opened.place.reset_options(engine, kept.as_ref())?)
         .map_err(|why| anyhow!(why))?;
@@ -81,7 +81,7 @@ pub(super) fn save_present(
     Ok((about, why))
 }
 
-/// Restores a snapshot, whoever asks to stop, and removes it.
+/// Restores a snapshot, which a stop request does not interrupt, and removes it.
 pub(super) fn restore_and_remove(opened: &Opened, about: &SnapshotInfo, live: &mut dyn Live) -> Result<()> {
     let keeper = keeper(&opened.place, about.way)?;
     with_job(live, &Stop::default(), |job| keeper.restore(about, job))?;
@@ -93,9 +93,9 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
     let stop = signal::listen()?;
     let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
-    let (about, keeper) = named(&opened.place, name)?;
+    let (about, keeper) = find_snapshot(&opened.place, name)?;
     let now = reset::contents(&*opened.engine, &about.contents.workload, None, false)?.engine;
-    // Data files depend on the server's version; a dump does not.
+    // Data files depend on the server's version; dumps do not.
     let of_a_version = opened.engine.home().is_some_and(Home::files_are_of_a_version);
     if about.way != SnapshotMethod::Dump && now != about.contents.engine && of_a_version {
         bail!(
@@ -103,7 +103,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
             about.contents.engine
         );
     }
-    // A managed server contains only data that were built for runs.
+    // No confirmation for a managed server: it has only data that was built for runs.
     if !yes && !opened.place.is_managed() {
         super::confirm(&format!(
             "replace everything in {} with the snapshot {name} ({})",
@@ -144,7 +144,7 @@ fn list(target: &SnapshotTarget) -> Result<Code> {
 fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> Result<Code> {
     let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
-    let (about, keeper) = named(&opened.place, name)?;
+    let (about, keeper) = find_snapshot(&opened.place, name)?;
     if !yes {
         super::confirm(&format!(
             "remove the snapshot {name} ({:.0} MB; {})",
@@ -165,7 +165,7 @@ fn keeper(place: &DataLocation, way: SnapshotMethod) -> Result<Box<dyn SnapshotS
     place.snapshot_store(way)?.ok_or_else(|| anyhow!("this database has no snapshots by {way}"))
 }
 
-fn named(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn SnapshotStore>)> {
+fn find_snapshot(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn SnapshotStore>)> {
     let all = place.snapshots()?;
     let Some(about) = all.iter().find(|about| about.name == name) else {
         let names: Vec<&str> = all.iter().map(|about| about.name.as_str()).collect();
@@ -175,7 +175,7 @@ fn named(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn Snap
     Ok((about.clone(), keeper(place, about.way)?))
 }
 
-/// The workload whose complete data the database holds, if any.
+/// The workload whose complete data is in the database, if any.
 fn find_workload(engine: &dyn Engine) -> Option<SelectedWorkload> {
     for workload in [WorkloadName::TprocC, WorkloadName::TprocH, WorkloadName::Pgbench] {
         // Not every engine supports every workload, and other applications' tables may have the same names.

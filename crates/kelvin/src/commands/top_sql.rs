@@ -1,4 +1,5 @@
-//! `kelvin top-sql`: a server's most expensive statements, their plans, and what changed since an earlier look.
+//! `kelvin top-sql`: a server's most expensive statements, their plans, and the changes since an earlier
+//! measurement.
 
 mod earlier;
 mod figures;
@@ -21,24 +22,24 @@ use crate::{out, signal};
 use earlier::{Change, Saved};
 use figures::{Counted, Statement};
 
-/// What is printed.
+/// The document that is printed.
 #[derive(Debug, Serialize)]
 struct TopSql {
     target: String,
     product: String,
     /// Whether the server counted the statements; otherwise the sessions were sampled.
     counted: bool,
-    /// Why the server does not count them, and what would make it.
+    /// Why the server does not count statements, and how to enable the counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_counted: Option<String>,
-    /// Length of the interval; none for totals since the counters began.
+    /// Length of the interval in seconds; `None` for totals since the counters began.
     seconds: Option<f64>,
-    /// When the server's counters began, where the totals are since then and the server says it.
+    /// When the server's counters began, if the values are totals and the server reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters_began: Option<String>,
     samples: u64,
     by: Measure,
-    /// What reads and writes are here.
+    /// What the columns of reads and writes contain on this server.
     reads: &'static str,
     writes: &'static str,
     /// Whether CPU time is sampled.
@@ -46,33 +47,35 @@ struct TopSql {
     /// Execution time of all statements, in milliseconds, each counted once.
     total_ms: f64,
     statements: Vec<Statement>,
-    /// Statements that were sampled and not counted: they did not end in the interval, or are another database's.
+    /// Statements that were sampled but not counted: they did not end in the interval, or they belong to another
+    /// database.
     not_ended: Vec<Statement>,
-    /// What changed since the earlier look.
+    /// What changed since the earlier measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<Changes>,
-    /// What could not be seen, and why.
+    /// Metrics that are unavailable, and why.
     not_seen: Vec<UnavailableMetrics>,
     #[serde(skip)]
     width: usize,
 }
 
-/// The earlier look, and what is different now.
+/// The earlier measurement, and the differences.
 #[derive(Debug, Serialize)]
 #[allow(clippy::struct_field_names, reason = "the list is what the type is about")]
 struct Changes {
     target: String,
     product: String,
     taken: jiff::Timestamp,
-    /// Length of its interval; none for totals.
+    /// Length of its interval in seconds; `None` for totals.
     seconds: Option<f64>,
     changes: Vec<Change>,
-    /// Why plans are not compared.
+    /// Why plans are not compared, if they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     plans_not_compared: Option<&'static str>,
 }
 
-/// Samples, counts, explains, compares, prints.
+/// Samples and counts statements, explains them, compares them with an earlier measurement, and prints the
+/// result.
 pub(crate) fn top_sql(args: &TopSqlArgs, global: &Global) -> Result<Code> {
     if args.duration.is_some_and(kelvin_run::spec::Span::is_zero) {
         bail!("--duration: in an interval of 0s nothing is counted; write for example 10s, or --since-start");
@@ -82,7 +85,7 @@ pub(crate) fn top_sql(args: &TopSqlArgs, global: &Global) -> Result<Code> {
     let Opened { target, product, sessions, mut server } = open_server(&args.server, global)?;
     let counters = server.statement_counters();
     check(args, &product, counters.as_ref())?;
-    // The sessions' states of this moment are no part of totals.
+    // Totals do not include the sessions' present states.
     let sampling = if args.since_start { None } else { Some(Sampling::start(sessions)?) };
     let measured = measure(args, server.as_mut(), counters.is_ok(), sampling, &stop)?;
     let Measured { grown, samples, seconds } = measured;
@@ -127,14 +130,14 @@ pub(crate) fn top_sql(args: &TopSqlArgs, global: &Global) -> Result<Code> {
         width: out::width(),
     };
     if let Some(path) = &args.save {
-        let saved = Saved::of(&document, counted.all(server.as_mut())?);
+        let saved = Saved::new(&document, counted.all_statements(server.as_mut())?);
         out::file(path, &(serde_json::to_string_pretty(&saved)? + "\n"), global.quiet)?;
     }
     document::print(&document, args.server.format.format())?;
     Ok(if stop.requested() { Code::Interrupted } else { Code::Success })
 }
 
-/// Refuses an order that this server has no figures for.
+/// Refuses an order by a metric that this server does not have.
 fn check(args: &TopSqlArgs, product: &str, counters: Result<&StatementCounters, &String>) -> Result<()> {
     let by = match args.by {
         Measure::Reads => "reads",
@@ -158,11 +161,11 @@ fn check(args: &TopSqlArgs, product: &str, counters: Result<&StatementCounters, 
     }
 }
 
-/// What was counted and sampled.
+/// The counted and sampled metrics.
 struct Measured {
     grown: StatementReading,
     samples: SessionSamples,
-    /// Of the interval; none for totals.
+    /// Length of the interval in seconds; `None` for totals.
     seconds: Option<f64>,
 }
 
@@ -191,7 +194,7 @@ fn measure(
     Ok(Measured { grown: grown(&opened, &closed), samples, seconds })
 }
 
-/// Asks for the plan of each statement, and saves it where that is wanted.
+/// Requests the plan of each statement, and saves the plans in `directory` if there is one.
 fn plan(
     statements: &mut [Statement],
     server: &mut dyn ServerActivity,
@@ -216,7 +219,7 @@ fn plan(
                 one.plan = Some(found.plan.hash);
                 one.plan_text = Some(found.plan.text);
             }
-            // A server's message may have hints below it, which are for who wrote the statement.
+            // A server's message may have hints below it, which are for the author of the statement.
             Err(why) => one.no_plan = why.lines().next().map(str::to_owned),
         }
     }

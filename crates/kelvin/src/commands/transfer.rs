@@ -1,4 +1,4 @@
-//! `kelvin export` and `kelvin import`: runs on their way from one store to another.
+//! `kelvin export` and `kelvin import`: copy runs from one store to another.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::{out, paths};
 
-/// Every run of the store.
+/// The name that selects every run of the store.
 const ALL: &str = "all";
 
 /// Writes runs to a file.
 pub(crate) fn export(args: &ExportArgs, global: &Global) -> Result<Code> {
     let studies: Vec<Study> =
-        args.runs.iter().filter_map(|name| Study::of(name).transpose()).collect::<Result<_>>()?;
+        args.runs.iter().filter_map(|name| Study::from_name(name).transpose()).collect::<Result<_>>()?;
     let path = store_of(&studies, global)?;
     let store = Store::open_read_only(&path)?;
     let names: Vec<String> = args.runs.iter().filter(|name| !Study::is_folder(name)).cloned().collect();
@@ -30,7 +30,7 @@ pub(crate) fn export(args: &ExportArgs, global: &Global) -> Result<Code> {
         whole.groups.extend(store.groups()?.into_iter().map(|group| group.id));
     }
     let names: Vec<String> = names.into_iter().filter(|name| name != ALL).collect();
-    whole.extend(RunSelection::of(&store, &names)?);
+    whole.extend(RunSelection::from_names(&store, &names)?);
     for study in &studies {
         whole.groups.insert(study.group_in(&store)?);
     }
@@ -56,7 +56,7 @@ pub(crate) fn export(args: &ExportArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// A study's folder, and where its runs are.
+/// A study's folder, and the location of its runs.
 struct Study {
     name: String,
     folder: PathBuf,
@@ -69,8 +69,8 @@ impl Study {
         Path::new(name).join(Folder::STUDY).is_file()
     }
 
-    /// None where the name is no study's folder.
-    fn of(name: &str) -> Result<Option<Self>> {
+    /// Reads the study of a folder; `None` if `name` is no folder of a study.
+    fn from_name(name: &str) -> Result<Option<Self>> {
         if !Self::is_folder(name) {
             return Ok(None);
         }
@@ -82,7 +82,7 @@ impl Study {
         Ok(Some(Self { name: study.name, folder: folder.path().to_owned(), store, group }))
     }
 
-    /// The study's group, if the store has it under the number that the ledger says.
+    /// The study's group, if the store has it under the number in the ledger.
     fn group_in(&self, store: &Store) -> Result<GroupId> {
         let found = store.group(self.group)?;
         let is_it = found.is_some_and(|group| {
@@ -101,7 +101,7 @@ impl Study {
     }
 }
 
-/// The store that was named, else the one that the study's ledger names.
+/// The store of the flags, otherwise the store that the first study's ledger names.
 fn store_of(studies: &[Study], global: &Global) -> Result<PathBuf> {
     match (&global.store, studies.first()) {
         (None, Some(study)) => Ok(study.store.clone()),
@@ -111,7 +111,7 @@ fn store_of(studies: &[Study], global: &Global) -> Result<PathBuf> {
 
 /// Adds the runs of a file to the store.
 pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Code> {
-    // First the file: a store is not made for one that cannot be read.
+    // The file is read first: for an unreadable file no store is created.
     let incoming = ImportSource::open(&args.file)?;
     let mut store = Store::open(paths::store(global.store.as_deref())?)?;
     let imported = store.import(&incoming)?;
@@ -119,7 +119,7 @@ pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// What an import did.
+/// The result of an import.
 struct ImportReport<'a> {
     file: &'a Path,
     imported: ImportSummary,

@@ -1,4 +1,4 @@
-//! `kelvin vioperf`: is this storage fast enough for a column store?
+//! `kelvin vioperf`: measures whether storage is fast enough for a column store.
 
 mod log;
 
@@ -15,7 +15,7 @@ use log::Log;
 
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_hours(24);
-/// Rows more often than this would measure the terminal.
+/// With shorter intervals, printing rows would disturb the measurement.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Measures and prints.
@@ -41,11 +41,11 @@ pub(crate) fn run(args: &VioperfArgs, global: &Global) -> Result<Code> {
     let stop = signal::listen_saying("kelvin: stopping; Ctrl-C again to stop now")?;
     let (mut log, mut failed) = (None, None);
     let report = vioperf::run(&options, &stop, &mut |event| {
-        let done = tell(event, args, global.quiet, &mut log);
+        let done = on_event(event, args, global.quiet, &mut log);
         if let Err(error) = done
             && failed.is_none()
         {
-            // Results that cannot be written need not be measured.
+            // If results cannot be written, the measurement stops.
             failed = Some(error);
             stop.request();
         }
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &VioperfArgs, global: &Global) -> Result<Code> {
     Ok(code(&report, args.require))
 }
 
-fn tell(event: &VioperfEvent<'_>, args: &VioperfArgs, quiet: bool, log: &mut Option<Log>) -> Result<()> {
+fn on_event(event: &VioperfEvent<'_>, args: &VioperfArgs, quiet: bool, log: &mut Option<Log>) -> Result<()> {
     match event {
         VioperfEvent::Plan(plan) => {
             *log = Some(Log::create(args.log_file.as_deref(), args.condense_log)?);
@@ -84,7 +84,7 @@ fn tell(event: &VioperfEvent<'_>, args: &VioperfArgs, quiet: bool, log: &mut Opt
                 out::write(&vioperf::row_text(row))?;
             }
         }
-        // Printed again at the end, with the results.
+        // The results repeat the notes at the end.
         VioperfEvent::Note(note) if !quiet => out::note(&format!("kelvin: {note}")),
         VioperfEvent::Note(_) => {}
     }

@@ -1,4 +1,4 @@
-//! `kelvin waits`: the waits of a server's sessions, without a load from Kelvin.
+//! `kelvin waits`: the waits of a server's sessions under its own load, without a load from Kelvin.
 
 mod table;
 
@@ -20,13 +20,13 @@ use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::{out, signal};
 
-/// Seconds between queries for blocked and blocking sessions.
+/// Seconds between two queries for blocked and blocking sessions.
 const BLOCKED_EVERY: f64 = 1.0;
 
-/// Seconds that an interval waits for the samples in it.
+/// Seconds that the end of an interval waits for late samples.
 const SAMPLES_LATE: f64 = 1.5;
 
-/// The output.
+/// The result.
 #[derive(Debug, Serialize)]
 struct Waits<'a> {
     target: &'a str,
@@ -39,7 +39,7 @@ struct Waits<'a> {
     width: usize,
 }
 
-/// Samples, counts, prints.
+/// Samples and counts waits, and prints them.
 pub(crate) fn waits(args: &WaitsArgs, global: &Global) -> Result<Code> {
     let format = args.server.format.format();
     check(args, format)?;
@@ -82,7 +82,7 @@ pub(crate) fn waits(args: &WaitsArgs, global: &Global) -> Result<Code> {
     let mut totals = names.waits(WaitReport::new(inputs, server.as_ref()), &samples);
     totals.not_seen.extend(counters.lost);
     document::print(&totals, format)?;
-    // Without a duration a signal is the end that was planned.
+    // Without a duration, a signal is the planned end.
     Ok(if stop.requested() && until.is_some() { Code::Interrupted } else { Code::Success })
 }
 
@@ -100,7 +100,7 @@ fn check(args: &WaitsArgs, format: Format) -> Result<()> {
     Ok(())
 }
 
-/// The names that the reports of this server have in common.
+/// The names that all reports of this server contain.
 struct Names<'a> {
     target: &'a str,
     product: &'a str,
@@ -115,12 +115,12 @@ impl Names<'_> {
     }
 }
 
-/// The server's counters, and the blocked sessions with their blockers.
+/// The server's counters, and the blocked sessions with the sessions that block them.
 struct Counters {
     began: ServerReading,
     now: ServerReading,
     blocked: Vec<BlockedSession>,
-    /// Every pair that was seen, as it was when it had waited longest.
+    /// Every blocked pair, in the state of its longest wait.
     all_blocked: BTreeMap<(i64, i64), BlockedSession>,
     looked: f64,
     lost: Option<UnavailableMetrics>,
@@ -139,7 +139,7 @@ impl Counters {
         })
     }
 
-    /// Reads the counters; the previous ones are kept if they cannot be read.
+    /// Reads the counters; keeps the previous values if that fails.
     fn read(&mut self, server: &mut dyn ServerActivity) {
         match server.read() {
             Ok(reading) => self.now = reading,
@@ -172,13 +172,14 @@ impl Counters {
     }
 }
 
-/// The waits of each interval as it ends.
+/// Prints the waits of each interval when it ends.
 struct Live {
     every: f64,
     due: f64,
     format: Format,
     terminal: bool,
-    /// Lines on the screen that the next interval is written over; printed so far where there is no screen.
+    /// Lines on the screen that the next interval overwrites; if standard output is no terminal, the lines printed so
+    /// far.
     lines: usize,
     shown: f64,
     counts: SampleCounts,
@@ -200,7 +201,8 @@ impl Live {
         }
     }
 
-    /// Samples arrive once a second: the interval ends with the first after its time. A server that is down sends none.
+    /// Whether the interval is complete. Samples arrive once a second, so it ends with the first sample after its time;
+    /// a server that is down sends none.
     fn is_due(&self, now: f64, samples: &SessionSamples) -> bool {
         let sampled = samples.counts().looks > self.counts.looks;
         now >= self.due && (sampled || now >= self.due + SAMPLES_LATE)
@@ -214,7 +216,7 @@ impl Live {
         server: &dyn ServerActivity,
         now: f64,
     ) -> Result<()> {
-        // A server that is slow to answer has the turns skipped that it missed.
+        // If the server answers slowly, the intervals that it missed are skipped.
         self.due += self.every * (((now - self.due) / self.every).floor() + 1.0);
         let counts = samples.counts().since(&self.counts);
         self.counts = samples.counts().clone();
@@ -242,19 +244,19 @@ impl Live {
         let rows =
             rustix::termios::tcgetwinsize(std::io::stdout()).map_or(24, |size| usize::from(size.ws_row));
         let text = table::render(&waits, rows.saturating_sub(1));
-        // Each line replaces the previous one, and the rest of the previous interval below is cleared.
+        // Each line overwrites one of the previous interval; what is left of that below is cleared.
         let over: String = text.lines().flat_map(|line| [line, "\x1b[K\n"]).collect();
         out::write(&format!("{}{over}\x1b[J", self.back()))?;
         self.lines = text.lines().count();
         Ok(())
     }
 
-    /// Goes back to the first line of the interval before.
+    /// The escape sequence that moves the cursor to the first line of the previous interval.
     fn back(&self) -> String {
         if self.lines == 0 { String::new() } else { format!("\r\x1b[{}A", self.lines) }
     }
 
-    /// The totals take the place of the last interval.
+    /// Clears the last interval, which the totals replace.
     fn end(self) -> Result<()> {
         if self.terminal && self.format == Format::Text {
             out::write(&format!("{}\x1b[J", self.back()))

@@ -1,4 +1,4 @@
-//! `kelvin xray`: scenarios of X-Ray's.
+//! `kelvin xray`: runs X-Ray's scenarios.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use crate::args::{Format, Global, HistoryPlaceArgs, ScenarioFile, ScenarioRunArg
 use crate::exit::Code;
 use crate::out;
 
-/// Converts a scenario, and runs it or prints what came of it.
+/// Converts a scenario, and runs it or prints the result of the conversion.
 pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
     let scenario = read(&args.path, &args.param.iter().cloned().collect())?;
     let here = std::env::current_dir().context("there is no current directory")?;
@@ -34,7 +34,7 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
         check_job(tenant)?;
     }
     let text = render(&scenario, &conversion);
-    // What has no load means nothing without a cluster, as a clean-up.
+    // A scenario without a load, such as a clean-up, has no meaning without a cluster.
     let converted = if conversion.tenants.is_empty() {
         None
     } else {
@@ -60,7 +60,7 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
     }
     let flags = ScenarioRunArgs {
         scenario: ScenarioFile { file: args.path.clone(), parameters: Vec::new() },
-        // All of its commands are from the command line.
+        // All commands in it come from the command line.
         allow_shell: true,
         i_know_it_destroys: args.i_know_it_destroys.clone(),
         prove: false,
@@ -72,11 +72,11 @@ pub(crate) fn xray(args: &XrayArgs, global: &Global) -> Result<Code> {
     };
     let text = matches!(args.output.format(), Format::Text);
     super::scenario::run_scenario(&converted, &flags, global, &|tenants| {
-        if text { out::write(&measured(&conversion, tenants)) } else { Ok(()) }
+        if text { out::write(&describe_points(&conversion, tenants)) } else { Ok(()) }
     })
 }
 
-/// Puts the machines of groups on agents.
+/// Places the machines of groups on agents.
 fn place(conversion: &mut Conversion, placed: &[(String, String)]) -> Result<()> {
     for (group, agents) in placed {
         let agents: Vec<String> = agents.split(',').map(|agent| agent.trim().to_owned()).collect();
@@ -96,8 +96,8 @@ fn place(conversion: &mut Conversion, placed: &[(String, String)]) -> Result<()>
     Ok(())
 }
 
-/// Where the points of the results lie: in X-Ray's bands, and in those that follow from the arrivals.
-fn measured(conversion: &Conversion, tenants: &[TenantSeries]) -> String {
+/// Where the results lie: in X-Ray's bands, and in those that follow from the arrivals.
+fn describe_points(conversion: &Conversion, tenants: &[TenantSeries]) -> String {
     let mut text = String::new();
     for expectation in conversion.expectations.iter().filter(|one| one.measure == ResultMeasure::Iops) {
         let of = &conversion.tenants[expectation.tenant];
@@ -129,15 +129,16 @@ fn measured(conversion: &Conversion, tenants: &[TenantSeries]) -> String {
     text
 }
 
-/// Whether a tenant's name is that of a table, or of one of its copies.
+/// Whether a tenant has the name of a table or of one of its copies.
 fn is_copy(name: &str, table: &str) -> bool {
     let number = name.strip_prefix(table).map(|rest| rest.strip_prefix('-').unwrap_or(rest));
     number.is_some_and(|number| number.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// Refuses jobs that `kelvin io` would refuse, before anything starts, with the line of the scenario's own file.
+/// Refuses jobs that `kelvin io` would refuse. This happens before anything starts, and the error has the line
+/// in the scenario's file.
 fn check_job(tenant: &Tenant) -> Result<()> {
-    // As a scenario puts it in.
+    // The substitution that a scenario makes.
     let text = tenant.job.replace("${copy}", "1").replace("$${", "${");
     let Err(error) = kelvin_storage::jobfile::parse_text(&text, None, &[]) else { return Ok(()) };
     if let Error::Input { place, problem } = &error
@@ -149,7 +150,7 @@ fn check_job(tenant: &Tenant) -> Result<()> {
     bail!("the job file of the workload {}, converted: {error}", tenant.workload);
 }
 
-/// What would run, and what is expected of it.
+/// What would run, and the expected results.
 fn overview(scenario: &Scenario, conversion: &Conversion) -> String {
     let mut text = format!(
         "{} ({})\n{}; {}; files and devices: {}\n",

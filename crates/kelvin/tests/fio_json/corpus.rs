@@ -1,4 +1,4 @@
-//! The jobs of `crates/fio/tests/jobs`, made small, in both tools.
+//! The jobs of `crates/fio/tests/jobs`, made small, run by both tools.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn a_hundred_jobs_have_the_json_of_fio() {
             eprintln!("{name}: left out: {}", why.trim());
             continue;
         }
-        let found = match both(&root, &small(&content)) {
+        let found = match run_both(&root, &small(&content)) {
             Ok((fio, kelvin)) => {
                 jobs += fio["jobs"].as_array().map_or(0, Vec::len);
                 differences(&fio, &kelvin)
@@ -80,7 +80,7 @@ fn a_hundred_jobs_have_the_json_of_fio() {
 }
 
 /// The results of both tools, each in a separate directory.
-fn both(root: &Path, job: &str) -> Result<(Value, Value), String> {
+fn run_both(root: &Path, job: &str) -> Result<(Value, Value), String> {
     let result = |is_fio: bool| {
         let place = Place::new();
         for directory in ["one", "two"] {
@@ -90,7 +90,7 @@ fn both(root: &Path, job: &str) -> Result<(Value, Value), String> {
             fs::copy(root.join(include), place.path(include)).unwrap();
         }
         place.write("job.fio", job);
-        // What `percent` is of.
+        // The file that `percent` refers to.
         fs::write(place.path("f.bin"), vec![0x5a; 4 << 20]).unwrap();
         let mut command = Command::new("timeout");
         command.args(["-k", "5", LONGEST]);
@@ -116,7 +116,7 @@ fn both(root: &Path, job: &str) -> Result<(Value, Value), String> {
     Ok((result(true)?, result(false)?))
 }
 
-/// The same jobs with regions, times and delays that a moment is enough for.
+/// The same jobs with sizes, times and delays that take only a moment.
 fn small(content: &str) -> String {
     let line = |line: &str| -> String {
         let Some((name, value)) = line.split_once('=') else { return line.to_owned() };
@@ -130,7 +130,7 @@ fn small(content: &str) -> String {
             "ramp_time" => "ramp_time=100ms".into(),
             "ss_dur" | "steadystate_duration" => format!("{name}=2"),
             "ss_ramp" | "steadystate_ramp_time" => format!("{name}=0"),
-            // Shares of places that the smaller region has.
+            // Shares of regions that the smaller file has, too.
             "random_distribution" if value.starts_with("zoned_abs") => {
                 format!("{name}={}", value.replace("200m", "1m").replace("400m", "2m"))
             }

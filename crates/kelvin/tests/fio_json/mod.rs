@@ -1,5 +1,5 @@
-//! Whether fio and Kelvin report the same for the same jobs: keys, types and units of their JSON, equal values where
-//! the jobs determine them, and times within the limits of the result's other values.
+//! Compares the reports of fio and Kelvin for the same jobs: keys, types and units of their JSON must agree, values
+//! that the jobs determine must be equal, and times must lie within the limits of the result's other values.
 
 mod corpus;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// Directions as results name them.
+/// Directions as they are named in results.
 const LINES: [&str; 4] = ["read", "write", "trim", "mixed"];
 /// Values of a job that follow from its options.
 const DECIDED: [&str; 10] = [
@@ -22,11 +22,10 @@ const DECIDED: [&str; 10] = [
     "latency_window",
     "desc",
 ];
-/// Maps whose keys are data that depend on the course of a run.
+/// Maps whose keys depend on the course of a run.
 const BY_COURSE: [&str; 2] = ["bins", "data"];
 
-/// All differences between two results of the same jobs, and all impossible values in one of them; empty if there are
-/// none.
+/// All differences between two results of the same jobs, and all impossible values in either.
 pub(crate) fn differences(fio: &Value, kelvin: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let (Some(fio), Some(kelvin)) = (fio.as_object(), kelvin.as_object()) else {
@@ -60,7 +59,7 @@ pub(crate) fn differences(fio: &Value, kelvin: &Value) -> Vec<String> {
         }
         found.extend(of_job.into_iter().map(|text| format!("entry {place} ({name}): {text}")));
     }
-    // The same device, whatever it did.
+    // The device must be the same; its activity may differ.
     for disk in list(fio, "disk_util") {
         let same = |other: &&Value| other.get("name") == disk.get("name");
         if let (Some(disk), Some(other)) =
@@ -120,19 +119,19 @@ fn count(fields: &Map<String, Value>, line: &str, name: &str) -> u64 {
     fields.get(line).and_then(|line| line.get(name)).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// The amounts of a job that its options determine.
+/// Which amounts of a job its options determine.
 struct Decides {
-    /// Anything at all: not where time, a rate's end or a full device decide.
+    /// Any amount: not where time, the end of a rate or a full device decides.
     amounts: bool,
-    /// Reads and writes apart: not where each I/O draws its direction.
+    /// Amounts of reads and of writes: not where each I/O draws its direction.
     directions: bool,
-    /// The number of I/Os: not where each draws its length.
+    /// The number of I/Os: not where each I/O draws its length.
     ios: bool,
-    /// Short I/Os and syncs: not where fio counts its syncs as short I/Os.
+    /// The numbers of short I/Os and syncs: not where fio counts syncs as short I/Os.
     syncs: bool,
 }
 
-/// fio counts each `fdatasync` and `sync_file_range` as a short I/O that moved nothing, and none as a sync.
+/// fio counts each `fdatasync` and `sync_file_range` as a short I/O of no bytes, and not as a sync.
 fn miscounts_syncs(job: &Map<String, Value>) -> bool {
     let options = job.get("job options").and_then(Value::as_object);
     options.is_some_and(|options| {
@@ -141,7 +140,7 @@ fn miscounts_syncs(job: &Map<String, Value>) -> bool {
 }
 
 impl Decides {
-    fn of(job: &Map<String, Value>, global: Option<&Value>) -> Self {
+    fn from_job(job: &Map<String, Value>, global: Option<&Value>) -> Self {
         let option = |names: &[&str]| {
             let of = |options: Option<&Value>| {
                 names.iter().find_map(|name| options?.get(name)?.as_str().map(ToOwned::to_owned))
@@ -166,7 +165,7 @@ impl Decides {
         let by_direction = ["bs", "blocksize", "blockalign", "ba", "bsrange", "blocksize_range", "bssplit"]
             .iter()
             .any(|name| option(&[name]).is_some_and(|size| size.contains(',')));
-        // Where lengths are drawn, the last of a random region is drawn as well, and so is the size of a file.
+        // If lengths are random, so is the last I/O of a random region, and the size of the file.
         let drawn_amount = random && drawn
             || (random || mixed) && by_direction
             || option(&["bs_is_seq_rand"]).is_some()
@@ -180,7 +179,7 @@ impl Decides {
     }
 }
 
-/// Values that the jobs decide are equal.
+/// Checks that values determined by the jobs are equal.
 fn decided(
     fio: &Map<String, Value>,
     kelvin: &Map<String, Value>,
@@ -192,7 +191,7 @@ fn decided(
             found.push(format!("{name}: {:?} and {:?}", fio.get(name), kelvin.get(name)));
         }
     }
-    let decides = Decides::of(fio, global);
+    let decides = Decides::from_job(fio, global);
     if !decides.amounts {
         return;
     }
@@ -214,7 +213,7 @@ fn decided(
     }
     for line in LINES {
         for times in ["slat_ns", "clat_ns", "lat_ns"] {
-            // Each I/O has its time, or none has.
+            // Either every I/O has a time, or none.
             let taken = |job: &Map<String, Value>| {
                 let times = job.get(line).and_then(|line| line.get(times));
                 (
@@ -235,13 +234,13 @@ fn real(value: Option<&Value>) -> f64 {
     value.and_then(Value::as_f64).unwrap_or(0.0)
 }
 
-/// Times and rates are within the limits of the same result's other values.
+/// Checks that times and rates are within the limits of the same result's other values.
 fn possible(job: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
     for name in LINES {
         let Some(line) = job.get(name).and_then(Value::as_object) else { continue };
         let figure = |name: &str| real(line.get(name));
         let (bytes, ios, runtime) = (figure("io_bytes"), figure("total_ios"), figure("runtime"));
-        // The runtime is in whole milliseconds, and one tool divides by nanoseconds.
+        // The runtime is in whole milliseconds, while one tool divides by nanoseconds.
         let rate = |amount: f64| {
             (amount * 1000.0 / (runtime + 1.0) - 1.0, amount * 1000.0 / (runtime - 1.0).max(0.001) + 1.0)
         };
@@ -288,7 +287,7 @@ fn possible(job: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
     }
     for name in ["iodepth_level", "iodepth_submit", "iodepth_complete"] {
         let sum = sum(job, name);
-        // fio counts the syncs of fsync=N among them, and they are shares of the I/Os without them.
+        // fio includes the syncs of fsync=N, but computes shares of the I/Os without them.
         let most = if miscounts_syncs(job) { 201.0 } else { 110.0 };
         if sum > 0.0 && !(99.0..=most).contains(&sum) {
             tell(format!("{name} adds up to {sum} %"));
@@ -300,7 +299,7 @@ fn possible(job: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
         tell(format!("the classes of latency add up to {classes} %"));
     }
     let (user, system) = (real(job.get("usr_cpu")), real(job.get("sys_cpu")));
-    // fio's are of the kernel's ticks of 1 to 10 ms.
+    // fio's values have the resolution of kernel ticks, 1 to 10 ms.
     let slack = 100.0 * 20.0 / real(job.get("job_runtime")).max(1.0);
     if user < 0.0 || system < 0.0 || user + system > 101.0 + slack {
         tell(format!("{user} % and {system} % of a CPU"));
@@ -340,7 +339,7 @@ fn distribution(path: &str, fields: &Map<String, Value>, tell: &mut dyn FnMut(St
         .collect();
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
     for (percent, nanos) in sorted {
-        // Bins are up to 1.6 % wide, and a percentile is the middle or the end of one.
+        // Bins are up to 1.6 % wide, and a percentile is the middle or end of a bin.
         if nanos < last || nanos < least * 0.98 - 1.0 || nanos > most * 1.02 + 1.0 {
             tell(format!("{path}: p{percent} is {nanos}, after {last}, between {least} and {most}"));
         }

@@ -16,7 +16,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
 }
 
-/// Two agents that may use what is below the directory of temporary files.
+/// Two agents that may use files below the directory for temporary files.
 fn fleet(more: &[&str]) -> TestFleet {
     let below = std::fs::canonicalize(std::env::temp_dir()).unwrap();
     let allowed = [&["--allow-path", below.to_str().unwrap()], more].concat();
@@ -34,7 +34,7 @@ fn every_host_runs_every_job_and_the_result_is_their_sum() {
     assert_counts_agree(&run);
     let hosts = point["generator"]["hosts"].as_array().unwrap();
     assert_eq!(hosts.iter().map(|host| host["host"].as_str().unwrap()).collect::<Vec<_>>(), ["g0", "g1"]);
-    // Both agents are on this machine, whose disks and CPUs count once.
+    // Both agents are on this machine, so its disks and CPUs count once.
     assert!(hosts[0]["same_machine_as"].is_null() && hosts[1]["same_machine_as"] == "g0", "{hosts:?}");
     let status = fleet.place.expect(0, &["fleet", "status", "lab"]);
     assert!(status.contains("g1 is on the machine of g0"), "{status}");
@@ -45,24 +45,24 @@ fn every_host_runs_every_job_and_the_result_is_their_sum() {
         _ => None,
     });
     let result = result.unwrap();
-    // Of each worker.
+    // One entry for each worker.
     assert_eq!(result["client_stats"].as_array().unwrap().len(), 6);
     let disks = result["disk_util"].as_array().unwrap();
     let mut names: Vec<&str> = disks.iter().map(|disk| disk["name"].as_str().unwrap()).collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), disks.len(), "a disk is counted twice: {disks:?}");
-    // Each worker of each job on each host.
+    // All workers of all jobs on each host.
     assert_eq!(hosts.iter().map(|host| number(&host["users"])).collect::<Vec<_>>(), [3, 3]);
     for host in hosts {
-        let own = fleet.own(host["host"].as_str().unwrap());
+        let own = fleet.own_report(host["host"].as_str().unwrap());
         assert_eq!(own["points"][0]["headline_count"], host["headline_count"], "as in its own file");
         assert_eq!(own["workload"], "io");
     }
     let jobs: Vec<&str> =
         run["jobs"].as_array().unwrap().iter().map(|job| job["job"].as_str().unwrap()).collect();
     assert_eq!(jobs, ["g0: reader", "g0: writer", "g1: reader", "g1: writer"]);
-    // The rates of all hosts are asked for together.
+    // The rates of the hosts add up.
     let writes: u64 = run["jobs"]
         .as_array()
         .unwrap()
@@ -76,7 +76,7 @@ fn every_host_runs_every_job_and_the_result_is_their_sum() {
             assert!(fleet.place.path(name).join(file).is_file(), "{name} has its own {file}");
         }
     }
-    // The same as fio's command line, ended early.
+    // The equivalent of fio's command line, ended early.
     let args = [
         "io",
         "--name=a",
@@ -131,7 +131,7 @@ fn jobs_from_a_controller_do_what_the_agents_lists_allow() {
     refused(&job(""), &["--i-know-it-destroys", "/dev/null"], &["each agent"]);
     refused(&job(""), &["--repeat", "3"], &["--repeat"]);
     assert!(!made.exists(), "a command that is not in the list has run");
-    // One that is in the list runs, and the agents are as ready as before.
+    // A command in the list runs, and leaves the agents ready.
     fleet.place.write("job.fio", job("exec_prerun=true\n"));
     let run = ["run", "io", "--job", "job.fio", "--fleet", "lab", "--hosts", "g0", "--accept-noise"];
     let output = fleet.place.run(&run);
@@ -139,11 +139,11 @@ fn jobs_from_a_controller_do_what_the_agents_lists_allow() {
     fleet.wait_until_idle(2);
 }
 
-/// Five workers of three jobs: the places of their I/Os are drawn at random.
+/// Five workers of three jobs, with random offsets.
 const SPLIT: &str = "[global]\nbs=4k\nsize=1m\nioengine=psync\nfallocate=none\nbuffer_pattern=0xab\nnumber_ios=40\nrate_iops=40\n\
     [a]\nrw=randwrite\nnumjobs=2\n[b]\nrw=randrw\nnumjobs=2\n[c]\nrw=randread\n";
 
-/// The files of the jobs in each agent's directory, by name, which are removed.
+/// Takes the files of the jobs out of each agent's directory, by name.
 fn take_files(fleet: &TestFleet) -> Vec<BTreeMap<String, Vec<u8>>> {
     let of_agent = |name: &String| {
         let files = std::fs::read_dir(fleet.place.path(name)).unwrap().map(|entry| entry.unwrap().path());
@@ -174,7 +174,7 @@ fn each_worker_runs_on_one_host_and_does_the_same_on_any() {
         assert_counts_agree(&report);
         let found = report["points"][0]["generator"]["hosts"].as_array().unwrap();
         assert_eq!(found.iter().map(|host| number(&host["users"])).collect::<Vec<_>>(), shares);
-        // Reads and writes are series on every host, also on one that has workers of one direction.
+        // Every host has series for reads and writes, even if its workers have only one direction.
         sums::assert_bins_are_the_sums(&fleet, "last", hosts);
         let of_agents = take_files(&fleet);
         let count: usize = of_agents.iter().map(BTreeMap::len).sum();
@@ -188,7 +188,7 @@ fn each_worker_runs_on_one_host_and_does_the_same_on_any() {
     let names: Vec<&str> = alone.keys().map(String::as_str).collect();
     assert_eq!(names, ["a.0.0", "a.1.0", "b.0.0", "b.1.0", "c.0.0"]);
     assert_ne!(alone["a.0.0"], alone["a.1.0"]);
-    // What cannot be divided is refused before anything begins.
+    // Jobs that cannot be divided are refused before anything starts.
     let refused = |job: &str, words: &str| {
         fleet.place.write("job.fio", job);
         let args = ["run", "io", "--job", "job.fio", "--fleet", "lab", "--hosts", "g0,g1", "--split-workers"];

@@ -1,10 +1,10 @@
-//! What depends on the machine as much as on the code: `cargo xtask machine`.
+//! Tests that depend on the machine as much as on the code: `cargo xtask machine`.
 
 use std::fmt::Write as _;
 
 use super::*;
 
-/// CPU time in seconds and the largest memory in KiB that a process had so far.
+/// CPU time in seconds and peak memory in KiB of a process.
 fn cost(pid: u32) -> Option<(f64, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
@@ -25,8 +25,7 @@ fn two_hundred_agents_cost_the_controller_less_than_a_core() {
     let seconds = 30;
     let (users, duration) = (agents.to_string(), format!("{seconds}s"));
     let run = ["run", "script", "null.sql", "--target", &url, "--fleet", "lab", "--users", &users];
-    // 200 processes share the host's CPUs: how simultaneously they begin is printed, and decides nothing here. Every other check
-    // does.
+    // 200 processes share the host's CPUs, so the spread of their starts is printed but not judged. Everything else is.
     let load = ["--ramp-up", "1s", "--duration", &duration, "--accept-noise", "--start-skew", "1s"];
     let child = fleet.place.command(&[&run[..], &load].concat()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut first, mut last) = (None, None);
@@ -56,7 +55,9 @@ fn two_hundred_agents_cost_the_controller_less_than_a_core() {
     assert!(cores < 1.0 && peak < 500 << 10, "{found}");
 }
 
-/// Runs for a minute each, in turn; at most `KELVIN_PAIRS` pairs. It looks at the interval after every five and ends when that
+/// Pairs of one-minute runs in turn, at most `KELVIN_PAIRS`. The interval is examined after every five pairs, and the test
+/// ends when it is conclusive. The interim analyses share the 5 % (Bonferroni), so the last interval holds at 95 % for any
+/// number of them.
 /// decides. The looks share the 5 % (Bonferroni), so that the interval printed last holds at 95 % however many there were.
 #[test]
 #[ignore = "pairs of runs of a minute: cargo xtask machine"]
@@ -77,7 +78,7 @@ fn two_agents_have_the_throughput_of_one_process() {
                 0 => [&here[..], &load].concat(),
                 _ => TestFleet::args(&url, "g0,g1", &load),
             };
-            // Each on the same data: on those that a run left, deliveries skip districts, and the next run is void.
+            // Each run starts from a fresh copy: after a run, deliveries skip districts, and the next run would be void.
             data.copy("pairs");
             data.engine("pairs").connect().unwrap().run("checkpoint").unwrap();
             let output = fleet.place.run(&args);
@@ -105,7 +106,7 @@ fn two_agents_have_the_throughput_of_one_process() {
     assert!(found.low >= 0.95 && found.high <= 1.05, "{found:?}");
 }
 
-/// The users of a database in a file need no server that takes ten thousand connections.
+/// A database in a file needs no server that accepts ten thousand connections.
 #[test]
 #[ignore = "10,000 users on one host: cargo xtask machine"]
 fn the_bins_of_four_times_2500_users_are_the_sums_of_the_agents() {

@@ -1,11 +1,11 @@
-//! Agents that a real ssh places on a host with a real sshd of its own.
+//! Agents that a real ssh places on a host with a separate, real sshd.
 
 use std::path::PathBuf;
 
 use super::support::{Place, text, wait_until};
 use super::*;
 
-/// An sshd on loopback with keys and a configuration of its own; the home directory of its users is the test's.
+/// An sshd on loopback with separate keys and configuration. The home directory of its users is the test's.
 struct Sshd {
     place: Place,
     server: Child,
@@ -43,7 +43,7 @@ impl Sshd {
             at("known_hosts")
         );
         place.write("ssh_config", client);
-        // sshd of root changes its root directory to this one before it knows who connects.
+        // As root, sshd changes its root directory to this one before authentication.
         let _there = std::fs::create_dir("/run/sshd");
         let log = File::create(place.path("sshd.log")).unwrap();
         let server = std::process::Command::new("/usr/sbin/sshd")
@@ -56,7 +56,7 @@ impl Sshd {
         sshd
     }
 
-    /// The command, whose ssh knows this server.
+    /// Runs a kelvin command whose ssh knows this server.
     fn run(&self, args: &[&str]) -> Output {
         let ssh = format!("ssh -F {}", self.place.path("ssh_config").display());
         self.place.command(args).env("KELVIN_SSH", ssh).output().unwrap()
@@ -87,7 +87,7 @@ impl Drop for Sshd {
 #[test]
 fn ssh_places_agents_which_run_and_leave_nothing() {
     let sshd = Sshd::start();
-    // The place of the test is the home of the controller, the one of sshd's users is that of its hosts.
+    // The test's directory is the controller's home; the home of sshd's users is that of the hosts.
     let data = sshd.place.path("data");
     std::fs::create_dir(&data).unwrap();
     let path = data.to_str().unwrap();
@@ -113,7 +113,7 @@ fn ssh_places_agents_which_run_and_leave_nothing() {
             std::fs::read_to_string(sshd.on_host(agent).join("agent.pid")).unwrap().trim().to_owned()
         })
         .into();
-    // No key and no seed is in anybody's list of processes.
+    // No key and no seed appears in a process list.
     let seed = std::fs::read_to_string(sshd.on_host("h1").join("agent.nk")).unwrap();
     for pid in &pids {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
@@ -131,7 +131,7 @@ fn ssh_places_agents_which_run_and_leave_nothing() {
     for pid in pids {
         assert!(!PathBuf::from(format!("/proc/{pid}/exe")).exists(), "agent {pid} is left");
     }
-    // A host that does not answer is named, and remembered until it does.
+    // A host that does not answer is named, and stays recorded until it answers.
     let shown = sshd.expect(2, &["fleet", "up", "lab", "--ssh", "away", "--allow-path", path]);
     assert!(shown.contains("host away"), "{shown}");
     assert!(sshd.expect(2, &["fleet", "down", "lab"]).contains("host away"));

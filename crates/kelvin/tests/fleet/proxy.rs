@@ -1,4 +1,4 @@
-//! A TCP connection that can be cut without either side being told: a partition of the network. What passes is kept.
+//! A TCP proxy that can cut connections silently, as a network partition does. It records all bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Passes connections on to a port of this host.
+/// Forwards connections to a port of this host.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     cut: Arc<AtomicBool>,
     recorded: Record,
 }
 
-/// What passed in each direction of each connection.
+/// The recorded bytes of each direction of each connection.
 type Record = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// What cuts the connection by itself when a client sends it.
+/// Text from a client that cuts the connection.
 type Trigger = Option<&'static str>;
 
 impl Proxy {
@@ -24,7 +24,7 @@ impl Proxy {
         Self::triggered(port, None)
     }
 
-    /// The same, which is cut as soon as a client sends this text.
+    /// A proxy that cuts the connection as soon as a client sends this text.
     pub(crate) fn cut_by(port: u16, text: &'static str) -> Self {
         Self::triggered(port, Some(text))
     }
@@ -36,7 +36,7 @@ impl Proxy {
         let cuts = Arc::clone(&cut);
         let recorded = Record::default();
         let record = Arc::clone(&recorded);
-        // It ends with the test's process.
+        // The thread ends with the test's process.
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(("127.0.0.1", port))) else {
@@ -52,12 +52,12 @@ impl Proxy {
         Self { port: own, cut, recorded }
     }
 
-    /// The bytes that have passed, each direction of each connection in one piece.
+    /// The recorded bytes, in one piece for each direction of each connection.
     pub(crate) fn recorded(&self) -> Vec<Vec<u8>> {
         self.recorded.lock().unwrap().clone()
     }
 
-    /// From now on nothing passes, or everything that waited does.
+    /// Cuts the connection, or restores it and forwards what was held back.
     pub(crate) fn cut(&self, cut: bool) {
         self.cut.store(cut, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Something dies or cannot be reached while a run is on, and what is left of the run.
+//! A process dies or becomes unreachable during a run; what remains of the run is checked.
 
 use kelvin_measure::Event;
 use kelvin_store::Store;
@@ -27,7 +27,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
     assert!(run["reasons"].to_string().contains("g1"), "{}", run["reasons"]);
     fleet.wait_until_idle(1);
 
-    // When it is back, its own file is fetched: the run stays what it was judged to be.
+    // When the agent is back, its file is fetched; the run keeps its judgement.
     let collect = ["fleet", "collect", "1", "--fleet", "lab"];
     let status = fleet.place.expect(0, &["fleet", "status", "lab"]);
     assert!(status.contains("run 1 has ended: kelvin fleet collect"), "{status}");
@@ -43,7 +43,7 @@ fn an_agent_that_is_killed_is_lost_and_named_and_the_run_does_not_count() {
     assert_eq!(after["points"][0]["headline_count"], run["points"][0]["headline_count"]);
     assert!(after["points"][0]["timeline"].to_string().contains("collected from g1"), "{after}");
     let share = fleet.place.report("2");
-    assert_eq!(share["points"][0]["seconds"], fleet.own("g1")["points"][0]["seconds"]);
+    assert_eq!(share["points"][0]["seconds"], fleet.own_report("g1")["points"][0]["seconds"]);
     fleet.place.expect(0, &collect);
     assert_ne!(fleet.place.run(&["report", "3"]).status.code(), Some(0), "nothing is added twice");
     let status = fleet.place.expect(0, &["fleet", "status", "lab"]);
@@ -72,10 +72,10 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     assert_eq!(left, 0, "connections of the load");
     for agent in ["g0", "g1"] {
         assert!(fleet.log(agent).contains("no message from the controller for 3 s"), "{}", fleet.log(agent));
-        let seconds = fleet.own(agent)["points"][0]["seconds"].as_array().map_or(0, Vec::len);
+        let seconds = fleet.own_report(agent)["points"][0]["seconds"].as_array().map_or(0, Vec::len);
         assert!(seconds >= 2, "{agent} has {seconds} seconds");
     }
-    // A NATS server that goes away before it has sent what it has of the run costs nothing of it.
+    // A NATS server that fails before it has sent all of a run loses nothing of it.
     let before = seconds();
     let proxy = Proxy::cut_by(fleet.port, "CONSUMER.MSG.NEXT");
     let (nats, key) =
@@ -87,7 +87,7 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     assert_eq!(output.status.code(), Some(2), "{why}");
     assert!(why.contains("nothing was changed"), "{why}");
     assert_eq!(seconds(), before);
-    // Too late for the load, but nothing of it is missing.
+    // The resume comes after the load, but no data is missing.
     let resume = ["fleet", "resume", "--fleet", "lab"];
     let output = fleet.place.run(&resume);
     assert_eq!(output.status.code(), Some(4), "{}\n{}", text(&output.stdout), text(&output.stderr));
@@ -97,7 +97,7 @@ fn without_its_controller_an_agent_stops_its_load_and_keeps_what_it_has() {
     sums::assert_bins_are_the_sums(&fleet, "last", &["g0", "g1"]);
     let output = fleet.place.run(&resume);
     assert_eq!(output.status.code(), Some(2), "it has ended now: {}", text(&output.stderr));
-    // An orderly end is the controller's, and needs no patience.
+    // An orderly end needs the controller and no timeout.
     let run = fleet.begin(&url, "g0,g1", &load);
     std::thread::sleep(Duration::from_secs(6));
     let pid = run.id().to_string();
@@ -129,7 +129,7 @@ fn another_controller_goes_on_with_a_run_whose_own_was_killed() {
     let point = &run["points"][0];
     let hosts = point["generator"]["hosts"].as_array().unwrap();
     assert!(hosts.len() == 2 && hosts.iter().all(|host| host["lost"].is_null()), "{hosts:?}");
-    // The load went on to its planned end, and every second of it is there.
+    // The load continued to its planned end, and every second was stored.
     let measured = point["seconds"].as_array().unwrap().iter();
     assert_eq!(measured.filter(|second| second["part"] == "measured").count(), 9, "{}", point["seconds"]);
     sums::assert_bins_are_the_sums(&fleet, "1", &["g0", "g1"]);
@@ -162,7 +162,7 @@ fn a_partition_of_twelve_seconds_loses_a_host_but_none_of_its_seconds() {
     assert!(hosts[0]["lost"].is_null() && hosts[1]["lost"].is_string(), "{hosts:?}");
     fleet.wait_until_idle(2);
     fleet.place.expect(0, &["fleet", "collect", "1", "--fleet", "lab"]);
-    // It heard its controller again in time: its load went on, and its own file has all of it.
+    // The agent heard its controller in time, so its load continued, and its file is complete.
     let share = fleet.place.report("2");
     let measured = share["points"][0]["seconds"].as_array().unwrap().iter();
     assert_eq!(measured.filter(|second| second["part"] == "measured").count(), 15, "{share}");

@@ -1,18 +1,19 @@
-//! What is said between a controller, its agents and the NATS server has no secret in it: every byte is recorded, without TLS.
+//! Checks that the traffic between a controller, its agents and the NATS server contains no secret. Every byte is recorded,
+//! without TLS.
 
 use super::proxy::Proxy;
 use super::*;
 
-/// The password of the database's user, which each process finds in another place.
+/// The password of the database user, which each process finds in a different place.
 const PASSWORD: &str = "Kelvin0Planted1Secret2";
-/// What else is in a file of passwords.
+/// Another line of the password file.
 const OTHER_LINE: &str = "Other3Servers4Word5";
-/// Of the controller's environment, for another engine.
+/// A password for another engine in the controller's environment.
 const OTHER_ENGINE: &str = "Maria6Controllers7Word8";
-/// One that the server refuses.
+/// A wrong password.
 const WRONG: &str = "Mistyped9Word0";
 
-/// A secret as it can be written: as it is, in hexadecimal, as a list of numbers, and in base64, wherever it begins in what is encoded.
+/// The encodings of a secret to search for: plain, hexadecimal, list of numbers, and base64 at each alignment.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let hex = secret.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     let numbers: Vec<String> = secret.iter().map(u8::to_string).collect();
@@ -24,7 +25,7 @@ fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// The characters of base64 that the secret alone decides when so many bytes are before it.
+/// The base64 characters that the secret alone determines when `before` bytes precede it.
 fn base64(secret: &[u8], before: usize, last: [u8; 2]) -> Vec<u8> {
     let alphabet: Vec<u8> = (b'A'..=b'Z').chain(b'a'..=b'z').chain(b'0'..=b'9').chain(last).collect();
     let bit = |at: usize| usize::from(secret[at / 8 - before] >> (7 - at % 8) & 1);
@@ -33,8 +34,8 @@ fn base64(secret: &[u8], before: usize, last: [u8; 2]) -> Vec<u8> {
     (first..end).map(|at| alphabet[sextet(at)]).collect()
 }
 
-/// The names of the secrets that are in `bytes`, in whatever form.
-fn found<'a>(bytes: &[u8], secrets: &[(&'a str, Vec<u8>)]) -> Vec<&'a str> {
+/// The names of the secrets that `bytes` contains, in any encoding.
+fn secrets_in<'a>(bytes: &[u8], secrets: &[(&'a str, Vec<u8>)]) -> Vec<&'a str> {
     let text = String::from_utf8_lossy(bytes);
     let is_in = |form: &Vec<u8>| text.contains(std::str::from_utf8(form).unwrap());
     secrets.iter().filter(|(_, secret)| forms(secret).iter().any(is_in)).map(|(name, _)| *name).collect()
@@ -65,14 +66,14 @@ struct Recorded {
     proxy: Proxy,
     url: String,
     passwords: std::path::PathBuf,
-    /// The database's server ends after its clients.
+    /// Dropped last: the database server ends after its clients.
     _server: Server,
 }
 
 impl Recorded {
     fn start() -> Self {
         let (server, url) = server_with_a_password();
-        // It starts the NATS server with three keys; the agents that it starts do not use the proxy.
+        // Starts the NATS server with three keys. Agents started here do not use the proxy.
         let mut fleet = TestFleet::start(3, &[&url], "15s", &[]);
         let passwords =
             fleet.place.write("passwords", format!("*:*:*:bench:{PASSWORD}\nelsewhere:*:*:*:{OTHER_LINE}\n"));
@@ -94,7 +95,7 @@ impl Recorded {
         self.fleet.place.path(&format!(".local/share/kelvin/fleet/lab/{client}.nk"))
     }
 
-    /// These words, and the way through the proxy with the key of this client.
+    /// A command with these arguments that connects through the proxy with this client's key.
     fn command(&self, client: &str, words: &[&str]) -> std::process::Command {
         let mut command = self.fleet.place.command(words);
         let nats = format!("nats://127.0.0.1:{}", self.proxy.port);
@@ -102,7 +103,7 @@ impl Recorded {
         command
     }
 
-    /// The first agent has the password in its environment, the second in a file, and the third has a wrong one.
+    /// The first agent gets the password from its environment, the second from a file; the third gets a wrong one.
     fn start_agent(&mut self, number: usize) {
         let name = self.fleet.names[number].clone();
         let store = self.fleet.place.path(&format!("{name}.db"));
@@ -169,11 +170,11 @@ fn no_secret_crosses_nats() {
         hosts.len() == 2 && hosts.iter().all(|host| host["headline_count"].as_u64() > Some(0)),
         "{hosts:?}"
     );
-    // The agents' own files cross it as well.
+    // The agents' own files are transferred, too.
     let collected = recorded.command("controller", &["fleet", "collect", "last", "--all"]).output().unwrap();
     assert_eq!(collected.status.code(), Some(0), "{}", text(&collected.stderr));
 
-    // What an agent says of a login that failed, and what becomes of a URL with a password.
+    // The messages after a failed login, and a URL with a password.
     let refused = recorded.run(&recorded.url, "g2");
     let why = text(&refused.stderr);
     assert!(
@@ -198,21 +199,21 @@ fn no_secret_crosses_nats() {
         assert!(crossed(word), "{word:?} is in what was recorded");
     }
     for stream in &streams {
-        assert_eq!(found(stream, &secrets), [""; 0]);
+        assert_eq!(secrets_in(stream, &secrets), [""; 0]);
     }
     for output in [&output, &collected, &refused, &refused_url] {
-        assert_eq!(found(&[&output.stdout[..], &output.stderr].concat(), &secrets), [""; 0]);
+        assert_eq!(secrets_in(&[&output.stdout[..], &output.stderr].concat(), &secrets), [""; 0]);
     }
     for file in ["kelvin.db", "g0.db", "g1.db", "g0.log", "g1.log", "g2.log"] {
         let content = std::fs::read(recorded.fleet.place.path(file)).unwrap();
-        assert_eq!(found(&content, &secrets), [""; 0], "{file}");
+        assert_eq!(secrets_in(&content, &secrets), [""; 0], "{file}");
     }
 }
 
 #[test]
 fn a_secret_is_found_in_whatever_form_it_is_written() {
     let secrets = [("it", b"Pass-w0rd?".to_vec()), ("another", b"unseen".to_vec())];
-    // Each by another program: printf '…Pass-w0rd?…' | base64, xxd -p, xxd -p -u.
+    // Encoded by independent programs: printf '…Pass-w0rd?…' | base64, xxd -p, xxd -p -u.
     for written in [
         "\u{1}Pass-w0rd?\0",
         "UGFzcy13MHJkPw==",
@@ -223,7 +224,7 @@ fn a_secret_is_found_in_whatever_form_it_is_written() {
         "50 506173732D773072643F",
         "[1,80,97,115,115,45,119,48,114,100,63]",
     ] {
-        assert_eq!(found(written.as_bytes(), &secrets), ["it"], "{written}");
+        assert_eq!(secrets_in(written.as_bytes(), &secrets), ["it"], "{written}");
     }
-    assert_eq!(found(b"Pass-w0rd UGFzcy13MHJkIQ== 506173732d773072643e", &secrets), [""; 0]);
+    assert_eq!(secrets_in(b"Pass-w0rd UGFzcy13MHJkIQ== 506173732d773072643e", &secrets), [""; 0]);
 }

@@ -1,11 +1,12 @@
-//! What a run has of its agents is the sum of what they have themselves, and each user does the same on any number of them.
+//! Checks that a run's counts are the sums of its agents' counts, and that each user does the same with any number of
+//! agents.
 
 use kelvin_measure::event::KindCounts;
 use kelvin_store::Store;
 
 use super::*;
 
-/// The sums over the window of a point, by series. Its seconds were checked against the sums of who counted them.
+/// The sums over a point's window, by series. They were checked against the sums of the collectors.
 fn kinds(store: &std::path::Path, run: &str) -> Vec<KindCounts> {
     let store = Store::open_read_only(store).unwrap();
     let run = store.load(store.find(run).unwrap()).unwrap();
@@ -16,7 +17,7 @@ fn kinds(store: &std::path::Path, run: &str) -> Vec<KindCounts> {
     figures.kinds
 }
 
-/// That the histograms of a run are the sums of those in the agents' own files of their last run, bin by bin.
+/// Asserts that each histogram bin of a run is the sum of the bins in the agents' own files of their last run.
 #[track_caller]
 pub(crate) fn assert_bins_are_the_sums(fleet: &TestFleet, run: &str, agents: &[&str]) {
     let whole = kinds(&fleet.place.store(), run);
@@ -34,8 +35,8 @@ pub(crate) fn assert_bins_are_the_sums(fleet: &TestFleet, run: &str, agents: &[&
     }
 }
 
-/// A hash of what each user drew, in its order.
-fn drawn(data: &Data) -> Vec<(i64, i64)> {
+/// A hash of the values that each user drew, in order.
+fn hash_inputs(data: &Data) -> Vec<(i64, i64)> {
     let mut session = data.engine("postgres").connect().unwrap();
     let hash = "('x' || substr(md5(string_agg(n::text, ',' order by place)), 1, 15))::bit(60)::bigint";
     let rows =
@@ -69,14 +70,14 @@ fn each_global_user_draws_the_same_and_the_bins_are_the_sums_of_the_agents() {
         "10",
     ];
     fleet.place.expect(0, &run);
-    let here = drawn(&data);
+    let here = hash_inputs(&data);
     assert_eq!(here.len(), 200);
     for hosts in [&["g0"][..], &["g2", "g1"], &["g0", "g1", "g2", "g3"]] {
         let names = hosts.join(",");
         let flags = ["--fleet", "lab", "--hosts", &names, "--start-skew", "10s"];
         let output = fleet.place.run(&[&run[..], &flags].concat());
         assert_counts(&fleet.place, &output);
-        assert_eq!(drawn(&data), here, "{names}");
+        assert_eq!(hash_inputs(&data), here, "{names}");
         assert_bins_are_the_sums(&fleet, "last", hosts);
     }
 }

@@ -91,7 +91,7 @@ fn tenants_on_agents_follow_the_steps_and_count_what_the_server_has() {
     let hits = session.query("select count(*) from hits").unwrap().int(0, 0).unwrap();
     assert_eq!(hits as u64, shop, "{steps:?}");
     assert!(seconds(&report, "near").1 > 200);
-    // A row for each agent, of all its turns; this host has none.
+    // One row for each agent, over all its turns; this host has none.
     let hosts = report["points"][0]["generator"]["hosts"].as_array().unwrap();
     let of = |name: &str| hosts.iter().find(|host| host["host"] == name).unwrap();
     let measured: u64 = measured.iter().sum();
@@ -104,6 +104,6 @@ fn tenants_on_agents_follow_the_steps_and_count_what_the_server_has() {
     assert!(hosts.iter().all(busy), "{hosts:?}");
     assert!(report["points"][0]["generator"]["start"].is_null(), "they start when their steps say");
     assert!(fleet.place.path("g0").join("data").is_file(), "g0 has its own file");
-    assert_eq!(fleet.own("g1")["workload"], "script");
+    assert_eq!(fleet.own_report("g1")["workload"], "script");
     fleet.wait_until_idle(2);
 }

@@ -1,4 +1,4 @@
-//! Compatibility with fio: its options, its output, its exit codes.
+//! Compatibility with fio: options, output, exit codes.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::support::text;
 use super::{JOB, fio_json, place};
 
-/// A run with findings, notes and all of Kelvin's messages: fio's scripts take output on standard error for a failure.
+/// A run with findings, notes and all messages of Kelvin. fio's scripts take output on standard error for a failure.
 #[test]
 fn trial_c5_a_run_that_went_well_is_silent_on_standard_error() {
     let place = place("[hole]\nfilename=sparse\nsize=4m\nrw=randread\nnumber_ios=50\nthread\n");
@@ -123,7 +123,7 @@ const TWELVE: &str = "[global]\nsize=1m\nfilename=one\nstonewall\nfallocate=none
     [priorities]\nrw=randread\nioengine=libaio\ndirect=1\ncmdprio_percentage=50\ncmdprio_class=2\ncmdprio=3\nrandseed=3\n";
 
 #[test]
-fn trial_c6_the_json_of_fio_and_kelvin_says_the_same() {
+fn trial_c6_the_json_of_fio_and_kelvin_agree() {
     let place = place(TWELVE);
     let Ok(fio) =
         Command::new("fio").args(["--output-format=json", "job.fio"]).current_dir(place.directory()).output()

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::support::{Place, text, undisturbed, wait_until};
 use super::{JOB, place};
 
-/// After a kill it resumes, and failing runs end it with their own error.
+/// The study resumes after a kill, and failing runs end it with their own error.
 #[test]
 fn a_study_of_io_jobs_is_a_study_like_any_other() {
     let place = place(JOB);
@@ -42,7 +42,8 @@ fn a_study_of_io_jobs_is_a_study_like_any_other() {
     assert!(told.contains("3 runs failed in a row") && told.contains("data/below"), "{told}");
 }
 
-/// A sweep's output. That a run of it is void, as it is where the machine stalls, is in the exit code, and not judged here.
+/// The output of a sweep. A run may be void on a machine that stalls; only the exit code shows it, and it is not judged
+/// here.
 fn sweep(place: &Place, args: &[&str]) -> String {
     let output = place.run(&[&["io", "sweep"], args, &["job.fio", "--no-observe"]].concat());
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));
@@ -80,7 +81,7 @@ fn a_rate_curve_asks_for_parts_of_the_highest() {
     assert!(report["points"][0]["response_all"]["p50_us"].as_f64().is_some());
 }
 
-/// A trace has directions that `rw` does not name, and several I/Os with the same time, all of which are due then.
+/// A trace has directions that `rw` does not have, and several I/Os with the same time, which are due at that time.
 #[test]
 fn all_of_a_trace_is_in_the_run() {
     let place = place("[r]\nread_iolog=trace\nioengine=psync\nfilename=data\n");
@@ -97,7 +98,7 @@ fn all_of_a_trace_is_in_the_run() {
     let shown = place.expect(0, &["show", "last", "--all"]);
     let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(unwrapped.contains("open loop: at the times recorded in the trace"), "{shown}");
-    // The first table is of the response times, and every I/O is in it.
+    // The first table is of response times, and includes every I/O.
     let rows: Vec<Vec<&str>> = shown
         .lines()
         .skip_while(|line| !line.starts_with("response, "))

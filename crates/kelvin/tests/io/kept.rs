@@ -1,4 +1,4 @@
-//! Runs in the store.
+//! Stored runs.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn runs_repeat_and_compare() {
     let place = place(JOB);
     let shown = place.expect(0, &["io", "job.fio", "--no-observe", "--repeat", "2", "--label", "twice"]);
     assert!(shown.contains("group 1 \"twice\"") && shown.contains("IOPS"), "{shown}");
-    // Each block has other offsets.
+    // Each block uses different offsets.
     assert_eq!(
         (place.report("1")["seed"].clone(), place.report("2")["seed"].clone()),
         ("1".into(), "2".into())
@@ -71,7 +71,7 @@ fn runs_repeat_and_compare() {
     assert!(shown.contains("IOPS"), "{shown}");
 }
 
-/// The stored values of I/O jobs are compared with their sums, and the longest time is the one in fio's format.
+/// Stored values of I/O jobs are compared with their sums, and the maximum time with the one in fio's format.
 #[test]
 fn a_figure_that_changed_in_the_store_voids_the_run() {
     let place = place(JOB);
@@ -80,7 +80,7 @@ fn a_figure_that_changed_in_the_store_voids_the_run() {
     let json: Value = serde_json::from_str(&json).unwrap();
     let longest = json["jobs"][0]["read"]["clat_ns"]["max"].as_u64().unwrap();
     assert_eq!(report["state"], "counted");
-    // A fraction in text: its last digit is not kept.
+    // The text has a fraction, which may lose its last digit.
     let stored = report["points"][0]["latency_all"]["max_us"].as_f64().unwrap();
     assert_eq!((stored * 1e3).round() as u64, longest);
     let store = rusqlite::Connection::open(place.store()).unwrap();
@@ -140,7 +140,7 @@ fn a_store_that_is_deleted_ends_the_run_and_is_rescued() {
 }
 
 #[test]
-fn findings_of_runs_that_nobody_watched_are_listed() {
+fn findings_of_runs_without_observation_are_listed() {
     let place = place("[hole]\nfilename=sparse\nsize=4m\nrw=randread\nnumber_ios=200\nioengine=psync\n");
     std::fs::File::create(place.path("sparse")).unwrap().set_len(4 << 20).unwrap();
     place.expect(0, &["-q", "io", "job.fio", "--no-observe"]);

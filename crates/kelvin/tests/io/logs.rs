@@ -1,11 +1,11 @@
-//! Logs, charts and what explains them.
+//! Logs, charts and explanations.
 
 use serde_json::Value;
 
 use super::support::text;
 use super::{JOB, place};
 
-/// One figure has one definition: the mean of a run in a chart is that of its table, its last part of a second included.
+/// The mean of a run is the same in a chart and in its table, including the last fraction of a second.
 #[test]
 fn trial_c10_a_chart_and_a_table_have_the_same_mean() {
     let place = place(
@@ -92,7 +92,7 @@ fn logs_results_and_runs_are_plotted_with_each_direction_apart() {
     assert_eq!(no_program.status.code(), Some(2));
     let message = text(&no_program.stderr);
     assert!(message.contains("rsvg-convert") && message.contains("librsvg2-bin"), "{message}");
-    // What both directions of a run did is in the result as well: together they are all.
+    // Each direction has a histogram, and their counts add up to the result's.
     let counts = |direction: &str| -> u64 {
         let svg = read(&format!("latency-histogram-{direction}.svg"));
         let (_, name) = svg.split_once(&format!("run 1 {direction}, ")).unwrap();

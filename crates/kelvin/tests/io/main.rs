@@ -1,4 +1,4 @@
-//! `kelvin io` as fio's users type it, on small files.
+//! `kelvin io` on small files, as users of fio type it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test reports why it compared nothing")]
@@ -17,11 +17,11 @@ mod runs;
 
 use support::Place;
 
-/// Read by the page cache: what is tested is the way of the figures, not a disk.
+/// Reads from the page cache: the tests check how values are processed, not a disk.
 const JOB: &str =
     "[global]\nfilename=data\nsize=1m\nbs=4k\nioengine=psync\n[reader]\nrw=randread\nnumber_ios=100\n";
 
-/// Open-ended, with as little load as does.
+/// Open-ended, with a minimal load.
 const LONG: &str =
     "[long]\nfilename=data\nsize=1m\nrw=randread\nioengine=psync\nrate_iops=200\ntime_based\nruntime=60\n";
 

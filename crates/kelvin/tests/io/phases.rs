@@ -36,7 +36,7 @@ fn stonewalls_are_phases_of_their_own() {
     let page = std::fs::read_to_string(place.path("page.html")).unwrap();
     let rows = place.expect(0, &["report", "last", "--csv=jobs", "--output", "-"]);
     assert_eq!(rows.lines().count(), 1 + 1 + 2, "{rows}");
-    // Its last part is the script of the charts, which other runs have as well.
+    // The last part of the page is the charts' script, which other runs have, too.
     let page = page.split("<script").next().unwrap();
     for part in [
         "Jobs and devices",
@@ -75,7 +75,7 @@ fn a_rate_in_some_jobs_leaves_the_throughput_to_be_found_out() {
     assert!(place.expect(0, &["show", "last"]).contains("closed loop next to jobs with a rate"));
 }
 
-/// Two jobs, one after the other: each requests its rate in its own half of the window.
+/// Two jobs, one after the other: each applies its rate in its half of the window.
 #[test]
 fn a_rate_is_of_the_time_that_its_jobs_cover() {
     let place = place(
@@ -92,7 +92,7 @@ fn a_rate_is_of_the_time_that_its_jobs_cover() {
     assert!(schedule["achieved_ratio"].as_f64().unwrap() > 0.8, "{schedule}");
 }
 
-/// Its amount ends the job early, although it is late: no requests were left.
+/// The job ends early because its amount is done. Although it is late, no requests are left.
 #[test]
 fn a_job_that_did_all_that_it_had_to_do_left_nothing_waiting() {
     let place =

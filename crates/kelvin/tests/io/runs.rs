@@ -8,7 +8,7 @@ use super::support::{text, wait_until};
 use super::{JOB, LONG, place};
 
 #[test]
-fn each_format_says_the_same_and_machines_get_nothing_else() {
+fn all_formats_agree_and_machines_get_nothing_else() {
     let place = place(JOB);
     let normal = place.expect(0, &["io", "job.fio", "--no-observe"]);
     for part in ["reader: (g=0): rw=randread", "read: IOPS=", "stored as run 1: kelvin show 1"] {
@@ -20,7 +20,7 @@ fn each_format_says_the_same_and_machines_get_nothing_else() {
     assert_eq!((job["jobname"].as_str(), job["read"]["total_ios"].as_u64()), (Some("reader"), Some(100)));
     let terse = place.expect(0, &["io", "--minimal", "job.fio", "--no-observe"]);
     assert!(terse.starts_with("3;") && terse.lines().count() == 1, "{terse}");
-    // In a file, and standard output contains nothing of the result.
+    // With --output, standard output has no part of the result.
     let told =
         place.expect(0, &["io", "job.fio", "--no-observe", "--output=out.json", "--output-format=json+"]);
     assert!(!told.contains("IOPS"), "{told}");
@@ -46,7 +46,7 @@ fn fios_words_make_the_same_run_as_its_file() {
 }
 
 #[test]
-fn bad_input_ends_with_fios_code_and_says_where() {
+fn bad_input_ends_with_fios_code_and_a_location() {
     let place = place("[a]\nfilename=data\nrw=sideways\n");
     let output = place.run(&["io", "job.fio"]);
     let told = text(&output.stderr);
@@ -97,7 +97,7 @@ fn a_signal_ends_the_run_and_keeps_its_results() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It runs once its first second is in the store.
+    // The run is in progress once its first second is in the store.
     let store = place.store();
     wait_until("the first second is kept", || {
         rusqlite::Connection::open(&store)
@@ -134,7 +134,7 @@ fn holes_are_found_before_the_run_and_after_it() {
     assert!(ids.iter().any(|id| id.starts_with("io-")), "{ids:?}");
 }
 
-/// Statements about a file describe it as the jobs find it, and not as it was before it was laid out.
+/// Remarks about a file describe it as the jobs find it, after layout.
 #[test]
 fn files_are_looked_at_after_they_are_laid_out() {
     let place = place("[made]\nfilename=fresh\nsize=2m\nrw=randread\nnumber_ios=100\nioengine=psync\n");

@@ -1,5 +1,5 @@
-//! Percentiles that are lower bounds, and transactions that failed, wherever runs are compared; and the end of a run's
-//! events.
+//! Percentiles that are lower bounds, and failed transactions, in all comparisons of runs; also the end of a run's
+//! event stream.
 
 use kelvin_measure::event::{ErrorCount, Window};
 use kelvin_measure::{Event, Sink};
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::common::pgbench::{self, Plan};
 use super::support::{Place, text as words};
 
-/// Above the capacity of the simulated server: a fifth of the arrivals is unanswered, and p99 falls among them.
+/// Above the capacity of the simulated server: a fifth of the arrivals remain unanswered, and p99 falls among them.
 const RATE: f64 = 2600.0;
 
-/// A store with runs of a plan after a change of their events. Its first two runs, of a closed loop and of an open one,
-/// provide the description of the others.
+/// A store with runs of plans whose events were changed. Its first two runs, of a closed and an open loop, provide the
+/// description of the others.
 struct Runs {
     place: Place,
     store: Store,
@@ -42,7 +42,7 @@ impl Runs {
         self.add(&Plan::rates(8, &[RATE]), |event| vec![event])
     }
 
-    /// The same load, of which no arrival was refused or left waiting.
+    /// The same load without refused or unfinished arrivals.
     fn exact(&self) -> RunId {
         self.add(&Plan::rates(8, &[RATE]), |mut event| {
             match &mut event {
@@ -60,7 +60,7 @@ impl Runs {
         })
     }
 
-    /// In each second five transactions failed permanently, in addition to the successful ones.
+    /// Five transactions fail permanently in each second, in addition to the successful ones.
     fn failing(&self) -> RunId {
         self.add(&Plan::closed(&[8]), |mut event| {
             let Event::Second(second) = &mut event else { return vec![event] };
@@ -110,16 +110,16 @@ fn a_gate_passes_nothing_on_a_percentile_that_is_a_bound() {
             serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}{}", words(&output.stderr)));
         (output.status.code().unwrap(), json)
     };
-    // Without a measure it is the one that a comparison judges: the throughput of an open loop is fixed.
+    // The default measure is the one that a comparison judges, because an open loop's throughput is fixed.
     let limits = ["--max-regression", "5%", "--json"];
     let output = runs.place.run(&[&["gate", &exact[..], "--against", &first][..], &limits].concat());
     let json: Value = serde_json::from_str(&words(&output.stdout)).unwrap();
     assert_eq!(json["rows"][0]["measure"], "p99", "{json}");
-    // Lower bounds on both sides: nothing is shown, and nothing is ruled out.
+    // Lower bounds on both sides: no difference is shown, and none is excluded.
     let (code, judged) = gate(&first, &second);
     assert!(code == 5 || code == 6, "{code}: {judged}");
     assert_ne!(judged["outcome"], "passed", "{judged}");
-    // The base is known, the candidate at least so slow: it must not pass either.
+    // The base is exact, and the candidate is at least as slow: it must not pass either.
     let (code, judged) = gate(&exact, &first);
     assert!(matches!(code, 1 | 5 | 6), "{code}: {judged}");
     assert_ne!(judged["outcome"], "passed", "{judged}");
@@ -196,7 +196,7 @@ fn a_run_whose_transactions_failed_counts_nowhere_without_a_word() {
     assert!(history.split_whitespace().collect::<Vec<_>>().join(" ").contains(&told), "{history}");
 }
 
-/// A reader of a run's events need not query the store for its state.
+/// The last event has the run's state, so that readers of the events need not query the store.
 #[test]
 fn the_events_of_a_run_end_with_its_state() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! One run in all its forms: headline, times, verdict and state of each against those of the JSON report.
+//! Compares headline, times, verdict and state of a run in all formats with the JSON report.
 
 use kelvin_report::{RunReport, csv, html, json, markdown, pgbench, text};
 use serde_json::Value;
@@ -17,7 +17,7 @@ struct Forms {
     pgbench: String,
 }
 
-/// What was compared, so that a walk over runs can show that it compared anything.
+/// What was compared, to show that a walk over runs compared anything.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) times: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Compared {
     pub(crate) headlines: usize,
 }
 
-/// Holds the forms of a report against each other. `row` is its line in the list of runs.
+/// Compares all formats of a run. `row` is its line in the list of runs.
 pub(super) fn walk(name: &str, report: &RunReport, row: &str, compared: &mut Compared) {
     let csv = csv::summary(report);
     let forms = Forms {
@@ -53,7 +53,7 @@ impl Forms {
         assert!(self.brief.contains(&format!("state {state}")), "{name}: {}", self.brief);
         assert!(self.pgbench.contains(&format!("kelvin state: {state}")), "{name}: {}", self.pgbench);
         let column = self.csv[0].iter().position(|field| field == "state").unwrap();
-        // A label or a target may hold a comma; those of these runs hold none.
+        // A label or a target could contain a comma; those of these runs do not.
         assert!(self.csv[1..].iter().all(|row| row[column] == state), "{name}");
     }
 
@@ -73,7 +73,7 @@ impl Forms {
             assert!(text.contains(&whole), "{name}: no {whole:?} in the {form}\n{text}");
         }
         assert!(self.text.contains(shown), "{name}: no {shown:?} in the text");
-        // The list has no figure of a run whose window never closed, and cuts what its column cannot hold.
+        // The list has no value for a run whose window did not close, and truncates values to its columns.
         let counts_agree = point["invariants"].as_array().unwrap().iter().all(|one| one["holds"] == true);
         if best.closed && report.points.len() == 1 && counts_agree {
             assert!(flat(row).contains(shown), "{name}: no {shown:?} in {row}");
@@ -112,7 +112,7 @@ impl Forms {
         }
     }
 
-    /// Each row of response and service times: JSON, CSV, Markdown, and as they are in the text and on the page.
+    /// Compares each row of response and service times: JSON, CSV, Markdown, text and page.
     fn times(&self, name: &str, report: &RunReport, point: &Value, compared: &mut Compared) {
         let number = point["point"].to_string();
         let (io, several) = (report.is_io(), report.points.len() > 1);

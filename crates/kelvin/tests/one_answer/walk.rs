@@ -1,4 +1,4 @@
-//! A stored run wherever something is said of it: its report in all forms, the lists of runs, its key figures.
+//! Compares all statements about a stored run: its report in all formats, the lists of runs, its key figures.
 
 #[path = "forms.rs"]
 mod forms;
@@ -19,13 +19,13 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    pub(crate) fn of(place: &Place) -> Self {
+    pub(crate) fn read(place: &Place) -> Self {
         let lines = place.expect(0, &["runs", "--json"]);
         let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         Self { lines, table: place.expect(0, &["runs"]), compared: Compared::default() }
     }
 
-    /// Holds the forms of a run against each other and against its lines in the lists.
+    /// Compares the formats of a run with each other and with its lines in the lists.
     pub(crate) fn hold_together(&mut self, name: &str, store: &Store, run: RunId) -> RunReport {
         let loaded = Run::load(store, run, &[]).unwrap();
         let report = &loaded.report;
@@ -45,13 +45,13 @@ impl Lists {
     }
 }
 
-/// The rate in the list, and the p99 that comparisons take.
+/// The rate in the list, and the p99 that comparisons use.
 fn key_figures(name: &str, loaded: &Run, line: &Value) {
     let Some(best) = loaded.report.best().filter(|best| best.closed && best.window_s > 0.0) else { return };
     let point = line["points"].as_array().unwrap().iter().find(|p| p["point"] == best.point).unwrap();
-    // That its two counts differ is what makes this one void.
+    // This run is void because its two counts differ.
     if name != "the window counts more than its seconds" {
-        // One of the two was written as text and read again: the last bit may differ.
+        // One of the two was converted to text and back, so the last bit may differ.
         let (listed, shown) = (point["per_second"].as_f64(), best.throughput.headline_per_second);
         let same = match (listed, shown) {
             (Some(listed), Some(shown)) => (listed - shown).abs() <= shown * 1e-12,
@@ -67,17 +67,17 @@ fn key_figures(name: &str, loaded: &Run, line: &Value) {
     }
 }
 
-/// What a page has between two texts.
+/// The part of a page between two texts.
 fn between<'a>(page: &'a str, from: &str, to: &str) -> Option<&'a str> {
     page.split_once(from)?.1.split_once(to).map(|(found, _)| found)
 }
 
-/// One line of words, as one would read it aloud.
+/// Text as a single line with single blanks.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Holds the report of a run in its forms against each other; its state.
+/// Compares the formats of a run's report; returns the state.
 fn one_state(name: &str, report: &RunReport) -> String {
     let rendered = text::render(report, text::Options { all: true, ..Default::default() });
     let shown = flat(&rendered);
@@ -119,7 +119,7 @@ fn one_state(name: &str, report: &RunReport) -> String {
     state.into()
 }
 
-/// Headline and p99 of the best point, in the text and on the page.
+/// Checks headline and p99 of the best point, in text and page.
 fn figures(name: &str, report: &RunReport, shown: &str, page: &str) {
     let Some(best) = report.best() else { return };
     if report.is_io() || best.headline(report.headline_per).is_none() {

@@ -1,7 +1,8 @@
-//! `cargo xtask faults`: every fault with parameters drawn at random, so that no threshold fits one case only, and healthy
-//! runs. Each run is printed with its findings and appended to a file; what is in the file is not run again, so that the work can
-//! be done in slices. Fails if less than nine of ten are right, or if a finding is red without its fault. Weak faults are right if their finding is not red, or if
-//! their effect, against the same load without them, is three times the runs' precision or more.
+//! `cargo xtask faults`: every fault with random parameters, so that no threshold fits a single case, and healthy runs. Each
+//! run is printed with its findings and appended to a file. Runs in the file are not repeated, so that the work can be done
+//! in slices. Fails if less than nine of ten are right, or if a finding is red without its fault. A weak fault is right if
+//! its finding is not red, or if its effect, against the same load without the fault, is at least three times the runs'
+//! precision.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,17 +15,18 @@ use super::plants::{self, Fault};
 use super::results::{Outcome, Results};
 use super::speed::SpeedGauge;
 
-/// Other users of the machine, for whom a run is repeated. Whatever else is red counts, also where the tests would repeat the run.
+/// Findings about other users of the machine, after which a run is repeated. All other red findings count, even where the
+/// tests would repeat the run.
 const MACHINE: [&str; 2] = ["steal", "noisy-neighbour"];
 
-/// Parameters that are drawn, and their text.
+/// Draws parameters, and collects their text.
 struct Draw {
     random: Random,
     shown: Vec<String>,
 }
 
 impl Draw {
-    /// A whole number; `what` has a `#` in its place.
+    /// Draws an integer; the text is `what` with the number in place of `#`.
     fn number(&mut self, what: &str, low: i64, high: i64) -> i64 {
         let number = self.random.range(low, high);
         self.shown.push(what.replace('#', &number.to_string()));
@@ -63,7 +65,7 @@ const FAULTS: [Planted; 23] = [
     ("packed-pages", |draw| plants::packed_pages(draw.number("# indexes", 4, 8))),
     ("jit", |draw| plants::compiled(draw.number("# rows", 20, 500))),
     ("throttled-server", |draw| plants::throttled_server(draw.number("0.# CPUs", 20, 50))),
-    // The findings of these are amber at most.
+    // The findings of these faults are at most amber.
     ("generic-plan", |draw| {
         plants::generic_plan(draw.number("# states", 2, 4), draw.number("a row in #", 500, 2000))
     }),
@@ -74,7 +76,7 @@ const FAULTS: [Planted; 23] = [
     ("dropped-dependency", |draw| plants::dropped_dependency(draw.number("# values", 50, 200))),
 ];
 
-/// The same faults, of those that have degrees, so weak that they should cost next to nothing.
+/// Faults that have degrees, so weak that they should cost next to nothing.
 const WEAK: [Planted; 15] = [
     ("forced-checkpoints", |draw| plants::forced_checkpoints(draw.number("max_wal_size #MB", 400, 800))),
     ("autovacuum", |draw| plants::autovacuum_in_window(draw.number("threshold # rows", 5_000, 20_000))),
@@ -93,33 +95,33 @@ const WEAK: [Planted; 15] = [
     ("throttled-server", |draw| plants::throttled_server(draw.number("#/100 CPUs", 185, 198))),
 ];
 
-/// What the caller asks for; `cargo xtask faults` sets it.
+/// The caller's options, which `cargo xtask faults` sets.
 struct Options {
     draws: u64,
     healthy: u64,
     seed: u64,
     only: Option<String>,
-    /// No run begins after that.
+    /// No run starts later.
     end: Option<Instant>,
-    /// Whether each fault is measured against the same load without it.
+    /// Whether each fault is compared with the same load without it.
     strength: bool,
-    /// Whether the faults are weak ones.
+    /// Whether the faults are weak.
     weak: bool,
     interrupted: Arc<AtomicBool>,
 }
 
-/// The value of an option; none of an empty one.
-fn asked(name: &str) -> Option<String> {
+/// The value of an option; `None` if empty.
+fn option(name: &str) -> Option<String> {
     std::env::var(format!("KELVIN_FAULTS_{name}")).ok().filter(|text| !text.is_empty())
 }
 
-/// Whether the runs are those of `cargo xtask faults`, where the forms of a run are not held against each other: the tests do.
+/// Whether these are the runs of `cargo xtask faults`, which do not compare the formats of a run: the tests do.
 pub(crate) fn is_drawing() -> bool {
-    asked("RESULTS").is_some()
+    option("RESULTS").is_some()
 }
 
 fn number(name: &str, default: u64) -> u64 {
-    asked(name).map_or(default, |text| text.parse().unwrap())
+    option(name).map_or(default, |text| text.parse().unwrap())
 }
 
 impl Options {
@@ -128,7 +130,7 @@ impl Options {
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&interrupted)).unwrap();
         }
-        let only = asked("ONLY");
+        let only = option("ONLY");
         let names: Vec<&str> = FAULTS.iter().map(|(name, _)| *name).collect();
         for name in only.iter().flat_map(|only| only.split(',')) {
             let known = name == HEALTHY || names.contains(&name);
@@ -137,12 +139,12 @@ impl Options {
         let minutes = |text: String| Duration::from_secs(60 * text.parse::<u64>().unwrap());
         Self {
             draws: number("DRAWS", 2),
-            healthy: number("HEALTHY", if asked("WEAK").is_some() { 0 } else { 60 }),
+            healthy: number("HEALTHY", if option("WEAK").is_some() { 0 } else { 60 }),
             seed: number("SEED", 1),
             only,
-            end: asked("MINUTES").map(|text| Instant::now() + minutes(text)),
-            strength: asked("STRENGTH").is_some() || asked("WEAK").is_some(),
-            weak: asked("WEAK").is_some(),
+            end: option("MINUTES").map(|text| Instant::now() + minutes(text)),
+            strength: option("STRENGTH").is_some() || option("WEAK").is_some(),
+            weak: option("WEAK").is_some(),
             interrupted,
         }
     }
@@ -160,19 +162,19 @@ impl Options {
     }
 }
 
-/// The name of the healthy runs among the faults.
+/// The name of healthy runs in the list of faults.
 const HEALTHY: &str = "healthy";
 
-/// Whether somebody else used the machine.
+/// Whether other processes used the machine.
 fn is_disturbed(found: &Found, planted: &[&str]) -> bool {
     found.red().iter().any(|id| MACHINE.contains(id) && !planted.contains(id))
 }
 
-/// The CPUs' speed may change by that much in a healthy run: throughput, which follows it, may by twice as much.
+/// How much the speed of the CPUs may change in a healthy run. Throughput follows it and may change twice as much.
 const STEADY: f64 = 0.1;
 
-/// Runs one, again where the machine was busy, twice at most. A healthy one counts whatever its findings are: only a change of the CPUs'
-/// speed, which it does not measure itself, repeats it.
+/// Makes a run, and repeats it at most twice if the machine was busy. A healthy run counts whatever its findings; it is
+/// repeated only after a change of the CPUs' speed, which the run itself does not measure.
 fn run(outcome: Outcome, planted: &Fault, strength: bool) -> Outcome {
     let since = Instant::now();
     let (mut attempts, mut disturbed) = (0, 0);
@@ -221,7 +223,7 @@ fn run(outcome: Outcome, planted: &Fault, strength: bool) -> Outcome {
     outcome
 }
 
-/// The healthy runs of one round, each workload on a server of its own.
+/// The healthy runs of one round, with a separate server for each workload.
 fn healthy_round(options: &Options, round: u64, results: &mut Results) {
     let kinds = plants::HEALTHY.len() as u64;
     for (index, workload) in plants::HEALTHY.iter().enumerate() {
@@ -247,7 +249,7 @@ fn healthy_round(options: &Options, round: u64, results: &mut Results) {
 #[ignore = "takes an hour: cargo xtask faults"]
 fn faults_with_random_parameters() {
     let options = Options::from_environment();
-    let mut results = Results::open(asked("RESULTS").map(Into::into));
+    let mut results = Results::open(option("RESULTS").map(Into::into));
     for round in 0..options.draws.max(1) {
         if options.wants(HEALTHY) {
             healthy_round(&options, round, &mut results);
@@ -273,7 +275,7 @@ fn faults_with_random_parameters() {
     }
     print!("{}", results.summary());
     assert!(!options.is_interrupted(), "interrupted");
-    let (faults, weak, clean) = (results.faults(), results.weak(), results.of(HEALTHY));
+    let (faults, weak, clean) = (results.faults(), results.weak(), results.tally(HEALTHY));
     assert!(faults.runs + weak.runs + clean.runs > 0, "nothing was run");
     assert!(faults.right * 10 >= faults.runs * 9, "{} of {} faults were named", faults.right, faults.runs);
     assert!(

@@ -13,12 +13,12 @@ use kelvin_database::postgres::{Config, PostgresEngine};
 use super::disturbance::Throttle;
 use super::support::{Server, wait_until};
 
-/// Sessions of another program: those of a Kelvin would be taken for one that measures here, too.
+/// A session of another program: with Kelvin's name it would count as a second Kelvin.
 fn client(config: Config) -> PostgresEngine {
     PostgresEngine::new(Config { application_name: "report".into(), ..config })
 }
 
-/// A session that changes a row and does not end its transaction, from now until others have waited for it for a time.
+/// A session that changes a row and leaves its transaction open until others have waited for `held`.
 pub(crate) fn forgotten_transaction(server: &Server, sql: &'static str, held: Duration) -> JoinHandle<()> {
     let config = server.instance.config();
     let (begun, wait_for_begin) = std::sync::mpsc::channel();
@@ -40,14 +40,14 @@ pub(crate) fn forgotten_transaction(server: &Server, sql: &'static str, held: Du
     holder
 }
 
-/// When a snapshot is taken, counted from the load's beginning, and for how long it is kept.
+/// When a snapshot is taken, counted from the start of the load, and how long it is held.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
     pub(crate) after: Duration,
     pub(crate) length: Duration,
 }
 
-/// A session that reads something and keeps its snapshot, while others work.
+/// A session that reads and holds its snapshot while others work.
 pub(crate) fn hold_while_loaded(server: &Server, held: Held) -> JoinHandle<()> {
     let config = server.instance.config();
     std::thread::spawn(move || {
@@ -65,7 +65,7 @@ pub(crate) fn hold_while_loaded(server: &Server, held: Held) -> JoinHandle<()> {
     })
 }
 
-/// Clients that open a session, ask something and close it, again and again, until it is dropped.
+/// Clients that repeatedly open a session, run a statement and close it, until dropped.
 pub(crate) struct Storm {
     ended: Arc<AtomicBool>,
     clients: Vec<JoinHandle<()>>,
@@ -81,7 +81,7 @@ impl Storm {
             std::thread::spawn(move || {
                 let mut next = std::time::Instant::now();
                 while !end.load(Ordering::Acquire) {
-                    // The server may be about to stop.
+                    // The server may be shutting down.
                     if let Ok(mut session) = engine.connect() {
                         let _ = session.query("select 1");
                     }
@@ -104,7 +104,7 @@ impl Drop for Storm {
     }
 }
 
-/// Lets a server write so many bytes per second to the disk of its data, and no more.
+/// Limits the server's writes to its data disk, in bytes per second.
 pub(crate) fn limit_writes(server: &Server, per_second: u64) -> Throttle {
     use std::os::unix::fs::MetadataExt;
     let number = std::fs::metadata(server.instance.data_directory()).unwrap().dev();
@@ -115,19 +115,19 @@ pub(crate) fn limit_writes(server: &Server, per_second: u64) -> Throttle {
     let disk = std::fs::read_to_string(disk).expect("the data lies on a block device");
     let disk = disk.trim();
     let old = ("blkio.throttle.write_bps_device", format!("{disk} {per_second}"));
-    let throttle = Throttle::with("blkio", old, "io", ("io.max", format!("{disk} wbps={per_second}")));
+    let throttle = Throttle::create("blkio", old, "io", ("io.max", format!("{disk} wbps={per_second}")));
     throttle.take(server.instance.pid());
     throttle
 }
 
-/// Lets every flush of the server's files take longer: a library between it and the kernel's calls.
+/// Delays every flush of the server's files, with a library between the server and the kernel's calls.
 pub(crate) struct SlowFlush {
     _library: tempfile::TempDir,
 }
 
 impl SlowFlush {
-    /// Starts the server again with the library in front.
-    pub(crate) fn of(server: &Server, length: Duration) -> Self {
+    /// Restarts the server with the library preloaded.
+    pub(crate) fn start(server: &Server, length: Duration) -> Self {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::Builder::new().prefix("kelvin-slow-").tempdir_in("/var/tmp").unwrap();
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -138,12 +138,12 @@ impl SlowFlush {
     }
 }
 
-/// Starts the server again as its user, with a library in front of the kernel's calls or without one.
+/// Restarts the server as its user, with a library preloaded or without one.
 pub(crate) fn restart(server: &Server, library: Option<&Path>) {
     use std::os::unix::fs::MetadataExt;
     use std::os::unix::process::CommandExt;
     let data = server.instance.data_directory();
-    // The first process may be another one by now.
+    // The first process may have been replaced.
     let file = std::fs::read_to_string(data.join("postmaster.pid")).unwrap();
     let main = file.lines().next().unwrap().trim();
     let binaries = std::fs::read_link(format!("/proc/{main}/exe")).unwrap();
@@ -156,7 +156,7 @@ pub(crate) fn restart(server: &Server, library: Option<&Path>) {
     assert!(again.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
 }
 
-/// The address of a server by another port.
+/// The URL of a server with another port.
 pub(crate) fn url_by_port(server: &Server, port: u16) -> String {
     let url = server.url();
     let user: String =
@@ -165,7 +165,7 @@ pub(crate) fn url_by_port(server: &Server, port: u16) -> String {
     format!("postgres://{user}@127.0.0.1:{port}/{database}")
 }
 
-/// The server's socket: directory and number are in its process file.
+/// The server's socket, from the directory and port in its process file.
 pub(crate) fn socket_of(data: &Path) -> PathBuf {
     let file = data.join("postmaster.pid");
     wait_until("the server has its process file", || file.exists());

@@ -54,7 +54,7 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     judges_the_machine().then(|| MACHINE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A place with a server, and TPROC-C on it.
+/// A directory with a server that has TPROC-C's data.
 struct Bench {
     place: Place,
     server: Server,
@@ -62,7 +62,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn with(settings: &[(&str, &str)]) -> Self {
+    fn start(settings: &[(&str, &str)]) -> Self {
         let alone = alone();
         Self { place: Place::new(), server: Server::start_with(settings), _alone: alone }
     }
@@ -73,19 +73,19 @@ impl Bench {
             0,
             &["build", "tproc-c", "--target", &url, "--warehouses", warehouses, "--no-check", "-q"],
         );
-        // Remains of the load are not part of the run: dead rows, dirty pages, WAL since the last checkpoint.
+        // Remains of loading must not affect the run: dead rows, dirty pages, WAL since the last checkpoint.
         self.sql("vacuum analyze");
         self.sql("checkpoint");
         self
     }
 
-    /// With the server's counts of each statement, for which it was started with the library.
+    /// Enables statement counters; the server was started with the library.
     fn counted(self) -> Self {
         self.sql("create extension pg_stat_statements");
         self
     }
 
-    /// Statements one by one: VACUUM must not be within a transaction, which several at once would be.
+    /// Runs statements one by one: several at once would be one transaction, in which VACUUM fails.
     fn sql(&self, sql: &str) {
         let mut session = PostgresEngine::new(self.server.instance.config()).connect().unwrap();
         for one in sql.split(';').map(str::trim).filter(|one| !one.is_empty()) {
@@ -93,7 +93,8 @@ impl Bench {
         }
     }
 
-    /// A run of TPROC-C that is healthy on two cores but for these flags: few enough users not to queue, one warehouse each.
+    /// A run of TPROC-C that is healthy on two cores except for these flags: few enough users to avoid queues, with one
+    /// warehouse each.
     fn tproc_c(&self, more: &[&str]) -> Command {
         self.tproc_c_at(&self.server.url(), more)
     }
@@ -135,7 +136,7 @@ impl Bench {
         let run = store.find("last").unwrap();
         let evidence = Evidence::from_run(&store.load(run).unwrap()).unwrap();
         if !drawn::is_drawing() {
-            let mut lists = Lists::of(&self.place);
+            let mut lists = Lists::read(&self.place);
             lists.hold_together("planted fault", &store, run);
             assert!(lists.compared.headlines + lists.compared.verdicts == 2, "{:?}", lists.compared);
         }
@@ -151,7 +152,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(&self, severity: Severity) -> Vec<&'static str> {
+    fn ids(&self, severity: Severity) -> Vec<&'static str> {
         let of = self.findings.iter().filter(|finding| finding.severity == severity);
         let mut ids: Vec<_> = of.map(|finding| finding.id).collect();
         ids.dedup();
@@ -159,31 +160,31 @@ impl Found {
     }
 
     fn red(&self) -> Vec<&'static str> {
-        self.of(Severity::Red)
+        self.ids(Severity::Red)
     }
 
-    /// Transactions a second.
+    /// Transactions per second.
     fn per_second(&self) -> Option<f64> {
         let seconds = self.evidence.points().next()?.throughput();
         (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
     }
 
-    /// Half of their 95 % interval, as a share of them.
+    /// Half of the 95 % interval of the throughput, as a share of it.
     fn precision(&self) -> Option<f64> {
         let known = kelvin_stats::ess::precision(&self.evidence.points().next()?.throughput())?;
         known.half_width(0.95).map(|half| half / known.mean)
     }
 
     fn amber(&self) -> Vec<&'static str> {
-        self.of(Severity::Amber)
+        self.ids(Severity::Amber)
     }
 
-    /// Whether something that was not planted spoilt the run.
+    /// Whether another cause than the planted fault spoilt the run.
     fn is_spoilt(&self, planted: &[&str]) -> bool {
         self.red().iter().any(|id| SPOILING_FINDINGS.contains(id) && !planted.contains(id))
     }
 
-    /// The one red finding, or all findings.
+    /// Asserts that exactly these findings are red; prints all findings otherwise.
     #[track_caller]
     fn expect(&self, ids: &[&str]) {
         let red = self.red();
@@ -225,7 +226,7 @@ fn one_warehouse_and_sixteen_users() {
 
 #[test]
 fn an_index_that_is_gone() {
-    // Each New-Order looks ten items up, of 100,000.
+    // Each New-Order looks up ten of 100,000 items.
     plants::missing_index("item").expect();
 }
 
@@ -233,7 +234,8 @@ fn an_index_that_is_gone() {
 fn a_forgotten_transaction() {
     let fault = plants::lock_holder(7000);
     let shown = fault.expect().place.expect(0, &["show", "last", "--all"]);
-    // Who held what, with the statements of both, and whose snapshot kept row versions is seen, too.
+    // The finding names the holder of each lock, with the statements of both sessions, and the session whose snapshot kept
+    // row versions.
     for part in
         ["row of public.warehouse", "its statement: update warehouse set w_ytd", "statement waiting for it: "]
     {
@@ -249,7 +251,7 @@ mod machine {
     #[test]
     #[ignore = "judges the machine: cargo xtask machine"]
     fn a_healthy_run_has_no_red_finding() {
-        // Others: cargo xtask faults.
+        // `cargo xtask faults` has further healthy loads.
         plants::nothing().expect();
     }
 

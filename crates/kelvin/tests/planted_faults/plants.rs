@@ -1,4 +1,4 @@
-//! Each fault with its parameters: the server and the data with it, and a run. The tests plant fixed ones,
+//! The faults with their parameters: each prepares a server with data, and makes a run. The tests use fixed parameters;
 //! `cargo xtask faults` draws them.
 
 use std::process::Command;
@@ -10,21 +10,21 @@ use super::faults::{
 };
 use super::{Bench, Found};
 
-/// A fault on a server of its own.
+/// A fault on a separate server.
 pub(crate) struct Fault {
-    /// The finding that must be red, or none of a healthy run.
+    /// The findings that must be red; empty for a healthy run.
     red: Vec<&'static str>,
-    /// The finding that must be amber, of a fault whose finding is never red: no other is red then.
+    /// The finding that must be amber, for a fault whose finding is never red. No finding may be red then.
     amber: Option<&'static str>,
     bench: Bench,
     run: Run,
-    /// The same load without it, once its runs are done; none where that would need other data.
+    /// The same load without the fault, to be run after the fault's runs; `None` if it would need other data.
     control: Option<Run>,
 }
 
 type Run = Box<dyn Fn(&Bench) -> Found>;
 
-/// Statements are counted, so that findings know whose time it is.
+/// Statements are counted, so that findings can attribute time to them.
 const COUNTED: (&str, &str) = ("shared_preload_libraries", "pg_stat_statements");
 const NO_AUTOVACUUM: (&str, &str) = ("autovacuum", "off");
 
@@ -42,13 +42,13 @@ impl Fault {
         Self { red: Vec::new(), amber: None, bench, run: Box::new(run), control: None }
     }
 
-    /// With the load without the fault.
+    /// Adds the load without the fault.
     fn against(mut self, control: impl Fn(&Bench) -> Found + 'static) -> Self {
         self.control = Some(Box::new(control));
         self
     }
 
-    /// TPROC-C on two warehouses without the fault, which these statements put right.
+    /// Adds TPROC-C on two warehouses without the fault, which these statements repair.
     fn against_tproc_c(self, sql: &'static str) -> Self {
         self.against(move |bench| {
             bench.sql(sql);
@@ -56,18 +56,18 @@ impl Fault {
         })
     }
 
-    /// A run of its load without the fault. The fault is gone then.
+    /// Runs the load without the fault, which is removed.
     pub(crate) fn control(&self) -> Option<Found> {
         self.control.as_ref().map(|control| control(&self.bench))
     }
 
-    /// A run with it.
+    /// Runs the load with the fault.
     pub(crate) fn found(&self) -> Found {
         (self.run)(&self.bench)
     }
 
-    /// The finding of its name is red, and no other is. A run that was spoilt, which a finding shows, is repeated, twice at
-    /// most: the test is for the planted fault's finding, and not for a quiet machine.
+    /// Asserts that the fault's finding is red and no other. A run that a finding shows to be spoilt is repeated at most
+    /// twice, because the test is for the fault's finding and not for a quiet machine.
     #[track_caller]
     pub(crate) fn expect(&self) -> &Bench {
         for attempt in 1..=3 {
@@ -82,44 +82,44 @@ impl Fault {
         &self.bench
     }
 
-    /// Its server after a run with it, whatever that found.
+    /// The server after a run with the fault, whatever was found.
     pub(crate) fn after_a_run(&self) -> &Bench {
         self.found();
         &self.bench
     }
 
-    /// What must be red.
+    /// The findings that must be red.
     pub(crate) fn red(&self) -> &[&'static str] {
         &self.red
     }
 
-    /// What must be amber.
+    /// The finding that must be amber.
     pub(crate) fn expected_amber(&self) -> Option<&'static str> {
         self.amber
     }
 
-    /// Whether nothing is planted.
+    /// Whether this is a load without a fault.
     pub(crate) fn is_healthy(&self) -> bool {
         self.red.is_empty() && self.amber.is_none()
     }
 }
 
-/// TPROC-C as it comes.
+/// TPROC-C without a fault.
 pub(crate) fn nothing() -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     Fault::none(bench, |bench| bench.run(bench.tproc_c(&[])))
 }
 
 pub(crate) fn forced_checkpoints(max_wal_mb: i64) -> Fault {
     let most = format!("{max_wal_mb}MB");
-    let bench = Bench::with(&[("max_wal_size", &most), ("min_wal_size", "32MB")]).build("2");
+    let bench = Bench::start(&[("max_wal_size", &most), ("min_wal_size", "32MB")]).build("2");
     Fault::new("wal-forced-checkpoint", bench, |bench| bench.run(bench.tproc_c(&[])))
         .against_tproc_c("alter system set max_wal_size = '2GB'; select pg_reload_conf()")
 }
 
 pub(crate) fn autovacuum_in_window(threshold: i64) -> Fault {
     let threshold = threshold.to_string();
-    let bench = Bench::with(&[
+    let bench = Bench::start(&[
         ("autovacuum", "on"),
         ("autovacuum_naptime", "1s"),
         ("autovacuum_vacuum_threshold", &threshold),
@@ -132,8 +132,8 @@ pub(crate) fn autovacuum_in_window(threshold: i64) -> Fault {
 }
 
 pub(crate) fn fsync_off() -> Fault {
-    let bench = Bench::with(&[("fsync", "off")]).build("2");
-    // The first WAL files are created here, too, and there is no other wait.
+    let bench = Bench::start(&[("fsync", "off")]).build("2");
+    // A longer ramp-up, because the first WAL files are created here, too, and no other wait hides it.
     Fault::new("fsync-off", bench, |bench| bench.run(bench.tproc_c(&["--ramp-up", "10s"]))).against(|bench| {
         bench.sql("alter system set fsync = on; select pg_reload_conf()");
         bench.run(bench.tproc_c(&["--ramp-up", "10s"]))
@@ -142,16 +142,16 @@ pub(crate) fn fsync_off() -> Fault {
 
 /// Many users and one warehouse.
 pub(crate) fn hot_rows(users: i64) -> Fault {
-    let bench = Bench::with(&[]).build("1");
+    let bench = Bench::start(&[]).build("1");
     let users = users.to_string();
     // A server that was just started creates its first WAL files, which takes some seconds of such a load.
     let run = move |bench: &Bench| bench.run(bench.tproc_c(&["--users", &users, "--ramp-up", "10s"]));
     Fault::new("hot-rows", bench, run)
 }
 
-/// Without the primary key of a table: of one that each New-Order reads ten rows of, or of one with few rows.
+/// Drops the primary key of a table: either one of which each New-Order reads ten rows, or one with few rows.
 pub(crate) fn missing_index(table: &str) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     bench.sql(&format!("alter table {table} drop constraint {table}_i1"));
     let key = match table {
         "item" => "i_id",
@@ -166,9 +166,9 @@ pub(crate) fn missing_index(table: &str) -> Fault {
     })
 }
 
-/// A process that computes for so many hundredths of a CPU.
+/// A process that uses a number of hundredths of a CPU.
 pub(crate) fn small_cpu_hog(hundredths: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let throttle = Throttle::cpu(hundredths as f64 / 100.0);
         let hog = CpuHog::start(1, Duration::ZERO);
@@ -178,9 +178,9 @@ pub(crate) fn small_cpu_hog(hundredths: i64) -> Fault {
     Fault::new("noisy-neighbour", bench, run).against_tproc_c("")
 }
 
-/// Processes that compute from some seconds after the load's beginning.
+/// Processes that use CPU, starting some seconds after the load.
 pub(crate) fn cpu_hog(processes: i64, after: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let hog = CpuHog::start(processes as usize, Duration::from_secs(after as u64));
         let found = bench.run(bench.tproc_c(&[]));
@@ -190,11 +190,11 @@ pub(crate) fn cpu_hog(processes: i64, after: i64) -> Fault {
     Fault::new("noisy-neighbour", bench, run).against_tproc_c("")
 }
 
-/// A client with so many hundredths of a CPU.
+/// A client limited to a number of hundredths of a CPU.
 pub(crate) fn throttled_client(hundredths: i64) -> Fault {
-    // Short transactions: with TPROC-C's the client needs less than that.
+    // Short transactions: TPROC-C's client needs less than the limit.
     const WORDS: [&str; 6] = ["pgbench", "-S", "-M", "prepared", "--users", "8"];
-    let bench = Bench::with(&[]);
+    let bench = Bench::start(&[]);
     let url = bench.server.url();
     bench.place.expect(0, &["build", "pgbench", "--target", &url, "-s", "5", "-q"]);
     bench.sql("checkpoint");
@@ -206,10 +206,10 @@ pub(crate) fn throttled_client(hundredths: i64) -> Fault {
 }
 
 pub(crate) fn slow_log(microseconds: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
-    let slow = SlowFlush::of(&bench.server, Duration::from_micros(microseconds as u64));
+    let bench = Bench::start(&[]).build("2");
+    let slow = SlowFlush::start(&bench.server, Duration::from_micros(microseconds as u64));
     let run = move |bench: &Bench| {
-        // As long as the runs.
+        // Keeps the delay for the duration of the run.
         let _slow = &slow;
         bench.run(bench.tproc_c(&[]))
     };
@@ -221,7 +221,7 @@ pub(crate) fn slow_log(microseconds: i64) -> Fault {
 
 pub(crate) fn tiny_buffers(mb: i64) -> Fault {
     let size = format!("{mb}MB");
-    let bench = Bench::with(&[("shared_buffers", &size)]).build("4");
+    let bench = Bench::start(&[("shared_buffers", &size)]).build("4");
     Fault::new("buffers-too-small", bench, |bench| bench.run(bench.tproc_c(&[]))).against(|bench| {
         bench.sql("alter system set shared_buffers = '256MB'");
         super::faults::restart(&bench.server, None);
@@ -230,7 +230,7 @@ pub(crate) fn tiny_buffers(mb: i64) -> Fault {
 }
 
 pub(crate) fn slow_network(ms: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let socket = socket_of(bench.server.instance.data_directory());
     let delay = Delay::before(socket, Duration::from_millis(ms as u64));
     let run = move |bench: &Bench| {
@@ -242,19 +242,19 @@ pub(crate) fn slow_network(ms: i64) -> Fault {
 }
 
 pub(crate) fn short_ramp_up(users: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let users = users.to_string();
     let run = move |bench: &Bench| {
-        // The users key in for 18 s before their first New-Order reaches the database.
+        // The keying time before the users' first New-Order is 18 s.
         let more = ["--users", &users, "--ramp-up", "0s", "--duration", "60s", "--keying-and-thinking"];
         bench.run(bench.tproc_c(&more))
     };
     Fault::new("ramp-up-too-short", bench, run)
 }
 
-/// A session that changes a row that half of the users need and does not end its transaction for some time.
+/// A session that changes a row that half of the users need, and leaves its transaction open for some time.
 pub(crate) fn lock_holder(ms: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let sql = "update warehouse set w_ytd = w_ytd where w_id = 1";
         let holder = forgotten_transaction(&bench.server, sql, Duration::from_millis(ms as u64));
@@ -266,9 +266,9 @@ pub(crate) fn lock_holder(ms: i64) -> Fault {
     Fault::new("lock-holder", bench, run).against_tproc_c("")
 }
 
-/// Sorts of so many rows, for which `work_mem` has no room.
+/// Sorts of a number of rows that exceed `work_mem`.
 pub(crate) fn spill(rows: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, ("work_mem", "64kB")]).counted();
+    let bench = Bench::start(&[COUNTED, ("work_mem", "64kB")]).counted();
     bench.sql(
         "create table big as select id, (id * 7919) % 100003 as v, repeat('x', 100) as pad \
          from generate_series(1, 60000) as id; alter table big add primary key (id); vacuum analyze big; checkpoint",
@@ -288,9 +288,9 @@ pub(crate) fn spill(rows: i64) -> Fault {
     )
 }
 
-/// Clients that open so many sessions a second during the load.
+/// Clients that open a number of sessions per second during the load.
 pub(crate) fn storm(per_second: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let storm = Storm::start(&bench.server, per_second as u32);
         let found = bench.run(bench.tproc_c(&[]));
@@ -300,15 +300,14 @@ pub(crate) fn storm(per_second: i64) -> Fault {
     Fault::new("connection-storm", bench, run).against_tproc_c("")
 }
 
-/// A transaction with a snapshot, from some seconds after the load's beginning and for some, while a few rows are
-/// updated again and again.
+/// A transaction that holds a snapshot for some seconds of the load, while a few rows are updated repeatedly.
 pub(crate) fn held_snapshot(after: i64, seconds: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM]).counted();
     bench.sql(
         "create table few (id int primary key, v int, pad text); \
          insert into few select id, 0, repeat('x', 100) from generate_series(1, 80) as id; vacuum analyze few",
     );
-    // Each user has rows of its own, so that there is no wait.
+    // Each user has separate rows, so that there is no wait.
     let text = "update few set v = v + 1 where id between :client_id * 40 + 1 and :client_id * 40 + 40;\n";
     let run = move |bench: &Bench| {
         let held =
@@ -324,9 +323,9 @@ pub(crate) fn held_snapshot(after: i64, seconds: i64) -> Fault {
         .against(move |bench| bench.run(bench.script(text, &["--duration", &duration])))
 }
 
-/// A table whose statistics are gone, so that the planner takes the index with few different values.
+/// A table without statistics, so that the planner chooses the index with few distinct values.
 pub(crate) fn dropped_statistics(states: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM]).counted();
     bench.sql(&format!(
         "create table parcel (id int primary key, state int, customer int, pad text); \
          insert into parcel select id, id % {states}, (id::int8 * 7919) % 100003, repeat('x', 60) \
@@ -348,9 +347,9 @@ pub(crate) fn dropped_statistics(states: i64) -> Fault {
     )
 }
 
-/// So many indexes with the columns of another one, of a table into which all users insert.
+/// A number of duplicate indexes on a table into which all users insert.
 pub(crate) fn duplicate_indexes(number: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM]).counted();
     bench.sql(
         "create table ledger (id bigserial primary key, account int, amount int); \
          create index ledger_account on ledger (account, amount)",
@@ -375,14 +374,14 @@ pub(crate) fn duplicate_indexes(number: i64) -> Fault {
     )
 }
 
-/// Rows that fill their pages, 40 each, and statements that update all rows of a page at once: none of the new versions finds room,
-/// they fill another page together, and each is written into all indexes. Rows that are updated in any other order leave room for
-/// each other in pages that are pruned, so that after a few updates of each nearly all find it; and so do those of two users, who
-/// fill pages together.
+/// Full pages of 40 rows, and statements that update all rows of a page at once. No new version fits into its page; together
+/// they fill another page, and each is inserted into all indexes. Rows updated in any other order leave free space in pages
+/// that are pruned, so that after a few updates nearly all of them fit. The same happens with two users, who fill pages
+/// together.
 pub(crate) fn packed_pages(indexes: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM]).counted();
     let columns: Vec<String> = (1..=indexes).map(|one| format!("c{one}")).collect();
-    // 200 bytes with 24 of the row's header and 4 of the text's, and 4 in the page.
+    // 200 bytes per row, including 24 for the row header and 4 for the text's header; 4 more for the page's line pointer.
     let pad = 162 - 4 * indexes;
     bench.sql(&format!(
         "create table packed (id int primary key, v int, {}, pad text) with (fillfactor = 100); \
@@ -403,7 +402,7 @@ pub(crate) fn packed_pages(indexes: i64) -> Fault {
     })
 }
 
-/// Every statement of a load of short ones is compiled.
+/// JIT compilation of every statement of a load of short ones.
 pub(crate) fn compiled(rows: i64) -> Fault {
     let settings = [
         COUNTED,
@@ -412,7 +411,7 @@ pub(crate) fn compiled(rows: i64) -> Fault {
         ("jit_inline_above_cost", "0"),
         ("jit_optimize_above_cost", "0"),
     ];
-    let bench = Bench::with(&settings).counted();
+    let bench = Bench::start(&settings).counted();
     bench.sql(
         "create table numbers (id int primary key, v int); \
          insert into numbers select id, id % 17 from generate_series(1, 20000) as id; vacuum analyze numbers; checkpoint",
@@ -427,10 +426,10 @@ pub(crate) fn compiled(rows: i64) -> Fault {
     })
 }
 
-/// Prepared statements that keep their generic plan, which suits so many common states and none of the rare one (a row in so many) that the
-/// load asks for. Plans are not counted: the load's sessions report which they had.
+/// Prepared statements with a generic plan that suits the common states but not the rare one (one row in `rare`), which the
+/// load selects. Plans are not counted: the sessions of the load report theirs.
 pub(crate) fn generic_plan(states: i64, rare: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM, ("plan_cache_mode", "force_generic_plan")]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM, ("plan_cache_mode", "force_generic_plan")]).counted();
     bench.sql(&format!(
         "create table jobs (id int primary key, state int not null, pad text); insert into jobs \
          select id, case when id % {rare} = 0 then 0 else 1 + (hashint4(id) & 1048575) % {states} end, repeat('x', 100) \
@@ -447,9 +446,9 @@ pub(crate) fn generic_plan(states: i64, rare: i64) -> Fault {
     })
 }
 
-/// Users that hold one of so many advisory locks for so long in each transaction.
+/// Users that hold one of `keys` advisory locks for `ms` in each transaction.
 pub(crate) fn lock_queue(users: i64, keys: i64, ms: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED]).counted();
+    let bench = Bench::start(&[COUNTED]).counted();
     let users = users.to_string();
     let load = move |keys: i64| {
         format!(
@@ -461,9 +460,9 @@ pub(crate) fn lock_queue(users: i64, keys: i64, ms: i64) -> Fault {
         .against(move |bench| bench.run(bench.script(&load(1_000_000), &["--users", &few])))
 }
 
-/// Columns of which one follows from the other, with so many different values, whose statistics object was dropped.
+/// Two columns, one of which determines the other, with a number of distinct values; their statistics object was dropped.
 pub(crate) fn dropped_dependency(values: i64) -> Fault {
-    let bench = Bench::with(&[COUNTED, NO_AUTOVACUUM, ("max_parallel_workers_per_gather", "0")]).counted();
+    let bench = Bench::start(&[COUNTED, NO_AUTOVACUUM, ("max_parallel_workers_per_gather", "0")]).counted();
     bench.sql(&format!(
         "create table parts as select id % {values} as a, id % {values} as b, id % 20000 as other from generate_series(1, 200000) as id; \
          create table others as select id, id as value from generate_series(0, 19999) as id; \
@@ -482,9 +481,9 @@ pub(crate) fn dropped_dependency(values: i64) -> Fault {
     })
 }
 
-/// A server with so many hundredths of a CPU.
+/// A server limited to a number of hundredths of a CPU.
 pub(crate) fn throttled_server(hundredths: i64) -> Fault {
-    let bench = Bench::with(&[]).build("2");
+    let bench = Bench::start(&[]).build("2");
     let run = move |bench: &Bench| {
         let throttle = Throttle::cpu(hundredths as f64 / 100.0);
         throttle.take(bench.server.instance.pid());
@@ -493,9 +492,9 @@ pub(crate) fn throttled_server(hundredths: i64) -> Fault {
     Fault::new("server-throttled", bench, run).against_tproc_c("")
 }
 
-/// A load without a fault, of one of five kinds.
+/// A load without a fault, of one of the kinds in [`HEALTHY`].
 pub(crate) fn healthy(workload: &str) -> Fault {
-    let bench = Bench::with(&[COUNTED]).counted();
+    let bench = Bench::start(&[COUNTED]).counted();
     let bench = if workload.starts_with("tproc-c") { bench.build("2") } else { bench };
     let url = bench.server.url();
     let scripts = "create table item_of (id int primary key, v int, pad text); \
@@ -527,5 +526,5 @@ pub(crate) fn healthy(workload: &str) -> Fault {
     Fault::none(bench, run)
 }
 
-/// What [`healthy`] knows.
+/// The kinds of [`healthy`].
 pub(crate) const HEALTHY: [&str; 5] = ["tproc-c", "tproc-c statements", "pgbench", "pgbench -S", "script"];

@@ -1,4 +1,4 @@
-//! What the runs of `cargo xtask faults` found, a line of JSON each in a file, and how often it was right.
+//! The outcomes of `cargo xtask faults`, one JSON line each in a file, and statistics on how many were right.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -9,33 +9,33 @@ use std::process::Command;
 use kelvin_stats::proportion::interval;
 use serde_json::{Value, json};
 
-/// The effect of a strong fault, as a multiple of the runs' precision.
+/// Minimum effect of a strong fault, as a multiple of the runs' precision.
 const STRONG: f64 = 3.0;
 
-/// A run with a fault, or without one.
+/// The outcome of a run with or without a fault.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) seed: u64,
     pub(crate) name: String,
     pub(crate) draw: u64,
-    /// Whether it is so weak that its finding should not be red.
+    /// Whether the fault is so weak that its finding should not be red.
     pub(crate) is_weak: bool,
     /// The parameters, as text.
     pub(crate) parameters: String,
-    /// The findings that had to be red, those that were, and the amber ones.
+    /// The findings that had to be red.
     pub(crate) expected: Vec<String>,
-    /// The finding that had to be amber, of a fault whose finding is never red.
+    /// The finding that had to be amber, for a fault whose finding is never red.
     pub(crate) expected_amber: Option<String>,
     pub(crate) red: Vec<String>,
     pub(crate) amber: Vec<String>,
-    /// Runs, and those of them in which somebody else used the machine.
+    /// Number of runs, and of those in which other processes used the machine.
     pub(crate) attempts: u64,
     pub(crate) disturbed: u64,
     pub(crate) seconds: f64,
-    /// Transactions a second, and half of the 95 % interval as a share of them.
+    /// Transactions per second, and half of their 95 % interval as a share.
     pub(crate) per_second: Option<f64>,
     pub(crate) precision: Option<f64>,
-    /// The same of the load without the fault.
+    /// The same for the load without the fault.
     pub(crate) control_per_second: Option<f64>,
     pub(crate) control_precision: Option<f64>,
     /// The effect that the finding states.
@@ -45,7 +45,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// One that has not been run.
+    /// An outcome whose run is still to be made.
     pub(crate) fn planned(seed: u64, name: &str, draw: u64, parameters: String) -> Self {
         Self { seed, name: name.into(), draw, parameters, ..Self::default() }
     }
@@ -55,22 +55,23 @@ impl Outcome {
         format!("{weak}{} {} ({})", self.name, self.draw, self.parameters)
     }
 
-    /// The planted finding is red or, where it never is, amber, and no other is red. Of a weak one, it is not red, unless it was not weak.
+    /// Whether the fault's finding is red (or amber, if it is never red) and no other is red. For a weak fault: whether its
+    /// finding is not red, or the fault turned out strong.
     pub(crate) fn is_right(&self) -> bool {
         if self.is_weak {
-            // One with which the load was faster is none.
+            // A fault with which the load was faster is not strong.
             let is_strong = self.strength().is_some_and(|(share, times)| share < 0.0 && times >= STRONG);
             return !self.is_wrong() && (self.red.is_empty() || is_strong);
         }
         self.red == self.expected && self.expected_amber.as_ref().is_none_or(|id| self.amber.contains(id))
     }
 
-    /// A finding is red that was not planted.
+    /// Whether a finding is red that was not planted.
     pub(crate) fn is_wrong(&self) -> bool {
         self.red.iter().any(|id| !self.expected.contains(id))
     }
 
-    /// What the fault changes, as a share of the load without it; and how many times the less precise of both runs' precision that is.
+    /// The effect of the fault as a share of the load without it, and as a multiple of the worse precision of both runs.
     pub(crate) fn strength(&self) -> Option<(f64, f64)> {
         let share = self.per_second? / self.control_per_second.filter(|per_second| *per_second > 0.0)? - 1.0;
         Some((share, share.abs() / self.precision?.max(self.control_precision?)))
@@ -139,22 +140,22 @@ impl Outcome {
     }
 }
 
-/// How often the findings were right.
+/// Counts of outcomes.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) runs: u64,
     pub(crate) right: u64,
-    /// With a red finding that was not planted.
+    /// Runs with a red finding that was not planted.
     pub(crate) wrong: u64,
     attempts: u64,
     disturbed: u64,
-    /// Measured against the load without the fault, and those of them with an effect of three times the precision or more.
+    /// Runs compared with the load without the fault, and those with an effect of at least three times the precision.
     compared: u64,
     strong: u64,
 }
 
 impl Tally {
-    fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Self {
+    fn count<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Self {
         let mut tally = Self::default();
         for one in outcomes {
             tally.runs += 1;
@@ -187,7 +188,7 @@ impl Tally {
     }
 }
 
-/// All outcomes, of earlier slices too.
+/// All outcomes, including those of earlier slices.
 pub(crate) struct Results {
     file: Option<PathBuf>,
     commit: String,
@@ -195,7 +196,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// With those in the file; of this process alone without one.
+    /// Reads the outcomes of a file; without one, only those of this process are counted.
     pub(crate) fn open(file: Option<PathBuf>) -> Self {
         let text = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
         let outcomes = text
@@ -224,23 +225,24 @@ impl Results {
         self.outcomes.push(outcome);
     }
 
-    /// Those of one name, without weak ones.
-    pub(crate) fn of(&self, name: &str) -> Tally {
-        Tally::of(self.outcomes.iter().filter(|one| one.name == name && !one.is_weak))
+    /// The outcomes of one name, without weak faults.
+    pub(crate) fn tally(&self, name: &str) -> Tally {
+        Tally::count(self.outcomes.iter().filter(|one| one.name == name && !one.is_weak))
     }
 
-    /// Those with a fault that is not weak.
+    /// The outcomes with a fault that is not weak.
     pub(crate) fn faults(&self) -> Tally {
         let has_fault = |one: &&Outcome| !one.expected.is_empty() || one.expected_amber.is_some();
-        Tally::of(self.outcomes.iter().filter(has_fault).filter(|one| !one.is_weak))
+        Tally::count(self.outcomes.iter().filter(has_fault).filter(|one| !one.is_weak))
     }
 
-    /// Those with a weak fault.
+    /// The outcomes with a weak fault.
     pub(crate) fn weak(&self) -> Tally {
-        Tally::of(self.outcomes.iter().filter(|one| one.is_weak))
+        Tally::count(self.outcomes.iter().filter(|one| one.is_weak))
     }
 
-    /// A row for each fault and for all; what was not right, run by run; and whether all are of one version of the code.
+    /// A table with a row for each fault and a total, every outcome that was not right, and whether all are of one version of
+    /// the code.
     pub(crate) fn summary(&self) -> String {
         let mut text = String::from("\n95 % intervals (Clopper and Pearson)\n");
         let strong = self.outcomes.iter().filter(|one| !one.is_weak);
@@ -248,7 +250,7 @@ impl Results {
         names.sort_unstable();
         names.dedup();
         for name in names {
-            text += &self.of(name).row(name);
+            text += &self.tally(name).row(name);
         }
         for (name, tally) in [("all faults", self.faults()), ("weak faults", self.weak())] {
             if tally.runs > 0 {
@@ -309,7 +311,7 @@ mod tests {
             (faults.runs, faults.right, faults.wrong, faults.compared, faults.strong),
             (2, 1, 1, 2, 1)
         );
-        assert_eq!((again.of("healthy").runs, again.of("healthy").right), (1, 1));
+        assert_eq!((again.tally("healthy").runs, again.tally("healthy").right), (1, 1));
         let strength = again.outcomes[0].strength().unwrap();
         assert!((strength.0 + 0.2).abs() < 1e-9 && (strength.1 - 4.0).abs() < 1e-9, "{strength:?}");
         let amber = Outcome { red: Vec::new(), expected: Vec::new(), ..right.clone() };

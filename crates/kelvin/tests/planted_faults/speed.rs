@@ -1,5 +1,5 @@
-//! Whether the CPUs kept their speed while a run lasted, by a fixed piece of work: on a virtual machine the other guests of its host
-//! change it, which no counter of the guest shows.
+//! Measures whether the CPUs kept their speed during a run, with a fixed piece of work. On a virtual machine, other guests of
+//! the host change it, which no counter of the guest shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Measures it four times a second, for 0.2 % of one CPU.
+/// Measures four times a second, with 0.2 % of one CPU.
 pub(crate) struct SpeedGauge {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<f64>>,
@@ -29,14 +29,14 @@ impl SpeedGauge {
         Self { stop, thread: std::thread::spawn(measure) }
     }
 
-    /// How far the medians of five rounds lie apart, as a share of the smallest.
+    /// The range of the medians of five rounds, as a share of the smallest.
     pub(crate) fn change(self) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         change(&self.thread.join().unwrap())
     }
 }
 
-/// CPU seconds of half a millisecond's work, unoptimised as tests are.
+/// CPU seconds for a fixed amount of work, about half a millisecond in unoptimised test builds.
 fn time_of_work() -> f64 {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);

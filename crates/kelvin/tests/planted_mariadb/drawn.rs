@@ -1,5 +1,5 @@
-//! `cargo xtask faults --engine mariadb`: twelve faults with parameters drawn at random, and healthy runs, as on PostgreSQL
-//! (`planted_faults/drawn.rs`). What is in the file of results is not run again.
+//! `cargo xtask faults --engine mariadb`: twelve faults with random parameters, and healthy runs, as on PostgreSQL
+//! (`planted_faults/drawn.rs`). Runs in the file of results are not repeated.
 
 use std::any::Any;
 use std::process::{Child, Stdio};
@@ -15,36 +15,36 @@ use super::results::{Outcome, Results};
 use super::support::{Place, wait_until};
 use super::{Beside, Load, MANY_ROWS, MUCH_LOG, ONE_ROW, READS, Server, load, slow_flush, url_of};
 
-/// Other users of the machine.
+/// Findings about other users of the machine.
 const MACHINE: [&str; 2] = ["steal", "noisy-neighbour"];
 
-/// One of few rows, so that each user soon needs the first of them.
+/// Updates one of few rows, so that each user soon needs the first row.
 const FEW_ROWS: &str = "\\set id random(1, 32)\nbegin;\nupdate h set v = v + 1 where id = :id;\ncommit;\n";
-/// The shortest transactions there are.
+/// The shortest possible transactions.
 const ONE_READ: &str = "\\set id random(1, 8192)\nselect v from h where id = :id;\n";
 const THREE_READS: &str = "\\set id random(1, 8192)\nselect v from h where id = :id;\n\
      select v from h where id = 7;\nselect v from h where id = 8;\n";
-/// Rows all over a table of 40 MB.
+/// Reads rows across a table of 40 MB.
 const WIDE_READS: &str = "\\set a random(1, 131072)\n\\set b random(1, 131072)\n\\set c random(1, 131072)\n\
      select v from h where id = :a;\nselect v from h where id = :b;\nselect v from h where id = :c;\n";
 
-/// What is done to the machine, the server or the data.
+/// A disturbance of the machine, the server or the data.
 enum Disturbance {
     None,
-    /// Processes that compute.
+    /// A number of processes that use CPU.
     Hogs(i64),
-    /// Each flush of a file takes so many ms longer.
+    /// Each file flush takes this many ms longer.
     SlowFlush(i64),
-    /// Each way through the network takes so many ms.
+    /// The network delay of each direction in ms.
     SlowNetwork(i64),
-    /// Hundredths of a CPU for the load generator, or for the server.
+    /// Limit in hundredths of a CPU for the load generator, or for the server.
     ThrottledClient(i64),
     ThrottledServer(i64),
-    /// A transaction that keeps its row locked for so many seconds.
+    /// A transaction that keeps its row locked for this many seconds.
     LockHolder(i64),
-    /// TPROC-C without the key of its items.
+    /// TPROC-C without the primary key of its items.
     MissingKey,
-    /// So many users of another Kelvin.
+    /// Another Kelvin with this many users.
     OtherKelvin(i64),
 }
 
@@ -61,7 +61,7 @@ struct Drawn {
 
 impl Drawn {
     fn new(parameters: String, script: &'static str, users: i64) -> Self {
-        // A log of the tests' size would be full in seconds, where nothing holds the commits up.
+        // With the tests' log size, the log would be full in seconds when nothing delays the commits.
         let settings = ["--innodb-flush-log-at-trx-commit=1", "--innodb-log-file-size=512M"];
         let settings = settings.map(str::to_owned).to_vec();
         let times = ["4s", "12s"].map(str::to_owned);
@@ -78,7 +78,7 @@ impl Drawn {
         Self { disturbance, ..self }
     }
 
-    /// What there is beside the load, and the load.
+    /// The load, and what runs beside it.
     fn beside(&self, server: &Server, place: &Place) -> Beside {
         let mut beside = Beside::script(place, self.script);
         let share = |hundredths: i64| Throttle::cpu(hundredths as f64 / 100.0);
@@ -118,7 +118,7 @@ impl Drawn {
     }
 }
 
-/// Changes the first row, and ends its transaction when others have waited for it for a time.
+/// Changes the first row, and ends its transaction when others have waited for `held`.
 fn hold_a_row(server: &Server, held: Duration) {
     let engine = MysqlEngine::new(server.unix());
     let mut session = engine.connect().unwrap();
@@ -127,7 +127,8 @@ fn hold_a_row(server: &Server, held: Duration) {
     std::thread::spawn(move || {
         let mut observer = engine.connect().unwrap();
         wait_until("somebody waits for the row", || {
-            // Not INNODB_TRX, whose copy is not renewed within 100 ms of the last look: the load's observer would see no wait.
+            // Not INNODB_TRX: its copy is not refreshed within 100 ms of the last read, so that the load's observer would see
+            // no wait.
             let waiting = "select cast(count(*) as signed) from information_schema.PROCESSLIST \
                 where INFO like 'update h set%' and TIME_MS > 500";
             observer.query(waiting).unwrap().int(0, 0).unwrap() > 0
@@ -137,7 +138,7 @@ fn hold_a_row(server: &Server, held: Duration) {
     });
 }
 
-/// Another Kelvin on the same server, which asks for nothing but time.
+/// Another Kelvin on the same server, whose load only sleeps.
 struct OtherKelvin {
     process: Child,
     _place: Place,
@@ -166,7 +167,7 @@ impl Drop for OtherKelvin {
     }
 }
 
-/// Name, the finding that must be red, and the draw. "mariadb-healthy" has none.
+/// Name, findings that must be red, and the draw. "mariadb-healthy" has no findings.
 type Planted = (&'static str, &'static [&'static str], fn(&mut Random) -> Drawn);
 
 const FAULTS: [Planted; 13] = [
@@ -194,7 +195,7 @@ const FAULTS: [Planted; 13] = [
     ("mariadb-slow-log", &["log-write-latency"], |random| {
         let ms = random.range(8, 25);
         let drawn = Drawn::new(format!("{ms} ms a flush"), MANY_ROWS, 4).by(Disturbance::SlowFlush(ms));
-        // Which times the flushes: how long one takes decides whether the finding is red.
+        // Times the flushes: their duration decides whether the finding is red.
         drawn.with(&["--performance-schema=ON"])
     }),
     ("mariadb-cpu-hog", &["noisy-neighbour"], |random| {
@@ -238,8 +239,8 @@ const FAULTS: [Planted; 13] = [
     }),
 ];
 
-/// The value of an option; none of an empty one.
-fn asked(name: &str) -> Option<String> {
+/// The value of an option; `None` if empty.
+fn option(name: &str) -> Option<String> {
     std::env::var(format!("KELVIN_FAULTS_{name}")).ok().filter(|text| !text.is_empty())
 }
 
@@ -253,13 +254,13 @@ fn run(planned: Outcome, expected: &[&str], drawn: &Drawn) -> Outcome {
     };
     let (users, [ramp_up, duration]) = (drawn.users.to_string(), &drawn.times);
     let mut words = vec!["--users", &users, "--ramp-up", ramp_up, "--duration", duration];
-    // What is accepted is not red.
+    // Accepted noise is not red.
     let is_noise = ["noisy-neighbour", "foreign-sessions"].iter().any(|id| expected.contains(id));
-    if asked("ACCEPT_NOISE").is_some() && !is_noise {
+    if option("ACCEPT_NOISE").is_some() && !is_noise {
         words.push("--accept-noise");
     }
     let of = Load { settings: &settings, powers: drawn.powers, words: &words };
-    // Repeated where somebody else used the machine, as on PostgreSQL.
+    // Repeated if other processes used the machine, as on PostgreSQL.
     let (mut attempts, mut disturbed) = (0, 0);
     let findings = loop {
         let (_, findings) = load(&of, slow, |server, place| drawn.beside(server, place));
@@ -300,15 +301,15 @@ fn run(planned: Outcome, expected: &[&str], drawn: &Drawn) -> Outcome {
 #[test]
 #[ignore = "takes minutes: cargo xtask faults --engine mariadb"]
 fn faults_with_random_parameters() {
-    let number = |name: &str, default: u64| asked(name).map_or(default, |text| text.parse().unwrap());
+    let number = |name: &str, default: u64| option(name).map_or(default, |text| text.parse().unwrap());
     let (draws, seed) = (number("DRAWS", 2), number("SEED", 1));
-    let end = asked("MINUTES").map(|text| Instant::now() + Duration::from_mins(text.parse().unwrap()));
-    let only = asked("ONLY");
+    let end = option("MINUTES").map(|text| Instant::now() + Duration::from_mins(text.parse().unwrap()));
+    let only = option("ONLY");
     for name in only.iter().flat_map(|only| only.split(',')) {
         assert!(FAULTS.iter().any(|(known, ..)| *known == name), "there is no fault {name:?}");
     }
     let wants = |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
-    let mut results = Results::open(asked("RESULTS").map(Into::into));
+    let mut results = Results::open(option("RESULTS").map(Into::into));
     for draw in 0..draws {
         for (index, (name, expected, draw_one)) in FAULTS.iter().enumerate() {
             let is_over = end.is_some_and(|end| Instant::now() >= end);
@@ -320,7 +321,7 @@ fn faults_with_random_parameters() {
         }
     }
     print!("{}", results.summary());
-    let (faults, clean) = (results.faults(), results.of("mariadb-healthy"));
+    let (faults, clean) = (results.faults(), results.tally("mariadb-healthy"));
     assert!(faults.runs + clean.runs > 0, "nothing was run");
     assert!(faults.right * 10 >= faults.runs * 9, "{} of {} faults were named", faults.right, faults.runs);
     assert_eq!((faults.wrong, clean.wrong), (0, 0), "runs with a wrong red finding: with faults, healthy");

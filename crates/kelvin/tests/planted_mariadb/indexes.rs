@@ -1,18 +1,18 @@
-//! Indexes that are there twice, are never used, or are there and cannot be used.
+//! Indexes that are duplicates, unused, or present but not usable.
 
 use kelvin_diagnose::{Change, Remedy, remedies};
 use kelvin_measure::observation::CaptureTime;
 
 use super::*;
 
-/// Each index has its reason in its name.
+/// Each index is named after its state.
 const LEDGER: &str = "CREATE TABLE account (id INT PRIMARY KEY, code INT, KEY code (code)); \
      INSERT INTO account VALUES (1, 1), (2, 2); \
      CREATE TABLE ledger (id INT AUTO_INCREMENT, account INT, amount INT, stamp INT, note VARCHAR(20), number INT, code INT, \
      PRIMARY KEY (code, id), KEY counted (id), \
      KEY used (account, amount), KEY again (account, amount), KEY never_used (stamp, note(4)), UNIQUE KEY only_unique (number), \
      FULLTEXT KEY words (note), KEY of_foreign_key (code), FOREIGN KEY (code) REFERENCES account (code))";
-/// Many rows at a time, so that a slow machine writes enough of them, too.
+/// Many rows per statement, so that a slow machine writes enough of them.
 const WRITES: &str = "\\set a random(1, 1000)\n\
      insert into ledger (account, amount, stamp, note, code) select :a, id, id, 'x', 1 from h;\n\
      select count(*) from ledger where account = :a and amount < 5;\n";
@@ -27,7 +27,7 @@ fn definitions(session: &mut dyn Session) -> Vec<String> {
     (0..rows.len()).map(|row| rows.text(row, 0).unwrap().to_owned()).collect()
 }
 
-/// Makes and undoes a change as `kelvin advise --prove` does, each of them twice.
+/// Applies and undoes a change as `kelvin advise --prove` does, each twice.
 fn makes_and_undoes(session: &mut dyn Session, remedy: &Remedy) {
     let Change::Statements { apply, undo, .. } = &remedy.change else { panic!("{remedy:#?}") };
     let before = definitions(session);
@@ -60,7 +60,7 @@ fn an_index_that_is_there_twice_and_one_that_is_never_used_are_named_and_no_othe
     };
     let twice = named("duplicate-index");
     assert_eq!(twice.len(), 1, "{findings:#?}");
-    // Whichever of the two the optimizer took.
+    // The optimizer may use either.
     let (again, reason) = &twice[0];
     assert!(["kelvin.ledger.again", "kelvin.ledger.used"].contains(&again.as_str()), "{twice:?}");
     assert!(reason.contains("rows found through it, ") && reason.ends_with('B'), "{reason}");
@@ -103,12 +103,12 @@ fn without_performance_schema_uses_of_indexes_are_unobserved_and_no_index_is_cal
     assert_eq!((of("kelvin.ledger.used"), of("kelvin.account.code")), (Some(false), Some(true)));
 }
 
-/// All rows are found, so that the optimizer reads the table from its beginning to its end, whatever index there is.
+/// All rows match, so that the optimizer scans the table, whatever indexes exist.
 #[test]
 fn an_index_that_is_there_is_not_advised_again() {
     let script = "select sum(length(pad)) from h where v >= 1;\n";
     let words = ["--users", "1", "--ramp-up", "1s", "--duration", "3s"];
-    // None is advised on MySQL.
+    // MySQL gets no advice for indexes.
     let missing = usize::from(mysql_support::is_mariadb());
     for (there, expected) in [("SELECT 1", missing), ("CREATE INDEX there ON h (v)", 0)] {
         let of_load = Load { settings: &["--performance-schema=ON"], powers: 14, words: &words };

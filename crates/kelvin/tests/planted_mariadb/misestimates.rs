@@ -1,11 +1,12 @@
-//! Statements that are executed once more for the rows of their plans.
+//! Statements that are executed once more to count the rows of their plans.
 
 use kelvin_diagnose::{Change, Remedy, remedies};
 use kelvin_measure::sampled_execution::SampledExecution;
 
 use super::*;
 
-/// Statistics from before all values but two were changed, and a condition on a column of which none are kept.
+/// Outdated statistics: all values but two have changed since. The condition is on a column without
+/// statistics.
 const TABLES: &str = "CREATE TABLE parts (id INT PRIMARY KEY, a INT, v INT, KEY a (a)) STATS_PERSISTENT = 1, STATS_AUTO_RECALC = 0; \
      INSERT INTO parts SELECT id, id, id FROM h; ANALYZE TABLE parts; UPDATE parts SET a = id % 2; \
      CREATE TABLE few (v INT PRIMARY KEY); INSERT INTO few VALUES (0), (1); \
@@ -13,13 +14,13 @@ const TABLES: &str = "CREATE TABLE parts (id INT PRIMARY KEY, a INT, v INT, KEY 
      INSERT INTO noted SELECT h.id * 10 + few.v, h.id = 7 FROM h, few; \
      INSERT INTO noted SELECT id + 2, note FROM noted; INSERT INTO noted SELECT id + 4, note FROM noted; \
      CREATE TABLE others (id INT PRIMARY KEY, v INT); INSERT INTO others SELECT id, v FROM h; ANALYZE TABLE few, noted, others";
-/// The first is repeated, so that the process list shows it at many readings.
+/// The first statement is repeated, so that many samples of the process list show it.
 const JOINS: &str = "select sum(p.v) from few f join parts p on p.a = f.v where f.v < 5;\n";
 const FILTERED: &str =
     "select sum(o.v) from noted n straight_join others o on o.id = n.id where n.note = 1;\n";
 
-/// How many columns have statistics.
-fn known(session: &mut dyn Session) -> i64 {
+/// Number of columns with statistics.
+fn statistics_count(session: &mut dyn Session) -> i64 {
     let view = if mysql_support::is_mariadb() {
         "mysql.column_stats"
     } else {
@@ -52,12 +53,12 @@ fn stale_statistics_and_missing_ones_are_named_and_the_advice_corrects_the_estim
     let remedy = |title: &str| -> &Remedy {
         all.iter().find(|one| one.title == title).unwrap_or_else(|| panic!("{title}: {all:#?}"))
     };
-    // Kelvin does not try it: a restored dump has new statistics.
+    // Kelvin does not try it, because a restored dump has new statistics.
     for (title, columns) in [("histogram of kelvin.noted (note)", 1), ("analyze kelvin.parts", 1)] {
         let Change::Manual { how } = &remedy(title).change else { panic!("{title}: {all:#?}") };
         let (statement, _) = how.split_once("; ").unwrap();
         session.run(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
-        assert_eq!(known(&mut *session), columns, "{statement}");
+        assert_eq!(statistics_count(&mut *session), columns, "{statement}");
     }
     let (evidence, findings) = measure(&server, &place, Beside::script(&place, &script), &words);
     let found: Vec<_> = findings.iter().filter(|one| one.id == "misestimate").collect();

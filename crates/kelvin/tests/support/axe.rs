@@ -1,22 +1,22 @@
-//! Faults of accessibility, by axe-core.
+//! Accessibility checks with axe-core.
 
 use serde_json::Value;
 
 use super::browser::Browser;
 
-/// Must be that of xtask/src/axe.rs.
+/// The same as in xtask/src/axe.rs.
 const FILE: &str = "axe-core/axe-4.14.1.min.js";
 
-/// What is asked of a page: its violations, with the first places of each, and how many rules it passed.
+/// The script that returns a page's violations, each with its first elements, and the number of rules passed.
 const ASKED: &str = "axe.run(document).then((found) => ({ passed: found.passes.length, faults: found.violations.map((fault) => \
     `${fault.impact}: ${fault.id}, ${fault.help}: ` + fault.nodes.slice(0, 3).map((node) => node.html).join(' | ')) }))";
 
-/// What is there in its place where `cargo xtask test` could not fetch it, and says so.
+/// The file that exists instead if `cargo xtask test` could not fetch axe-core.
 const UNAVAILABLE: &str = "axe-core/unavailable";
 
-/// axe-core's script, as `cargo xtask axe` fetches it; none where that failed.
+/// axe-core's script, as fetched by `cargo xtask axe`; `None` if that failed.
 pub(crate) fn script() -> Option<String> {
-    // The test itself is in target/PROFILE/deps.
+    // The test binary is in target/PROFILE/deps.
     let test = std::env::current_exe().unwrap();
     let find = |name| test.ancestors().map(|directory| directory.join(name)).find(|file| file.is_file());
     match (find(FILE), find(UNAVAILABLE)) {
@@ -26,7 +26,7 @@ pub(crate) fn script() -> Option<String> {
     }
 }
 
-/// Fails where the page has a fault in light or dark colours.
+/// Fails if the page has a violation in light or dark colours.
 #[track_caller]
 pub(crate) fn is_accessible(browser: &mut Browser, script: Option<&str>, name: &str) {
     let Some(script) = script else { return };

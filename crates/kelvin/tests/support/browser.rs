@@ -1,4 +1,4 @@
-//! A headless Chromium, driven by the DevTools protocol over a pipe.
+//! A headless Chromium, controlled with the DevTools protocol over a pipe.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long anything may take before the test fails: the machine may be busy.
+/// Timeout of each wait: the machine may be busy.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// A browser with one page. It ends when dropped.
@@ -19,20 +19,20 @@ pub(crate) struct Browser {
     messages: Receiver<Value>,
     session: Option<String>,
     next: u64,
-    /// What went wrong in the page: exceptions, and what the policy of content stopped.
+    /// Exceptions in the page, and violations of its content security policy.
     pub(crate) faults: Vec<String>,
-    /// The addresses that the page asked for.
+    /// The URLs that the page requested.
     pub(crate) requests: Vec<String>,
 }
 
 impl Browser {
-    /// Starts it, with its profile in `directory`.
+    /// Starts Chromium with its profile in `directory`.
     pub(crate) fn start(directory: &Path) -> Self {
         let (input, output) = (directory.join("to-browser"), directory.join("from-browser"));
         for pipe in [&input, &output] {
             assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());
         }
-        // The protocol is spoken on descriptors 3 and 4, which a shell opens.
+        // The protocol uses descriptors 3 and 4, which a shell opens.
         let process = Command::new("sh")
             .args(["-c", "exec chromium \"$@\" 3<\"$TO\" 4>\"$FROM\"", "sh"])
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
@@ -127,7 +127,7 @@ impl Browser {
         self.wait(&format!("location.href === {} && document.readyState === 'complete'", json!(address)));
     }
 
-    /// The value of an expression.
+    /// Evaluates an expression.
     #[track_caller]
     pub(crate) fn value(&mut self, expression: &str) -> Value {
         let wanted = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
@@ -136,7 +136,7 @@ impl Browser {
         found["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true; while a page is exchanged for another, none is.
+    /// Waits until an expression is true. While a page is being replaced, no expression is.
     #[track_caller]
     pub(crate) fn wait(&mut self, expression: &str) {
         let since = Instant::now();
@@ -150,7 +150,7 @@ impl Browser {
         }
     }
 
-    /// Keeps a picture of the page in the directory that `KELVIN_PICTURES` names, if it does, for people to look at.
+    /// Saves a screenshot to the directory in `KELVIN_PICTURES`, if it is set, for review by people.
     pub(crate) fn picture(&mut self, name: &str, whole: bool) {
         let Some(directory) = std::env::var_os("KELVIN_PICTURES") else { return };
         let taken = self.call("Page.captureScreenshot", &json!({ "captureBeyondViewport": whole }));

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What begins a line that is typed and not printed.
+/// The beginnings of lines that are commands and not output.
 const TYPED: [&str; 10] = [
     "kelvin ",
     "./target/release/kelvin ",
@@ -22,7 +22,7 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every file below a folder whose name ends so.
+/// Collects all files below a folder whose names end with `end`.
 pub(crate) fn files(folder: &Path, end: &str, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -43,8 +43,7 @@ pub(crate) fn documents() -> Vec<(PathBuf, String)> {
     found.into_iter().map(read).collect()
 }
 
-/// The shell's lines of a document: those that are typed, of its indented lines and its fenced blocks. A line that is
-/// continued and a loop are one.
+/// The commands in a document's indented and fenced blocks. A continued line or a loop is one command.
 pub(crate) fn shell_lines(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let (mut fenced, mut before) = (false, String::new());

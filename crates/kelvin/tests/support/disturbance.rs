@@ -1,4 +1,4 @@
-//! Disturbances that a server of any kind can have: processes that take the CPUs, a control group's limits, a slow network.
+//! Disturbances for servers of any kind: processes that use CPU, limits of a control group, a slow network.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Processes that do nothing but compute.
+/// Processes that use CPU.
 pub(crate) struct CpuHog(pub(crate) Vec<Child>);
 
 impl CpuHog {
-    /// They begin after a time.
+    /// Starts the processes, which begin their work after a delay.
     pub(crate) fn start(processes: usize, after: Duration) -> Self {
         let script = format!("sleep {}; while :; do :; done", after.as_secs());
         let one = || Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap();
@@ -35,15 +35,15 @@ impl Drop for CpuHog {
 pub(crate) struct Throttle(PathBuf);
 
 impl Throttle {
-    /// So many CPUs and no more.
+    /// Limits the CPU time to a number of CPUs.
     pub(crate) fn cpu(cpus: f64) -> Self {
         let quota = (cpus * 100_000.0) as u64;
         let old = ("cpu.cfs_quota_us", quota.to_string());
-        Self::with("cpu", old, "cpu", ("cpu.max", format!("{quota} 100000")))
+        Self::create("cpu", old, "cpu", ("cpu.max", format!("{quota} 100000")))
     }
 
-    /// A group with a limit, as the controller's file and its text: of version 1, of version 2.
-    pub(crate) fn with(
+    /// A group with a limit: file and content for cgroup version 1, and for version 2.
+    pub(crate) fn create(
         old: &str,
         limit_1: (&str, String),
         controller: &str,
@@ -64,17 +64,17 @@ impl Throttle {
         group
     }
 
-    /// Moves a server into the group, with all of its processes; those that it starts later are born there.
+    /// Moves a server with all its processes into the group; its later processes start there.
     pub(crate) fn take(&self, main: u32) {
         let children = std::fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
         let children = children.split_whitespace().map(str::to_owned);
         for process in std::iter::once(main.to_string()).chain(children) {
-            // One of its processes may have ended meanwhile.
+            // The process may have ended.
             let _ = std::fs::write(self.0.join("cgroup.procs"), process);
         }
     }
 
-    /// The command within the group.
+    /// Wraps a command so that it runs in the group.
     pub(crate) fn around(&self, command: &Command) -> Command {
         let mut within = Command::new("sh");
         within.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
@@ -92,7 +92,7 @@ impl Throttle {
 
 impl Drop for Throttle {
     fn drop(&mut self) {
-        // Whoever is in it goes back to where this process is not limited; new ones may come meanwhile.
+        // Processes move to the parent group. New ones may start meanwhile, so this is repeated.
         for _ in 0..20 {
             let within = std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
             for process in within.lines() {
@@ -106,7 +106,7 @@ impl Drop for Throttle {
     }
 }
 
-/// A proxy in front of the server that takes its time, each way.
+/// A proxy that delays each direction of a server's connections.
 pub(crate) struct Delay {
     port: u16,
     ended: Arc<AtomicBool>,
@@ -114,7 +114,7 @@ pub(crate) struct Delay {
 }
 
 impl Delay {
-    /// In front of the server with this socket.
+    /// Starts the proxy for the server with this socket.
     pub(crate) fn before(socket: PathBuf, length: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -138,7 +138,7 @@ impl Delay {
         Self { port, ended, acceptor: Some(acceptor) }
     }
 
-    /// Where it listens on the loopback address.
+    /// The proxy's port on the loopback address.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }

@@ -55,14 +55,14 @@ impl Place {
         self.path("kelvin.db")
     }
 
-    /// The command, in this directory, without any environment of the caller that could affect the result.
+    /// The command in this directory, without environment variables of the caller that could affect the result.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.program(env!("CARGO_BIN_EXE_kelvin"));
         command.args(args);
         command
     }
 
-    /// Another program, likewise.
+    /// Another program in the same environment.
     pub(crate) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(name);
         command.current_dir(self.directory.path()).stdin(Stdio::null());
@@ -100,7 +100,7 @@ impl Place {
         stdout
     }
 
-    /// What each of these command lines prints in a terminal of 100 columns.
+    /// The output of each command line on a terminal of 100 columns.
     #[track_caller]
     pub(crate) fn help(&self, lines: &[&str]) -> String {
         let mut seen = String::new();
@@ -115,7 +115,7 @@ impl Place {
         seen
     }
 
-    /// Whether the last run came to its end and is void only by findings about timing.
+    /// Whether the last run completed and is void only because of findings about timing.
     pub(crate) fn is_noise(&self) -> bool {
         let run = self.report("last");
         let broken = ["check failed:", "self-audit failed", "condition", "nothing was measured"];
@@ -138,7 +138,7 @@ impl Place {
     }
 }
 
-/// The server of NATS that is started, where it is not the one in PATH: an executable called nats-server.
+/// The NATS server to start if not that of PATH: an executable called nats-server.
 pub(crate) fn nats_server() -> Option<PathBuf> {
     let server = PathBuf::from(std::env::var_os("KELVIN_TEST_NATS_SERVER")?);
     assert!(
@@ -153,10 +153,10 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// How long something may take that must happen: a machine that stalls delays what is right, and only a fault goes on for ever.
+/// Timeout for events that must happen: a stalling machine delays them, and only a fault prevents them.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
@@ -180,8 +180,8 @@ pub(crate) fn wait_for_a_second(place: &Place) {
     });
 }
 
-/// The first of some runs that, by its own report, was not held up, also not for a time that counts as noise: where the machine
-/// stalls, not each second has what it should.
+/// The first of some runs that, by its own report, was not delayed, not even below the limit of noise. On a machine that
+/// stalls, seconds differ from what is expected.
 #[track_caller]
 pub(crate) fn undisturbed<T>(
     run: impl FnMut() -> T,
@@ -200,7 +200,7 @@ pub(crate) fn undisturbed<T>(
     runs.find(|(_, report)| ran(report)).expect("the machine held each of eight runs up")
 }
 
-/// A PostgreSQL server that lives as long as the test.
+/// A PostgreSQL server that ends with the test.
 pub(crate) struct Server {
     manager: Manager,
     pub(crate) instance: Instance,
@@ -216,7 +216,7 @@ impl Server {
     pub(crate) fn start_with(settings: &[(&str, &str)]) -> Self {
         use std::os::unix::fs::PermissionsExt;
         let base = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
-        // The server's user must be able to enter it.
+        // The server's user must be able to enter the directory.
         std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let manager = Manager::new(base.path().to_owned());
         let instance = manager

@@ -1,4 +1,4 @@
-//! Kelvin's own statements are no part of what a load has run, whoever runs Kelvin.
+//! Kelvin's own statements do not count as statements of a load, whichever role runs Kelvin.
 
 use std::process::Stdio;
 
@@ -7,8 +7,8 @@ use kelvin_database::postgres::{Config, PostgresEngine};
 
 use crate::support::Place;
 
-/// Runs, `top-sql` and `waits` as a role that may read all statistics and is no superuser, whose statements the server counts, in
-/// a database that nobody else uses; `admin` is a superuser.
+/// Checks runs, `top-sql` and `waits` as a role that may read all statistics but is no superuser, and whose statements the
+/// server counts. No other client uses the database; `admin` is a superuser.
 pub(crate) fn are_left_out(place: &Place, admin: &Config) {
     let session = |config: &Config| PostgresEngine::new(config.clone()).connect().unwrap();
     session(admin).run("CREATE DATABASE counted").unwrap();
@@ -34,7 +34,7 @@ pub(crate) fn are_left_out(place: &Place, admin: &Config) {
         let words = [command, "--target", &target, "--duration", duration, "--json", "-q"];
         place.command(&words).stdout(Stdio::piped()).spawn().unwrap()
     };
-    // Another Kelvin comes and goes in the interval; both explain nothing.
+    // Another Kelvin starts and ends in the interval; neither explains statements.
     let (top, mut other) = (look("top-sql", "3s"), look("waits", "1s"));
     assert!(other.wait().unwrap().success());
     let shown: serde_json::Value = serde_json::from_slice(&top.wait_with_output().unwrap().stdout).unwrap();
@@ -43,7 +43,7 @@ pub(crate) fn are_left_out(place: &Place, admin: &Config) {
         (&true.into(), &serde_json::json!([])),
         "{shown:#}"
     );
-    // Nor are those by which plans were asked for.
+    // Nor do the statements that request plans.
     place.expect(0, &["top-sql", "--target", &target, "--since-start", "--plans", "-q"]);
     let all =
         place.expect(0, &["top-sql", "--target", &target, "--since-start", "--limit", "99", "--json", "-q"]);

@@ -1,10 +1,10 @@
-//! Databases of scenarios' tenants, and what a report says of one tenant.
+//! Databases for tenants of scenarios, and a tenant's part of a report.
 
 use serde_json::Value;
 
 use super::Place;
 
-/// Databases in which each transaction of a tenant is a row.
+/// Creates databases in which each transaction of a tenant adds a row.
 pub(crate) fn hit_databases(place: &Place, names: [&str; 2]) {
     for name in names {
         let file = rusqlite::Connection::open(place.path(name)).unwrap();
@@ -12,13 +12,13 @@ pub(crate) fn hit_databases(place: &Place, names: [&str; 2]) {
     }
 }
 
-/// Rows of such a database.
+/// Number of rows in such a database.
 pub(crate) fn hits(place: &Place, name: &str) -> u64 {
     let file = rusqlite::Connection::open(place.path(name)).unwrap();
     file.query_row("select count(*) from hits", [], |row| row.get::<_, i64>(0)).unwrap_or(0) as u64
 }
 
-/// What a tenant did, second by second: the transactions of the measured seconds, and all.
+/// A tenant's transactions: by measured second, and the total.
 pub(crate) fn seconds(report: &Value, tenant: &str) -> (Vec<u64>, u64) {
     let sources = report["points"][0]["sources"].as_array().unwrap();
     let source = sources.iter().find(|source| source["tenant"] == tenant).unwrap();

@@ -1,4 +1,4 @@
-//! A library between a server and the kernel's calls, by which every flush of its files takes longer.
+//! A library between a server and the kernel's calls that delays every flush of its files.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ int fdatasync(int file) { wait_a_while(); return syscall(SYS_fdatasync, file); }
 int fsync(int file) { wait_a_while(); return syscall(SYS_fsync, file); }
 ";
 
-/// Builds it.
+/// Compiles the library.
 pub(crate) fn build(library: &Path, length: Duration) {
     let source = library.with_extension("c");
     std::fs::write(&source, SOURCE.replace("LENGTH", &length.as_nanos().to_string())).unwrap();

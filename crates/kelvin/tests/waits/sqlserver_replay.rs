@@ -1,4 +1,4 @@
-//! A server of TDS that answers as a recording says, for the real command.
+//! A TDS server that answers from a recording, for the real command.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -26,7 +26,7 @@ pub(crate) fn serve(name: &str) -> u16 {
     port
 }
 
-/// One connection, until its client leaves.
+/// Serves one connection until its client disconnects.
 fn talk(stream: &mut TcpStream, recording: &Recording, began: Instant) -> Option<()> {
     hear(stream)?;
     say(stream, &PRELOGIN)?;
@@ -39,7 +39,7 @@ fn talk(stream: &mut TcpStream, recording: &Recording, began: Instant) -> Option
         stream,
         &[token(0xad, &acknowledged), token(0xe3, &packets), token(0xe3, &collation), done()].concat(),
     )?;
-    // What every session sets, and asks: whether this is Babelfish.
+    // The settings of every session, and its query whether this is Babelfish.
     hear(stream)?;
     say(stream, &[rows(&[vec![Field::Int(0)]]), done()].concat())?;
     for asked in 0.. {
@@ -58,7 +58,7 @@ fn talk(stream: &mut TcpStream, recording: &Recording, began: Instant) -> Option
     None
 }
 
-/// The client's next message, and its kind.
+/// Reads the client's next message, and its type.
 fn hear(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     let mut whole = Vec::new();
     loop {
@@ -100,7 +100,7 @@ fn done() -> Vec<u8> {
     [&[0xfd, 0, 0, 0xc1, 0][..], &0_u64.to_le_bytes()].concat()
 }
 
-/// A result: columns of text as nvarchar(max), of numbers as bigint or float.
+/// A result set: text columns as nvarchar(max), numbers as bigint or float.
 fn rows(answer: &[Vec<Field>]) -> Vec<u8> {
     let columns = answer.first().map_or(1, Vec::len);
     let has = |column: usize, of: fn(&Field) -> bool| answer.iter().any(|row| of(&row[column]));

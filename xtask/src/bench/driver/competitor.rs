@@ -1,4 +1,4 @@
-//! Who runs in a row, and what one run of theirs cost.
+//! The programs that a row compares, and the cost of a run.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -7,21 +7,21 @@ use super::mariadb_rows;
 use crate::bench::interrupt;
 use crate::bench::server::Bench;
 
-/// What a run's transactions cost.
+/// The cost of a run's transactions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     /// Client CPU per transaction, in microseconds.
     pub(crate) client: f64,
     /// Server CPU per transaction, in microseconds.
     pub(crate) server: f64,
-    /// Transactions a second.
+    /// Transactions per second.
     pub(crate) pace: f64,
     /// Client CPU within the measured window per transaction of any type, in microseconds, as Kelvin reports it: without
-    /// the start of the process, its preparations and its report. None for other programs.
+    /// process start, preparation and report. `None` for other programs.
     pub(crate) in_window: Option<f64>,
 }
 
-/// A driver with its arguments, which set everything but the duration and the target.
+/// A program with its arguments, except for the duration and the target.
 #[derive(Debug, Clone)]
 pub(crate) enum Competitor {
     /// The command under test: headline transactions count.
@@ -38,7 +38,7 @@ pub(crate) enum Competitor {
 }
 
 impl Competitor {
-    /// One run; repeated if it was not valid, which is printed.
+    /// Makes a run. An invalid run is printed and repeated.
     pub(crate) fn run(&self, bench: &Bench, url: &str, seconds: u32) -> Result<Measured> {
         self.once(bench, url, seconds).or_else(|error| {
             interrupt::check()?;
@@ -78,16 +78,16 @@ fn kelvin(bench: &Bench, arguments: &[String], url: &str, seconds: u32) -> Resul
     let duration = format!("{seconds}s");
     let mut all = vec!["run"];
     all.extend(arguments.iter().map(String::as_str));
-    // Without a ramp-up every transaction's CPU time is in the process's sum and every transaction in the count.
-    // Its competitors watch nothing either; `bench observe` has what watching costs.
-    // Client and server share two CPUs, which changes the pace, not the CPU time per transaction.
+    // Without a ramp-up, both the process's CPU time and the count include every transaction. The competitors observe
+    // nothing either; `bench observe` measures the cost of observation. Client and server share two CPUs, which changes
+    // the throughput, but not the CPU time per transaction.
     all.extend(["--no-observe", "--accept-noise"]);
     all.extend(["--quiet", "--ramp-up", "0s", "--duration", &duration, "--no-build", "--target", url]);
     let cost = bench.kelvin(&all)?;
     Ok((cost.cpu, bench.report()?))
 }
 
-/// A figure of the report, by its JSON pointer.
+/// A value of the report, by its JSON pointer.
 pub(crate) fn figure(report: &Value, pointer: &str) -> Result<f64> {
     report.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("no {pointer} in the report"))
 }
@@ -107,7 +107,7 @@ fn pgbench(
     if !first_script {
         return Ok((cost.cpu, all, pace));
     }
-    // " - 12345 transactions (43.5% of total, tps = …)", the first script's first.
+    // " - 12345 transactions (43.5% of total, tps = …)": the first such line is that of the first script.
     let line = cost.stdout.lines().find(|line| line.starts_with(" - ") && line.contains("transactions ("));
     let Some(first) = line.and_then(|line| line.split(' ').nth(2)?.parse::<f64>().ok()) else {
         bail!("pgbench printed no count for its first script:\n{}", cost.stdout);
@@ -115,7 +115,7 @@ fn pgbench(
     Ok((cost.cpu, first, pace * first / all))
 }
 
-/// The number at the beginning of what follows the words that begin a line.
+/// The number after `words`, which begin a line.
 pub(super) fn number(text: &str, words: &str) -> Result<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(words));
     let rest = rest.and_then(|rest| rest.trim_start().split([' ', '/']).next()?.parse().ok());

@@ -1,4 +1,4 @@
-//! A row in which Kelvin and two settings of pgbench do the same work in a closed loop.
+//! A row in which Kelvin and pgbench with two settings do the same work in a closed loop.
 
 use anyhow::Result;
 
@@ -8,26 +8,26 @@ use crate::bench::median;
 use crate::bench::server::{Bench, psql};
 use crate::bench::table::{Line, Target, us, whole};
 
-/// Creates the row's data unless they exist, and returns the database's URL.
+/// Creates the row's data unless it exists, and returns the database's URL.
 pub(super) type MakeData = fn(&Bench) -> Result<String>;
 
 /// The competitors, Kelvin first.
 pub(super) struct Contest {
     pub(super) name: &'static str,
     pub(super) work: String,
-    /// The name of a transaction.
+    /// The name of the transaction that costs are per.
     pub(super) per: &'static str,
     pub(super) competitors: Vec<(&'static str, Competitor)>,
     pub(super) data: MakeData,
-    /// Brings the tables back to a common state before each run.
+    /// Statements that restore the tables to a common state before each run.
     pub(super) reset: Option<&'static str>,
-    /// Of the client's CPU per transaction.
+    /// Target for the client's CPU per transaction.
     pub(super) cpu_target: Target,
-    /// Of the transactions per second.
+    /// Target for the transactions per second.
     pub(super) pace_target: Option<Target>,
     pub(super) seconds: u32,
     pub(super) url: String,
-    /// By round, then by competitor.
+    /// Measurements by round, then by competitor.
     pub(super) rounds: Vec<Vec<Measured>>,
 }
 
@@ -38,7 +38,7 @@ impl Contest {
         (0..self.competitors.len()).map(of).collect()
     }
 
-    /// Kelvin's result compared with the best peer's, that is, the best in this metric.
+    /// Compares Kelvin with the best peer in this metric.
     fn line(
         &self,
         figure: &str,
@@ -81,7 +81,7 @@ impl Row for Contest {
         let count = self.competitors.len();
         let mut measured = vec![None; count];
         for turn in 0..count {
-            // Every competitor is first in turn, so that none always follows the same one.
+            // The order rotates, so that no competitor always follows the same one.
             let competitor = (turn + round) % count;
             let found = self.run(bench, competitor, self.seconds)?;
             println!(
@@ -119,7 +119,7 @@ impl Row for Contest {
     }
 }
 
-/// Words as owned arguments.
-pub(crate) fn words(text: &str) -> Vec<String> {
+/// Splits a text into owned arguments.
+pub(crate) fn to_args(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }

@@ -1,9 +1,9 @@
-//! Making pgbench's tables, beside pgbench's two ways.
+//! Creation of pgbench's tables, compared with pgbench's two methods.
 
 use anyhow::Result;
 
 use super::Row;
-use super::contest::words;
+use super::contest::to_args;
 use super::pgbench_rows::SCALE;
 use crate::bench::median;
 use crate::bench::server::{Bench, psql};
@@ -11,7 +11,7 @@ use crate::bench::table::{Line, Target};
 
 const NAMES: [&str; 3] = ["Kelvin", "pgbench -i -I dtgvp", "pgbench -i -I dtGvp"];
 
-/// Seconds on the clock and CPU seconds of the client and the server, by round, then by competitor.
+/// Elapsed seconds and CPU seconds of client and server, by round, then by competitor.
 #[derive(Debug, Default)]
 pub(super) struct Initialisation {
     url: String,
@@ -40,7 +40,7 @@ impl Initialisation {
                 ])?
             }
             Some(flags) => {
-                let mut arguments = words(&format!("{flags} --quiet -s {SCALE}"));
+                let mut arguments = to_args(&format!("{flags} --quiet -s {SCALE}"));
                 arguments.push(self.url.clone());
                 bench.pgbench(&arguments)?
             }
@@ -56,7 +56,7 @@ impl Row for Initialisation {
 
     fn prepare(&mut self, bench: &Bench) -> Result<()> {
         self.url = bench.database("initialised")?;
-        // The first to write to a file system finds it in another state than all others.
+        // A warm-up, because the first run finds the file system in a different state.
         self.run(bench, 1).map(|_| ())
     }
 

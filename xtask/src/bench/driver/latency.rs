@@ -1,4 +1,5 @@
-//! Latencies beside the truth: a function of the server's sleeps, and writes down for how long by the server's clock.
+//! Latencies compared with the truth: a function on the server sleeps, and records the duration by the server's
+//! clock.
 
 use anyhow::{Context, Result};
 
@@ -11,7 +12,7 @@ use crate::bench::table::{Line, range};
 
 const USERS: &str = "8";
 
-/// Nine of ten sleep 5 ms, the rest 20 ms: so is half of the way and p99 far beyond it.
+/// Nine of ten calls sleep 5 ms, the others 20 ms: the median is far from the step between them, and so is p99.
 const MAKE: [&str; 2] = [
     "create unlogged table if not exists kelvin_naps (microseconds float8 not null)",
     "create or replace function kelvin_nap() returns void language plpgsql as $$
@@ -25,7 +26,7 @@ const MAKE: [&str; 2] = [
 
 const PERCENTILES: [(&str, &str, f64); 2] = [("p50", "p50_us", 0.5), ("p99", "p99_us", 0.99)];
 
-/// Kelvin's and the truth, in microseconds, by percentile.
+/// Latencies of Kelvin and the true ones, in microseconds, by percentile.
 pub(super) struct Latency {
     seconds: u32,
     url: String,

@@ -1,9 +1,9 @@
-//! MariaDB: the client's CPU for TPROC-C against fixed targets, and sysbench beside the same select.
+//! MariaDB: client CPU for TPROC-C against fixed targets, and sysbench compared with the same select.
 
 use anyhow::{Context, Result, bail};
 
 use super::competitor::{Competitor, number};
-use super::contest::{Contest, words};
+use super::contest::{Contest, to_args};
 use super::pgbench_rows::script;
 use super::tproc_c_cost::TprocC;
 use super::tproc_c_rows::USERS;
@@ -12,10 +12,10 @@ use crate::bench::process::timed;
 use crate::bench::server::Bench;
 use crate::bench::table::Target;
 
-/// Rows of sysbench's table; the script draws from as many.
+/// Rows of sysbench's table; the script draws from the same number.
 const ROWS: u32 = 100_000;
 
-/// Ten warehouses on the benchmark's MariaDB, made when they are first asked for.
+/// Ten warehouses on the benchmark's MariaDB, created on first use.
 pub(crate) fn data(bench: &Bench) -> Result<String> {
     let (url, mark) = (bench.mariadb()?.to_owned(), bench.path("mariadb-tproc-c"));
     if !mark.exists() {
@@ -25,7 +25,7 @@ pub(crate) fn data(bench: &Bench) -> Result<String> {
     Ok(url)
 }
 
-/// One stored routine a transaction.
+/// TPROC-C with one stored routine per transaction.
 pub(super) fn functions(seconds: u32) -> TprocC {
     TprocC {
         name: "mariadb-functions",
@@ -40,7 +40,7 @@ pub(super) fn functions(seconds: u32) -> TprocC {
     }
 }
 
-/// One statement a round trip.
+/// TPROC-C with one statement per round trip.
 pub(super) fn statements(seconds: u32) -> TprocC {
     TprocC { name: "mariadb-statements", calls: "statements", most: Some(130.0), ..functions(seconds) }
 }
@@ -48,7 +48,7 @@ pub(super) fn statements(seconds: u32) -> TprocC {
 /// Selects by primary key.
 pub(super) fn point_select(seconds: u32) -> Contest {
     let mut arguments = vec!["script".into(), script("sysbench/point_select.sql").display().to_string()];
-    arguments.extend(words(&format!("-M prepared -c {USERS}")));
+    arguments.extend(to_args(&format!("-M prepared -c {USERS}")));
     Contest {
         name: "mariadb-point-select",
         work: format!("MariaDB, select by primary key, {USERS} threads"),
@@ -67,7 +67,7 @@ pub(super) fn point_select(seconds: u32) -> Contest {
     }
 }
 
-/// CPU seconds of sysbench, transactions, transactions a second.
+/// CPU seconds of sysbench, transactions, transactions per second.
 pub(super) fn sysbench_run(bench: &Bench, seconds: u32) -> Result<(f64, f64, f64)> {
     let (cpu, text) = sysbench(bench, "run", seconds)?;
     let text = text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
@@ -79,7 +79,7 @@ fn sysbench(bench: &Bench, command: &str, seconds: u32) -> Result<(f64, String)>
     interrupt::check()?;
     let url = bench.mariadb()?;
     let (_, socket) = url.split_once("socket=").context("the server's URL names no socket")?;
-    let mut arguments = words(&format!(
+    let mut arguments = to_args(&format!(
         "oltp_point_select --tables=1 --table-size={ROWS} --rand-type=uniform --threads={USERS} --time={seconds} \
          --mysql-user=kelvin --mysql-db=kelvin"
     ));

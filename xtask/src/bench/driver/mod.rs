@@ -1,4 +1,5 @@
-//! `cargo xtask bench driver`: Kelvin beside pgbench and sysbench, and its figures beside the truth, row by row.
+//! `cargo xtask bench driver`: compares Kelvin with pgbench and sysbench, and its results with the truth, row by
+//! row.
 
 mod competitor;
 mod contest;
@@ -15,7 +16,7 @@ mod tproc_c_rows;
 use anyhow::{Result, bail};
 
 pub(super) use competitor::{Competitor, figure};
-pub(super) use contest::words;
+pub(super) use contest::to_args;
 pub(super) use mariadb_rows::data as mariadb_data;
 pub(super) use pgbench_rows::data as pgbench_data;
 pub(super) use tproc_c_rows::data as tproc_c_data;
@@ -26,25 +27,25 @@ use super::options::Options;
 use super::server::Bench;
 use super::table::{self, Line};
 
-/// One row of work: all competitors in turn, once a round.
+/// A row of the table: one kind of work, done by all competitors in turn in each round.
 trait Row {
-    /// Its name on the command line.
+    /// The row's name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Makes the data and warms up; not measured.
+    /// Creates the data and warms up, without measuring.
     fn prepare(&mut self, bench: &Bench) -> Result<()>;
 
-    /// Measures everybody once.
+    /// Measures every competitor once.
     fn round(&mut self, bench: &Bench, round: usize) -> Result<()>;
 
-    /// How many rounds were measured.
+    /// Number of measured rounds.
     fn rounds(&self) -> usize;
 
-    /// The table's lines, of one round at least.
+    /// The lines of the table, after at least one round.
     fn lines(&self) -> Vec<Line>;
 }
 
-/// Every row, in the order in which they are run.
+/// The names of all rows, in the order of execution.
 const NAMES: [&str; 16] = [
     "select-only-1",
     "select-only-4",
@@ -86,11 +87,11 @@ fn row(name: &str, seconds: u32) -> Result<Box<dyn Row>> {
     })
 }
 
-/// Runs the rows round by round and prints medians; also those of an interrupted run. A row that fails is left out
-/// from then on and does not take the others with it.
+/// Runs the rows round by round and prints medians, also after an interrupt. A row that fails is left out from
+/// then on; the others continue.
 pub(crate) fn driver(options: &Options) -> Result<()> {
     let mut chosen = options.chosen(&NAMES)?;
-    if options.all_rows() && !sqlserver_rows::named() {
+    if options.all_rows() && !sqlserver_rows::is_configured() {
         println!("without the rows of SQL Server: KELVIN_BENCH_SQLSERVER names no server");
         chosen.retain(|name| !name.starts_with("sqlserver"));
     }
@@ -125,7 +126,7 @@ pub(crate) fn driver(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Fails only when interrupted; what goes wrong in a row is added to `failed`.
+/// Fails only when interrupted; errors of a row are added to `failed`.
 fn measure(bench: &Bench, rows: &mut [Box<dyn Row>], rounds: usize, failed: &mut Vec<String>) -> Result<()> {
     let mut sound = vec![true; rows.len()];
     for round in 0..=rounds {

@@ -1,4 +1,4 @@
-//! An open loop at half of the server's capacity: whether it keeps its rate, and how late transactions start.
+//! An open loop at half of the server's capacity: accuracy of the rate, and delays of transaction starts.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -20,13 +20,13 @@ const TOLERANCE: f64 = 0.001;
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
     asked: f64,
-    /// Arrivals of the window a second.
+    /// Arrivals per second that were due in the window.
     due: f64,
     achieved: f64,
     lag_us: f64,
 }
 
-/// By process, one per round.
+/// Results by arrival process, one per round.
 pub(super) struct OpenLoop {
     seconds: u32,
     url: String,
@@ -35,7 +35,7 @@ pub(super) struct OpenLoop {
 
 impl OpenLoop {
     pub(super) fn new(seconds: u32) -> Self {
-        // A transaction in flight when the window opens or closes is one of fewer than ten thousand.
+        // Twice as long, because a transaction in flight at the window's edges is one of fewer than ten thousand.
         Self { seconds: seconds * 2, url: String::new(), rounds: Default::default() }
     }
 
@@ -88,10 +88,10 @@ impl Row for OpenLoop {
         self.rounds[1].len()
     }
 
-    /// A random number of arrivals varies by its square root, so that even a perfect generator differs from the
-    /// requested rate by 1/√arrivals, more than the tolerance unless there are a million. Poisson arrivals are
-    /// therefore judged by the scheduled arrivals in the window, and the number of those, which the generator does not
-    /// determine, by four of their standard deviations.
+    /// The number of Poisson arrivals varies by its square root, so even a perfect generator deviates from the
+    /// requested rate by 1/√arrivals, which exceeds the tolerance below a million arrivals. A run with Poisson
+    /// arrivals is therefore judged by the arrivals scheduled in the window. Their number, which the generator does
+    /// not determine, may deviate by four standard deviations.
     fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         for (process, rounds) in PROCESSES.iter().zip(&self.rounds) {

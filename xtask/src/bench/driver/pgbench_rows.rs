@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::competitor::Competitor;
-use super::contest::{Contest, words};
+use super::contest::{Contest, to_args};
 use crate::bench::server::{Bench, psql};
 use crate::bench::table::Target;
 
-/// The scale factor of the tables: many more branches than clients, so that locks do not decide.
+/// Scale factor of the tables: many more branches than clients, so that row locks do not limit.
 pub(super) const SCALE: u32 = 50;
 
-/// Removes accumulated and dead rows; pgbench does the same before it runs, by default.
+/// Removes accumulated and dead rows, as pgbench does by default before a run.
 const RESET: &str = "truncate pgbench_history; vacuum pgbench_branches; vacuum pgbench_tellers; checkpoint";
 
 /// A script of this repository's bench directory.
@@ -20,27 +20,27 @@ pub(super) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench").join(name)
 }
 
-/// The database with pgbench's tables.
+/// The URL of the database with pgbench's tables, which are created on first use.
 pub(crate) fn data(bench: &Bench) -> Result<String> {
     let url = bench.database("pgbench_tables")?;
     if psql(&url, "select to_regclass('pgbench_accounts') is null")? == "t" {
         let scale = SCALE.to_string();
         bench.kelvin(&["build", "pgbench", "-s", &scale, "--no-check", "--target", &url])?;
-        // No checkpoint writes the remains of the load during a run.
+        // Flushed now, so that no checkpoint writes the remains of loading during a run.
         psql(&url, "vacuum analyze")?;
         psql(&url, "checkpoint")?;
     }
     Ok(url)
 }
 
-/// Kelvin, and pgbench with one thread and with two.
+/// Kelvin, and pgbench with one and with two threads.
 fn competitors(kelvin: &str, pgbench: &str) -> Vec<(&'static str, Competitor)> {
     let with = |threads: &str| Competitor::Pgbench {
-        arguments: words(&format!("{pgbench} -j {threads}")),
+        arguments: to_args(&format!("{pgbench} -j {threads}")),
         first_script: false,
     };
     vec![
-        ("Kelvin", Competitor::Kelvin(words(&format!("pgbench -n {kelvin}")))),
+        ("Kelvin", Competitor::Kelvin(to_args(&format!("pgbench -n {kelvin}")))),
         ("pgbench -j 1", with("1")),
         ("pgbench -j 2", with("2")),
     ]
@@ -69,13 +69,13 @@ pub(super) fn select_only(name: &'static str, clients: u32, seconds: u32) -> Con
     let mut contest = contest(name, work, &format!("-S -M prepared -c {clients}"), seconds);
     contest.cpu_target = Target::AtMost(0.9);
     if clients == 1 {
-        // pgbench uses no more threads than clients: -j 2 would be a duplicate.
+        // pgbench uses at most one thread per client, so -j 2 would be a duplicate.
         contest.competitors.truncate(2);
     }
     contest
 }
 
-/// The classic: five statements and a commit, a round trip each.
+/// pgbench's default: five statements and a commit, each a round trip.
 pub(super) fn tpcb_like(seconds: u32) -> Contest {
     let work = "tpcb-like, prepared, 4 clients".into();
     let mut contest = contest("tpcb-like", work, "-M prepared -c 4", seconds);
@@ -83,7 +83,7 @@ pub(super) fn tpcb_like(seconds: u32) -> Contest {
     contest
 }
 
-/// The same in one round trip, from the same script.
+/// The same in one round trip, both with the same script.
 pub(super) fn tpcb_pipeline(seconds: u32) -> Contest {
     let mut contest =
         contest("tpcb-pipeline", "tpcb-like in a pipeline, 4 clients".into(), "-M prepared -c 4", seconds);
@@ -92,7 +92,7 @@ pub(super) fn tpcb_pipeline(seconds: u32) -> Contest {
         let (Competitor::Kelvin(arguments) | Competitor::Pgbench { arguments, .. }) = competitor else {
             continue;
         };
-        // Not split at spaces: the path may hold some.
+        // Not split at spaces, because the path may contain some.
         arguments.extend(["-f".into(), file.clone(), "-D".into(), format!("scale={SCALE}")]);
     }
     contest.reset = Some(RESET);

@@ -1,20 +1,20 @@
-//! SQL Server: the client's CPU for TPROC-C on the server that `KELVIN_BENCH_SQLSERVER` names. The benchmark cannot start
-//! one, so its CPU time is not read.
+//! SQL Server: client CPU for TPROC-C on the server in `KELVIN_BENCH_SQLSERVER`. The benchmark does not start the server,
+//! and therefore does not read its CPU time.
 
 use anyhow::{Context, Result};
 
 use super::tproc_c_cost::TprocC;
 use crate::bench::server::Bench;
 
-/// The URL of a database that is the benchmark's own; the password is in `MSSQL_PASSWORD`.
+/// The variable with the URL of a database for the benchmark alone; the password is in `MSSQL_PASSWORD`.
 const URL: &str = "KELVIN_BENCH_SQLSERVER";
 
-/// Whether a server is named.
-pub(super) fn named() -> bool {
+/// Whether the variable is set.
+pub(super) fn is_configured() -> bool {
     std::env::var_os(URL).is_some()
 }
 
-/// Ten warehouses in the database, made when it has none.
+/// Ten warehouses in the database, created if it has none.
 fn data(bench: &Bench) -> Result<String> {
     let url = std::env::var(URL).with_context(|| format!("{URL} names no server"))?;
     let mark = bench.path("sqlserver-tproc-c");
@@ -25,7 +25,7 @@ fn data(bench: &Bench) -> Result<String> {
     Ok(url)
 }
 
-/// One call of a procedure a transaction.
+/// TPROC-C with one procedure call per transaction.
 pub(super) fn functions(seconds: u32) -> TprocC {
     TprocC {
         name: "sqlserver-functions",
@@ -40,7 +40,7 @@ pub(super) fn functions(seconds: u32) -> TprocC {
     }
 }
 
-/// One statement a round trip.
+/// TPROC-C with one statement per round trip.
 pub(super) fn statements(seconds: u32) -> TprocC {
     TprocC { name: "sqlserver-statements", calls: "statements", most: None, ..functions(seconds) }
 }

@@ -1,4 +1,4 @@
-//! A stall of two seconds in an open loop: in the response times it must show, as long as it was.
+//! A stall of two seconds in an open loop, which the response times must show in full.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::bench::server::{Bench, psql};
 use crate::bench::table::{Line, range};
 
 const USERS: &str = "4";
-/// So many that those whom the stall meets on a connection, one a user, are fewer than one of a thousand, and that
-/// p99.9 has enough samples beyond it to be reported.
+/// High enough that the transactions in service at the stall, one per user, are fewer than one in a thousand, and
+/// that p99.9 has enough samples beyond it.
 const RATE: &str = "2000";
 const WINDOW: f64 = 10.0;
-/// Locks the table that every transaction reads and says for how long.
+/// Locks the table that every transaction reads, and prints for how long.
 const STALL: &str = "do $$
   declare began timestamptz;
   begin
@@ -26,7 +26,7 @@ const STALL: &str = "do $$
     insert into kelvin_stalls values (extract(epoch from clock_timestamp() - began));
   end $$";
 
-/// The figures of one round, in seconds.
+/// The results of one round, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     stall: f64,
@@ -58,7 +58,7 @@ impl Row for Stall {
         let duration = format!("{WINDOW}s");
         let all = ["run", "script", &file, "-M", "prepared", "--quiet", "-c", USERS, "--ramp-up", "1s"];
         let open = ["--duration", &duration, "--rate", RATE, "--arrivals", "uniform", "--target", &self.url];
-        // In the midst of the window, so that all whom it delays are served before the window closes.
+        // In the middle of the window, so that all delayed transactions finish before its end.
         let stalled = std::thread::scope(|scope| {
             let stall = scope.spawn(|| {
                 std::thread::sleep(Duration::from_secs(5));
@@ -91,8 +91,8 @@ impl Row for Stall {
         self.rounds.len()
     }
 
-    /// Of a window of W seconds, one in a thousand of evenly spaced arrivals came within the stall's first W/1000,
-    /// and waited for all the rest of it: p99.9 of the response times is the stall less W/1000.
+    /// In a window of W seconds, one in a thousand of evenly spaced arrivals comes within the first W/1000 of the
+    /// stall and waits for the rest of it: p99.9 of the response times is the stall less W/1000.
     fn lines(&self) -> Vec<Line> {
         let of = |pick: fn(&Seen) -> f64| -> Vec<f64> { self.rounds.iter().map(pick).collect() };
         let truth = median(of(|seen| seen.stall)) - WINDOW / 1e3;

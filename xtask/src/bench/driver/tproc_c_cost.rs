@@ -1,4 +1,4 @@
-//! TPROC-C by one way of calling: the client's CPU per New-Order against a fixed target, on any engine.
+//! TPROC-C with one way of calling: client CPU per New-Order against a fixed target, on any engine.
 
 use anyhow::Result;
 
@@ -9,11 +9,11 @@ use crate::bench::median;
 use crate::bench::server::Bench;
 use crate::bench::table::{Line, range, us, whole};
 
-/// New-Orders and no other transaction: what one costs is read directly, not inferred from a mix.
+/// Only New-Orders, so that the cost of one is measured directly and not inferred from a mix.
 const NEW_ORDERS: &str = "1/0/0/0/0";
 
-/// TPROC-C by one way of calling, in the standard mix and with New-Orders alone, with a target in microseconds of client
-/// CPU per New-Order.
+/// TPROC-C with one way of calling, in the standard mix and with New-Orders alone. The target is in microseconds of
+/// client CPU per New-Order.
 pub(super) struct TprocC {
     /// The row's name on the command line.
     pub(super) name: &'static str,
@@ -21,13 +21,13 @@ pub(super) struct TprocC {
     pub(super) calls: &'static str,
     /// The target, if there is one.
     pub(super) most: Option<f64>,
-    /// Whether the server is the benchmark's own, whose CPU time is read.
+    /// Whether the benchmark has started the server, whose CPU time is then read.
     pub(super) server_seen: bool,
-    /// Makes the tables and returns their URL.
+    /// Creates the tables and returns their URL.
     pub(super) data: fn(&Bench) -> Result<String>,
     pub(super) seconds: u32,
     pub(super) url: String,
-    /// By round: the mix, New-Orders alone.
+    /// Measurements by round: the mix, and New-Orders alone.
     pub(super) rounds: Vec<[Measured; 2]>,
 }
 

@@ -1,10 +1,10 @@
-//! TPROC-C: beside pgbench calling the same functions, and beside figures of two peers.
+//! TPROC-C compared with pgbench calling the same functions, and with published results of two peers.
 
 use anyhow::Result;
 
 use super::Row;
 use super::competitor::{Competitor, Measured};
-use super::contest::{Contest, words};
+use super::contest::{Contest, to_args};
 use super::pgbench_rows::script;
 use crate::bench::median;
 use crate::bench::server::{Bench, psql};
@@ -13,7 +13,7 @@ use crate::bench::table::{Line, Target, range, us, whole};
 const WAREHOUSES: u32 = 10;
 pub(super) const USERS: u32 = 4;
 
-/// NOPM and client CPU per New-Order in microseconds of go-tpc and of BenchBase, as the issue has them: 10 warehouses,
+/// NOPM and client CPU per New-Order in microseconds of go-tpc and BenchBase, as given in the issue: 10 warehouses,
 /// client and PostgreSQL on the same 2 cores. They were not measured by this program.
 const PEERS: [(&str, f64, f64); 2] = [("go-tpc", 36_000.0, 1071.0), ("BenchBase", 44_000.0, 810.0)];
 
@@ -34,12 +34,12 @@ pub(super) fn kelvin(calls: &str) -> Competitor {
 
 /// Kelvin's arguments for the standard mix.
 pub(super) fn arguments(calls: &str) -> Vec<String> {
-    words(&format!("tproc-c --all-warehouses --calls {calls} --users {USERS} --warehouses {WAREHOUSES}"))
+    to_args(&format!("tproc-c --all-warehouses --calls {calls} --users {USERS} --warehouses {WAREHOUSES}"))
 }
 
-/// pgbench with the same mix of the same functions.
+/// pgbench with the same functions in the same mix.
 fn pgbench(threads: u32) -> Competitor {
-    let mut arguments = words(&format!("-M prepared -c {USERS} -j {threads} -D warehouses={WAREHOUSES}"));
+    let mut arguments = to_args(&format!("-M prepared -c {USERS} -j {threads} -D warehouses={WAREHOUSES}"));
     for (name, weight) in
         [("new_order", 10), ("payment", 10), ("delivery", 1), ("stock_level", 1), ("order_status", 1)]
     {
@@ -49,7 +49,7 @@ fn pgbench(threads: u32) -> Competitor {
     Competitor::Pgbench { arguments, first_script: true }
 }
 
-/// One stored function a transaction.
+/// One stored function per transaction.
 pub(super) fn functions(seconds: u32) -> Contest {
     Contest {
         name: "functions",
@@ -70,7 +70,7 @@ pub(super) fn functions(seconds: u32) -> Contest {
     }
 }
 
-/// Client SQL in as few round trips as its data allows.
+/// Client SQL with the fewest round trips that its data dependencies allow.
 pub(super) struct Pipelined {
     seconds: u32,
     url: String,

@@ -1,4 +1,4 @@
-//! CPU for an I/O, and time to the first.
+//! CPU time per I/O, and time to the first I/O.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use super::super::table::{Line, us};
 use super::super::{interrupt, median};
 use super::{IoBench, PROGRAMS, figure, flags, line, text};
 
-/// A row: its flags for both, those of one alone, and the most that Kelvin may take, in microseconds.
+/// A row: flags for both programs and for one alone, and the maximum for Kelvin in microseconds.
 struct Row {
     name: &'static str,
     work: &'static str,
@@ -28,7 +28,7 @@ enum File {
 const RANDOM_READS: [(&str, &str); 3] = [("rw", "randread"), ("bs", "4k"), ("time_based", "1")];
 const BATCHES: [(&str, &str); 3] =
     [("iodepth", "32"), ("iodepth_batch_submit", "16"), ("iodepth_batch_complete_min", "16")];
-/// What Kelvin does by itself.
+/// Options that are Kelvin's defaults.
 const REGISTERED: [(&str, &str); 2] = [("fixedbufs", "1"), ("registerfiles", "1")];
 
 fn table() -> Vec<Row> {
@@ -88,7 +88,7 @@ fn table() -> Vec<Row> {
     ]
 }
 
-/// The rows of this file that were asked for.
+/// The selected rows of this file.
 pub(super) fn rows(place: &IoBench, options: &Options, chosen: &[&str]) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     let rows: Vec<Row> = table().into_iter().filter(|row| chosen.contains(&row.name)).collect();
@@ -111,7 +111,7 @@ pub(super) fn rows(place: &IoBench, options: &Options, chosen: &[&str]) -> Resul
                     all.extend(flags(row.name, &row.fio).split_off(1));
                 }
                 if let Some(file) = &file {
-                    // Once through, so that everybody finds the same in the page cache.
+                    // Read once, so that every program finds the file in the page cache.
                     if row.file == File::Cached {
                         std::fs::read(file)?;
                     }
@@ -148,7 +148,7 @@ pub(super) fn rows(place: &IoBench, options: &Options, chosen: &[&str]) -> Resul
     Ok(lines)
 }
 
-/// From the start of the process to its end, for a job of one I/O: no less than to the first I/O.
+/// The duration of a process with a job of one I/O, an upper bound of the time to the first I/O.
 fn start(place: &IoBench, options: &Options) -> Result<Line> {
     let hole = text(&place.hole()?)?;
     let mut walls = [Vec::new(), Vec::new()];

@@ -1,4 +1,4 @@
-//! If the device is the limit, both tools have to report the same.
+//! If the device is the limit, both programs must report the same results.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use super::super::table::{Line, whole};
 use super::super::{interrupt, median};
 use super::{IoBench, figure, flags, line, text};
 
-/// Maximum distance of the median of the rounds' ratios from 1.
+/// Maximum deviation from 1 of the median of the rounds' ratios.
 const WITHIN: f64 = 0.05;
 
 /// Reads and writes of a real file, in interleaved pairs.

@@ -1,4 +1,4 @@
-//! Whether a rate is kept, and whether Poisson starts are what they are called.
+//! Whether rates are kept, and whether Poisson starts are exponentially distributed.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use super::super::table::{Line, whole};
 use super::super::{interrupt, median};
 use super::{IoBench, figure, flags, line, text};
 
-/// I/Os a second of the Poisson row.
+/// I/Os per second of the Poisson row.
 const RATE: f64 = 2000.0;
 
-/// The rows of this file that were asked for.
+/// The selected rows of this file.
 pub(super) fn rows(place: &IoBench, options: &Options, chosen: &[&str]) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     if chosen.contains(&"rate") {
@@ -59,8 +59,8 @@ fn rate(place: &IoBench, options: &Options, flag: (&str, &str), pointer: &str, w
     ))
 }
 
-/// The gaps between starts, from the log of what was issued, held against the exponential distribution by the test of
-/// Kolmogorov and Smirnov.
+/// Tests the gaps between starts, from the log of issued I/Os, against the exponential distribution
+/// (Kolmogorov–Smirnov).
 fn poisson(place: &IoBench, options: &Options) -> Result<Line> {
     let file = text(&place.filled("cached", 16)?)?;
     let log = place.path("issued.log");
@@ -79,7 +79,7 @@ fn poisson(place: &IoBench, options: &Options) -> Result<Line> {
     ];
     place.run(0, &flags("poisson", &all))?;
     let output = fs::read_to_string(&log)?;
-    // Version 3: microseconds since the start, file, what, offset, length.
+    // Log version 3: microseconds since the start, file, action, offset, length.
     let starts = output.lines().filter(|line| line.contains(" read "));
     let starts = starts.map(|line| line.split(' ').next().and_then(|word| word.parse::<f64>().ok()));
     let starts: Vec<f64> = starts.collect::<Option<_>>().context("a line of the iolog has no time")?;
@@ -91,7 +91,7 @@ fn poisson(place: &IoBench, options: &Options) -> Result<Line> {
         let expected = 1.0 - (-gap).exp();
         worst.max((expected - rank as f64 / n).abs()).max((expected - (rank + 1) as f64 / n).abs())
     });
-    // Exceeded once in a hundred; times are whole microseconds, which moves each gap by up to one.
+    // Critical value of 1 %. Times are whole microseconds, which changes each gap by at most one.
     let bound = 1.63 / n.sqrt() + RATE / 1e6;
     Ok(line(
         "rate_process=poisson, 2,000 per second",

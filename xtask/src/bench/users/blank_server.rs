@@ -1,4 +1,4 @@
-//! The server that answers the protocol and does nothing else, in a separate process.
+//! A server in a separate process that only answers the protocol.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// The name of a PostgreSQL socket, with its port.
+/// The file name of a PostgreSQL socket, which includes the port.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// Ends with its owner.
+/// A running server, which ends when dropped.
 pub(super) struct BlankServer {
     directory: PathBuf,
     child: Child,
 }
 
 impl BlankServer {
-    /// Starts it in a directory that it makes, and waits until it listens.
+    /// Starts the server in a new directory, and waits until it listens.
     pub(super) fn start(program: &Path, directory: &Path) -> Result<Self> {
-        // A run that could not clean up has left a socket, on which no other can listen.
+        // A run that was killed may have left a socket, which would prevent another server from listening.
         let _ = std::fs::remove_dir_all(directory);
         std::fs::create_dir(directory)?;
         let socket = directory.join(SOCKET);

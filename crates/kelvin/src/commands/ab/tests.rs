@@ -14,7 +14,7 @@ fn plan(files: &[&str]) -> AbPlan {
     AbPlan { replace: plan.replacements(plan.blocks), ..plan }
 }
 
-/// Runs as the plan orders them, with a level of the block, a little noise, and an effect of B.
+/// Runs in the order of the plan, with a level per block, a little noise, and an effect of B.
 fn rows(plan: &AbPlan, blocks: u32, effect: f64) -> Vec<GroupRun> {
     let treatments = plan.treatments();
     let mut rows = Vec::new();
@@ -115,7 +115,7 @@ fn each_event_is_one_line() {
 }
 
 #[test]
-fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
+fn trial_d9_if_a_side_has_no_run_differences_are_unknown() {
     let two = plan(&["a.toml", "b.toml"]);
     let only_a: Vec<GroupRun> =
         rows(&two, 1, 0.0).into_iter().filter(|row| row.slot.treatment.starts_with('A')).collect();
@@ -127,7 +127,7 @@ fn trial_d9_where_one_side_never_ran_nothing_is_said_to_be_the_same() {
 }
 
 #[test]
-fn trial_d5_accepted_noise_is_said_where_its_price_is_not_known() {
+fn trial_d5_accepted_noise_is_reported_if_its_cost_is_unknown() {
     let of = |accept_noise: bool| {
         let spec = Spec { accept_noise, ..Spec::new(WorkloadName::Pgbench) };
         let plan = AbPlan::new(&[("a.toml".to_owned(), spec.clone()), ("b.toml".to_owned(), spec)]);

@@ -1,4 +1,4 @@
-//! What the sessions of the sides waited for, and whether what changed was a limit.
+//! Differences between the waits of the sides, and whether they limit the throughput.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,18 @@ use serde::Serialize;
 
 use crate::commands::repeat::change;
 
-/// Waits of a side against A's.
+/// The change of one wait from A to another side.
 #[derive(Debug, Serialize)]
 pub(super) struct SideWaits {
     side: String,
-    /// B over A, with its interval.
+    /// Throughput of the side over that of A, with its interval.
     ratio: [f64; 3],
     #[serde(flatten)]
     wait: WaitChange,
 }
 
-/// Those that changed, by the reports of each side's runs; none where the throughput was not compared, or is given.
+/// The waits that changed, from the reports of each side's runs. Empty if the throughput was not compared or is
+/// given by an arrival rate.
 pub(super) fn changed(summary: &AbSummary, sides: &[Vec<RunReport>]) -> Vec<SideWaits> {
     let Some((first, others)) = sides.split_first() else { return Vec::new() };
     if summary.figure.better != Some(Better::Higher) || first.iter().any(|run| run.open_loop) {
@@ -35,7 +36,7 @@ pub(super) fn changed(summary: &AbSummary, sides: &[Vec<RunReport>]) -> Vec<Side
     each.collect()
 }
 
-/// Mean shares of the sessions' time by class.
+/// Mean share of each class in the sessions' time.
 fn shares(runs: &[RunReport]) -> BTreeMap<String, f64> {
     let verdicts: Vec<_> = runs.iter().filter_map(|run| run.points.first()?.verdict.as_ref()).collect();
     let mut mean = BTreeMap::new();
@@ -46,7 +47,7 @@ fn shares(runs: &[RunReport]) -> BTreeMap<String, f64> {
 }
 
 impl SideWaits {
-    /// As a sentence.
+    /// The change as a sentence.
     pub(super) fn sentence(&self) -> String {
         let Self { side, ratio: [ratio, low, high], wait } = self;
         let of = |ratio: f64| change(ratio - 1.0);

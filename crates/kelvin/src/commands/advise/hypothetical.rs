@@ -1,4 +1,4 @@
-//! What the planner makes of the indexes that are proposed, where HypoPG is installed.
+//! The planner's use of the proposed indexes, if HypoPG is installed.
 
 use kelvin_database::Engine;
 use kelvin_diagnose::{Change, Evidence, Remedy};
@@ -6,8 +6,8 @@ use kelvin_measure::text::{count, number};
 use kelvin_observe::engine::try_indexes;
 use kelvin_observe::postgres::HypotheticalUse;
 
-/// Adds it to the reasons of the changes that create an index. Nothing is created. Where HypoPG is missing, the comparison of
-/// `--prove` shows it with a real index.
+/// Adds the result to the reasons of the changes that create an index. No index is created. Without HypoPG, `--prove`
+/// compares runs with and without a real index.
 pub(super) fn check(engine: &dyn Engine, evidence: &Evidence, changes: &mut [Remedy]) {
     let mut texts: Vec<&str> = evidence
         .points()
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_for_how_many_statements_and_what_the_best_one_gains() {
+    fn the_reason_has_the_number_of_statements_and_the_largest_gain() {
         let found = HypotheticalUse { planned: 12, taken: 1, costs: Some((2541.0, 8.4)) };
         assert_eq!(
             describe(&found),

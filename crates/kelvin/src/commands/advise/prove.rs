@@ -1,4 +1,4 @@
-//! Trying changes: each against what was accepted before it, from the same data, and everything back in the end.
+//! Tries changes: each is compared with the changes accepted before it, from the same data, and all are undone at the end.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -34,10 +34,10 @@ use crate::exit::{Code, describe};
 use crate::measure::{bench, open as open_target, prompt};
 use crate::{out, paths, signal};
 
-/// Blocks of the comparison of one change with a budget, at most: they find a third of the effect that six do.
+/// Maximum number of blocks for one change with a budget. 40 blocks detect a third of the effect that six detect.
 const BLOCKS_IN_BUDGET: u32 = 40;
 
-/// Blocks of a comparison at most, if the user does not say: a single change is tried until it is clear, or until its budget is used up.
+/// Default for the maximum number of blocks. A single change is tried until the result is clear or its budget is used up.
 pub(super) fn most_blocks(alone: bool, has_budget: bool) -> u32 {
     match (alone, has_budget) {
         (true, true) => BLOCKS_IN_BUDGET,
@@ -46,7 +46,7 @@ pub(super) fn most_blocks(alone: bool, has_budget: bool) -> u32 {
     }
 }
 
-/// The rest before each run: a restored database has little to settle.
+/// Seconds of rest before each run: a restored database has little background work left.
 const REST: u64 = 5;
 
 /// A change that was tried.
@@ -61,7 +61,7 @@ enum Outcome {
     Failed(String),
 }
 
-/// Tries changes and prints what came of them. Settings, statements and data are put back, however it ends.
+/// Tries changes and prints the results. Settings, statements and data are restored, however it ends.
 pub(super) fn prove(
     args: &AdviseArgs,
     global: &Global,
@@ -107,21 +107,21 @@ pub(super) fn prove(
         accepted: Vec::new(),
         steps: Vec::new(),
     };
-    let ended = session.all(pending, *tried == Tried::All, &mut *live);
+    let ended = session.try_all(pending, *tried == Tried::All, &mut *live);
     let steps = std::mem::take(&mut session.steps);
-    let put_back = saved.map_or(Ok(()), |saved| saved.put_back(&mut *live));
-    // What was not put back is said before a reader of the answer who went away is.
+    let put_back = saved.map_or(Ok(()), |saved| saved.restore(&mut *live));
+    // A failed restore is reported before a failed write of the answer.
     let written = out::write(&render(run, &steps, &paths::kelvin_command(&path)));
     let code = outcome(ended, put_back, &steps, &mut *live)?;
     written.map(|()| code)
 }
 
-/// Whether Kelvin makes and undoes the change; the others are the user's.
+/// Whether Kelvin can make and undo the change. Other changes are made by the user.
 fn can_be_tried(remedy: &Remedy) -> bool {
     !matches!(remedy.change, Change::Manual { .. })
 }
 
-/// The exit code; of two errors the second one is said here.
+/// The exit code. If there are two errors, the second one is printed here.
 fn outcome(ended: Result<Code>, put_back: Result<()>, steps: &[Step], live: &mut dyn Live) -> Result<Code> {
     match (ended, put_back) {
         (Err(first), Err(error)) => {
@@ -129,16 +129,16 @@ fn outcome(ended: Result<Code>, put_back: Result<()>, steps: &[Step], live: &mut
             Err(first)
         }
         (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
-        // The other changes were tried, but not all that was asked for.
+        // Some changes failed, so not everything that the user asked for was tried.
         (Ok(Code::Success), Ok(())) if steps.iter().any(Step::failed) => Ok(Code::Aborted),
         (Ok(code), Ok(())) => Ok(code),
     }
 }
 
-/// The changes of this host that the user agreed to; every one where nothing was asked, by `--yes`.
+/// The changes of this host that the user agreed to; `None` if `--yes` accepted all of them.
 type AgreedHostChanges = Option<Vec<(HostSetting, String)>>;
 
-/// Asks before a server that is not Kelvin's is changed, or this host.
+/// Asks for consent before a server that Kelvin does not manage, or this host, is changed.
 fn consent(
     spec: &Spec,
     args: &AdviseArgs,
@@ -173,7 +173,7 @@ impl Step {
     }
 }
 
-/// A change is still on: nothing more is tried, as it would be on both sides.
+/// A change could not be undone. Nothing more is tried, because both sides would have it.
 #[derive(Debug, thiserror::Error)]
 #[error("the changes could not be reverted")]
 struct NotPutBack;
@@ -185,7 +185,7 @@ struct Session<'a> {
     journal: PathBuf,
     spec: Spec,
     agreed: AgreedHostChanges,
-    /// Whether one change is tried, and no other.
+    /// Whether only a single change is tried.
     alone: bool,
     stop: &'a Stop,
     until: Option<Instant>,
@@ -194,8 +194,9 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// One after another. After a confirmed one of all, the remedies are those for the runs with it.
-    fn all(&mut self, mut pending: VecDeque<Remedy>, again: bool, live: &mut dyn Live) -> Result<Code> {
+    /// Tries the changes one after another. If all remedies are to be tried, a confirmed one is followed by the remedies for
+    /// the runs with it.
+    fn try_all(&mut self, mut pending: VecDeque<Remedy>, again: bool, live: &mut dyn Live) -> Result<Code> {
         while let Some(mut next) = pending.pop_front() {
             if self.stop.requested() {
                 return Ok(Code::Interrupted);
@@ -214,7 +215,7 @@ impl Session<'_> {
             let (outcome, ended) = match compared {
                 Ok(compared) => compared,
                 Err(error) if self.stop.requested() || error.is::<NotPutBack>() => return Err(error),
-                // What cannot be tried is said, and the others are tried.
+                // A change that cannot be tried is reported, and the others are tried.
                 Err(error) => (Outcome::Failed(format!("{error:#}")), RepeatEnd::Done),
             };
             if let (Outcome::Compared { group, kept: true, .. }, true) = (&outcome, again) {
@@ -231,7 +232,7 @@ impl Session<'_> {
         Ok(Code::Success)
     }
 
-    /// Refuses what was not agreed to, and what a comparison cannot show.
+    /// Refuses changes without consent, and those whose effect a comparison cannot show.
     fn refuse(&self, next: &Remedy, live: &mut dyn Live) -> Result<()> {
         match &next.change {
             Change::Host { what, value, .. } => {
@@ -258,7 +259,7 @@ impl Session<'_> {
         }
     }
 
-    /// A comparison of what was accepted with the same and the change.
+    /// Compares the accepted changes with the same plus this change.
     fn compare(&mut self, next: &Remedy, live: &mut dyn Live) -> Result<(Outcome, RepeatEnd)> {
         let began = Instant::now();
         let comparison = Comparison::new(&self.accepted, next)?;
@@ -284,7 +285,7 @@ impl Session<'_> {
         let late = conditioned.is_late();
         drop(runs);
         let restored = applier.restore_all().context(NotPutBack);
-        let ended = repeat::ended(ran.map(|ran| ran.ended));
+        let ended = repeat::end_or_error(ran.map(|ran| ran.ended));
         match (&restored, &ended) {
             (Err(_), Err(first)) => live.message(&describe(first)),
             (Err(_), Ok(RepeatEnd::Failed(first))) => live.message(&first.to_string()),
@@ -352,8 +353,8 @@ impl Session<'_> {
         plan
     }
 
-    /// The remedies for the last run with the accepted change, without what was tried before, and what the user asked for; those that were
-    /// left where no such run is there.
+    /// The remedies for the last run with the accepted change, without those already tried, plus the settings of the user.
+    /// Without such a run, the remaining remedies.
     fn diagnosed_again(
         &self,
         group: GroupId,
@@ -384,7 +385,7 @@ impl Session<'_> {
     }
 }
 
-/// The run's specification, for runs that are compared.
+/// The specification of the run, adapted for comparison.
 fn spec_of(store: &Store, run: RunId, args: &AdviseArgs) -> Result<Spec> {
     let written = store.load(run)?.info.spec_toml;
     let mut spec = Spec::parse(&written, "the stored specification")?;
@@ -393,7 +394,7 @@ fn spec_of(store: &Store, run: RunId, args: &AdviseArgs) -> Result<Spec> {
     }
     benches::suits(&spec).map_err(|why| anyhow!("run {run}: {why}"))?;
     spec.label = None;
-    // Both sides have it alike, as `kelvin ab` says.
+    // Both sides accept the same noise, as in `kelvin ab`.
     spec.accept_noise = true;
     spec.load.duration = args.duration.unwrap_or(spec.load.duration);
     spec.load.ramp_up = args.ramp_up.unwrap_or(spec.load.ramp_up);
@@ -407,7 +408,7 @@ fn access() -> Result<Access> {
     Ok(Access::new(Manager::new(directories::servers()?)).with_login(login))
 }
 
-/// What the server or its host has now is what side A has.
+/// Reads the present value from the server or its host: side A runs with it.
 fn present_value(spec: &Spec, next: &mut Remedy, live: &mut dyn Live) -> Result<()> {
     if let Change::Host { what, before, .. } = &mut next.change
         && let Some(now) = present_host_value(what)?
@@ -425,13 +426,14 @@ fn present_value(spec: &Spec, next: &mut Remedy, live: &mut dyn Live) -> Result<
     Ok(())
 }
 
-/// The data as they were, which are put back.
+/// The saved data, to be restored at the end.
 struct SavedData {
     spec: Spec,
     about: SnapshotInfo,
 }
 
-/// Saves the data as they are, unless the user says otherwise. The runs begin with them, or with what the run's own reset makes.
+/// Saves the present data, unless the user says otherwise. Each run begins with this data, or with the data that the run's
+/// own reset creates.
 fn save(spec: &mut Spec, args: &AdviseArgs, live: &mut dyn Live, stop: &Stop) -> Result<Option<SavedData>> {
     if args.no_reset {
         spec.reset = Reset { how: ResetMethod::None, snapshot: None, rest: None, ..spec.reset.clone() };
@@ -462,7 +464,7 @@ fn save(spec: &mut Spec, args: &AdviseArgs, live: &mut dyn Live, stop: &Stop) ->
 
 impl SavedData {
     /// Restores the data and removes the snapshot. Ctrl-C does not interrupt it.
-    fn put_back(self, live: &mut dyn Live) -> Result<()> {
+    fn restore(self, live: &mut dyn Live) -> Result<()> {
         let name = &self.about.name;
         let restored = opened(&self.spec, live)
             .and_then(|opened| snapshot::restore_and_remove(&opened, &self.about, live));
@@ -481,7 +483,7 @@ fn opened(spec: &Spec, live: &mut dyn Live) -> Result<Opened> {
     open_target(&spec.target, Purpose::Existing, &mut |text| live.message(text))
 }
 
-/// The steps in their order: what was tried, its bound, its effect, and whether that is shown.
+/// Text with the steps in their order: each change with its bound, its effect, and whether that is significant.
 fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
     let mut text = format!("\nrun {run}: {} tried\n\n", count(steps.len(), "change"));
     for (number, Step { title, bound, outcome }) in (1..).zip(steps) {
@@ -514,7 +516,7 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
     text
 }
 
-/// Other figures that differ (5 % over all of them, Holm).
+/// Other metrics that differ (5 % over all of them, Holm).
 fn side_effects(summary: &AbSummary) -> String {
     let differing = summary.exploratory.iter().filter(|one| one.adjusted < 0.05);
     let each: Vec<String> =

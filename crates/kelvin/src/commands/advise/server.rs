@@ -1,4 +1,4 @@
-//! The changes for a server as it is: what a run's observers see of it under whatever load it has.
+//! Changes for a server as it is: the findings of a run's observers under any load it has.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::commands::sampling::TICK;
 use crate::measure::open;
 use crate::{out, signal};
 
-/// How long it is watched where nothing else is asked for.
+/// Default duration of the observation.
 const LENGTH: Span = Span::seconds(30);
 
-/// What was seen of a server.
+/// The observations of a server.
 pub(super) struct WatchedServer {
     pub(super) evidence: Evidence,
     pub(super) engine: Arc<dyn Engine>,
@@ -33,7 +33,7 @@ pub(super) struct WatchedServer {
     pub(super) interrupted: bool,
 }
 
-/// Watches it for a time.
+/// Observes the server for a duration.
 pub(super) fn watch(
     target: &TargetName,
     length: Option<Span>,
@@ -81,7 +81,8 @@ pub(super) fn watch(
         seen.event(&Event::Observed(one));
         Ok::<(), std::convert::Infallible>(())
     })?;
-    // As many users as sessions were at work on average: the memory that a change takes is taken by each.
+    // The average number of active sessions counts as the number of users: a change that costs memory per
+    // session costs it for each.
     let users = seen.active(0, is_client).sessions().ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
     seen.set_users(0, users);
     let what = format!("{}, watched for {seconds:.0} s", seen.context.target);

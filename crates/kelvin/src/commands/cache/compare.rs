@@ -1,4 +1,4 @@
-//! What was read at each size of a study, against what was predicted.
+//! Compares the reads measured at each size of a study with the predicted reads.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,14 +15,14 @@ use crate::commands::trace::run_trace;
 use crate::document::{self, Document};
 use crate::exit::Code;
 
-/// Reads the study's runs, and compares.
+/// Reads the study's runs and compares them with the prediction.
 pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
     let folder = Folder::open(&args.run)?;
     let path = folder.path().join(PREDICTION);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let prediction: CachePrediction =
         serde_json::from_str(&text).with_context(|| format!("{} is no prediction", path.display()))?;
-    let measured = measured(&folder, &prediction)?;
+    let measured = read_measured(&folder, &prediction)?;
     let base = prediction.sizes.first().and_then(|size| measured.get(&size.level)).map(|runs| mean(runs));
     let Some(base) = base.filter(|base| *base > 0.0) else {
         bail!(
@@ -51,7 +51,7 @@ pub(super) fn compare(args: &CacheProveArgs) -> Result<Code> {
 }
 
 /// Bytes read per transaction of each run, by level.
-fn measured(folder: &Folder, prediction: &CachePrediction) -> Result<BTreeMap<String, Vec<f64>>> {
+fn read_measured(folder: &Folder, prediction: &CachePrediction) -> Result<BTreeMap<String, Vec<f64>>> {
     let study = folder.study()?;
     let plan = StudyPlan::new(&study);
     let state = State::from_entries(&plan, &folder.ledger()?);
@@ -75,7 +75,7 @@ fn measured(folder: &Folder, prediction: &CachePrediction) -> Result<BTreeMap<St
         };
         let window = traced.trace.within(window.start, window.end);
         let seconds = (window.lasts() as f64 / 1e9).max(1e-9);
-        // A rate by a rate: the key figure is one.
+        // The ratio of two rates, because the key figure is a rate.
         let reads = bytes_read(&window, &prediction.class) as f64 / seconds / transactions;
         found.entry(level.level.clone()).or_default().push(reads);
     }
@@ -92,7 +92,7 @@ struct ComparedSize {
     size: PredictedSize,
     predicted: f64,
     measured: Option<f64>,
-    /// Of each run.
+    /// The value of each run.
     runs: Vec<f64>,
     is_close: Option<bool>,
 }

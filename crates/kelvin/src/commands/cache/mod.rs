@@ -1,4 +1,4 @@
-//! `kelvin cache`: what a larger cache would bring, and whether it does.
+//! `kelvin cache`: predicts the effect of a larger cache, and measures it.
 
 mod compare;
 mod prove;
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::args::{CacheCommand, Global};
 use crate::exit::Code;
 
-/// The file of a study's folder with what was predicted.
+/// The file with the prediction in a study's folder.
 const PREDICTION: &str = "prediction.json";
-/// Reads of fewer pages predict nothing.
+/// Minimum number of pages read for a prediction.
 const PREDICTED_AT_LEAST: u64 = 1000;
 
-/// Runs what was asked for.
+/// Runs a subcommand.
 pub(crate) fn cache(command: &CacheCommand, global: &Global) -> Result<Code> {
     match command {
         CacheCommand::Prove(args) if args.run.join(PREDICTION).is_file() => compare::compare(args),
@@ -26,42 +26,42 @@ pub(crate) fn cache(command: &CacheCommand, global: &Global) -> Result<Code> {
     }
 }
 
-/// What a trace predicts for the sizes of a study.
+/// The prediction of a trace for the sizes of a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct CachePrediction {
-    /// The run whose trace it is of.
+    /// The run of the trace.
     run: i64,
-    /// Whose files the cache has, as `kelvin trace show` names them.
+    /// The class of files in the cache, as `kelvin trace show` names it.
     class: String,
     /// Bytes of a page.
     block: u64,
-    /// Pages that were read in the window.
+    /// Pages read in the window.
     accesses: u64,
-    /// In ascending order; the first is that of the run.
+    /// Sizes in ascending order; the first is that of the run.
     sizes: Vec<PredictedSize>,
 }
 
-/// What is predicted for a size.
+/// The prediction for one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct PredictedSize {
     /// The level of the study.
     level: String,
     /// Bytes that cache the files.
     bytes: u64,
-    /// Reads per transaction, as a share of those at the first size.
+    /// Reads per transaction, as a ratio to those at the first size.
     misses: MissRange,
-    /// No more than this, if the smallest cache was not small.
+    /// Upper bound of the ratio, valid if the smallest cache was not small.
     most: f64,
 }
 
 impl PredictedSize {
-    /// The middle of what is known.
+    /// The middle of the predicted range.
     fn predicted(&self) -> f64 {
         f64::midpoint(self.misses.low, self.misses.high)
     }
 }
 
-/// The class of a database's data that was read most: others are no cache's concern here.
+/// The class of database files that was read most. Other files are not in a database's cache.
 fn data_class(trace: &Trace) -> Option<(FileClass, String)> {
     let classes = [FileClass::PostgresData, FileClass::InnodbData, FileClass::SqliteDatabase];
     let most = classes.into_iter().max_by_key(|class| bytes_read(trace, class.name()))?;

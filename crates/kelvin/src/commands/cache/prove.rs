@@ -1,4 +1,4 @@
-//! Predicting the misses of larger caches from a run's trace, and writing the study that measures them.
+//! Predicts the misses of larger caches from a run's trace, and writes a study that measures them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::commands::trace::{RunTrace, run_trace};
 use crate::exit::Code;
 use crate::{out, paths};
 
-/// Predicts, and writes the study's folder.
+/// Predicts the misses, and writes the study's folder.
 pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     let folder = args.study.as_deref();
     let folder = folder.context("give --sizes, and --study DIR for the study to be written")?;
@@ -29,7 +29,7 @@ pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
     let run = store.find(wanted)?;
     let info = store.load(run)?.info;
     let spec = Spec::parse(&info.spec_toml, wanted)?;
-    let levels = Levels::of(args)?;
+    let levels = Levels::from_args(args)?;
     let traced = run_trace(&path, &store, run)?;
     let data = data_class(&traced.trace).with_context(|| {
         format!(
@@ -41,15 +41,15 @@ pub(super) fn prove(args: &CacheProveArgs, global: &Global) -> Result<Code> {
         FileClass::InnodbData => "innodb_buffer_pool_size",
         _ => "shared_buffers",
     });
-    // Runs of other versions have an environment of their own.
+    // The environment is `None` if another version stored it in a different form.
     let environment = serde_json::from_value::<Environment>(info.environment).ok();
     let size = match &levels.limit {
-        Some((file, _)) => RunSize::of_group(file, environment.as_ref()),
-        None => RunSize::of_setting(setting, environment.as_ref()),
+        Some((file, _)) => RunSize::from_group(file, environment.as_ref()),
+        None => RunSize::from_setting(setting, environment.as_ref()),
     };
     let checked = size.check(run, args.sizes.first().copied().unwrap_or_default())?;
     let prediction = predict(args, run, &traced, &levels, data)?;
-    // The run's file first: the study names it.
+    // The run's file is written first, because the study names it.
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     write_new(&folder.join("run.toml"), &spec.to_toml())?;
     let text = study_toml(args, &spec, &prediction, &levels, setting, folder);
@@ -85,14 +85,14 @@ fn check_sizes(args: &CacheProveArgs) -> Result<()> {
     Ok(())
 }
 
-/// How the sizes are set.
+/// How the study sets the sizes.
 struct Levels {
-    /// The file of the control group with the limit, and what is in it now.
+    /// The file of the control group's limit, and its present content.
     limit: Option<(PathBuf, String)>,
 }
 
 impl Levels {
-    fn of(args: &CacheProveArgs) -> Result<Self> {
+    fn from_args(args: &CacheProveArgs) -> Result<Self> {
         let Some(group) = &args.control_group else { return Ok(Self { limit: None }) };
         let group = group.canonicalize().with_context(|| format!("--control-group {}", group.display()))?;
         let files = ["memory.max", "memory.limit_in_bytes"].map(|name| group.join(name));
@@ -158,7 +158,7 @@ fn predict(
     Ok(CachePrediction { run: run.0, class: name, block, accesses: growth.accesses(), sizes })
 }
 
-/// The study: one factor, a level for each size.
+/// The study as TOML: one factor, with a level for each size.
 fn study_toml(
     args: &CacheProveArgs,
     spec: &Spec,

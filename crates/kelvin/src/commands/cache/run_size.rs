@@ -1,4 +1,4 @@
-//! The size of the cache that a run was made with, by the record of its environment.
+//! The cache size of a run, from the record of its environment.
 
 use std::path::Path;
 
@@ -7,28 +7,28 @@ use kelvin_measure::text::{binary, parse_bytes};
 use kelvin_run::Environment;
 use kelvin_store::RunId;
 
-/// A limit of memory is in whole pages, whatever was written.
+/// The kernel rounds a memory limit down to whole pages.
 const PAGE: u64 = 4096;
 
-/// What limited the cache of a run, and to which size.
+/// What limited the cache of a run, and the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RunSize {
-    /// A setting, and its bytes.
+    /// A setting, and its value in bytes.
     Setting(String, u64),
-    /// The limit of a control group that the server was in; none where it had no limit.
+    /// The limit in bytes of a control group that the server was in; `None` if the group had no limit.
     Limit(String, Option<u64>),
-    /// The server was in other control groups: the directory that was asked for, and that of the server.
+    /// The server was in other control groups: the requested directory, and the server's.
     Elsewhere(String, String),
-    /// The store does not have it: what is missing.
+    /// The store does not have the limit: what is missing.
     Unknown(String),
 }
 
 impl RunSize {
-    /// By a setting of the server.
-    pub(super) fn of_setting(setting: &str, environment: Option<&Environment>) -> Self {
+    /// Reads the size from a setting of the server.
+    pub(super) fn from_setting(setting: &str, environment: Option<&Environment>) -> Self {
         let database = environment.and_then(|environment| environment.database.as_ref());
         let value = database.and_then(|database| database.settings.get(setting));
-        // Behind the value stands where it comes from.
+        // The value is followed by its source in parentheses.
         let bytes = value.and_then(|value| {
             parse_bytes(value.rsplit_once(" (").map_or(value.as_str(), |(value, _)| value)).ok()
         });
@@ -38,8 +38,8 @@ impl RunSize {
         }
     }
 
-    /// By the limit of a control group, of which this is the file.
-    pub(super) fn of_group(file: &Path, environment: Option<&Environment>) -> Self {
+    /// Reads the size from the limit of a control group; `file` is the file of the limit.
+    pub(super) fn from_group(file: &Path, environment: Option<&Environment>) -> Self {
         let directory = file.parent().unwrap_or(file);
         let groups = environment.map_or(&[][..], |environment| &environment.server_memory_groups);
         let shown = directory.display().to_string();
@@ -48,7 +48,7 @@ impl RunSize {
         };
         match groups.iter().find(|group| Path::new(&group.directory) == directory) {
             Some(group) => {
-                // Of several around the server the least one was the limit.
+                // Of several groups around the server, the smallest limit applied.
                 let least =
                     groups.iter().filter(|other| other.limit.is_some()).min_by_key(|other| other.limit);
                 match least {
@@ -62,7 +62,7 @@ impl RunSize {
         }
     }
 
-    /// A sentence about the run's size, which has to be the first of the sizes.
+    /// A sentence about the run's size; an error if it is not `first`, the first of the sizes.
     pub(super) fn check(&self, run: RunId, first: u64) -> Result<String> {
         let wanted = |bytes: &u64| {
             format!("start --sizes with {bytes} ({}), or make a run with {}", binary(*bytes), binary(first))
@@ -128,18 +128,18 @@ mod tests {
     fn a_setting_is_compared_in_bytes() {
         let stored =
             environment(&[("shared_buffers", "16MB (configuration file)"), ("x", "on (default)")], &[]);
-        let size = RunSize::of_setting("shared_buffers", Some(&stored));
+        let size = RunSize::from_setting("shared_buffers", Some(&stored));
         assert_eq!(size.check(RunId(7), 16 << 20).unwrap(), "Run 7 was made with shared_buffers = 16 MiB.");
         let expected = "run 7 was made with shared_buffers = 16 MiB, and the first of --sizes is 64 MiB: start --sizes \
             with 16777216 (16 MiB), or make a run with 64 MiB";
         assert_eq!(refused(&size, 64 << 20), expected);
         let mysql = environment(&[("innodb_buffer_pool_size", "134217728 (default)")], &[]);
-        let size = RunSize::of_setting("innodb_buffer_pool_size", Some(&mysql));
+        let size = RunSize::from_setting("innodb_buffer_pool_size", Some(&mysql));
         assert_eq!(size, RunSize::Setting("innodb_buffer_pool_size".into(), 128 << 20));
         for (setting, environment) in
             [("x", Some(&stored)), ("absent", Some(&stored)), ("shared_buffers", None)]
         {
-            let said = RunSize::of_setting(setting, environment).check(RunId(7), 1).unwrap();
+            let said = RunSize::from_setting(setting, environment).check(RunId(7), 1).unwrap();
             let expected = format!(
                 "Run 7 does not record the value of {setting}: whether it used the first size was not checked."
             );
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn a_limit_is_that_of_the_group_that_was_asked_for() {
         let stored = environment(&[], &[("/cg/db/pg", None), ("/cg/db", Some(64 << 20))]);
-        let of = |file: &str| RunSize::of_group(Path::new(file), Some(&stored));
+        let of = |file: &str| RunSize::from_group(Path::new(file), Some(&stored));
         let size = of("/cg/db/memory.max");
-        // The kernel cuts to whole pages.
+        // The kernel rounds down to whole pages.
         assert_eq!(
             size.check(RunId(7), (64 << 20) + 100).unwrap(),
             "Run 7 was made with the limit 64 MiB of /cg/db."
@@ -166,7 +166,7 @@ mod tests {
                 .starts_with("run 7 was made without a limit of /cg/db/pg")
         );
         assert!(refused(&of("/cg/other/memory.max"), 1).contains("was not in /cg/other, but in /cg/db/pg"));
-        let unknown = RunSize::of_group(Path::new("/cg/db/memory.max"), Some(&environment(&[], &[])));
+        let unknown = RunSize::from_group(Path::new("/cg/db/memory.max"), Some(&environment(&[], &[])));
         assert!(unknown.check(RunId(7), 1).unwrap().ends_with("was not checked."));
     }
 }

@@ -1,4 +1,4 @@
-//! The doctor's report, for people.
+//! The doctor's report as text.
 
 use kelvin_measure::text::three_figures;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use kelvin_observe::baseline::{BaselineFact, BaselineMetric, Line, OTHERS};
 use super::DoctorReport;
 use crate::out::wrapped;
 
-/// Parts of the table, by the beginning of the names in them.
+/// Sections of the table, with the prefixes of the metrics in them.
 const PARTS: [(&str, &[&str]); 4] = [
     ("Processor and kernel", &["host", "processor", "clock", "timer"]),
     ("Memory", &["memory"]),
@@ -21,7 +21,7 @@ const LABEL: usize = 33;
 const VALUE: usize = 12;
 const RATIO: usize = 8;
 
-/// The table.
+/// Renders the table.
 pub(super) fn render(report: &DoctorReport, width: usize) -> String {
     let mut text = String::new();
     let taken = report.taken.strftime("%Y-%m-%d %H:%M UTC");
@@ -95,7 +95,7 @@ fn part(text: &mut String, report: &DoctorReport, title: &str, names: &[&str], w
     }
 }
 
-/// One to three words; the sentence stands below the table.
+/// One to three words; the full sentence is below the table.
 fn verdict(report: &DoctorReport, figure: &BaselineMetric, line: Option<&Line>) -> String {
     let remark = report.remarks.iter().find(|remark| remark.about == figure.name);
     let change = line.map(|line| match (line.beyond, line.better) {
@@ -139,7 +139,7 @@ fn remarks(text: &mut String, report: &DoctorReport, width: usize) {
     }
 }
 
-/// A figure with three significant digits; a large one whole.
+/// A value with three significant digits; a large one as a whole number.
 fn number(value: f64) -> String {
     if value != 0.0 && value.abs() < 1.0 { format!("{value:.3}") } else { three_figures(value) }
 }

@@ -1,4 +1,4 @@
-//! `kelvin hammerdb`: scripts of HammerDB's command line, and its prompt.
+//! `kelvin hammerdb`: runs scripts of HammerDB's command line, and has its prompt.
 
 mod prompt;
 mod runner;
@@ -18,7 +18,7 @@ use crate::{out, signal};
 use prompt::{Entered, Lines};
 use runner::{KelvinRunner, Mode};
 
-/// Runs a script, or the commands of standard input.
+/// Runs a script, or commands from standard input.
 pub(crate) fn hammerdb(args: &HammerdbArgs, global: &Global) -> Result<Code> {
     match &args.command {
         Some(HammerdbCommand::Run(args)) => run(args, global),
@@ -54,7 +54,7 @@ fn run(args: &HammerdbRunArgs, global: &Global) -> Result<Code> {
     }
 }
 
-/// What a fault means for the command: a step's own code, where a step failed.
+/// Converts the fault of a script to an error; after Ctrl-C, to a stop request.
 fn failure(fault: Fault, runner: &KelvinRunner<'_>) -> anyhow::Error {
     if runner.interrupted() { Stopped(fault.to_string()).into() } else { fault.into() }
 }
@@ -69,8 +69,8 @@ fn interpreter<'h>(session: &'h mut Session<'_>, script: Option<&Path>) -> Resul
     Ok(Interpreter::new(session, &directories, environment))
 }
 
-/// Reads commands until the end of standard input; an error ends only its command, but not where nobody types. Ctrl-C at the
-/// prompt drops what was typed, and in a run ends the run; the settings stay.
+/// Reads commands until the end of standard input. On a terminal, an error ends only its command. Ctrl-C at the prompt
+/// discards the line, and in a run ends the run; the settings are kept.
 fn prompt(global: &Global) -> Result<Code> {
     let typed = std::io::stdin().is_terminal();
     let stop = signal::listen_saying("")?;

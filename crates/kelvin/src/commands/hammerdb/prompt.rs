@@ -1,4 +1,4 @@
-//! Where the prompt's commands come from: a person at a terminal, with a history, or a file or a pipe.
+//! Sources of the prompt's commands: a terminal with a history, or a file or pipe.
 
 use std::io::{BufRead, Read as _};
 
@@ -8,11 +8,11 @@ use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{Config, Editor};
 
-/// Bytes and lines of a command that was begun and not ended.
+/// Maximum size in bytes and lines of an unfinished command.
 const LONGEST: usize = 1 << 20;
 const MOST_LINES: usize = 10_000;
 
-/// Refuses a command that is continued without an end.
+/// Refuses a command that is too long and still unfinished.
 pub(super) fn check_length(text: &str) -> Result<()> {
     let lines = text.bytes().filter(|byte| *byte == b'\n').count();
     ensure!(
@@ -22,14 +22,14 @@ pub(super) fn check_length(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a line, or the command that it belongs to, names a password's key, however it is quoted.
+/// Whether a text, however it is quoted, contains the key of a password.
 fn names_secret(text: &str) -> bool {
     text.split(|found: char| !found.is_alphanumeric() && found != '_').any(is_secret)
 }
 
-/// What was entered.
+/// The result of reading a line.
 pub(super) enum Entered {
-    /// A line, with its end.
+    /// A line, including its newline.
     Line(String),
     /// Ctrl-C.
     Interrupt,
@@ -44,7 +44,7 @@ pub(super) enum Lines {
 }
 
 impl Lines {
-    /// The lines of standard input. The history ends with the session: commands may hold passwords.
+    /// Reads standard input. The history is not saved, because commands may contain passwords.
     pub(super) fn new(typed: bool) -> Result<Self> {
         if !typed {
             return Ok(Self::Input);
@@ -53,7 +53,7 @@ impl Lines {
         Ok(Self::Terminal(Box::new(editor.context("cannot use the terminal")?)))
     }
 
-    /// The next line of a command that began with `begun`.
+    /// Reads the next line of the command that starts with `begun`.
     pub(super) fn next(&mut self, begun: &str) -> Result<Entered> {
         match self {
             Self::Input => {

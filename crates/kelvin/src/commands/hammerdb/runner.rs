@@ -1,4 +1,4 @@
-//! The steps of a script, each by this program with the arguments that a user would type.
+//! Executes the steps of a script. Each is run by this program with the arguments that a user would type.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -20,28 +20,28 @@ use crate::exit::Code;
 use crate::measure::as_typed;
 use crate::{out, paths};
 
-/// What is done with a step.
+/// How steps are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// It is run.
+    /// Steps are executed.
     Run,
-    /// Its command is printed.
+    /// The command of each step is printed.
     Plan,
-    /// The specification of a run is printed, nothing of other steps.
+    /// Only the specifications of runs are printed.
     Specifications,
 }
 
-/// Does the steps of a script.
+/// Executes the steps of a script.
 pub(super) struct KelvinRunner<'a> {
     global: &'a Global,
     mode: Mode,
     scale: f64,
     stop: Stop,
-    /// The exit code of the step that went worst.
+    /// The worst exit code of a step so far.
     worst: i32,
-    /// Planned runs, which have jobs, too.
+    /// Number of planned runs, from which their job identifiers are made.
     planned: u32,
-    /// What was noted of the script so far.
+    /// Notes that were already printed.
     noted: BTreeSet<String>,
     sweeps: Sweeps,
 }
@@ -57,7 +57,7 @@ const ORDER: [(i32, Code); 6] = [
 ];
 
 impl<'a> KelvinRunner<'a> {
-    /// `stop` is requested by the signals that the step that runs gets, too, and answers.
+    /// `stop` is requested by signals. The step that is running gets the same signals.
     pub(super) fn new(global: &'a Global, mode: Mode, scale: f64, stop: Stop) -> Self {
         Self {
             global,
@@ -71,15 +71,16 @@ impl<'a> KelvinRunner<'a> {
         }
     }
 
-    /// The code of the step that went worst.
+    /// The worst exit code of a step.
     pub(super) fn worst(&self) -> Code {
         ORDER.iter().find(|(code, _)| *code == self.worst).map_or(Code::Aborted, |(_, code)| *code)
     }
 
-    /// Shows runs with several numbers of users together; in a plan, as the command that runs them at once.
+    /// Prints the runs that differ in the number of users together; in a plan, the command that runs them as
+    /// one sweep.
     pub(super) fn show_sweeps(&mut self) -> Result<()> {
         let mut shown = String::new();
-        for sweep in self.sweeps.found() {
+        for sweep in self.sweeps.with_several_users() {
             match self.mode {
                 Mode::Run => {
                     let store = paths::store(self.global.store.as_deref())?;
@@ -110,7 +111,7 @@ impl<'a> KelvinRunner<'a> {
         Ok(child)
     }
 
-    /// Runs a step's command, and keeps its exit code if none was worse.
+    /// Runs a step's command, and keeps its exit code if it is the worst so far.
     fn execute(&mut self, step: &Step, command: &KelvinCommand) -> Result<(), HostError> {
         let run = || Ok(self.child(command)?.status()?);
         let status = run().map_err(|error: anyhow::Error| HostError::from(format!("{error:#}")))?;
@@ -126,7 +127,7 @@ impl<'a> KelvinRunner<'a> {
                 fatal: true,
             });
         }
-        // What was measured is stored, whatever it is good for.
+        // The run was measured and is stored, valid or not.
         let went_on = code == 0 || step.action == Action::Run && (code == 1 || code == 3);
         if went_on {
             Ok(())
@@ -135,9 +136,10 @@ impl<'a> KelvinRunner<'a> {
         }
     }
 
-    /// Makes the objects that are missing.
+    /// Creates the missing objects.
     fn create(&self, administration: &Administration) -> Result<()> {
-        // Where the tables' owner gets in, nothing is missing, and the administrator's password is not needed.
+        // If the owner of the tables can connect, nothing is missing, and the administrator's password is not
+        // needed.
         let (own, password) = &administration.own;
         if connect_with_password(own, password).is_ok() {
             return Ok(());
@@ -153,7 +155,7 @@ impl<'a> KelvinRunner<'a> {
         Ok(())
     }
 
-    /// Drops the database and its owner, unless they hold more than the tables that are gone.
+    /// Drops the database and its owner, unless they own more than the dropped tables.
     fn drop(&self, administration: &Administration) -> Result<()> {
         let (own, password) = &administration.own;
         let mut session = connect_with_password(own, password)?;
@@ -187,7 +189,7 @@ impl<'a> KelvinRunner<'a> {
                 }
             }
             (Mode::Plan, _) => {
-                // Whoever reads it may have gone.
+                // The reader of standard output may have closed it.
                 let _ = out::line(&printable_lines(&as_typed(command.arguments.iter().cloned())));
                 Ok(())
             }
@@ -208,7 +210,7 @@ pub(super) fn label(job: &str) -> String {
     format!("hammerdb-{job}")
 }
 
-/// A new job's identifier: the microsecond in which it began.
+/// A new job identifier: the start time in microseconds.
 fn job() -> String {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     format!("{:X}", now.as_micros())
@@ -277,18 +279,18 @@ impl Runner for KelvinRunner<'_> {
     }
 
     fn print(&mut self, text: &str) {
-        // In a plan, what the script prints is between the commands as remarks.
+        // In a plan, the output of the script is printed between the commands as comments.
         let text = match self.mode {
             Mode::Run => text.to_owned(),
             _ => text.lines().flat_map(|line| ["# ", line, "\n"]).collect(),
         };
-        // Whoever reads it may have gone.
+        // The reader of standard output may have closed it.
         let _ = out::write(&printable_lines(&text));
     }
 
     fn warn(&mut self, position: &Position, text: &str) {
         let line = format!("{position}: note: {text}");
-        // A step in a loop has the same to say each time.
+        // A step in a loop repeats its notes.
         if self.noted.insert(line.clone()) {
             out::note(&line);
         }

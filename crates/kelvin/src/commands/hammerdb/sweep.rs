@@ -1,4 +1,4 @@
-//! Runs of a script that differ in nothing but their number of users: a sweep.
+//! Runs of a script that differ only in the number of users form a sweep.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use kelvin_store::Store;
 use super::runner::label;
 use crate::measure::as_typed;
 
-/// Seed of the intervals: the same runs have the same report.
+/// Seed of the intervals: the same runs give the same report.
 const SEED: u64 = 1;
 
-/// The runs of a script, those with the same arguments together.
+/// The runs of a script, grouped by equal arguments.
 #[derive(Default)]
 pub(super) struct Sweeps(Vec<Sweep>);
 
@@ -45,8 +45,8 @@ impl Sweeps {
         }
     }
 
-    /// Those with several numbers of users.
-    pub(super) fn found(&self) -> impl Iterator<Item = &Sweep> {
+    /// The groups with several numbers of users.
+    pub(super) fn with_several_users(&self) -> impl Iterator<Item = &Sweep> {
         self.0.iter().filter(|sweep| sweep.users().len() > 1)
     }
 }
@@ -63,15 +63,15 @@ impl Sweep {
         users
     }
 
-    /// The command that runs it at once.
+    /// The command that makes these runs as one sweep.
     pub(super) fn command(&self) -> String {
-        // A law is fitted to transactions only.
+        // Models are fitted to transactions only.
         let flag =
             if self.arguments.iter().any(|word| word == "tproc-h") { "--users " } else { "--sweep users=" };
         format!("{} {flag}{}", as_typed(self.arguments.iter().cloned()), self.users().join(","))
     }
 
-    /// The points of all runs with the law that fits those that count.
+    /// The points of all runs, with the model fitted to those that count.
     pub(super) fn report(&self, store: &Path) -> Result<String> {
         let store = Store::open_read_only(store)?;
         let load = |(_, job): &(String, String)| {
@@ -116,7 +116,7 @@ mod tests {
             let arguments: Vec<String> = line.split(' ').map(Into::into).collect();
             sweeps.add(&arguments, job);
         }
-        let found: Vec<String> = sweeps.found().map(Sweep::command).collect();
+        let found: Vec<String> = sweeps.with_several_users().map(Sweep::command).collect();
         assert_eq!(
             found,
             ["kelvin run tproc-c --duration 60s --sweep users=1,4", "kelvin run tproc-h --users 1,2"]

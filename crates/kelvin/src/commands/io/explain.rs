@@ -1,4 +1,4 @@
-//! `kelvin io explain`: results explained.
+//! `kelvin io explain`: explains results.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use crate::args::io::ExplainArgs;
 use crate::commands::io_explain;
 use crate::out;
 
-/// Columns of the text where a terminal does not say.
+/// Columns of the text if the terminal's width is unknown.
 const WIDTH: usize = 100;
 
 /// Reads the results and explains them.
@@ -17,7 +17,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Those of the terminal, within what reads well.
+/// The width of the terminal, within readable limits.
 fn width() -> usize {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     asked.unwrap_or(WIDTH).clamp(60, WIDTH)

@@ -1,4 +1,4 @@
-//! `kelvin io`: fio's language, outputs and exit codes, and everything that Kelvin adds to a run.
+//! `kelvin io`: fio's language, outputs and exit codes, with Kelvin's additions to a run.
 
 mod explain;
 mod run;
@@ -6,18 +6,18 @@ mod sweep;
 
 use std::process::ExitCode;
 
-pub(super) use sweep::{in_short as sweep_in_short, json as sweep_json, text as sweep_text};
+pub(super) use sweep::{json as sweep_json, summary_line as sweep_summary_line, text as sweep_text};
 
 use crate::args::Global;
 use crate::args::io::{IoArgs, IoCommand};
 use crate::exit;
 
-/// fio's exit code for what cannot be run.
+/// fio's exit code for an error before the run.
 pub(crate) const USAGE: u8 = 1;
 /// fio's exit code after a signal.
 const INTERRUPTED: u8 = 128;
 
-/// Runs what was asked for; errors are printed here, since the exit codes are fio's.
+/// Runs a subcommand. Errors are printed here, because the exit codes are fio's.
 pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
     let done = match &args.command {
         None => run::run(args, global),
@@ -28,15 +28,15 @@ pub(crate) fn io(args: &IoArgs, global: &Global) -> ExitCode {
     done.unwrap_or_else(|error| {
         crate::out::note(&format!("kelvin: {}", exit::describe(&error)));
         match &args.command {
-            // fio has neither: the codes are those of kelvin's other commands.
-            Some(IoCommand::Plot(_) | IoCommand::Explain(_)) => exit::Code::of_error(&error).into(),
+            // fio lacks these commands: they use the exit codes of Kelvin's other commands.
+            Some(IoCommand::Plot(_) | IoCommand::Explain(_)) => exit::Code::from_error(&error).into(),
             _ if exit::is_stop(&error) => ExitCode::from(INTERRUPTED),
             _ => ExitCode::from(USAGE),
         }
     })
 }
 
-/// Interrupted runs end with fio's exit code.
+/// The exit code, which is fio's for interrupted runs.
 fn code(code: exit::Code) -> ExitCode {
     match code {
         exit::Code::Interrupted => ExitCode::from(INTERRUPTED),

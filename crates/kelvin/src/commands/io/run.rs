@@ -1,4 +1,4 @@
-//! One run of I/O jobs: fio's text first, the findings after it, the run in the store.
+//! One run of I/O jobs: prints fio's text first, then the findings, and stores the run.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -74,7 +74,7 @@ pub(super) fn run(args: &IoArgs, global: &Global) -> Result<ExitCode> {
     once(args, &spec, &parsed, global)
 }
 
-/// Has the hosts of a fleet run the jobs; the result is Kelvin's report, since fio's has one host.
+/// Runs the jobs on the hosts of a fleet. The result is Kelvin's report, because fio's has one host.
 fn on_fleet(args: &IoArgs, mut spec: Spec, parsed: &ParsedCommandLine, global: &Global) -> Result<ExitCode> {
     let load = &args.flags.load;
     if load.repeat.is_given() {
@@ -130,7 +130,7 @@ fn inflated(path: &Path) -> Result<String> {
 
 /// The specification that repeats the run, with Kelvin's own flags.
 pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> {
-    // A file is kept as written if it alone is complete.
+    // A single file that is complete is kept as written.
     let mut texts = Vec::new();
     if let [file] = parsed.run.files.as_slice()
         && file.as_os_str() != "-"
@@ -138,9 +138,9 @@ pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> 
         texts.push((jobfile_text::resolved(file).map_err(anyhow::Error::msg)?, parsed.run.sections.clone()));
     }
     texts.push((jobfile_text::jobs_to_text(&parsed.jobs), Vec::new()));
-    let wanted = unplaced(&parsed.jobs);
+    let wanted = without_locations(&parsed.jobs);
     let found = texts.into_iter().find(|(text, sections)| {
-        jobfile::parse_text(text, None, sections).is_ok_and(|jobs| unplaced(&jobs) == wanted)
+        jobfile::parse_text(text, None, sections).is_ok_and(|jobs| without_locations(&jobs) == wanted)
     });
     let Some((job, sections)) = found else {
         bail!(
@@ -155,16 +155,16 @@ pub(super) fn spec(parsed: &ParsedCommandLine, flags: &IoFlags) -> Result<Spec> 
     Ok(spec)
 }
 
-/// Jobs without the properties that only show how they were written.
-fn unplaced(jobs: &Jobs) -> Vec<Job> {
+/// Jobs without the properties that only describe how they were written.
+fn without_locations(jobs: &Jobs) -> Vec<Job> {
     let plain = |job: &Job| Job { place: Location::default(), given: Vec::new(), ..job.clone() };
     jobs.jobs.iter().map(plain).collect()
 }
 
-/// Makes the run once.
+/// Runs the jobs once.
 fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global) -> Result<ExitCode> {
     let (flags, words) = (&args.flags, &parsed.run);
-    // With the places where they were written, which the specification's text has lost.
+    // These jobs have the locations at which they were written, which the specification's text does not have.
     let notes = parsed.jobs.notes.as_slice();
     let run = io_run(spec, &flags.i_know_it_destroys, words.aux_directory.clone())?;
     let formats = formats(words);
@@ -195,7 +195,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
     let mut live = WithMetrics::around(live, flags.load.metrics)?;
 
     let (kept, done) = if args.no_store {
-        (None, unkept(spec, run, &mut *live, &stop, &clock, &mut view)?)
+        (None, run_unstored(spec, run, &mut *live, &stop, &clock, &mut view)?)
     } else {
         let store = Store::open(paths::store(global.store.as_deref())?)?;
         let mut bench = bench(&store, &mut *live, &stop).in_history(flags.history()?);
@@ -282,7 +282,7 @@ impl Voice {
     }
 }
 
-/// Adds Kelvin's mark at the beginning of each line, by which parsers of fio's text recognise lines that are not fio's.
+/// Prefixes each line with Kelvin's mark, which lets parsers of fio's text recognise lines that are not fio's.
 fn marked(text: &str) -> String {
     text.lines()
         .map(|line| if line.is_empty() { "\n".to_owned() } else { format!("kelvin: {line}\n") })
@@ -324,7 +324,7 @@ fn formats(words: &RunFlags) -> Vec<Format> {
     if words.formats.is_empty() { vec![Format::Normal] } else { words.formats.iter().map(form).collect() }
 }
 
-/// Whether there is a status line.
+/// Whether the status line is shown.
 fn shows(eta: EtaFlag) -> bool {
     match eta {
         EtaFlag::Auto => std::io::stderr().is_terminal(),
@@ -368,7 +368,7 @@ fn created(path: &Path) -> Result<File> {
     File::create(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// To the file of `--output`, else to standard output.
+/// Writes to the file of `--output`, otherwise to standard output.
 fn write(file: Option<&mut File>, text: &str) -> Result<()> {
     match file {
         Some(file) => file.write_all(text.as_bytes()).context("cannot write the output file"),
@@ -397,8 +397,8 @@ fn view(
     Ok(view.with_dumps(Dumps::new(jobs, interval, now, started, formats.to_vec(), out)))
 }
 
-/// The same without the store.
-fn unkept(
+/// Runs the jobs without storing the run.
+fn run_unstored(
     spec: &Spec,
     run: IoRun,
     live: &mut dyn Live,

@@ -1,4 +1,4 @@
-//! `kelvin io sweep`: every combination of some options, or a curve of rates, one run each, kept as a group.
+//! `kelvin io sweep`: one run for each combination of some options, or a curve of rates, stored as a group.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ use crate::exit::Stopped;
 use crate::measure::{self, WithMetrics};
 use crate::{out, paths, signal};
 
-/// Combinations beyond these are a mistake in the lists.
+/// More combinations than this are considered a mistake.
 const MOST: usize = 1000;
 /// Overhead of a run besides its load: probes, layout, the store.
 const BESIDE: Duration = Duration::from_millis(300);
@@ -39,11 +39,11 @@ const BESIDE: Duration = Duration::from_millis(300);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct SweepPlan {
-    /// The specification that the values are put on, as TOML.
+    /// The specification that the values are applied to, as TOML.
     spec: String,
-    /// The options and their values, the first changing slowest; none for a curve.
+    /// The options and their values. The first option changes slowest; empty for a curve.
     axes: Vec<Axis>,
-    /// Rates in percent of the highest throughput, for a curve.
+    /// For a curve, rates in percent of the highest throughput.
     curve: Option<Vec<f64>>,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
         bail!("a sweep of I/O jobs runs on this host; omit the flags of a fleet");
     }
     let base = spec(&parsed, &args.flags)?;
-    let plan = SweepPlan::of(args, &base)?;
+    let plan = SweepPlan::from_args(args, &base)?;
     let cells = plan.cells();
     for cell in &cells {
         cell.spec(&base).validate().with_context(|| cell.name.clone())?;
@@ -107,7 +107,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     })?;
     let runs = plan.runs();
     let planned: Option<Duration> = cells.iter().map(|cell| cell.spec(&base).planned()).sum();
-    // The rates of a curve take as long as the search for the highest.
+    // The rates of a curve take as long as the run that finds the highest rate.
     let planned = planned.map(|planned| planned * (runs / cells.len().max(1)) as u32 + BESIDE * runs as u32);
     let takes = planned.map_or("their duration is known after the first".into(), |planned| {
         format!("at most about {}", duration(planned.as_secs_f64()))
@@ -142,7 +142,7 @@ fn show(store: &Store, group: GroupId, format: Format) -> Result<()> {
     out::line(&format!("Again:  {kelvin} groups {group}   One run:  {kelvin} show RUN"))
 }
 
-/// Makes the runs; how many could not be made or do not count.
+/// Makes the runs. Returns the number of those that could not be made or do not count.
 fn make(
     plan: &SweepPlan,
     base: &Spec,
@@ -168,7 +168,7 @@ fn make(
                     waiting.extend(cells);
                 }
                 failed += usize::from(!measured.counts());
-                of_run(&cell, &measured)
+                describe_run(&cell, &measured)
             }
             Err(BenchError::Failed(error)) if made > 0 => {
                 failed += 1;
@@ -184,7 +184,7 @@ fn make(
     Ok(failed)
 }
 
-fn of_run(cell: &Cell, measured: &Measured) -> String {
+fn describe_run(cell: &Cell, measured: &Measured) -> String {
     let figure = measured.figures.first();
     let value = figure.and_then(|figure| figure.value).map_or("–".into(), significant);
     let void = if measured.counts() { String::new() } else { format!(", {}", measured.judgement.describe()) };
@@ -192,7 +192,7 @@ fn of_run(cell: &Cell, measured: &Measured) -> String {
 }
 
 impl SweepPlan {
-    fn of(args: &SweepArgs, base: &Spec) -> Result<Self> {
+    fn from_args(args: &SweepArgs, base: &Spec) -> Result<Self> {
         let given = [
             ("bs", &args.bs),
             ("iodepth", &args.iodepth),
@@ -241,7 +241,7 @@ impl SweepPlan {
         }
     }
 
-    /// The runs that are known in advance: all of a sweep; of a curve the one that finds the highest rate.
+    /// The runs that are known in advance: all runs of a sweep, or for a curve the run that finds the highest rate.
     fn cells(&self) -> Vec<Cell> {
         if self.curve.is_some() {
             return vec![Cell { name: MAXIMUM.into(), set: Vec::new() }];
@@ -268,7 +268,7 @@ impl SweepPlan {
         let highest = highest.context("the run that measures the highest rate did no I/O")?;
         let jobs = base.jobs()?;
         let job = jobs.jobs.first().context("there is no job")?;
-        // Each worker and direction is limited to its own share.
+        // Each worker has a separate limit for each direction.
         let share = highest / f64::from(job.clones.max(1));
         let reads = match (job.pattern.reads, job.pattern.writes) {
             (true, true) => job.pattern.mix_read / 100.0,
@@ -319,10 +319,10 @@ struct Line {
     member: GroupMember,
     figures: Vec<KeyFigure>,
     sums: PointStatistics,
-    /// Mean, p50, p95, p99 and p99.9 in µs: response times where there was a rate, in which I/Os that had not begun when the
-    /// window closed are longer than all others.
+    /// Mean, p50, p95, p99 and p99.9 in µs. With a rate they are response times, and I/Os that had not begun at the end of
+    /// the window rank above all others.
     times: [Option<Bounded>; 5],
-    /// Whether the rate was not kept.
+    /// Whether the rate was not reached.
     behind: bool,
     series: Vec<(String, SeriesRole)>,
     asked: Option<f64>,
@@ -357,7 +357,7 @@ impl Line {
         self.figures.iter().find(|figure| figure.id == id)?.value
     }
 
-    /// Completion time of everything in µs at a percentile; the mean for none.
+    /// Completion time of all I/Os in µs at a percentile; the mean for `None`.
     fn completion(&self, percent: Option<f64>) -> Option<f64> {
         micros(&self.sums.all.latency, percent)
     }
@@ -409,7 +409,7 @@ fn format_value(value: Option<f64>) -> String {
     value.map_or("–".into(), significant)
 }
 
-/// A row for each combination; with mixed reads and writes, one for each of them under it.
+/// A row for each combination. With mixed reads and writes, each direction has a row below it.
 fn cells(text: &mut String, plan: &SweepPlan, lines: &[Line]) {
     let wide = |axis: &Axis| {
         axis.values.iter().map(|value| value.chars().count()).chain([axis.option.len()]).max().unwrap_or(0)
@@ -460,7 +460,7 @@ fn by_series(text: &mut String, widths: &[usize], line: &Line) {
     }
 }
 
-/// A row for each rate: times from the intended start.
+/// A row for each rate. Times count from the intended start.
 fn curve(text: &mut String, lines: &[Line]) {
     let heading =
         ["rate", "asked/s", "IOPS", "MiB/s", "mean µs", "p50 µs", "p95 µs", "p99 µs", "p99.9 µs", "CPU µs"];
@@ -496,7 +496,7 @@ fn curve(text: &mut String, lines: &[Line]) {
     );
 }
 
-/// The same for programs.
+/// The result as JSON.
 pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
     let plan: SweepPlan = groups::plan(group)?;
     let cell = |line: &Line| {
@@ -523,8 +523,8 @@ pub(crate) fn json(store: &Store, group: &StoredGroup) -> Result<Value> {
     }))
 }
 
-/// The answer in brief: the best run.
-pub(crate) fn in_short(rows: &[GroupRun]) -> String {
+/// The result in one line: the best run.
+pub(crate) fn summary_line(rows: &[GroupRun]) -> String {
     let counted = rows.iter().filter(|row| row.counts());
     best(counted.map(|row| (row.figures.first(), row.slot.treatment.as_str())))
 }

@@ -1,4 +1,4 @@
-//! Several results side by side: first the options that differ, then the figures in the same units.
+//! Compares several results: first the options that differ, then the metrics in the same units.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,14 @@ use kelvin_measure::text::{NONE, significant};
 use kelvin_storage::output::read::{IoResult, JobResult, LineResult};
 
 use super::Side;
-use super::result_text::{reached, times};
+use super::result_text::{mean_depth, times};
 
-/// The jobs of all results: those that every result has by their names side by side, otherwise all of them.
+/// Compares the jobs of all results. Jobs whose names are in every result are compared with each other; if
+/// there are none, all jobs.
 pub(super) fn compare_results(results: &[(&str, &IoResult)]) -> String {
     let mut text = String::new();
     let Some((_, first)) = results.first() else { return text };
-    let all_in = |name: &str| results.iter().all(|(_, result)| named(result, name).is_some());
+    let all_in = |name: &str| results.iter().all(|(_, result)| find_job(result, name).is_some());
     let mut names: Vec<&str> = first.jobs.iter().map(|job| job.name.as_str()).collect();
     names.dedup();
     names.retain(|name| all_in(name));
@@ -22,7 +23,7 @@ pub(super) fn compare_results(results: &[(&str, &IoResult)]) -> String {
             let sides: Vec<Side<'_>> = results
                 .iter()
                 .filter_map(|(file, result)| {
-                    Some(Side { name: (*file).to_owned(), result, job: named(result, name)? })
+                    Some(Side { name: (*file).to_owned(), result, job: find_job(result, name)? })
                 })
                 .collect();
             table(&mut text, name, &sides);
@@ -51,11 +52,11 @@ fn named<'a>(result: &'a IoResult, name: &str) -> Option<&'a JobResult> {
     result.jobs.iter().find(|job| job.name == name)
 }
 
-/// Rows of a table: what, and a value for each side.
+/// A table row: a label, and a value for each side.
 type Row = (String, Vec<String>);
 
 fn table(text: &mut String, title: &str, sides: &[Side<'_>]) {
-    // Letters for the columns: paths are as long as they like.
+    // Columns are named by letters, because paths may be long.
     let letters: Vec<String> = (0..sides.len())
         .map(|place| match u8::try_from(place) {
             Ok(place) if place < 26 => char::from(b'A' + place).to_string(),
@@ -80,7 +81,7 @@ fn table(text: &mut String, title: &str, sides: &[Side<'_>]) {
     }
 }
 
-/// Options with more than one value; the name of the job is none.
+/// Options with more than one value, except the job's name.
 fn differing(sides: &[Side<'_>]) -> Vec<Row> {
     let names: BTreeSet<&str> =
         sides.iter().flat_map(|side| &side.job.options).map(|(name, _)| name.as_str()).collect();
@@ -114,7 +115,7 @@ fn figures(sides: &[Side<'_>]) -> Vec<Row> {
                 .iter()
                 .map(|side| line(side, word).and_then(figure).unwrap_or_else(|| NONE.into()))
                 .collect();
-            // A row without any value says nothing.
+            // A row without any value is left out.
             if values.iter().any(|value| value != NONE) {
                 rows.push((format!("{word} {what}"), values));
             }
@@ -141,14 +142,14 @@ fn figures(sides: &[Side<'_>]) -> Vec<Row> {
             rows.push((what.to_owned(), values));
         }
     };
-    row("actual depth", &|job| reached(job).map(significant));
+    row("actual depth", &|job| mean_depth(job).map(significant));
     row("CPU % user", &|job| Some(significant(job.cpu.0)));
     row("CPU % system", &|job| Some(significant(job.cpu.1)));
     row("errors", &|job| (job.error != 0 || job.errors > 0).then(|| significant(job.errors.max(1) as f64)));
     rows
 }
 
-/// Columns as wide as what is in them.
+/// Prints columns as wide as their contents.
 fn print(text: &mut String, letters: &[String], rows: &[Row]) {
     if rows.is_empty() {
         return;
@@ -176,7 +177,7 @@ fn print(text: &mut String, letters: &[String], rows: &[Row]) {
     }
 }
 
-/// Of two sides the ratio of what matters, with what a single run of each cannot say.
+/// The ratios of the main metrics of two sides, with a note on the limits of single runs.
 fn ratios(text: &mut String, one: &Side<'_>, other: &Side<'_>) {
     for word in ["read", "write", "trim", "mixed"] {
         let (Some(a), Some(b)) = (line(one, word), line(other, word)) else { continue };

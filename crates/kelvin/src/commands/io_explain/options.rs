@@ -1,9 +1,9 @@
-//! What a job asked for, from its options; what is not given is fio's default.
+//! What a job requested, from its options. Options that are not given have fio's default.
 
 use kelvin_measure::text::parse_bytes;
 use kelvin_storage::output::read::{IoResult, JobResult};
 
-/// The options that decide what figures mean.
+/// The options that determine the meaning of the metrics.
 pub(super) struct ExplainedOptions<'a> {
     pub(super) pattern: &'a str,
     pub(super) block: &'a str,
@@ -15,12 +15,12 @@ pub(super) struct ExplainedOptions<'a> {
     pub(super) think: Option<&'a str>,
 }
 
-/// A switch that may stand alone.
+/// A switch, which may have no value.
 fn is_on(value: Option<&str>) -> bool {
     value.is_some_and(|value| !matches!(value.trim(), "0" | "false" | "no"))
 }
 
-/// A number with fio's suffixes; none where there is something else, such as a range.
+/// A number with fio's suffixes; `None` for anything else, such as a range.
 pub(super) fn bytes(text: &str) -> Option<u64> {
     parse_bytes(text).ok()
 }
@@ -34,7 +34,7 @@ impl<'a> ExplainedOptions<'a> {
             .into_iter()
             .find_map(|(option, unit)| job.option(&[option]).map(|value| (unit, value)))
             .filter(|(_, value)| value.trim() != "0");
-        // fio does not say whether workers were reported together; that fewer entries than workers have the name does.
+        // fio does not report whether workers were grouped; fewer entries with the name than workers show it.
         let entries = result.jobs.iter().filter(|other| other.name == job.name).count().max(1) as u64;
         let clones = job.option(&["numjobs"]).and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(1);
         let workers = kelvin.map_or(clones / entries, |kelvin| kelvin.workers).max(1);
@@ -54,12 +54,12 @@ impl<'a> ExplainedOptions<'a> {
         }
     }
 
-    /// Whether the page cache lies between the job and the device, and the engine waits for it when it hands over.
+    /// Whether the engine waits during submission: buffered I/O of libaio goes through the page cache.
     pub(super) fn waits_in_submission(&self) -> bool {
         self.engine == "libaio" && !self.direct
     }
 
-    /// Whether several I/Os of a worker can be under way.
+    /// Whether a worker can have several I/Os in flight.
     pub(super) fn is_asynchronous(&self) -> bool {
         !matches!(self.engine, "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" | "null")
     }

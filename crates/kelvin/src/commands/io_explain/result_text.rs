@@ -1,4 +1,4 @@
-//! One result explained: what was requested, what the figures mean, what casts doubt on them.
+//! Explains one result: what was requested, what the metrics mean, and what makes them doubtful.
 
 use std::fmt::Write as _;
 
@@ -8,14 +8,15 @@ use kelvin_storage::output::read::{IoResult, JobResult, LineResult, ParsedStream
 use super::options::{ExplainedOptions, bytes};
 use crate::out;
 
-/// A median below this was not read from flash: the fastest devices take about 7 µs, and the kernel its part.
+/// A lower median, in ns, was not read from flash: the fastest devices take about 7 µs, plus the kernel's
+/// time.
 const FASTEST_MEDIA: f64 = 5_000.0;
 
-/// From here on a worker's CPU was busy all the time.
+/// Percentage of CPU time from which a worker's CPU counts as always busy.
 const BUSY: f64 = 90.0;
 
 pub(super) fn write_result(text: &mut String, name: &str, parsed: &ParsedStream, width: usize) {
-    // What is written to a String cannot fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "{name}");
     for stray in &parsed.stray {
         let lines = if stray.lines == 1 {
@@ -44,16 +45,16 @@ pub(super) fn write_result(text: &mut String, name: &str, parsed: &ParsedStream,
     for job in &result.jobs {
         one(text, result, job, width);
     }
-    together(text, result, width);
+    write_job_groups(text, result, width);
     text.push('\n');
 }
 
-/// A paragraph with its subject before it.
+/// A paragraph that begins with its subject.
 fn point(text: &mut String, width: usize, subject: &str, words: &str) {
     out::wrapped(text, &format!("{subject:12}{words}"), 4, 16, width);
 }
 
-/// A time in microseconds: one unit for all of them.
+/// A time in microseconds, the only unit of the text.
 fn us(nanos: f64) -> String {
     format!("{} µs", significant(nanos / 1e3))
 }
@@ -83,7 +84,7 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
             point(text, width, word, &format!("{} started, no data transferred", ios(line.ios)));
             continue;
         }
-        point(text, width, word, &brought(line));
+        point(text, width, word, &describe_amounts(line));
         point(text, width, "", &latencies(line, &asked));
     }
     if job.lines.iter().all(|(_, line)| line.bytes == 0) {
@@ -135,8 +136,8 @@ fn ios(count: u64) -> String {
     format!("{} I/O{}", significant(count as f64), plural(count, "", "s"))
 }
 
-/// I/Os, rate and size in the same units everywhere.
-fn brought(line: &LineResult) -> String {
+/// Number, rate and size of the I/Os, always in the same units.
+fn describe_amounts(line: &LineResult) -> String {
     let mean = line.bytes as f64 / line.ios.max(1) as f64;
     format!(
         "{} IOPS, {} MB/s ({} MiB/s): {} of {} KiB on average, {} MB in {} s",
@@ -150,7 +151,7 @@ fn brought(line: &LineResult) -> String {
     )
 }
 
-/// The times that say most: total where there are, else completion.
+/// The most informative times: total times if available, otherwise completion times.
 pub(super) fn times(line: &LineResult) -> &TimesResult {
     if line.total.count > 0 { &line.total } else { &line.completion }
 }
@@ -253,8 +254,8 @@ fn kind_of_loop(job: &JobResult, asked: &ExplainedOptions<'_>) -> String {
     words
 }
 
-/// I/Os under way in the mean, by Little's law.
-pub(super) fn reached(job: &JobResult) -> Option<f64> {
+/// Mean number of I/Os in flight, by Little's law.
+pub(super) fn mean_depth(job: &JobResult) -> Option<f64> {
     if let Some(depth) = job.kelvin.as_ref().and_then(|kelvin| kelvin.depth) {
         return Some(depth);
     }
@@ -267,14 +268,14 @@ pub(super) fn reached(job: &JobResult) -> Option<f64> {
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
-/// Whether about as many I/Os were under way as were asked for.
+/// Whether about as many I/Os were in flight as requested.
 fn is_full(job: &JobResult, asked: &ExplainedOptions<'_>) -> bool {
     let all = asked.depth.map_or(0, |depth| depth * asked.workers);
-    reached(job).is_some_and(|reached| reached >= all as f64 * 0.7)
+    mean_depth(job).is_some_and(|reached| reached >= all as f64 * 0.7)
 }
 
 fn depth(job: &JobResult, asked: &ExplainedOptions<'_>) -> Option<String> {
-    let reached = reached(job)?;
+    let reached = mean_depth(job)?;
     let per_worker = asked.depth?;
     let all = per_worker * asked.workers;
     let mut words =
@@ -312,7 +313,7 @@ fn cpu(job: &JobResult, asked: &ExplainedOptions<'_>) -> String {
         words.push_str(". The generator had CPU left: the device, or its queue, was the limit");
     }
     if let Some((kelvin, delay)) = job.kelvin.as_ref().and_then(|kelvin| Some((kelvin, kelvin.run_delay?))) {
-        // Results of versions that do not say over how long it was counted.
+        // Results of older versions do not contain the counted time.
         let counted = if kelvin.counted > 0 { kelvin.counted } else { job.runtime.max(1) * 1_000_000 };
         let share = delay as f64 / counted as f64 * 100.0;
         if share > 5.0 {
@@ -338,7 +339,7 @@ fn suspicions(result: &IoResult, job: &JobResult, asked: &ExplainedOptions<'_>) 
             line.completion.percentile(50.0).unwrap_or(times(line).mean)
         };
         let block = line.bytes as f64 / line.ios.max(1) as f64;
-        // A large block takes its time in memory too: 10 GB/s.
+        // A large block takes time in memory, too: 10 GB/s.
         if times(line).count > 0 && median < FASTEST_MEDIA + block / 10.0 {
             let why = match (word.as_str(), asked.direct) {
                 ("trim", _) => continue,
@@ -358,7 +359,7 @@ fn suspicions(result: &IoResult, job: &JobResult, asked: &ExplainedOptions<'_>) 
             });
         }
     }
-    // Shorter runs end before the kernel's counters are brought up to date.
+    // In shorter runs, the kernel's counters are not updated before the end.
     let ios = |wanted: &str| -> u64 {
         job.lines.iter().filter(|(word, _)| word == wanted).map(|(_, line)| line.ios).sum()
     };
@@ -383,7 +384,7 @@ fn suspicions(result: &IoResult, job: &JobResult, asked: &ExplainedOptions<'_>) 
     found
 }
 
-/// Figures that should agree with each other.
+/// Contradictions between metrics that should agree.
 fn consistency(job: &JobResult) -> Vec<String> {
     let mut found = Vec::new();
     let fixed = job.option(&["bs", "blocksize"]).and_then(bytes);
@@ -483,8 +484,8 @@ fn missing(job: &JobResult, asked: &ExplainedOptions<'_>) -> Vec<String> {
     missing
 }
 
-/// What concerns several jobs of one result.
-fn together(text: &mut String, result: &IoResult, width: usize) {
+/// Remarks on several jobs of one result.
+fn write_job_groups(text: &mut String, result: &IoResult, width: usize) {
     let mut groups: Vec<u64> = result.jobs.iter().map(|job| job.group).collect();
     groups.dedup();
     for group in groups {

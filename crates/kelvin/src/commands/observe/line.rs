@@ -1,14 +1,15 @@
-//! One host sample in one line of at most 80 columns.
+//! One host sample as a line of at most 80 columns.
 
 use kelvin_observe::metric;
 
 use super::summary::Summary;
 
-/// Stands above the lines: shares of all CPUs in per cent, tasks waiting for a CPU, the busiest device, the network.
+/// The heading of the lines: shares of all CPUs in percent, tasks waiting for a CPU, the busiest device, the
+/// network.
 pub(super) const HEADING: &str =
     "      s  cpu%  usr  sys  iow   st  wait  device        r/s     w/s  await  util%";
 
-/// The newest values.
+/// Formats the newest values.
 pub(super) fn line(summary: &Summary) -> String {
     let share = |mode: &str| percent(summary.last(&metric::cpu(mode)));
     let busiest = summary

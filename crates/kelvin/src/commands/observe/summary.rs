@@ -1,4 +1,4 @@
-//! What was seen, added up.
+//! Aggregates the observations.
 
 use kelvin_measure::text::three_figures;
 use kelvin_observe::metric;
@@ -13,8 +13,8 @@ use kelvin_observe::activity::SessionSamples;
 
 use crate::out::wrapped;
 
-/// Columns of a device that are means over requests, with the requests that they are means over, and totals that they are
-/// ratios of: over a longer time iostat weighs them, and so must we.
+/// Device metrics that are means over requests or ratios of totals, each with its weight. Over a longer time they are
+/// weighted, as iostat does.
 const WEIGHED: [(&str, &str); 6] = [
     ("r_await", "r_s"),
     ("rareq_sz", "r_s"),
@@ -24,7 +24,7 @@ const WEIGHED: [(&str, &str); 6] = [
     ("d_await", "d_s"),
 ];
 
-/// A metric over the whole time.
+/// Aggregate of a metric over the whole observation.
 #[derive(Debug, Clone, Default)]
 struct Total {
     name: String,
@@ -33,9 +33,9 @@ struct Total {
     count: u64,
     sum: f64,
     most: f64,
-    /// Sum of value times weight, and of weights.
+    /// Sum of value times weight, and sum of the weights.
     weighed: Option<(f64, f64)>,
-    /// The metric that weighs it.
+    /// Index of the metric that is the weight.
     weight: Option<usize>,
 }
 
@@ -48,7 +48,7 @@ impl Total {
     }
 }
 
-/// Everything that was seen.
+/// Aggregates of all metrics.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     metrics: Vec<Total>,
@@ -64,7 +64,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Takes an observation; returns whether it is a host sample with rates.
+    /// Adds an observation. Returns whether it is a host sample with rates.
     pub(super) fn take(&mut self, observation: &Observation) -> bool {
         match observation {
             Observation::Observer(observer) => self.declare(observer),
@@ -154,7 +154,7 @@ impl Summary {
         (self.last - self.first.unwrap_or(self.last)) as f64 / 1e9
     }
 
-    /// The newest value of a metric, when it is known.
+    /// The newest value of a metric, if known.
     pub(super) fn last(&self, name: &str) -> Option<f64> {
         self.metrics.get(*self.by_name.get(name)?).map(|metric| metric.last).filter(|value| value.is_finite())
     }
@@ -171,7 +171,7 @@ impl Summary {
         self.find(name).filter(|metric| metric.count > 0).map(|metric| metric.most)
     }
 
-    /// What stands between `prefix` and the next dot in the metrics' names.
+    /// The distinct parts of the metrics' names between `prefix` and the next dot.
     fn parts(&self, prefix: &str) -> BTreeSet<&str> {
         let names = self
             .by_name
@@ -185,7 +185,7 @@ impl Summary {
         self.parts(metric::DISK)
     }
 
-    /// All of it as text, in 80 columns.
+    /// The summary as text of 80 columns.
     pub(super) fn render(&self) -> String {
         let mut text = format!("\nOver {:.1} s\n", self.seconds());
         self.processors(&mut text);
@@ -308,7 +308,7 @@ impl Summary {
         }
     }
 
-    /// What is not of the host: as it comes, what moved at all.
+    /// The metrics that are not of the host and were not zero throughout, in the order of arrival.
     fn others(&self, text: &mut String) {
         let others = self.metrics.iter().filter(|metric| !metric.name.starts_with("host."));
         let mut moved =
@@ -345,7 +345,7 @@ impl Summary {
     }
 }
 
-/// A figure in at most eight columns; a dash for what is not known.
+/// A value in at most eight columns; a dash if unknown.
 fn figure(value: Option<f64>) -> String {
     match value {
         Some(value) if value.is_finite() => three_figures(value),

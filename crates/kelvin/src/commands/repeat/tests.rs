@@ -34,7 +34,7 @@ fn a_yes_has_everything_that_makes_it_one() {
 }
 
 #[test]
-fn a_no_says_what_is_missing() {
+fn a_negative_answer_names_what_is_missing() {
     let spec = Spec::new(WorkloadName::Pgbench);
     let mut text = String::new();
     let unreset = groups::describe_resets(&[(String::new(), Some(StartingData::Left))], HOW_TO_RESET);
@@ -54,9 +54,9 @@ fn a_no_says_what_is_missing() {
 }
 
 #[test]
-fn the_list_says_it_in_a_few_words() {
+fn the_list_has_a_short_answer() {
     let plan = RepeatPlan::fixed(&Spec::new(WorkloadName::Pgbench), 6);
-    let short = |values: &[f64]| in_short(&RepeatSummary::from_runs(&plan, &rows(values)));
+    let short = |values: &[f64]| summary_line(&RepeatSummary::from_runs(&plan, &rows(values)));
     let words = [short(&VALUES), short(&VALUES[..4]), short(&[]), short(&[1.0; 1])];
     assert_eq!(words, ["yes, ± 0.76 %", "no, 2 more, ± 1.26 %", "no, 6 more", "no, 5 more"]);
 }
@@ -65,11 +65,11 @@ fn the_list_says_it_in_a_few_words() {
 fn shares_read_well() {
     assert_eq!([0.01, 0.0085, 0.123, 2.99].map(trimmed_percent), ["1 %", "0.85 %", "12 %", "299 %"]);
     assert_eq!([0.031, -0.031, 0.0].map(change), ["+3.1 %", "-3.1 %", "+0 %"]);
-    assert_eq!((of_chance(0.0004), of_chance(0.03125)), ("p < 0.001".into(), "p = 0.031".into()));
+    assert_eq!((describe_p(0.0004), describe_p(0.03125)), ("p < 0.001".into(), "p = 0.031".into()));
 }
 
 #[test]
-fn a_group_says_whether_its_runs_began_alike() {
+fn a_group_shows_whether_its_runs_began_from_the_same_data() {
     let side = |name: &str, how| (name.to_owned(), how);
     let words = |sides: &[(String, Option<StartingData>)]| groups::describe_resets(sides, "WRITE THIS");
     let auto = Some(StartingData::Reset(ResetMethod::Auto));

@@ -1,4 +1,4 @@
-//! Settings of external servers: shown, changed with consent, and restored.
+//! Settings of external servers: prints, changes (with consent) and restores them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(super) fn apply(
     let waiting = match settings.change(session.as_mut(), &changes) {
         Ok(waiting) => waiting,
         Err(error) => {
-            // It restores its own changes itself, except after a later failure. No change that may remain is forgotten.
+            // `apply` undoes its changes itself, except after a later failure. Any change that may remain is reported.
             if let Err(second) = settings.put_back(session.as_mut(), &before) {
                 tell(&format!(
                     "not everything could be reverted ({second}): kelvin server restore --target '{server}'"
@@ -135,7 +135,7 @@ pub(super) fn restore(
             out::line(&format!("reverted: {change}"))?;
         }
     }
-    // Those of limits that are left are of processes at work.
+    // Any journals of limits that still exist belong to running processes.
     let of_servers = |journal: &&PathBuf| journal.exists() && !limits::is_journal(journal);
     for journal in journals.iter().filter(of_servers) {
         nothing = false;
@@ -153,9 +153,9 @@ pub(super) fn restore(
     Ok(())
 }
 
-/// A server that was connected to.
+/// An external server with a connection.
 struct Reached {
-    /// With its password.
+    /// Includes the password.
     target: Target,
     engine: Arc<dyn Engine>,
     session: Box<dyn Session>,
@@ -181,7 +181,7 @@ impl Reached {
         Ok(Self { target, engine, session })
     }
 
-    /// As a person and a journal read it: without a password.
+    /// The server's URL without the password, for messages and the journal.
     fn server(&self) -> String {
         self.target.to_string()
     }
@@ -191,7 +191,7 @@ impl Reached {
         Ok(settings.differences(self.session.as_mut(), &profile.lines)?)
     }
 
-    /// The requested profile. Sizes are computed from the server's host, which has to be this one.
+    /// The requested profile. Sizes are computed from the server's host, which must be this one.
     fn profile(&mut self, asked: &ProfileArgs, global: &Global) -> Result<Profile> {
         let name = asked.profile.as_deref().unwrap_or("default");
         let data = self.engine.data_directory(self.session.as_mut());

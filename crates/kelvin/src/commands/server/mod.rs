@@ -16,7 +16,7 @@ use crate::args::{Global, ProfileArgs, ServerCommand, ServerEngine};
 use crate::exit::Code;
 use crate::out;
 
-/// Starts, stops, describes or changes it.
+/// Runs a subcommand.
 pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
     let manager = Manager::new(directories::servers()?);
     let mut tell = |text: &str| {
@@ -26,7 +26,7 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
     };
     match command {
         ServerCommand::Up { engine, version, profile } => {
-            let server = own(&manager, *engine, *version)?;
+            let server = select_server(&manager, *engine, *version)?;
             up(server.as_ref(), profile, global, &mut tell)?;
         }
         ServerCommand::Down { engine, version } => down(&manager, *engine, *version)?,
@@ -35,7 +35,7 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
             external_servers::diff(target, profile, global, &mut tell)?;
         }
         ServerCommand::Diff { target: None, engine, version, profile } => {
-            let server = own(&manager, *engine, *version)?;
+            let server = select_server(&manager, *engine, *version)?;
             let profile = managed_profile(server.as_ref(), profile, global)?;
             let found = differences(server.as_ref(), server.running()?.as_ref(), &profile)?;
             out::write(&server_text::differences(&server.label(), &profile.name, &found))?;
@@ -58,7 +58,11 @@ fn product(engine: ServerEngine) -> Option<Product> {
 }
 
 /// The managed server that the flags select.
-fn own(manager: &Manager, engine: ServerEngine, version: Option<u32>) -> Result<Box<dyn ManagedServer>> {
+fn select_server(
+    manager: &Manager,
+    engine: ServerEngine,
+    version: Option<u32>,
+) -> Result<Box<dyn ManagedServer>> {
     let target = match product(engine) {
         None => Target::ManagedPostgres { version },
         Some(product) if version.is_some() => anyhow::bail!(

@@ -1,4 +1,4 @@
-//! From what the user names to a profile with its sizes.
+//! Finds a profile by the name or file that the user gives, and computes its sizes.
 
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use kelvin_store::Store;
 use crate::args::Global;
 use crate::paths;
 
-/// A file of settings is a page or two.
+/// Maximum size of a settings file in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Whether kelvin brings a profile of this name.
+/// Whether Kelvin has a built-in profile of this name.
 pub(super) fn is_built_in(name: &str) -> bool {
     ["default", "durable", "steady"].contains(&name)
 }
 
-/// The profile of this name, or of this file.
+/// The profile with this name or in this file.
 pub(super) fn resolve(
     name: &str,
     sized_for: Option<&str>,
@@ -54,13 +54,13 @@ fn read(path: &Path, profiles: &dyn Profiles) -> Result<Profile> {
         bail!("--profile {shown}: {length} bytes is too large for a settings file");
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("--profile {shown}: cannot read it"))?;
-    // It is in the server's configuration, in a separate line.
+    // The name is written to the server's configuration as a single line.
     let name: String = shown.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     Ok(profiles.parse(&name, &text)?)
 }
 
-/// The load for which steady is sized: that of a stored run, with its log as measured, or of a specification. With what is
-/// to be known of it.
+/// The load for which `steady` is sized, with a remark if necessary: that of a stored run, whose WAL or redo log was
+/// measured, or that of a specification.
 fn load(sized_for: Option<&str>, global: &Global) -> Result<(ProfileLoad, Option<String>)> {
     let Some(name) = sized_for else { return Ok((ProfileLoad::default(), None)) };
     let path = Path::new(name);
@@ -108,7 +108,7 @@ fn load(sized_for: Option<&str>, global: &Global) -> Result<(ProfileLoad, Option
     Ok((ProfileLoad { wal_rate: rate, seconds: seconds(&spec), database }, caution))
 }
 
-/// Ramp-up and window of all points: a checkpoint comes before the run, not before each of them.
+/// Ramp-ups and windows of all points in seconds: a checkpoint comes before the run, not before each point.
 fn seconds(spec: &Spec) -> f64 {
     let point = spec.load.ramp_up.duration() + spec.load.duration.duration();
     point.as_secs_f64() * spec.load.points().len().max(1) as f64

@@ -1,4 +1,4 @@
-//! Texts about servers and their settings.
+//! Text about servers and their settings.
 
 use kelvin_database::mysql::managed::Status as MysqlStatus;
 use kelvin_database::postgres::managed::Status;
@@ -8,7 +8,7 @@ use crate::out;
 
 const WIDTH: usize = 100;
 
-/// A managed server.
+/// The status of a managed PostgreSQL.
 pub(super) fn status(status: &Status) -> String {
     let state = match (status.pid, status.answers) {
         (Some(pid), true) => format!("running, process {pid}"),
@@ -27,7 +27,7 @@ pub(super) fn status(status: &Status) -> String {
     )
 }
 
-/// The same of MySQL's and MariaDB's.
+/// The status of a managed MySQL or MariaDB.
 pub(super) fn mysql_status(status: &MysqlStatus) -> String {
     let state = status.pid.map_or_else(|| "stopped".to_owned(), |pid| format!("running, process {pid}"));
     let uptime = status.uptime.map_or(String::new(), |time| format!(", up {} s", time.as_secs()));
@@ -41,14 +41,14 @@ pub(super) fn mysql_status(status: &MysqlStatus) -> String {
     )
 }
 
-/// What differs from a profile: a line a setting, with the profile's reason below.
+/// Differences from a profile: a line for each setting, with the profile's reason below.
 pub(super) fn differences(server: &str, profile: &str, found: &[Difference]) -> String {
     if found.is_empty() {
         return format!("{server} has every setting of the profile {profile}\n");
     }
     let settings = if found.len() == 1 { "1 setting" } else { &format!("{} settings", found.len()) };
     let mut text = format!("{server} differs from the profile {profile} in {settings}:\n");
-    // What a statement has set counts more than a file with a profile, and is found in none that a user looks into.
+    // A value set by a statement overrides the profile's file, and no configuration file of the user shows it.
     let has = |one: &Difference| match &one.server {
         Some(value) if ["ALTER SYSTEM", "SET PERSIST", "SET GLOBAL"].contains(&one.source.as_str()) => {
             format!("{value} ({})", one.source)

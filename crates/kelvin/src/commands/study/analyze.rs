@@ -1,4 +1,4 @@
-//! `kelvin study analyze`: what a study's runs say, from its folder and its store.
+//! `kelvin study analyze`: analyses a study's runs from its folder and its store.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::args::{AnalyzeArgs, Global};
 use crate::exit::Code;
 use crate::out;
 
-/// After this time the waiting user sees what is being done.
+/// Progress is printed if the analysis takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Analyses, prints, and fills the notebook's parts and `next.toml`.
+/// Analyses the study, prints the result, and fills the notebook's sections and `next.toml`.
 pub(super) fn analyze(args: &AnalyzeArgs, global: &Global) -> Result<Code> {
     let folder = find(&args.study)?;
     let found = AnalyzedStudy::analyze_folder(&folder, global)?;
@@ -38,13 +38,13 @@ pub(super) struct AnalyzedStudy {
     pub(super) study: Study,
     pub(super) entries: Vec<LedgerEntry>,
     pub(super) analysis: Analysis,
-    /// Where its runs are, and their group; none when they are unavailable.
+    /// The store of the runs, and their group; `None` if they are unavailable.
     pub(super) store: Option<(Store, i64)>,
 }
 
 impl AnalyzedStudy {
-    /// Reads and analyses. The ledger has every figure; a store that is not there any more costs the columns that only it
-    /// knows, and is reported.
+    /// Reads and analyses a study. The ledger has every metric. A missing store costs only the columns that it alone has,
+    /// and is reported.
     pub(super) fn analyze_folder(folder: &Folder, global: &Global) -> Result<Self> {
         let study = folder.study()?;
         let entries = folder.ledger()?;
@@ -65,7 +65,7 @@ impl AnalyzedStudy {
             }
         });
         let stored = match &store {
-            Some((store, group)) => more(store, *group, &entries, global),
+            Some((store, group)) => stored_values(store, *group, &entries, global),
             None => BTreeMap::new(),
         };
         let input = kelvin_lab::study::analysis_input(&study, &entries, &stored);
@@ -73,7 +73,7 @@ impl AnalyzedStudy {
         Ok(Self { study, entries, analysis, store })
     }
 
-    /// The notebook's parts, and the questions as a file.
+    /// Writes the notebook's sections, and the questions as a file.
     pub(super) fn write(&self, folder: &Folder) -> Result<()> {
         let text = kelvin_report::study::text(&self.analysis);
         folder.note(
@@ -87,8 +87,8 @@ impl AnalyzedStudy {
     }
 }
 
-/// What the store adds to each run of the ledger.
-fn more(
+/// The values that the store adds to each run of the ledger.
+fn stored_values(
     store: &Store,
     group: i64,
     entries: &[LedgerEntry],

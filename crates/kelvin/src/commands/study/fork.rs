@@ -8,7 +8,7 @@ use crate::args::ForkArgs;
 use crate::exit::Code;
 use crate::out;
 
-/// Makes the next study from this one.
+/// Creates the next study from this one.
 pub(super) fn fork(args: &ForkArgs) -> Result<Code> {
     let from = find(&args.study)?;
     let (folder, study) = kelvin_lab::study::fork(&from, &args.to, name_of(&args.to)?)?;

@@ -15,7 +15,7 @@ use crate::out;
 #[derive(Debug, Serialize)]
 struct Line {
     name: String,
-    /// "planned", "running or stopped", "complete", …; why it cannot be read.
+    /// "planned", "running or stopped", "complete", …; or why it cannot be read.
     state: String,
     runs: usize,
     done: usize,
@@ -25,14 +25,14 @@ struct Line {
     folder: String,
 }
 
-/// Lists the studies that are known, and those in the folders that were named.
+/// Lists the known studies, and those in the folders that the user named.
 pub(super) fn list(args: &ListArgs) -> Result<Code> {
-    let mut folders = registry::known()?;
+    let mut folders = registry::known_folders()?;
     for path in &args.folders {
         match Folder::open(path) {
             Ok(folder) => folders.push(folder),
             Err(error) => {
-                let within = inside(path);
+                let within = studies_below(path);
                 if within.is_empty() {
                     return Err(error.into());
                 }
@@ -55,8 +55,8 @@ pub(super) fn list(args: &ListArgs) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// The studies one level below a folder, by their names.
-fn inside(path: &std::path::Path) -> Vec<Folder> {
+/// The studies one level below a folder, sorted by name.
+fn studies_below(path: &std::path::Path) -> Vec<Folder> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut folders: Vec<Folder> = entries.filter_map(|entry| Folder::open(&entry.path()).ok()).collect();
     folders.sort_by(|a, b| a.path().cmp(b.path()));

@@ -9,7 +9,7 @@ use crate::args::FolderArgs;
 use crate::exit::Code;
 use crate::out;
 
-/// Fixes the hypothesis and what decides its answer.
+/// Fixes the hypothesis and the criteria for its answer.
 pub(super) fn lock(args: &FolderArgs) -> Result<Code> {
     let situation = StudyStatus::read(find(&args.study)?)?;
     if let Some(lock) = &situation.lock {
@@ -28,7 +28,7 @@ pub(super) fn lock(args: &FolderArgs) -> Result<Code> {
     situation.folder.note(NotebookPart::Lock, &shown)?;
     situation
         .folder
-        .note(NotebookPart::Plan, &format!("```\n{}```", plan::in_short(&situation).trim_start()))?;
+        .note(NotebookPart::Plan, &format!("```\n{}```", plan::notebook_text(&situation).trim_start()))?;
     out::line(&format!("locked {words}"))?;
     Ok(Code::Success)
 }

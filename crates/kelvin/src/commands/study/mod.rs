@@ -1,4 +1,4 @@
-//! `kelvin study`: one file a subcommand.
+//! `kelvin study`: the subcommands, one per file.
 
 mod analyze;
 mod fork;
@@ -23,7 +23,7 @@ use crate::exit::Code;
 
 pub(crate) use study_status::StudyStatus;
 
-/// Does what was asked for.
+/// Runs a subcommand.
 pub(crate) fn study(command: &StudyCommand, global: &Global) -> Result<Code> {
     match command {
         StudyCommand::New(args) => new::new(args),
@@ -39,13 +39,13 @@ pub(crate) fn study(command: &StudyCommand, global: &Global) -> Result<Code> {
     }
 }
 
-/// The study's folder: the one that was named, or one that is known under this name.
+/// The study's folder: the given folder, or the known study of this name.
 pub(crate) fn find(study: &StudyFolder) -> Result<Folder> {
     let named = Folder::open(&study.folder);
     if named.is_ok() || study.folder.exists() {
         return Ok(named?);
     }
-    let known = study.folder.to_str().map(registry::named).transpose()?.flatten();
+    let known = study.folder.to_str().map(registry::find_by_name).transpose()?.flatten();
     known.map_or_else(|| Ok(named?), Ok)
 }
 

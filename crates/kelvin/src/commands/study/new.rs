@@ -10,7 +10,7 @@ use crate::args::NewArgs;
 use crate::exit::Code;
 use crate::out;
 
-/// Makes the folder.
+/// Creates the folder of a new study.
 pub(super) fn new(args: &NewArgs) -> Result<Code> {
     let name = name_of(&args.folder)?;
     let template = if args.example { Template::Factorial } else { Template::Ab };
@@ -28,7 +28,7 @@ pub(super) fn new(args: &NewArgs) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// The name of a new study: the last part of its folder's.
+/// The name of a new study: the last component of its folder's path.
 pub(super) fn name_of(folder: &Path) -> Result<&str> {
     let last = folder.file_name().and_then(|name| name.to_str());
     last.with_context(|| {

@@ -1,14 +1,14 @@
-//! Text for a terminal, as plan and show have it in common.
+//! Text for a terminal that several subcommands share.
 
 use kelvin_lab::study::{Direction, Lock};
 
 use super::StudyStatus;
 use crate::out::wrapped;
 
-/// Columns.
+/// Width of the text in columns.
 pub(super) const WIDTH: usize = 100;
 
-/// A paragraph whose first line begins with `lead`, the others under it.
+/// A paragraph whose first line begins with `lead`; the other lines are indented as far.
 pub(super) fn paragraph(text: &mut String, lead: &str, words: &str) {
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     wrapped(text, &format!("{lead}{words}"), 0, lead.chars().count(), WIDTH);
@@ -81,7 +81,8 @@ pub(super) fn locked(lock: &Lock) -> String {
     format!("{}, sha256 {hash}…{after}", lock.at.strftime("%Y-%m-%d %H:%M UTC"))
 }
 
-/// A table: the columns as wide as they must be, two blanks between them, the first `left` ones to the left.
+/// A table with columns of minimum width, separated by two blanks. Columns for which `left` is true are
+/// left-aligned.
 pub(super) fn table(text: &mut String, rows: &[Vec<String>], left: impl Fn(usize) -> bool) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! `kelvin study plan`: every run before it is made.
+//! `kelvin study plan`: lists every run in advance.
 
 use anyhow::Result;
 use kelvin_lab::study::{DesignKind, Direction, Estimate, PlannedRun, Power, pooled_variation, restarts};
@@ -10,10 +10,10 @@ use crate::args::PlanArgs;
 use crate::exit::Code;
 use crate::out;
 
-/// A level's column is not wider than this.
+/// Maximum width of a level's column.
 const LEVEL: usize = 14;
 
-/// Shows the plan.
+/// Prints the plan.
 pub(super) fn plan(args: &PlanArgs) -> Result<Code> {
     let situation = StudyStatus::read(find(&args.study)?)?;
     out::write(&render(&situation, args.cv.map(kelvin_lab::study::Share::ratio)))?;
@@ -31,8 +31,8 @@ pub(super) fn render(situation: &StudyStatus, cv: Option<f64>) -> String {
     text
 }
 
-/// What the notebook keeps of it: everything but what is in the file, and the runs.
-pub(super) fn in_short(situation: &StudyStatus) -> String {
+/// The part of the plan for the notebook: without the runs and what the study's file contains.
+pub(super) fn notebook_text(situation: &StudyStatus) -> String {
     let mut text = String::new();
     summary(&mut text, situation, None);
     aliases(&mut text, situation);
@@ -113,7 +113,8 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
     let claim = study.hypothesis.predicts.iter().find(|one| one.metric == study.goal.metric);
     let same = claim.filter(|claim| claim.direction == Direction::Same);
     let matters = study.goal.smallest_effect;
-    // To distinguish an effect from zero takes less than to call it supported: for that, the estimate has to reach it.
+    // Distinguishing an effect from zero needs less than supporting the hypothesis, for which the estimate must reach
+    // the effect.
     let (what, supported, aim, named, told) = match same {
         Some(claim) => {
             let margin = claim.by.unwrap_or(matters);

@@ -7,7 +7,7 @@ use crate::args::RecoverArgs;
 use crate::exit::Code;
 use crate::out;
 
-/// Puts everything back that the study's undo journal names.
+/// Undoes all changes in the study's undo journal.
 pub(super) fn recover(args: &RecoverArgs) -> Result<Code> {
     let folder = find(&args.study)?;
     let put_back = super::run::restore_factors(&folder)?;

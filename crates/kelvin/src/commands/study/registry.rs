@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use kelvin_lab::directories;
 use kelvin_lab::study::Folder;
 
-/// Folders that are remembered; the oldest go first.
+/// Maximum number of folders; the oldest are removed.
 const MOST: usize = 1000;
 
 fn file() -> Result<PathBuf> {
@@ -16,17 +16,17 @@ fn file() -> Result<PathBuf> {
 }
 
 /// The folders, the newest last. Folders that no longer exist are left out.
-pub(super) fn known() -> Result<Vec<Folder>> {
+pub(super) fn known_folders() -> Result<Vec<Folder>> {
     Ok(read()?.iter().filter_map(|path| Folder::open(path).ok()).collect())
 }
 
 /// The newest folder whose study, or whose own last path component, has this name.
-pub(super) fn named(name: &str) -> Result<Option<Folder>> {
+pub(super) fn find_by_name(name: &str) -> Result<Option<Folder>> {
     let is_named = |folder: &Folder| {
         folder.path().file_name().is_some_and(|last| last == name)
             || folder.study().is_ok_and(|study| study.name == name)
     };
-    Ok(known()?.into_iter().rev().find(is_named))
+    Ok(known_folders()?.into_iter().rev().find(is_named))
 }
 
 /// Remembers a folder. A failure is reported but does not stop the command.

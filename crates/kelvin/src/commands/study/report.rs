@@ -1,4 +1,4 @@
-//! `kelvin study report`: a study as one page.
+//! `kelvin study report`: renders a study as one page.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use crate::args::{Global, StudyReportArgs};
 use crate::exit::Code;
 use crate::out;
 
-/// The folder of the runs' pages, beside the study's page.
+/// The folder with the pages of the runs, beside the study's page.
 const PAGES: &str = "runs";
 
-/// Renders and writes.
+/// Renders the page and writes it.
 pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
     let folder = find(&args.study)?;
     let found = AnalyzedStudy::analyze_folder(&folder, global)?;
@@ -46,7 +46,7 @@ pub(super) fn report(args: &StudyReportArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// A page for each run that the store has.
+/// Writes a page for each run that the store has.
 fn pages(found: &AnalyzedStudy, folder: &Path, global: &Global) -> Result<()> {
     let (store, group) =
         found.store.as_ref().context("the pages of the runs need their store; give it with --store FILE")?;

@@ -23,13 +23,13 @@ use crate::exit::Code;
 use crate::measure::{bench, open};
 use crate::{out, paths, signal};
 
-/// A server that crashed may need a long recovery; after this time it is considered down.
+/// How long a server may take to recover from a crash before it is considered down.
 const COMES_BACK: Duration = Duration::from_mins(5);
 
-/// Makes the runs that are left.
+/// Makes the remaining runs.
 pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     let folder = find(&args.study)?;
-    // No other process runs it from here on, so the ledger stays valid.
+    // The ledger is locked from here on, so it stays valid.
     let (mut ledger, entries) = Ledger::open(&folder.ledger_path())?;
     let mut situation = StudyStatus::with_state(folder, |plan| State::from_entries(plan, &entries))?;
     consent(args, &situation)?;
@@ -77,10 +77,10 @@ pub(super) fn run(args: &StudyRunArgs, global: &Global) -> Result<Code> {
     drop(bench);
     drop(conditions);
 
-    situation.folder.note(NotebookPart::Plan, &fenced(&plan::in_short(&situation)))?;
+    situation.folder.note(NotebookPart::Plan, &fenced(&plan::notebook_text(&situation)))?;
     situation.folder.note(NotebookPart::Runs, &fenced(&show::happened(&situation)))?;
     out::write(&show::render(&situation))?;
-    tell(&situation, ended)
+    print_end(&situation, ended)
 }
 
 /// A file may come from anyone: the user who runs it decides which actions besides measuring are allowed.
@@ -151,8 +151,8 @@ fn group(store: &Store, path: &Path, situation: &StudyStatus) -> Result<GroupId>
     Ok(store.begin_group(&group)?)
 }
 
-/// A run that is in the store and not in the ledger was made by a session that was killed before it could record it: it
-/// is made again, and must not count twice.
+/// A run that is in the store but not in the ledger was made by a session that was killed before it could record the
+/// run. The run is repeated and must not count twice.
 fn forsake(store: &Store, group: GroupId, situation: &StudyStatus) -> Result<()> {
     let known = situation.state.known_runs();
     for member in store.members(group)? {
@@ -197,7 +197,7 @@ fn fenced(text: &str) -> String {
     format!("```\n{}\n```", text.trim())
 }
 
-fn tell(situation: &StudyStatus, ended: Result<StudyEnd, StudyError>) -> Result<Code> {
+fn print_end(situation: &StudyStatus, ended: Result<StudyEnd, StudyError>) -> Result<Code> {
     let again = format!("kelvin study run {}", situation.folder.path().display());
     match ended {
         Ok(StudyEnd::Complete) => {
@@ -224,7 +224,7 @@ fn tell(situation: &StudyStatus, ended: Result<StudyEnd, StudyError>) -> Result<
     }
 }
 
-/// The database of the study's runs, after one of them failed.
+/// The database of the study's runs, checked after a run failed.
 struct Database<'a> {
     spec: &'a Spec,
     store: &'a Store,
@@ -233,7 +233,7 @@ struct Database<'a> {
 
 impl StudyEnvironment for Database<'_> {
     fn revive(&mut self) -> Result<(), BenchError> {
-        // The jobs name their files: each run checks them again, and reports errors.
+        // I/O jobs need no database: each run checks its files and reports errors.
         if self.spec.is_io() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! `kelvin study show`: where a study stands.
+//! `kelvin study show`: the state of a study.
 
 use anyhow::Result;
 use kelvin_measure::text::{count, cut, duration, whole};
@@ -9,7 +9,7 @@ use crate::args::FolderArgs;
 use crate::exit::Code;
 use crate::out;
 
-/// Shows one study.
+/// Prints the state of a study.
 pub(super) fn show(args: &FolderArgs) -> Result<Code> {
     let situation = StudyStatus::read(find(&args.study)?)?;
     out::write(&render(&situation))?;
@@ -26,7 +26,7 @@ pub(super) fn render(situation: &StudyStatus) -> String {
     text
 }
 
-/// What happened in the runs: the notebook's fifth phase.
+/// What happened during the runs: the fifth phase of the notebook.
 pub(super) fn happened(situation: &StudyStatus) -> String {
     let mut text = String::new();
     let (plan, state) = (&situation.plan, &situation.state);
@@ -90,7 +90,7 @@ pub(super) fn happened(situation: &StudyStatus) -> String {
     text
 }
 
-/// The cells with what was measured in them; what it means is the analysis's.
+/// The cells with their measurements. The analysis interprets them.
 fn cells(text: &mut String, situation: &StudyStatus) {
     let counted = situation.state.counted(&situation.plan);
     if counted.is_empty() {

@@ -1,4 +1,4 @@
-//! What puts a study's factors on and takes them off, with what the user allows.
+//! Sets and restores a study's factors, within the user's consent.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use kelvin_lab::factor::{Access, Applier, Consent, recover as put_back};
 use super::StudyStatus;
 use crate::args::StudyRunArgs;
 
-/// Ready to put on the first cell; nothing is changed yet.
+/// Makes what sets the factors; nothing is changed yet.
 pub(super) fn make_applier(situation: &StudyStatus, args: &StudyRunArgs, quiet: bool) -> Result<Applier> {
     let consent = Consent { commands: args.allow_commands, settings: args.allow_settings };
     let factors = situation.study.factors.clone();
@@ -18,7 +18,7 @@ pub(super) fn make_applier(situation: &StudyStatus, args: &StudyRunArgs, quiet: 
     Ok(if quiet { applier } else { applier.with_progress(crate::out::note) })
 }
 
-/// Puts back what the journal of a killed session names; says what.
+/// Restores the changes in the journal of a killed session, and returns their descriptions.
 pub(super) fn recover(journal: &Path) -> Result<Vec<String>> {
     let undone = put_back(journal, &access()?, &mut |text| crate::out::note(text))?;
     let left = undone.left.into_iter().map(|left| format!("to be done by you: {left}"));

@@ -1,22 +1,22 @@
-//! Everything that a study's folder says, read together.
+//! The contents of a study's folder.
 
 use anyhow::Result;
 use kelvin_lab::study::{Deviation, Estimate, Folder, Lock, State, Study, StudyPlan};
 
-/// A study and where it stands.
+/// A study and its progress.
 #[derive(Debug)]
 pub(crate) struct StudyStatus {
     /// Its folder.
     pub(crate) folder: Folder,
-    /// What is asked.
+    /// The study's question and design.
     pub(crate) study: Study,
-    /// Every run.
+    /// All planned runs.
     pub(crate) plan: StudyPlan,
-    /// What was fixed.
+    /// The locked hypothesis and environment.
     pub(crate) lock: Option<Lock>,
-    /// What is not as it was fixed.
+    /// Deviations from the lock.
     pub(crate) changed: Vec<Deviation>,
-    /// What happened.
+    /// The progress according to the ledger.
     pub(crate) state: State,
 }
 
@@ -27,7 +27,7 @@ impl StudyStatus {
         Self::with_state(folder, |plan| State::from_entries(plan, &entries))
     }
 
-    /// Reads a folder whose ledger was read already.
+    /// Reads a folder whose ledger has already been read.
     pub(crate) fn with_state(folder: Folder, state: impl FnOnce(&StudyPlan) -> State) -> Result<Self> {
         let study = folder.study()?;
         let plan = StudyPlan::new(&study);
@@ -37,17 +37,17 @@ impl StudyStatus {
         Ok(Self { folder, study, plan, lock, changed, state })
     }
 
-    /// What a run takes.
+    /// The estimated duration of a run.
     pub(crate) fn estimate(&self) -> Estimate {
         Estimate::new(&self.study, &self.state.seconds)
     }
 
-    /// Replacements that are left of the plan's.
+    /// How many of the plan's replacement runs are left.
     pub(crate) fn replacements_left(&self) -> u32 {
         self.state.replacements_left(self.plan.replacements)
     }
 
-    /// Where it stands, in a word or two.
+    /// The progress in a word or two.
     pub(crate) fn label(&self) -> &'static str {
         match (self.state.begun_runs(), self.state.missing()) {
             (0, _) => "planned",

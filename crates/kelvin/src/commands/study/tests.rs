@@ -1,4 +1,4 @@
-//! What a user sees of a study, in full.
+//! The complete output of the study commands.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn study(text: &str) -> Study {
     Study::parse(text, "study.toml", Path::new(".")).unwrap()
 }
 
-/// A folder that is there, under a name that is always the same in what is shown.
+/// An existing folder; the output shows a fixed name for it.
 fn situation(text: &str, happened: impl Fn(&StudyPlan) -> Vec<LedgerEvent>, lock: bool) -> (String, String) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("buffers");
@@ -47,7 +47,7 @@ fn nothing(_: &StudyPlan) -> Vec<LedgerEvent> {
     Vec::new()
 }
 
-/// The first block and a half, with one void run, one that failed, and a reboot between.
+/// One and a half blocks, with a void run, a failed run, and a reboot between them.
 fn a_while(plan: &StudyPlan) -> Vec<LedgerEvent> {
     let facts = |kernel: &str| EnvironmentFacts::from([("kernel".to_owned(), kernel.to_owned())]);
     let session = |kernel: &str| LedgerEvent::Session {

@@ -1,4 +1,4 @@
-//! Statements saved by one look, and what is different at a later one.
+//! Saves the statements of a measurement, and compares a later one with them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use super::TopSql;
 use super::figures::Statement;
 
-/// What the file is, for who finds it.
+/// Describes the file to a user who opens it.
 const KIND: &str = "kelvin top-sql";
 
-/// A later version of the file's form is refused.
+/// Version of the file's format; later versions are refused.
 const FORMAT: u32 = 1;
 
-/// Mean times that differ by less are taken for the same.
+/// Mean times that differ by a smaller factor count as equal.
 const FACTOR: f64 = 1.5;
 
-/// Larger files are none of ours.
+/// Larger files were not written by Kelvin.
 const LARGEST: u64 = 256 << 20;
 
-/// A look that was saved.
+/// A saved measurement.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Saved {
     kind: String,
@@ -29,7 +29,7 @@ pub(super) struct Saved {
     pub(super) target: String,
     pub(super) product: String,
     pub(super) taken: jiff::Timestamp,
-    /// Length of the interval; none for totals since the counters began.
+    /// Length of the interval in seconds; `None` for totals since the counters began.
     pub(super) seconds: Option<f64>,
     statements: Vec<SavedStatement>,
 }
@@ -41,20 +41,20 @@ struct SavedStatement {
     calls: Option<f64>,
     elapsed_ms: f64,
     mean_ms: Option<f64>,
-    /// The plan's hash and text, where it was asked for.
+    /// Hash and text of the plan, if it was requested.
     plan: Option<String>,
     plan_text: Option<String>,
 }
 
-/// How a statement differs from the earlier look.
+/// The difference of a statement from the earlier measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Change {
     pub(super) query: String,
-    /// It was not there.
+    /// Whether the earlier measurement lacks the statement.
     pub(super) new: bool,
-    /// Mean time before and now in milliseconds, and their ratio, where it differs by half and more.
+    /// Mean time before and now in milliseconds, and their ratio, if they differ by [`FACTOR`] or more.
     pub(super) mean: Option<MeanChange>,
-    /// The plan's hash and text before, where it differs.
+    /// Hash and text of the earlier plan, if it differs.
     pub(super) plan: Option<PlanChange>,
 }
 
@@ -73,8 +73,8 @@ pub(super) struct PlanChange {
 }
 
 impl Saved {
-    /// What is saved of a look: its statements with their plans, and all others.
-    pub(super) fn of(document: &TopSql, all: Vec<Statement>) -> Self {
+    /// The measurement to save: its statements with their plans, and all other statements.
+    pub(super) fn new(document: &TopSql, all: Vec<Statement>) -> Self {
         let plans: HashMap<i64, &Statement> =
             document.statements.iter().map(|one| (one.number, one)).collect();
         let statements = all.into_iter().map(|one| {
@@ -125,7 +125,7 @@ impl Saved {
         self.statements.iter().any(|one| one.plan.is_some())
     }
 
-    /// What differs, in the order of the statements.
+    /// The differences, in the order of the statements.
     pub(super) fn changes(&self, now: &[Statement]) -> Vec<Change> {
         let before: HashMap<&str, &SavedStatement> =
             self.statements.iter().map(|one| (one.query.as_str(), one)).collect();

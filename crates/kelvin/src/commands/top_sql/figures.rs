@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::Measure;
 
-/// Maximum number of sampled and not counted statements that are named.
+/// Maximum number of statements to list that were sampled but not counted.
 const NOT_ENDED: usize = 3;
 
 /// Maximum number of statements that are saved, the longest.
@@ -64,7 +64,7 @@ impl Statement {
     }
 }
 
-/// Everything that was counted and sampled.
+/// All counted and sampled metrics.
 pub(super) struct Counted<'a> {
     pub(super) grown: StatementReading,
     pub(super) samples: SessionSamples,
@@ -77,8 +77,9 @@ pub(super) struct Counted<'a> {
 type Seen = HashMap<i64, HashMap<WaitKind, u64>>;
 
 impl Counted<'_> {
-    /// The statements of the active sessions. Those of transactions that wait for their client have ended.
-    fn seen(&self) -> Seen {
+    /// The sampled statements of active sessions. Sessions that wait for their client in a transaction are left out:
+    /// their statement has ended.
+    fn sampled_statements(&self) -> Seen {
         let mut seen = Seen::new();
         for (group, sessions) in self.samples.states(self.samples.counts()) {
             if let Some(query) = group.query.filter(|_| group.kind != WaitKind::IdleInTransaction) {
@@ -104,7 +105,7 @@ impl Counted<'_> {
         if self.counters.is_some() {
             return total_ms(&self.grown);
         }
-        let sessions: u64 = self.seen().values().flat_map(HashMap::values).sum();
+        let sessions: u64 = self.sampled_statements().values().flat_map(HashMap::values).sum();
         sessions as f64 * self.sample_ms()
     }
 
@@ -151,7 +152,7 @@ impl Counted<'_> {
         limit: usize,
         server: &mut dyn ServerActivity,
     ) -> Result<(Vec<Statement>, Vec<Statement>)> {
-        let seen = if self.is_sampled() { self.seen() } else { Seen::new() };
+        let seen = if self.is_sampled() { self.sampled_statements() } else { Seen::new() };
         let mut all: Vec<Statement> = Vec::new();
         let mut not_ended: Vec<Statement> = Vec::new();
         let sums: HashMap<i64, StatementSums> = by_query(&self.grown).into_iter().collect();
@@ -166,7 +167,7 @@ impl Counted<'_> {
             other.by(by).total_cmp(&one.by(by)).then(one.number.cmp(&other.number))
         };
         all.sort_by(order);
-        let whole = self.whole(by, &all);
+        let whole = self.total(by, &all);
         all.retain(|one| one.by(by) > 0.0);
         all.truncate(limit);
         for one in &mut all {
@@ -182,8 +183,8 @@ impl Counted<'_> {
         Ok((all, not_ended))
     }
 
-    /// The measure summed over all statements, with nested ones counted once.
-    fn whole(&self, by: Measure, all: &[Statement]) -> f64 {
+    /// The sum of the measure over all statements, where nested ones count once.
+    fn total(&self, by: Measure, all: &[Statement]) -> f64 {
         let counted = |of: fn(&StatementSums) -> f64| total(&self.grown, of);
         let cpu_counted = self.counters.is_some_and(|counters| counters.cpu);
         match by {
@@ -198,12 +199,12 @@ impl Counted<'_> {
     }
 
     /// All statements with their texts, to be saved.
-    pub(super) fn all(&self, server: &mut dyn ServerActivity) -> Result<Vec<Statement>> {
+    pub(super) fn all_statements(&self, server: &mut dyn ServerActivity) -> Result<Vec<Statement>> {
         Ok(self.statements(Measure::Elapsed, SAVED, server)?.0)
     }
 }
 
-/// The server normalises the texts of counted statements: they take precedence over those of the samples.
+/// The server normalises the texts of counted statements, so these replace those of the samples.
 fn name(statements: &mut [Statement], server: &mut dyn ServerActivity) -> Result<()> {
     let numbers: Vec<i64> = statements.iter().map(|one| one.number).collect();
     let mut texts = server.texts(&numbers).map_err(anyhow::Error::msg)?;

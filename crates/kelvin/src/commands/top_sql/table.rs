@@ -1,4 +1,5 @@
-//! Statements in text: a table that fits the terminal, each statement's text and plan below its figures.
+//! Statements as text: a table that fits the terminal, with the text and plan of each statement below its
+//! row.
 
 use std::fmt::Write as _;
 
@@ -9,10 +10,10 @@ use super::{Changes, TopSql};
 use crate::args::Measure;
 use crate::out::wrapped;
 
-/// Lines of a statement's text.
+/// Maximum number of lines of a statement's text.
 const TEXT_LINES: usize = 3;
 
-/// One figure of a statement.
+/// A column of the table.
 struct Column {
     heading: &'static str,
     width: usize,
@@ -34,7 +35,7 @@ static COLUMNS: [Column; 6] = [
     Column { heading: "writes", width: 9, measure: Some(Measure::Writes), of: |one| one.writes },
 ];
 
-/// All of it.
+/// Renders the whole result.
 pub(super) fn render(top: &TopSql) -> String {
     let mut text = String::new();
     heading(&mut text, top);
@@ -95,7 +96,7 @@ fn heading(text: &mut String, top: &TopSql) {
     }
 }
 
-/// The columns that fit, that of the measure before all others; those without any value are left out.
+/// The columns that fit; the measure's column comes first. Columns without any value are left out.
 fn columns(top: &TopSql) -> Vec<&'static Column> {
     let known = |column: &&Column| top.statements.iter().any(|one| (column.of)(one).is_some());
     let mut found: Vec<&Column> = COLUMNS.iter().filter(known).collect();
@@ -201,7 +202,7 @@ fn changes(text: &mut String, since: &Changes, top: &TopSql) {
     }
 }
 
-/// At most eight columns; larger numbers in thousands, millions, billions.
+/// A value in at most eight columns; larger numbers in thousands, millions, billions.
 fn figure(value: Option<f64>) -> String {
     let Some(value) = value else { return "–".into() };
     let (value, unit) = match value.abs() {

@@ -19,14 +19,14 @@ use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
 
-/// Samples with different seeds.
+/// Number of samples, each with a different seed.
 const SEEDS: u64 = 5;
-/// Sizes if none are asked for.
+/// Default number of sizes.
 const SIZES: u64 = 10;
-/// Beyond so many accesses the memory for their blocks would have no bound.
+/// Maximum number of accesses, which limits the memory for their blocks.
 const MOST_ACCESSES: u64 = 1_000_000_000;
 
-/// Reads, computes and prints.
+/// Reads a trace, computes the miss ratios and prints them.
 pub(super) fn cache(args: &TraceCacheArgs, global: &Global) -> Result<Code> {
     if !args.block.is_power_of_two() || !(512..=1 << 26).contains(&args.block) {
         bail!("a --block of {} is not a power of two between 512 and 64m", args.block);
@@ -64,7 +64,7 @@ struct Prediction {
     sample: Option<f64>,
     /// Mean absolute error of the median sample against the exact curve, and of the best and the worst sample.
     sample_error: Option<(f64, f64, f64)>,
-    /// The share of accesses that miss whatever the size.
+    /// The share of accesses that miss at any size.
     compulsory: f64,
     /// Mean response time of the accesses in the trace, in nanoseconds.
     traced_response: Option<f64>,
@@ -75,7 +75,7 @@ struct Prediction {
     width: usize,
 }
 
-/// Of a trace that is kept: exactly, and of samples.
+/// Computes exact and sampled miss ratios of a trace in memory.
 fn predict(trace: &Trace, args: &TraceCacheArgs) -> Result<Prediction> {
     let which = which(args);
     let total = count_accesses(trace, args.block, which);
@@ -88,14 +88,14 @@ fn predict(trace: &Trace, args: &TraceCacheArgs) -> Result<Prediction> {
     let rows = rows.map(|size| row(size, args, &all, Some(&curve), samples.as_ref(), traced)).collect();
     Ok(Prediction {
         sample_error: samples.as_ref().map(|samples| errors(&curve, samples)),
-        ..Prediction::of(total, &curve, samples.as_ref(), traced, rows, args, trace.notes.clone())
+        ..Prediction::new(total, &curve, samples.as_ref(), traced, rows, args, trace.notes.clone())
     })
 }
 
-/// Of samples that are taken while the trace is read.
+/// Computes miss ratios of samples that are taken while the trace is read.
 fn predict_sampled(args: &TraceCacheArgs, global: &Global) -> Result<Prediction> {
     let (path, window) = super::source(&args.trace, global)?;
-    // Requests are not kept, so that their number needs no limit.
+    // Requests are not kept in memory, so their number needs no limit.
     let most = if args.trace.most == MOST { usize::MAX } else { args.trace.most };
     let sampling = Sampling {
         rate: args.sample,
@@ -115,7 +115,7 @@ fn predict_sampled(args: &TraceCacheArgs, global: &Global) -> Result<Prediction>
     let one = |size| row(size, args, &all, None, Some(&found.sampled), found.response);
     let rows = sizes(first, args).into_iter().map(one).collect();
     let notes = found.trace.notes.clone();
-    Ok(Prediction::of(found.accesses, first, Some(&found.sampled), found.response, rows, args, notes))
+    Ok(Prediction::new(found.accesses, first, Some(&found.sampled), found.response, rows, args, notes))
 }
 
 fn which(args: &TraceCacheArgs) -> Accesses {
@@ -136,7 +136,7 @@ fn check_accesses(total: u64, args: &TraceCacheArgs) -> Result<()> {
     Ok(())
 }
 
-/// Those that were asked for, or ten up to all that is touched.
+/// The requested sizes, or ten sizes up to the number of bytes accessed.
 fn sizes(curve: &Curve, args: &TraceCacheArgs) -> Vec<u64> {
     let mut sizes = args.sizes.clone();
     if sizes.is_empty() {
@@ -149,7 +149,7 @@ fn sizes(curve: &Curve, args: &TraceCacheArgs) -> Vec<u64> {
 }
 
 impl Prediction {
-    fn of(
+    fn new(
         accesses: u64,
         curve: &Curve,
         samples: Option<&Sampled>,

@@ -1,4 +1,4 @@
-//! `kelvin trace`: block requests, recorded and described.
+//! `kelvin trace`: records and describes block requests.
 
 mod cache;
 mod record;
@@ -25,7 +25,7 @@ use crate::args::{Global, TraceCommand, TraceCsvArgs, TraceFileArgs};
 use crate::exit::Code;
 use crate::paths;
 
-/// Runs what was asked for.
+/// Runs a subcommand.
 pub(crate) fn trace(command: &TraceCommand, global: &Global) -> Result<Code> {
     match command {
         TraceCommand::Record(args) => record::record(args, global),
@@ -43,16 +43,16 @@ fn csv(args: &TraceCsvArgs, global: &Global) -> Result<Code> {
         None => write_csv(&trace, BufWriter::new(std::io::stdout().lock())),
     };
     match written {
-        // Who reads it has seen enough.
+        // A closed pipe is not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe && args.output.is_none() => Ok(Code::Success),
         written => written.map(|()| Code::Success).context("cannot write the csv"),
     }
 }
 
-/// A run's recording, and its window by the recording's own clock.
+/// A run's recording, and its measured window by the recording's clock.
 pub(crate) struct RunTrace {
     pub(crate) trace: Trace,
-    /// None of runs of an older Kelvin.
+    /// `None` for runs of an older Kelvin.
     pub(crate) window: Option<Range<Nanos>>,
 }
 
@@ -91,12 +91,12 @@ fn window_of(store: &Store, run: RunId) -> Result<Option<Range<Nanos>>> {
     Ok(summary.ok().flatten().and_then(|summary| summary.window).map(|(begin, end)| begin..end))
 }
 
-/// Writes a file that must not exist.
+/// Writes a new file; an error if the file exists.
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     to_fio::write_new(path, bytes)
 }
 
-/// The trace in a file, or, where there is no such file, that of a run: its measured window, or all of it.
+/// The trace in a file. If there is no such file, the trace of a run: its measured window, or all of it.
 fn read(args: &TraceFileArgs, global: &Global) -> Result<Trace> {
     if args.file.exists() {
         return Ok(import::open(&args.file, args.most)?);
@@ -115,7 +115,7 @@ fn read(args: &TraceFileArgs, global: &Global) -> Result<Trace> {
     Ok(trace)
 }
 
-/// The file of a trace, and, of a run, its window.
+/// The file of a trace, and for a run its measured window.
 fn source(args: &TraceFileArgs, global: &Global) -> Result<(PathBuf, Option<Range<Nanos>>)> {
     if !args.file.exists()
         && let Some((path, store, run)) = named_run(args, global)?
@@ -126,7 +126,7 @@ fn source(args: &TraceFileArgs, global: &Global) -> Result<(PathBuf, Option<Rang
     Ok((args.file.clone(), None))
 }
 
-/// The run that was named. Without a store, or a run of this name, a file was meant.
+/// The run of this name. `None` if there is no store or no such run: then a file was meant.
 fn named_run(args: &TraceFileArgs, global: &Global) -> Result<Option<(PathBuf, Store, RunId)>> {
     let Some(wanted) = args.file.to_str().filter(|name| !name.contains('/')) else { return Ok(None) };
     let path = paths::store(global.store.as_deref())?;

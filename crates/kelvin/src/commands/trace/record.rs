@@ -25,12 +25,12 @@ use crate::exit::Code;
 use crate::measure::open;
 use crate::{out, signal};
 
-/// Between two readings of the kernel's buffers: 4 MiB of a processor last for 30,000 requests.
+/// Interval between two reads of the kernel's buffers: 4 MiB of a processor hold 30,000 requests.
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
-/// Completions come a moment after the command's end.
+/// Completions may arrive this long after the command's end.
 const AFTER: Duration = Duration::from_millis(100);
 
-/// Records until the end that was asked for, puts everything back, and prints what was recorded.
+/// Records until the requested end, restores the kernel's settings, and prints what was recorded.
 pub(super) fn record(args: &TraceRecordArgs, global: &Global) -> Result<Code> {
     if args.buffer < 64 << 10 || args.buffer > 1 << 30 {
         bail!("a --buffer of {} is not between 64k and 1g", binary(args.buffer));
@@ -47,7 +47,7 @@ pub(super) fn record(args: &TraceRecordArgs, global: &Global) -> Result<Code> {
     let recorded = record_into(args, global, file);
     match recorded {
         Ok((recording, code)) => {
-            // The recording is complete without it.
+            // The recording is complete without the sample.
             let sampled = if args.no_zeros { Ok(None) } else { add_sample(path, SampleOptions::default()) };
             let size = std::fs::metadata(path).map_or(0, |about| about.len());
             report(path, &recording, size)?;
@@ -62,7 +62,7 @@ pub(super) fn record(args: &TraceRecordArgs, global: &Global) -> Result<Code> {
             Ok(code)
         }
         Err(error) => {
-            // An empty file would be in the way of the next attempt.
+            // An empty file would prevent the next attempt.
             let is_empty = std::fs::metadata(path).is_ok_and(|about| about.len() == 0);
             if is_empty {
                 let _ = std::fs::remove_file(path);
@@ -104,10 +104,11 @@ fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(R
     }
     let followed = follow(capture, args, &stop, child.as_mut(), catalogue);
     let Some(mut child) = child else {
-        // Without a command, Ctrl-C is how a recording ends.
+        // Without a command, Ctrl-C is the normal end of a recording.
         return followed.map(|recording| (recording, Code::Success));
     };
-    // After Ctrl-C, which the command has got as well, it is asked once more; without a recording it is of no use.
+    // The command got the Ctrl-C, too, but is asked once more. If the recording failed, the command is not needed
+    // any more.
     if followed.is_err() || stop.requested() {
         ask_to_end(&mut child);
     }
@@ -124,7 +125,7 @@ fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(R
     Ok((recording, code))
 }
 
-/// Records until the command, the time or the file ends, or Ctrl-C.
+/// Records until the command ends, the time is up, the file is full, or Ctrl-C.
 fn follow(
     mut capture: Capture<BufWriter<File>>,
     args: &TraceRecordArgs,
@@ -164,7 +165,7 @@ fn follow(
     Ok(recording)
 }
 
-/// A database whose catalogue names files.
+/// A database whose catalogue has the names of files.
 struct Catalogue {
     engine: Arc<dyn Engine>,
     names: Vec<(String, String, String)>,
@@ -172,7 +173,7 @@ struct Catalogue {
 }
 
 impl Catalogue {
-    /// Connects, and reads the names of now.
+    /// Connects, and reads the present names.
     fn open(target: &TargetName, global: &Global) -> Result<Self> {
         let mut tell = |text: &str| {
             if !global.quiet {
@@ -185,7 +186,7 @@ impl Catalogue {
         Ok(Self { engine, names, directory })
     }
 
-    /// The names of the beginning and of now: TRUNCATE and REINDEX give relations other files.
+    /// The names at the beginning and now: TRUNCATE and REINDEX give relations new files.
     fn names(mut self) -> Vec<(String, String)> {
         match engine::file_names(self.engine.as_ref()) {
             Ok(names) => self.names.extend(names),

@@ -15,7 +15,7 @@ use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
 
-/// Reads, describes and prints.
+/// Reads a trace, and describes it.
 pub(super) fn show(args: &TraceShowArgs, global: &Global) -> Result<Code> {
     if let Some([change, _]) = args.what_if.as_deref()
         && change != "merge"

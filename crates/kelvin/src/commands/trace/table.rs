@@ -1,4 +1,4 @@
-//! A trace's streams as text.
+//! Text about a trace's streams.
 
 use std::fmt::Write as _;
 
@@ -13,10 +13,10 @@ use kelvin_trace::stream::{Distribution, Profile, Scope};
 
 use crate::out::wrapped;
 
-/// Columns of a stream's name.
+/// Width of a stream's name in columns.
 const NAME: usize = 24;
 
-/// How a recording agrees with the kernel's counters, and what it lost.
+/// The agreement of a recording with the kernel's counters, and its lost events.
 pub(super) fn checks(recording: &Recording) -> String {
     let mut text = String::new();
     for device in &recording.devices {
@@ -45,7 +45,7 @@ pub(super) fn checks(recording: &Recording) -> String {
     text + &others.join(", ") + "\n"
 }
 
-/// All of it.
+/// Renders the whole description.
 pub(super) fn render(
     trace: &Trace,
     profiles: &[Profile],
@@ -80,7 +80,7 @@ fn heading(trace: &Trace, width: usize) -> String {
         kelvin_measure::text::few(devices, 4)
     );
     wrapped(&mut text, &words, 0, 2, width);
-    // Without its end the counts are not known.
+    // Without the end of the recording the counts are unknown.
     if let Some(recording) = trace.recording.as_ref().filter(|recording| recording.complete) {
         for line in checks(recording).lines() {
             wrapped(&mut text, line, 0, 2, width);
@@ -125,7 +125,7 @@ fn streams(text: &mut String, profiles: &[Profile]) {
     }
 }
 
-/// What the bytes belong to.
+/// The objects that the bytes belong to.
 fn objects(text: &mut String, attribution: &Attribution, width: usize) {
     const LISTED: usize = 20;
     const WIDE: usize = 46;
@@ -244,7 +244,7 @@ fn places(text: &mut String, trace: &Trace, profiles: &[Profile]) {
     let _ = writeln!(text);
 }
 
-/// What the reads found.
+/// The shares of zeros and never-written space among the reads.
 fn zeros(text: &mut String, trace: &Trace, profiles: &[Profile], width: usize) {
     if trace.sample.is_none() {
         let why = match trace.recording {
@@ -270,7 +270,7 @@ fn zeros(text: &mut String, trace: &Trace, profiles: &[Profile], width: usize) {
     let _ = writeln!(text);
 }
 
-/// The blender.
+/// The regularity of the streams, separate and merged.
 pub(super) fn blender(text: &mut String, blend: &Blend, width: usize) {
     let _ = writeln!(text, "\nRegularity: share of the bytes that continue the request before");
     for part in &blend.streams {

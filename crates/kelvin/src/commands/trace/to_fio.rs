@@ -18,7 +18,7 @@ use crate::document::{self, Document};
 use crate::exit::Code;
 use crate::out;
 
-/// Reads the trace, writes the job, and runs it if that was asked for.
+/// Reads the trace, writes the job file, and runs the job if requested.
 pub(super) fn to_fio(args: &TraceToFioArgs, global: &Global) -> Result<Code> {
     let form = if args.replay { JobForm::Replay } else { JobForm::Figures };
     if args.replay && args.output.is_none() && !args.verify {
@@ -35,7 +35,7 @@ pub(super) fn to_fio(args: &TraceToFioArgs, global: &Global) -> Result<Code> {
     drop(trace);
     let text = job_file(&jobs, form, &args.trace.file.to_string_lossy());
     if let Some(path) = &args.output {
-        // The job last: it is there only with what it needs.
+        // The job file is written last, so that it never exists without its iologs.
         if path.exists() {
             bail!("{} exists", path.display());
         }
@@ -63,7 +63,7 @@ pub(super) fn to_fio(args: &TraceToFioArgs, global: &Global) -> Result<Code> {
     Ok(if is_close { Code::Success } else { Code::NotValid })
 }
 
-/// The iolog of each stream, whose names are in the job file, in a directory.
+/// Writes the iolog of each stream into a directory. The job file has their names.
 pub(super) fn write_iologs(jobs: &TraceJobs, directory: &Path) -> Result<()> {
     let paths = || jobs.streams.iter().map(|stream| directory.join(iolog_name(stream)));
     if let Some(path) = paths().find(|path| path.exists()) {
@@ -77,7 +77,7 @@ pub(super) fn write_iologs(jobs: &TraceJobs, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file that must not exist.
+/// Writes a new file; an error if the file exists.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     create(path)?.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))
 }
@@ -88,7 +88,7 @@ pub(super) fn create(path: &Path) -> Result<File> {
     open.open(path).with_context(|| format!("cannot create {}", path.display()))
 }
 
-/// How close each stream's job came.
+/// How closely each stream's job reproduced it.
 struct Verification {
     streams: Vec<Fidelity>,
 }
@@ -104,7 +104,7 @@ fn value(pair: &FeaturePair, value: f64) -> String {
 impl Document for Verification {
     fn text(&self) -> Result<String> {
         let mut text = String::new();
-        // What a reader would otherwise take for a fault of the job.
+        // Differences that do not come from the job are explained.
         let footer = "Mean depth: other requests of the stream in flight when a request arrives. In flight over time: the rate times\n\
                       the mean response time, which depends on the device. Streams with less than 0.5 % of the requests are not\n\
                       judged.";

@@ -1,4 +1,4 @@
-//! Running a job that was made from a trace, and recording what became of it.
+//! Runs a job that was made from a trace, and records its requests.
 
 use std::io::BufWriter;
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +21,7 @@ use super::to_fio::{create, write_iologs, write_new};
 use crate::args::{Global, TraceToFioArgs};
 use crate::{out, signal};
 
-/// Runs the job in a directory of its own below the one that was given, and compares what the device got.
+/// Runs the job in a new directory below the given one, and compares the requests that reached the device.
 pub(super) fn verify(
     jobs: &TraceJobs,
     text: &str,
@@ -31,7 +31,7 @@ pub(super) fn verify(
 ) -> Result<Vec<Fidelity>> {
     let home = tempfile::Builder::new().prefix("kelvin-to-fio-").tempdir_in(&args.directory);
     let home = home.with_context(|| format!("cannot make a directory in {}", args.directory.display()))?;
-    // The recorder knows files by their whole paths.
+    // The recorder needs absolute paths of files.
     let place = home.path().canonicalize().context("cannot find the new directory")?;
     let device = device_of(&place)?;
     let is_mapped = !member_devices(&SystemTree::default(), &device).is_empty();
@@ -64,7 +64,7 @@ pub(super) fn verify(
     fidelity(jobs, &trace, &place, &device)
 }
 
-/// A job that only writes the files, so that none of their blocks is without data.
+/// A job that only writes the files, so that all their blocks contain data.
 fn layout(jobs: &TraceJobs) -> String {
     let mut text = String::from("[global]\nioengine=psync\ncreate_only=1\nrw=read\n");
     let mut before = "";
@@ -85,7 +85,8 @@ fn run(place: &Path, job: &str) -> Result<std::process::Child> {
     command.spawn().context("cannot run kelvin io")
 }
 
-/// The job's process, which is asked to end and waited for if its recording fails: its directory goes away.
+/// The job's process. If its recording fails, it is asked to end and waited for, because its directory is
+/// removed.
 struct RunningJob(std::process::Child);
 
 impl Drop for RunningJob {
@@ -105,7 +106,7 @@ fn record(place: &Path, path: &Path) -> Result<()> {
         if let Some(status) = job.0.try_wait().context("cannot wait for kelvin io")? {
             break status;
         }
-        // The signal may have been sent to this process only.
+        // The signal may have been sent only to this process.
         if stop.requested() {
             bail!("stopped while the job ran");
         }
@@ -132,7 +133,7 @@ fn device_of(place: &Path) -> Result<String> {
 
 fn fidelity(jobs: &TraceJobs, trace: &Trace, place: &Path, device: &str) -> Result<Vec<Fidelity>> {
     let device = trace.devices.iter().position(|one| one.name == device).map(|place| place as u16);
-    // The file of each request, if it is one of the job's.
+    // Requests for files of the job, with the file of each.
     let of_job = |request: &&Request| {
         Some(request.device) == device
             && request.moves_data()

@@ -1,4 +1,4 @@
-//! vioperf's log: its rows, and the result, as JSON.
+//! vioperf's log: its rows and the result, as JSON.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -18,7 +18,7 @@ struct Entry<'a> {
     result: Option<&'a Report>,
 }
 
-/// A log that is being written. Each entry is there as soon as it happened.
+/// An open log. Each entry is written immediately.
 pub(super) struct Log {
     file: File,
     path: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Makes the file; of a name that was not given, a new one.
+    /// Creates the file; without a path, a file with a new name.
     pub(super) fn create(path: Option<&Path>, condensed: bool) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true);
@@ -52,7 +52,7 @@ impl Log {
         self.entry(&Entry { time: jiff::Timestamp::now(), row: Some(row), result: None })
     }
 
-    /// The result, after which nothing comes.
+    /// Writes the result, which is the last entry.
     pub(super) fn end(&mut self, report: &Report) -> Result<()> {
         self.entry(&Entry { time: jiff::Timestamp::now(), row: None, result: Some(report) })?;
         if self.condensed { Ok(()) } else { self.write("\n]\n") }

@@ -1,4 +1,4 @@
-//! Waits in text: tables that fit the terminal.
+//! Waits as text: tables that fit the terminal.
 
 use std::fmt::Write as _;
 
@@ -8,18 +8,18 @@ use kelvin_observe::activity::{BlockedSession, EventRow, FileRow, LatchKind, Lat
 use super::Waits;
 use crate::out::wrapped;
 
-/// Events that are shown of a class, statements of a class, and rows of the other tables.
+/// Maximum number of events per class, statements per class, and rows of the other tables.
 const EVENTS: usize = 3;
 const STATEMENTS: usize = 3;
 const ROWS: usize = 10;
 
-/// Columns of the sampled part, of the counted part and of the part since the counters' start.
+/// Widths of the sampled part, the counted part and the part since the counters began, in columns.
 const SAMPLED: usize = 17;
 const COUNTED: usize = 18;
 const SIGNAL: usize = 8;
 const SINCE_START: usize = 13;
 
-/// Stands above the lines of [`line`].
+/// The heading of the lines of [`line`].
 pub(super) const HEADING: &str = "      s   active  idle-tx  sessions by class (main event)";
 
 /// An interval in one line.
@@ -41,7 +41,7 @@ pub(super) fn line(waits: &Waits<'_>, now: f64) -> String {
     format!("{now:>7.1} {active:>8.2} {idle:>8.2}  {}{blocked}", classes.join(", "))
 }
 
-/// All of it in at most so many lines.
+/// Renders the result in at most `most` lines.
 pub(super) fn render(waits: &Waits<'_>, most: usize) -> String {
     let mut text = String::new();
     heading(&mut text, waits);
@@ -129,7 +129,7 @@ fn classes(text: &mut String, waits: &Waits<'_>) {
     };
     for class in report.classes.iter().filter(|class| happened(&class.sums)) {
         row(text, &columns, class.label, &class.sums);
-        // The one event of a class whose name is the class's says nothing more.
+        // The only event of a class is left out if it has the name of the class.
         let in_interval = |event: &&EventRow| event.sessions.is_some() || event.waits.is_some();
         let more = class.events.iter().filter(in_interval).filter(|event| event.event != class.label);
         for event in more.take(EVENTS) {
@@ -161,7 +161,8 @@ fn row(text: &mut String, columns: &Columns, name: &str, row: &EventRow) {
     let _ = writeln!(text, "{}", line.trim_end());
 }
 
-/// The end of a long name says more than its middle: "wait/io/file/innodb/innodb_data_file".
+/// Cuts the beginning of a long name, because the end is more specific:
+/// "wait/io/file/innodb/innodb_data_file".
 fn shortened(name: &str, width: usize) -> String {
     let length = name.chars().count();
     if length <= width {
@@ -241,7 +242,7 @@ fn files(text: &mut String, waits: &Waits<'_>) {
     if files.is_empty() {
         return;
     }
-    // Bytes where there is room for them.
+    // Bytes are shown if the width allows.
     let wide = waits.width >= 100;
     let name = waits.width - if wide { 64 } else { 46 };
     let mb = |text: &str| if wide { format!("{text:>9}") } else { String::new() };
@@ -288,7 +289,7 @@ fn file(one: &FileRow, seconds: f64, name: usize, wide: bool) -> String {
     )
 }
 
-/// Latches, then spinlocks: of the latter the spins are CPU time, and the sleep is between them.
+/// Latches, then spinlocks. The spins of spinlocks are CPU time, with backoffs between them.
 fn latches(text: &mut String, waits: &Waits<'_>) {
     let all = &waits.report.latches;
     if all.is_empty() {
@@ -339,7 +340,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".into(), |share| format!("{:.1} %", share * 100.0))
 }
 
-/// Three digits or more that matter, in at most seven columns.
+/// At least three significant digits, in at most seven columns.
 fn figure(value: Option<f64>) -> String {
     let Some(value) = value else { return "–".into() };
     let digits = match value {
@@ -351,7 +352,7 @@ fn figure(value: Option<f64>) -> String {
     format!("{value:.digits$}")
 }
 
-/// A time from milliseconds to days in a few characters.
+/// A duration, from milliseconds to days, in a few characters.
 fn span(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1000.0),

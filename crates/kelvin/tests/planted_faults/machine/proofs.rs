@@ -1,5 +1,5 @@
-//! Advice on planted problems, from the list to the answer: the right change is one of the first two and confirmed, useless ones are not,
-//! and nothing is left of any.
+//! Advice on planted problems, from the list of changes to the answer. The right change is among the first two and is
+//! confirmed, useless changes are not, and no change is left behind.
 
 use std::process::Stdio;
 
@@ -7,23 +7,24 @@ use kelvin_database::postgres::Config;
 
 use super::*;
 
-/// The server's counts of each statement, so that advice knows whose time it is.
+/// Statement counters, so that advice can attribute time to statements.
 const COUNTED: (&str, &str) = ("shared_preload_libraries", "pg_stat_statements");
 
-/// Settings that change nothing of TPROC-C's short lookups and updates.
+/// Settings that do not affect TPROC-C's short lookups and updates.
 const USELESS: [&str; 3] = ["effective_cache_size=5GB", "cursor_tuple_fraction=0.2", "join_collapse_limit=9"];
 
-/// The first change of an answer is confirmed.
+/// Asserts that the first change of an answer is confirmed.
 #[track_caller]
 fn is_confirmed(answer: &str) {
     let first = answer.split("\n  2  ").next().unwrap();
     assert!(first.contains("confirmed, +"), "{answer}");
 }
 
-/// How changes are compared: with windows that are as long as their effects need.
+/// Flags of the comparison, with windows as long as the effects need.
 const SHORT: [&str; 8] =
     ["--blocks", "4", "--duration", "3s", "--ramp-up", "1s", "--allow-settings", "--yes"];
-/// After restored data every page is written whole once, whatever max_wal_size is: the difference comes later.
+/// After a restore, the first write of each page logs a full-page image, whatever max_wal_size is: the difference comes
+/// later.
 const BEYOND_FIRST_IMAGES: [&str; 8] =
     ["--blocks", "4", "--duration", "10s", "--ramp-up", "6s", "--allow-settings", "--yes"];
 
@@ -46,7 +47,7 @@ impl Bench {
         assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
     }
 
-    /// What a proof may change, and must put back.
+    /// The state that a proof may change and must restore.
     fn state(&self) -> Vec<String> {
         let mut session = PostgresEngine::new(self.server.instance.config()).connect().unwrap();
         let sql = "select (select count(*) from pg_indexes where schemaname = 'public'), \
@@ -60,7 +61,7 @@ impl Bench {
         of_server.chain(queues()).collect()
     }
 
-    /// Proves the change whose line has these words, which is the first or second of the list, and useless ones. Returns the answer.
+    /// Proves the first or second change of the list, whose line contains `right`, and useless ones. Returns the answer.
     fn prove(&self, right: &str, useless: &[&str], how: &[&str]) -> String {
         let tries: Vec<&str> = useless.iter().flat_map(|one| ["--try", one]).collect();
         let list = self.place.expect(0, &[&["advise", "last"], &tries[..]].concat());
@@ -71,7 +72,7 @@ impl Bench {
                 list.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {list}"));
             line.split_whitespace().next().unwrap().parse().unwrap()
         };
-        // Settings of this host's disks are of the machine's own, and not of what was planted.
+        // Settings of this host's disks depend on the machine, not on the planted fault.
         let before_it = list.split(right).next().unwrap();
         let of_host = before_it.lines().filter(|line| line.trim_start().starts_with("host: ")).count();
         assert!(number(right) - of_host <= 2, "{right} is not one of the first two:\n{list}");
@@ -107,7 +108,7 @@ impl Bench {
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
 fn a_missing_index_is_proved_among_useless_changes() {
-    let bench = Bench::with(&[COUNTED]).build("2").counted();
+    let bench = Bench::start(&[COUNTED]).build("2").counted();
     bench.sql("alter table item drop constraint item_i1");
     bench.advised();
     let answer = bench.prove("index on public.item (i_id)", &USELESS, &SHORT);
@@ -115,7 +116,7 @@ fn a_missing_index_is_proved_among_useless_changes() {
     assert!(answer.contains("kept for the next changes"), "{answer}");
     let again = bench.place.expect(0, &["advise", "1"]);
     assert!(again.contains("tried in group 1: confirmed"), "{again}");
-    // In the run, too.
+    // The run's report has them, too.
     let tried = &bench.place.report("1")["tried"];
     assert_eq!(tried.as_array().map(Vec::len), Some(4), "{tried}");
     assert!(tried[0]["answer"].as_str().unwrap().starts_with("confirmed, +"), "{tried}");
@@ -126,10 +127,10 @@ fn a_missing_index_is_proved_among_useless_changes() {
 #[test]
 #[ignore = "runs for more than half an hour: cargo xtask machine"]
 fn a_small_max_wal_size_is_proved() {
-    let bench = Bench::with(&[COUNTED, ("max_wal_size", "48MB"), ("min_wal_size", "32MB")]);
+    let bench = Bench::start(&[COUNTED, ("max_wal_size", "48MB"), ("min_wal_size", "32MB")]);
     let bench = bench.build("2").counted();
-    // The images of whole pages after each checkpoint cost what their bytes cost: much on a cloud's volume, next to nothing where
-    // the disk is the memory of another host.
+    // The cost of full-page images after each checkpoint is that of their bytes: high on a cloud volume, but next to nothing
+    // on a disk that is the memory of another host.
     let _volume = faults::limit_writes(&bench.server, 24 << 20);
     bench.advised();
     is_confirmed(&bench.prove("max_wal_size = ", &USELESS, &BEYOND_FIRST_IMAGES));
@@ -138,8 +139,8 @@ fn a_small_max_wal_size_is_proved() {
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
 fn commits_on_a_slow_log_device_are_proved() {
-    let bench = Bench::with(&[COUNTED]).build("2").counted();
-    let _slow = faults::SlowFlush::of(&bench.server, Duration::from_millis(8));
+    let bench = Bench::start(&[COUNTED]).build("2").counted();
+    let _slow = faults::SlowFlush::start(&bench.server, Duration::from_millis(8));
     bench.advised();
     let answer = bench.prove("synchronous_commit = off", &USELESS, &SHORT);
     is_confirmed(&answer);
@@ -148,8 +149,8 @@ fn commits_on_a_slow_log_device_are_proved() {
 
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
-fn a_statistics_object_is_tried_and_put_back() {
-    // With the right number of rows the plan is another one, which need not be faster here.
+fn a_statistics_object_is_tried_and_restored() {
+    // With correct row estimates the plan changes, but it need not be faster here.
     plants::dropped_dependency(100).after_a_run().prove("statistics on public.parts", &[], &SHORT);
 }
 
@@ -163,7 +164,7 @@ fn custom_plans_are_proved() {
 const SESSION: [&str; 8] =
     ["--blocks", "4", "--duration", "6s", "--ramp-up", "3s", "--allow-settings", "--yes"];
 
-/// Four problems, an hour at most: three and more of them are confirmed, the largest first.
+/// A session of at most an hour with four problems: at least three are confirmed, the largest first.
 #[test]
 #[ignore = "runs for an hour: cargo xtask machine"]
 fn a_tuning_session_proves_what_was_planted_by_its_size() {
@@ -176,7 +177,7 @@ fn a_tuning_session_proves_what_was_planted_by_its_size() {
         ("jit_inline_above_cost", "0"),
         ("jit_optimize_above_cost", "0"),
     ];
-    let bench = Bench::with(&settings).build("2").counted();
+    let bench = Bench::start(&settings).build("2").counted();
     bench.sql("alter table item drop constraint item_i1");
     for one in 1..=8 {
         bench.sql(&format!("create index again_{one} on order_line (ol_w_id, ol_d_id, ol_o_id, ol_number)"));
@@ -185,7 +186,7 @@ fn a_tuning_session_proves_what_was_planted_by_its_size() {
     bench.advised();
     let before = bench.state();
     let words = ["advise", "1", "--prove", "all", "--budget", "1h", "--within-rules"];
-    // Of what cannot be tried, such as a setting that needs a restart, the answer says so, and the exit code is 4.
+    // The answer names changes that cannot be tried, such as a setting that needs a restart; the exit code is then 4.
     let output = bench.place.command(&[&words[..], &SESSION].concat()).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", text(&output.stderr));
     eprintln!("{}", text(&output.stdout));
@@ -206,23 +207,22 @@ fn a_tuning_session_proves_what_was_planted_by_its_size() {
         .filter_map(|one| gain(one["answer"].as_str().unwrap()))
         .collect();
     assert!(gains.len() >= 3, "{gains:?} of {tried:#}");
-    // They are tried by their bounds, which need not be the order of their gains; the largest is not left for later.
+    // Changes are tried in the order of their bounds, which need not be that of their gains. The largest gain comes first.
     assert!(gains[1..].iter().all(|gain| *gain <= gains[0]), "the largest first: {gains:?}");
     assert_eq!(bench.state(), before, "indexes, statistics objects, rows, settings, snapshots, disks");
 }
 
-/// Step 2 of a published tuning study: the largest wait is taken away, and nothing is gained, as the sessions wait for the
-/// CPUs instead.
+/// Step 2 of a published tuning study: removing the largest wait gains nothing, because the sessions then wait for CPU.
 #[test]
 #[ignore = "runs for minutes: cargo xtask machine"]
-fn the_largest_wait_that_limits_nothing_is_said_to_be_none() {
-    let bench = Bench::with(&[]);
+fn the_largest_wait_is_reported_as_no_limit_if_it_is_none() {
+    let bench = Bench::start(&[]);
     bench.sql(
         "create table parts (id int primary key, v int); \
          insert into parts select id, id from generate_series(1, 50000) as id; vacuum analyze parts",
     );
-    let _slow = faults::SlowFlush::of(&bench.server, Duration::from_millis(4));
-    // Enough users that the CPUs are busy while others wait for the log.
+    let _slow = faults::SlowFlush::start(&bench.server, Duration::from_millis(4));
+    // Enough users to keep the CPUs busy while others wait for the WAL.
     let script = "\\set id random(1, 40000)\nselect sum(v) from parts where id between :id and :id + 6000;\n\
         update parts set v = v + 1 where id = :id;\n";
     let run = bench.script(script, &["--users", "16", "--duration", "6s"]).output().unwrap();
@@ -240,7 +240,7 @@ fn the_largest_wait_that_limits_nothing_is_said_to_be_none() {
 #[test]
 #[ignore = "runs for a minute: cargo xtask machine"]
 fn ctrl_c_within_a_proof_puts_everything_back() {
-    let bench = Bench::with(&[("work_mem", "4MB")]).build("1");
+    let bench = Bench::start(&[("work_mem", "4MB")]).build("1");
     let url = bench.server.url();
     let run = bench.tproc_c(&["--ramp-up", "0s", "--duration", "2s"]).output().unwrap();
     assert!(matches!(run.status.code(), Some(0 | 1)), "{}", text(&run.stderr));
@@ -257,7 +257,7 @@ fn ctrl_c_within_a_proof_puts_everything_back() {
     let more = ["--duration", "5s", "--ramp-up", "0s"];
     let mut proof = bench.place.command(&[&words[..], &more].concat());
     let mut proof = proof.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // From another database: a session in this one would keep its data from being replaced.
+    // The session uses another database: in this one it would prevent the data from being replaced.
     let other = Config { database: "postgres".into(), ..bench.server.instance.config() };
     let changed = || {
         assert!(proof.try_wait().unwrap().is_none(), "it ended before the setting was changed");

@@ -35,7 +35,7 @@ pub(super) struct OpenLoop {
 
 impl OpenLoop {
     pub(super) fn new(seconds: u32) -> Self {
-        // Twice as long, because a transaction in flight at the window's edges is one of fewer than ten thousand.
+        // Twice as long, so that transactions in flight at the window's edges are a smaller share of all.
         Self { seconds: seconds * 2, url: String::new(), rounds: Default::default() }
     }
 

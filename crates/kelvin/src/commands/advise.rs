@@ -151,9 +151,16 @@ fn proof_of(store: &Store, group: &StoredGroup) -> Result<Option<(AdviceOrigin, 
     Ok(Some((origin, summary)))
 }
 
-/// "up to +25 %", or "not bounded".
+/// A bound above this share says only that nearly all the time is spent on what the change is about.
+const LARGE_GAIN: f64 = 10.0;
+
+/// "up to +25 %", "up to +1000 % or more", or "not bounded".
 fn gain(bound: Option<f64>) -> String {
-    bound.map_or_else(|| "not bounded".into(), |gain| format!("up to +{}", trimmed_percent(gain)))
+    match bound {
+        None => "not bounded".into(),
+        Some(gain) if gain > LARGE_GAIN => format!("up to +{} or more", trimmed_percent(LARGE_GAIN)),
+        Some(gain) => format!("up to +{}", trimmed_percent(gain)),
+    }
 }
 
 /// "confirmed, +25 % (+20 % to +30 %)".

@@ -72,7 +72,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed, help_heading = "Load")]
     seed: Option<u64>,
 
-    /// How often a transaction is retried after a serialization failure, a deadlock or a busy lock [default: 10]
+    /// Maximum number of retries of a transaction after a serialization failure, a deadlock or a lock timeout [default:
+    /// 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
     retries: Option<u16>,
 
@@ -95,8 +96,8 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     check: bool,
 
-    /// Count the run even if other work on the machine may explain 10 % or more of its figures; the share is shown with
-    /// the figures and in every comparison
+    /// Count the run even if other processes on the machine may account for 10 % or more of its result; the share is
+    /// shown with the result and in every comparison
     #[arg(long)]
     accept_noise: bool,
 

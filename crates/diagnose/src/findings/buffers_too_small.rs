@@ -103,7 +103,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let each =
         committed.map_or(String::new(), |rate| format!(", {} per transaction", text::number(reads / rate)));
     facts.push(EvidenceLine::new(
-        "pages read from outside the buffers",
+        "pages not found in the buffers",
         format!("{} per second{each}", text::rounded(reads)),
     ));
     let each =

@@ -241,7 +241,8 @@ fn judge(
     let agreed = counters.iter().any(|counter| counter.agrees);
     let part = |share: &Share| {
         let (of, low, high) = (percent(share.share), percent(share.low), percent(share.high));
-        format!("{} has {of} ({low} to {high}) of {:.1} transactions in flight", share.class, model.sessions)
+        format!("{} accounts for {of} ({low} to {high}) of {:.1} transactions in flight", share.class, \
+        model.sessions)
     };
     if first.share >= SHARE && stands_out && agreed && *class != Class::Other {
         let agreeing = counters.iter().find(|counter| counter.agrees);
@@ -278,7 +279,7 @@ fn judge(
     } else if *class == Class::Other {
         format!("{}, which is not a resource", part(first))
     } else {
-        format!("{}, which does not stand out from the next", part(first))
+        format!("{}, which is not clearly more than the next", part(first))
     };
     (
         BottleneckOutcome::Undetermined { why: why.clone() },

@@ -19,8 +19,8 @@ use super::{Format, FormatArgs};
 #[command(
     after_help = "Every block runs each side twice, in an order chosen by the seed and balanced so that \
     neither drift nor the after-effects of the previous run favour a side. The difference between the two \
-    runs of one side is the control: it shows how much identical runs differ here (--no-control runs each side \
-    once). The result is the ratio B/A with its 95 % interval and an exact p-value, and one of three \
+    runs of one side is the control: it shows how much identical runs differ here (--no-control runs each \
+    side once). The result is the ratio B/A with its 95 % interval and an exact p-value, and one of three \
     verdicts: no change shown, within noise, changed. Runs count even if other work was running on the \
     machine: it affects both sides alike, and the result reports how many more blocks it requires. The files \
     are run specifications, as --print-spec writes them.\n\

@@ -19,7 +19,8 @@ pub(crate) enum CacheCommand {
 #[command(
     after_help = "Make the run with --trace and the smallest cache: a trace does not contain reads that the \
         cache served. Its reads before the measured window fill the simulated cache, so the run needs a \
-        ramp-up. The comparison uses the bytes read per transaction, as a share of those at the smallest size.\n\
+        ramp-up. The comparison uses the bytes read per transaction, as a share of those at the smallest \
+        size.\n\
     \n\
     Examples:\n\
     \x20 kelvin run pgbench -S --target postgres --ramp-up 30s --trace      it is run 7, with shared_buffers = 16 MB\n\

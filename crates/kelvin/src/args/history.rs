@@ -25,9 +25,9 @@ const NAMES: &str = "Runs are named by\n\
 #[command(after_help = format!("{NAMES}\n\
     \n\
     The first is the base; every other one is compared with it. Give six runs per side, made in alternating \
-    order; with fewer than four there is no verdict. The verdict is on the headline (in open loops, on the p99 \
-    of the response time); all other metrics are exploratory. Differences in specification and environment are \
-    printed in red.\n\
+    order; with fewer than four there is no verdict. The verdict is on the headline (in open loops, on the \
+    p99 of the response time); all other metrics are exploratory. Differences in specification and \
+    environment are printed in red.\n\
     \n\
     Examples:\n\
     \x20 kelvin compare 12 15\n\
@@ -52,8 +52,8 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Runs enter the history with `kelvin run … --branch NAME` (or KELVIN_BRANCH). One entry is \
-    a run, or the median of the runs of a group. A level change is reported where a t-test between the entries \
-    before and after gives p < 0.001; a change can be detected once about four entries follow it.\n\
+    a run, or the median of the runs of a group. A level change is reported where a t-test between the \
+    entries before and after gives p < 0.001; a change can be detected once about four entries follow it.\n\
     \n\
     Metrics: the headline (nopm, tps), transactions, mean, p50, p95, p99, client-cpu, server-cpu, cpu, \
     server-instructions, wal (of a scenario's tenants: throughput, mean, p50, p95, p99), or the name of any observed metric, such as postgres.wal.bytes. CPU per \

@@ -92,10 +92,10 @@ pub(crate) use xray::XrayArgs;
     long_about = "Measure a database, and trust the result.\n\
         \n\
         Start with:  kelvin run tproc-c\n\
-        It loads one warehouse into a temporary SQLite database, drives it with four virtual users, and prints \
-        NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL server that \
-        kelvin sets up, or --target postgres://user@host/database to use yours. `kelvin run --help` lists \
-        the other workloads.",
+        It loads one warehouse into a temporary SQLite database, drives it with four virtual users, and \
+        prints NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL \
+        server that kelvin sets up, or --target postgres://user@host/database to use yours. `kelvin run \
+        --help` lists the other workloads.",
     after_help = "Exit codes: 0 counted · 1 void: measured, but must not be used · 2 bad input, nothing \
         measured · 3 counted, but transactions failed · 4 failed, partial data kept · 5 too few runs, \
         6 too much scatter (gate) · 130 partial: interrupted, partial data kept",

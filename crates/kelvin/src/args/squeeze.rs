@@ -20,15 +20,15 @@ use super::workload::TakesFile;
     subcommand_value_name = "WORKLOAD|FILE.toml",
     after_help = "During the run, one resource at a time is reduced, in slices of a few seconds in random \
     order. The response of the throughput shows which resource limits it: an elasticity of 1 means that \
-    throughput falls in proportion to the resource, 0 that it does not fall. The elasticity of the server's CPU \
-    can exceed 1 (docs/machine.md has examples). The slices determine the length of the window; --duration is \
-    ignored.\n\
+    throughput falls in proportion to the resource, 0 that it does not fall. The elasticity of the server's \
+    CPU can exceed 1 (docs/machine.md has examples). The slices determine the length of the window; \
+    --duration is ignored.\n\
     \n\
-    It requires a database server on this host, and permission to move it into a control group (usually root). \
-    All limits are restored when the run ends. Without control groups, the server's CPU is limited by CPU \
-    affinity if a whole number of CPUs is close to the percentage (1 of 4 is 25 %), or otherwise by stopping \
-    its processes for part of every 20 ms, which needs only the server's user. The run's own results are those \
-    of a throttled database.\n\
+    It requires a database server on this host, and permission to move it into a control group (usually \
+    root). All limits are restored when the run ends. Without control groups, the server's CPU is limited \
+    by CPU affinity if a whole number of CPUs is close to the percentage (1 of 4 is 25 %), or otherwise by \
+    stopping its processes for part of every 20 ms, which needs only the server's user. The run's own \
+    results are those of a throttled database.\n\
     \n\
     Examples:\n\
     \x20 kelvin squeeze tproc-c --target postgres -w 4 --users 16\n\

@@ -47,8 +47,8 @@ pub(crate) struct DataArgs {
     mut_arg("verbose", |arg| arg.short('v')),
     after_help = "The power test runs the queries one after another, between the two refresh functions; the \
     throughput test runs several streams and the refresh functions concurrently. A query that fails, takes \
-    longer than --timeout or has a wrong answer voids the result and is reported. The metrics are derived from \
-    TPC-H and are not TPC results.\n\
+    longer than --timeout or has a wrong answer voids the result and is reported. The metrics are derived \
+    from TPC-H and are not TPC results.\n\
     \n\
     Examples:\n\
     \x20 kelvin run tproc-h --scale 0.01                              on SQLite, in a temporary file\n\

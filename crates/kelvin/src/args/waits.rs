@@ -76,8 +76,8 @@ pub(crate) enum PlansOf {
 #[command(
     after_help = "Only observes: nothing is installed, loaded or changed on the server. Statements are \
     counted by pg_stat_statements on PostgreSQL, by performance_schema on MySQL and MariaDB, and by the plan \
-    cache on SQL Server. Without these, the statements of the sessions are sampled. Literals in statements are \
-    not shown.\n\
+    cache on SQL Server. Without these, the statements of the sessions are sampled. Literals in statements \
+    are not shown.\n\
     \n\
     Examples:\n\
     \x20 kelvin top-sql --target postgres://dba@db.example/shop --by reads\n\

@@ -101,7 +101,7 @@ impl FleetServer {
             return Err(FleetError::Refused(why.into()));
         }
         if options.listen.is_unspecified() {
-            let why = "give the address by which the other hosts reach this one, such as 10.0.0.1";
+            let why = "give the address at which the other hosts reach this one, such as 10.0.0.1";
             return Err(FleetError::Refused(why.into()));
         }
         if let Some(state) = self.state() {

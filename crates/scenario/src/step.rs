@@ -291,7 +291,7 @@ fn step(value: Value<'_>, tenants: &Tenants) -> Result<Step, Refusal> {
         "set" => match (rate.map(Rates::single), users) {
             (Some(Some(rate)), None) => Action::Rate(find(named(table.set.as_ref()))?, rate),
             (None, Some(users)) if users > 0 => Action::Users(find(named(table.set.as_ref()))?, users),
-            (None, Some(_)) => return Err(refuse("0 users are no load; stop the tenant".into())),
+            (None, Some(_)) => return Err(refuse("0 users generate no load; stop the tenant instead".into())),
             _ => return Err(refuse("set needs one rate, or users".into())),
         },
         "wait" => Action::Wait(table.wait.unwrap_or(Span::seconds(0))),

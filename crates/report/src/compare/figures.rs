@@ -397,7 +397,7 @@ fn known(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
 fn too_few(a: usize, b: usize) -> String {
     let have = if a == 1 && b == 1 { "one run each".into() } else { format!("{a} and {b} runs") };
     format!(
-        "not testable with {have}: they do not show how much equal runs differ; {} more runs of A and {} \
+        "not testable with {have}: they do not show how much identical runs differ; {} more runs of A and {} \
          more of B are needed, in alternating order",
         ADVISED.saturating_sub(a),
         ADVISED.saturating_sub(b)

@@ -137,8 +137,8 @@ const TO_FILES: &str = "1 MB/s of temporary files; red if writing and reading th
     1 GB/s, as in the page cache, and a quarter of the host's memory can hold three times the size of their files for all users";
 const WORK_MEM: &str = "Raise work_mem for the statements that spill (each sort and hash of each session can use this much), or create \
     an index that provides the required order; `kelvin advise --prove` measures the gain.";
-const TO_TEMPDB: &str = "1 MB/s of spills by the statements with the most time, in pages that the server counted; never red, because the \
-    server decides how much memory a statement is granted";
+const TO_TEMPDB: &str = "1 MB/s of spills by the most time-consuming statements, in pages that the server \
+counted; never red, because the server decides how much memory a statement is granted";
 const GRANTS: &str = "A sort or hash spills when the memory granted to its statement, which the optimizer derives from its estimates of \
     rows, is too small: update the statistics of the tables (UPDATE STATISTICS), create an index in the \
     required order, or give the statement more with the hint MIN_GRANT_PERCENT. From compatibility level \

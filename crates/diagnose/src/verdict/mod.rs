@@ -377,8 +377,8 @@ fn setting_of_mysql(class: Class) -> Option<&'static str> {
 fn setting_of_sqlserver(class: Class) -> Option<&'static str> {
     Some(match class {
         Class::Cpu => {
-            "Look at the statements with the most CPU time first (`kelvin top-sql --by cpu`): with fewer rows read \
-            by them, throughput should rise."
+            "Look at the statements that use the most CPU time first (`kelvin top-sql --by cpu`): with \
+            fewer rows read by them, throughput should rise."
         }
         Class::DataReads => {
             "With more memory (`max server memory`) or a faster data device, throughput should rise."

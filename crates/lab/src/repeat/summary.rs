@@ -127,7 +127,7 @@ pub struct SteadyState {
     pub unknown: usize,
 }
 
-/// Is it statistically correct?
+/// Is it statistically sound?
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RepeatAnswer {

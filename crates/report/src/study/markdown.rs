@@ -21,7 +21,7 @@ pub fn render(of: &StudyPageContent) -> String {
         page.paragraph(&format!("Continues {}.", escaped(parent)));
     }
     page.paragraph(&format!("**Verdict:** {}.", escaped(&found.verdict.sentence)));
-    page.paragraph(&format!("**Statistically correct?** {}.", escaped(&sentences::correct(found))));
+    page.paragraph(&format!("**Statistically sound?** {}.", escaped(&sentences::correct(found))));
     for (at, phase) in PHASES.iter().enumerate() {
         page.line(&format!("## {} {phase}\n", at + 1));
         for paragraph in &of.notes[at] {
@@ -229,7 +229,7 @@ fn conclusion(page: &mut Page, of: &StudyPageContent) {
     if let Some(words) = sentences::signature(found) {
         page.paragraph(&format!("{}.", escaped(&capital(&words))));
     }
-    page.paragraph(&format!("Statistically correct? {}.", escaped(&sentences::correct(found))));
+    page.paragraph(&format!("Statistically sound? {}.", escaped(&sentences::correct(found))));
     if let Some(keep) = sentences::keep(found) {
         page.paragraph(&format!("Configuration to keep: {}.", escaped(&keep)));
     }

@@ -4,7 +4,7 @@ use kelvin_analysis::effect_text::format_effect;
 use kelvin_analysis::{Analysis, HypothesisAnswer, PredictionResult};
 use kelvin_measure::text::{count, plain_percent, plural, probability, signed_percent};
 
-/// The answer to "is it statistically correct?".
+/// The answer to "is it statistically sound?".
 pub(crate) fn correct(of: &Analysis) -> String {
     let verdict = &of.verdict;
     match verdict.answer {

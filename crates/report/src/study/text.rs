@@ -16,7 +16,7 @@ pub fn render(of: &Analysis) -> String {
     if let Some(claim) = &of.verdict.claim {
         page.paragraph("claim:   ", claim);
     }
-    page.paragraph("statistically correct? ", &sentences::correct(of));
+    page.paragraph("statistically sound? ", &sentences::correct(of));
     page.paragraph("", &sentences::precision(of));
     for note in &of.notes {
         page.paragraph("note: ", note);

@@ -175,7 +175,7 @@ impl FleetServer {
         let pid = rustix::process::Pid::from_raw(state.pid.cast_signed());
         let ended = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
         if let Some(Err(error)) = ended {
-            return Err(FleetError::Refused(format!("cannot end nats-server: {error}")));
+            return Err(FleetError::Refused(format!("cannot stop nats-server: {error}")));
         }
         let since = Instant::now();
         while is_server(state.pid) {

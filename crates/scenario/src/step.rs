@@ -192,7 +192,7 @@ fn take<'a>(
 ) -> Result<(), Refusal> {
     let span = value.span();
     if steps.len() >= MOST_STEPS {
-        return Err((span, format!("more than {MOST_STEPS} steps are too many")));
+        return Err((span, format!("more than {MOST_STEPS} steps are not supported")));
     }
     let DeValue::Table(table) = value.get_mut() else {
         return Err((span, "a step must be a table".into()));
@@ -229,7 +229,7 @@ fn rounds<'a>(
     names: &Names<'a>,
 ) -> Result<Vec<Names<'a>>, Refusal> {
     let possible = |span: Range<usize>, count: usize| {
-        let why = format!("{count} rounds are not possible; 1 to {MOST_COPIES} are");
+        let why = format!("{count} rounds is out of range; give 1 to {MOST_COPIES}");
         if (1..=MOST_COPIES).contains(&count) { Ok(()) } else { Err((span, why)) }
     };
     match (repeat, each) {

@@ -211,7 +211,7 @@ fn too_fine(value: Decimal) -> Error {
 
 #[cold]
 fn is_array() -> Error {
-    Error::usage("SQL Server does not support array parameters but as the columns of a table parameter")
+    Error::usage("SQL Server supports arrays only as the columns of a table parameter")
         .with_help(
             "EXEC procedure @rows = ($1, $2): a parameter of a table type, with an array for each column",
         )

@@ -116,7 +116,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         "session time spent waiting for data files and buffers",
         text::percent(waiting),
     ));
-    facts.push(EvidenceLine::new("session time spent replacing pages (10 µs each)", text::percent(exchange)));
+    facts.push(EvidenceLine::new(
+        "session time spent replacing pages (10 µs per page)",
+        text::percent(exchange),
+    ));
     let part = if pool.share < 0.5 { "a quarter" } else { "half" };
     let enough = memory.map_or_else(
         || format!("{part} of the host's memory"),

@@ -11,7 +11,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "jit-cost",
-    question: "Did compiling statements (JIT) take much of their time?",
+    question: "Did JIT compilation take a large share of the statements' time?",
     find,
 };
 

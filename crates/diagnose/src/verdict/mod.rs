@@ -241,8 +241,10 @@ fn judge(
     let agreed = counters.iter().any(|counter| counter.agrees);
     let part = |share: &Share| {
         let (of, low, high) = (percent(share.share), percent(share.low), percent(share.high));
-        format!("{} accounts for {of} ({low} to {high}) of {:.1} transactions in flight", share.class, \
-        model.sessions)
+        format!(
+            "{} accounts for {of} ({low} to {high}) of {:.1} transactions in flight",
+            share.class, model.sessions
+        )
     };
     if first.share >= SHARE && stands_out && agreed && *class != Class::Other {
         let agreeing = counters.iter().find(|counter| counter.agrees);

@@ -269,7 +269,7 @@ fn trial_d5_a_study_whose_runs_accept_noise_says_so_everywhere() {
     let first = told.stored.get_mut(&1).unwrap();
     first.accepts_noise = true;
     first.noise = Some(NoisePrice { low: 0.0, estimate: 0.1, high: 0.21, accepted: true });
-    said(&told, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the figure");
+    said(&told, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the result");
     // The store is missing, and the study's file states it for all.
     told.stored.clear();
     told.study.run.accept_noise = true;

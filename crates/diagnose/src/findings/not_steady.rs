@@ -192,7 +192,7 @@ fn too_short(point: u32, seconds: usize) -> Finding {
         ),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of 2 s"),
-        next: "Measure for longer (`--duration`): at least 60 s, several minutes for a figure to be quoted."
+        next: "Measure for longer (`--duration`): at least 60 s, several minutes for a result to be quoted."
             .into(),
     }
 }

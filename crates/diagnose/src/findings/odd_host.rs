@@ -80,7 +80,7 @@ fn of_point(point: &PointEvidence) -> Option<Finding> {
             than 10 % and by more than five of its standard errors"
             .into(),
         next: "Compare its network path, CPU frequency and load with those of the others; run without it, \
-            and check whether the figure per host increases."
+            and check whether the throughput per host increases."
             .into(),
     })
 }

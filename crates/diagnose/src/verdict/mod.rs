@@ -147,7 +147,7 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Bot
     if let Some(noise) = noise(evidence, point).filter(|noise| noise.accepted && noise.is_too_dear()) {
         let _ = write!(
             sentence,
-            " Other processes contributed: foreign CPU explains {} of the figure.",
+            " Other processes contributed: foreign CPU explains {} of the result.",
             noise.share()
         );
     }

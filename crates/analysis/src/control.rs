@@ -22,7 +22,7 @@ pub struct Control {
     pub differs: bool,
 }
 
-/// The controls of the goal's figure; none where the study has none.
+/// The controls of the goal's metric; none where the study has none.
 pub(crate) fn control(input: &StudyInput, metric: &str) -> Option<Control> {
     let counting =
         |control: bool| input.runs.iter().filter(move |run| run.control == control && run.void.is_none());

@@ -149,14 +149,14 @@ pub enum Direction {
     Same,
 }
 
-/// What the hypothesis says: going from some levels to others moves the goal's figure.
+/// What the hypothesis says: going from some levels to others moves the goal's metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// Factor and level of each side, by index; a factor that a side does not name is averaged over.
     pub from: Vec<(usize, usize)>,
     /// The other side.
     pub to: Vec<(usize, usize)>,
-    /// Which way the goal's figure is to go.
+    /// Which way the goal's metric is to go.
     pub direction: Direction,
     /// By how much at least, as a part, and with [`Direction::Same`] by how much at most; the goal's smallest effect where it
     /// is not said.

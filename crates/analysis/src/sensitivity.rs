@@ -9,7 +9,7 @@ use crate::verdict::{HypothesisAnswer, HypothesisVerdict, verdict};
 /// Both answers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sensitivity {
-    /// Void runs that have the goal's figure.
+    /// Void runs that have the goal's metric.
     pub void_with_value: usize,
     /// With void runs left out, as it counts.
     pub without: HypothesisVerdict,

@@ -56,7 +56,7 @@ pub(crate) fn best(input: &StudyInput, fit: &Fit) -> Option<usize> {
         .max_by(|a, b| (sign * fit.means[*a]).total_cmp(&(sign * fit.means[*b])).then(b.cmp(a)))
 }
 
-/// The table of the goal's figure.
+/// The table of the goal's metric.
 pub(crate) fn table(input: &StudyInput, values: &Values, fit: Option<&Fit>) -> Table {
     let mut cells: Vec<Vec<usize>> = input.runs.iter().map(|run| run.cell.clone()).collect();
     if let Some(fit) = fit.filter(|_| !matches!(input.design, super::StudyDesign::Fraction { .. })) {

@@ -52,7 +52,7 @@ pub struct HypothesisVerdict {
     pub answer: HypothesisAnswer,
     /// What was claimed, as text.
     pub claim: Option<String>,
-    /// The effect on the goal's figure, as a part.
+    /// The effect on the goal's metric, as a part.
     pub effect: Option<Estimate>,
     /// The smallest effect that counts here, as a part: what was claimed or matters, or the A/A floor where that is more.
     pub least: f64,
@@ -105,7 +105,7 @@ pub struct SignatureLine {
     pub matched: PredictionResult,
 }
 
-/// Judges the goal's figure.
+/// Judges the goal's metric.
 pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdict {
     let smallest = input.goal.smallest;
     let none = |answer, sentence: String| HypothesisVerdict {
@@ -120,7 +120,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
     let Some(claim) = &input.claim else {
         return none(
             HypothesisAnswer::NotTestable,
-            "not testable: the hypothesis does not state which factor and levels change the goal's figure; \
+            "not testable: the hypothesis does not state which factor and levels change the goal's metric; \
             the effects below were not predicted"
                 .into(),
         );
@@ -128,7 +128,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
     let values = Values::of(input, &input.goal.metric, counting);
     let Some(fit) = values.fit(input.confidence) else {
         let why = if values.observations.is_empty() {
-            "no counted run has the goal's figure"
+            "no counted run has the goal's metric"
         } else {
             "no block has two cells, so cells and blocks cannot be separated"
         };

@@ -20,7 +20,7 @@ pub struct RunSummary<'a> {
     pub failed: u64,
     /// The point by which the run is known; none while no window has closed.
     pub point: Option<u32>,
-    /// The key figures of that point, its headline first; none of a scenario, whose tenants have theirs.
+    /// The key metrics of that point, its headline first; none of a scenario, whose tenants have theirs.
     pub figures: Vec<KeyFigure>,
     /// Those of each tenant of a scenario.
     #[serde(skip_serializing_if = "Vec::is_empty")]

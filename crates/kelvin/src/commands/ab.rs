@@ -546,7 +546,7 @@ fn exploratory(text: &mut String, explored: &[Explored]) {
     }
     let _ = writeln!(
         text,
-        "\nexploratory (p adjusted for {} figures, Holm){:>17} {:>12} {:>8}  {:<17} {:>7} {:>8}",
+        "\nexploratory (p adjusted for {} metrics, Holm){:>17} {:>12} {:>8}  {:<17} {:>7} {:>8}",
         explored.len(),
         "A",
         "side",

@@ -174,7 +174,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
     Ok(history)
 }
 
-/// The key figures of a run, or of the tenant that is asked for; none where a run does not have it.
+/// The key metrics of a run, or of the tenant that is asked for; none where a run does not have it.
 fn figures_of(run: &StoredRun, evidence: &Evidence, asked: &HistoryQuery) -> Result<Option<Vec<KeyFigure>>> {
     let (point, metrics) = (run.best_point().unwrap_or(0), metric(asked));
     let Some(tenant) = &asked.tenant else {

@@ -96,7 +96,7 @@ pub struct RunReport {
     pub scalability: Option<Scalability>,
     /// The outcome of a search for the highest rate.
     pub maximum_rate: Option<MaximumRate>,
-    /// What came of cutting resources in turn; the run's figures are then those of a squeezed database.
+    /// What came of cutting resources in turn; the run's figures are then those of a throttled database.
     pub squeeze: Option<Squeeze>,
     /// The steps of a scenario, and what they did to its tenants.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -46,7 +46,7 @@ pub(crate) fn confidence(of: &Analysis) -> String {
     plain_percent(of.confidence)
 }
 
-/// One row a cell, as FIELD.md has it: levels, the goal's figure, per cent of the best, and what stands beside.
+/// One row a cell, as FIELD.md has it: levels, the goal's metric, per cent of the best, and what stands beside.
 pub(crate) fn cells(of: &Analysis) -> Grid {
     let mut head: Vec<String> = of.factors.iter().map(|factor| factor.name.clone()).collect();
     let words = head.len();
@@ -144,7 +144,7 @@ pub(crate) fn shares(metric: &Metric) -> Vec<(String, f64)> {
 
 /// What was predicted and what was found.
 pub(crate) fn signature(of: &Analysis) -> Grid {
-    let mut grid = Grid::new(&["figure", "predicted", "found", &confidence(of), "verdict"], 2);
+    let mut grid = Grid::new(&["metric", "predicted", "found", &confidence(of), "verdict"], 2);
     for line in &of.signature {
         let found = line.found.map_or_else(|| NONE.into(), |found| signed_percent(found.value));
         let interval = line.found.map_or_else(|| NONE.into(), |found| part_ends(&found));
@@ -162,7 +162,7 @@ pub(crate) fn signature(of: &Analysis) -> Grid {
 /// Variants against the first.
 pub(crate) fn pairs(of: &Analysis) -> Grid {
     let interval = confidence(of);
-    let head = ["figure", "variant", "change", &interval, "Hodges–Lehmann", "p", "blocks", "verdict"];
+    let head = ["metric", "variant", "change", &interval, "Hodges–Lehmann", "p", "blocks", "verdict"];
     let mut grid = Grid::new(&head, 2);
     for metric in std::iter::once(&of.primary).chain(&of.secondary) {
         for pair in &metric.pairs {
@@ -185,7 +185,7 @@ pub(crate) fn pairs(of: &Analysis) -> Grid {
 /// Effects on the other figures that remain after Holm's correction; and how many were examined.
 pub(crate) fn secondary(of: &Analysis) -> (Grid, usize) {
     let interval = confidence(of);
-    let mut grid = Grid::new(&["figure", "effect", "from → to", "effect", &interval, "Holm p"], 3);
+    let mut grid = Grid::new(&["metric", "effect", "from → to", "effect", &interval, "Holm p"], 3);
     let mut looked = 0;
     for metric in &of.secondary {
         let effects = metric.allocation.as_ref().map_or(&[][..], |allocation| &allocation.effects);

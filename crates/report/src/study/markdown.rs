@@ -99,7 +99,7 @@ pub fn analysis(of: &Analysis) -> String {
     }
     let (table, looked) = grid::secondary(of);
     if looked > 0 {
-        page.line("### Other figures (exploratory)\n");
+        page.line("### Other metrics (exploratory)\n");
         if table.rows.is_empty() {
             page.paragraph(&format!("None of {looked} effects remains after Holm's correction."));
         } else {

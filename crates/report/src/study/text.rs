@@ -131,7 +131,7 @@ impl Page {
         if looked == 0 {
             return;
         }
-        self.heading("other figures (exploratory)");
+        self.heading("other metrics (exploratory)");
         if table.rows.is_empty() {
             return self
                 .paragraph("  ", &format!("none of {looked} effects remains after Holm's correction"));

@@ -50,7 +50,7 @@ impl Page {
         } else {
             "no ramp-up".into()
         };
-        let open = if p.closed { "" } else { "; the window did not close: partial figures" };
+        let open = if p.closed { "" } else { "; the window did not close: partial results" };
         let window = seconds(p.window_s);
         let how = loop_words(p);
         self.wrapped("", &format!("{}, {how}, {window} measured, {ramp_up}{open}", p.users()));

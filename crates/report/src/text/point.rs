@@ -70,7 +70,7 @@ impl Page {
         } else {
             "no ramp-up".into()
         };
-        let open = if p.closed { "" } else { "; the window did not close: partial figures" };
+        let open = if p.closed { "" } else { "; the window did not close: partial results" };
         let model = if report.open_loop { "open loop" } else { "closed loop" };
         self.wrapped(
             "",

@@ -90,8 +90,8 @@ pub fn key_figures(spec: &Spec) -> &'static [&'static str] {
 /// Refuses a specification that cannot be part of a group: with several points there is no single value.
 pub fn suits(spec: &Spec) -> Result<(), String> {
     if matches!(spec.work, Work::TprocH(_)) && spec.load.points().len() != 1 {
-        return Err("repeats and comparisons need a single metric: --streams 0 (streams = 0 under [tproc-h]) runs the power test \
-             only, and --profile hammerdb one number of users"
+        return Err("repeats and comparisons need a single metric: --streams 0 (streams = 0 under [tproc-h]) \
+        runs the power test only, and --profile hammerdb one number of users"
             .into());
     }
     if let Some(hosts) = spec.load.most_hosts() {

@@ -104,17 +104,18 @@ pub(crate) struct AgentArgs {
     pub(crate) name: Option<Name>,
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
-    /// A database that the agent may drive, as in --target; may be repeated
+    /// A database that the agent may drive, as in --target; may be given several times
     #[arg(long = "allow-target", value_name = "TARGET", required_unless_present = "allow_paths")]
     pub(crate) allow_targets: Vec<String>,
-    /// A file or device that I/O jobs may use, or a directory in which they may use and create any file; may be
-    /// repeated
+    /// A file or device that I/O jobs may use, or a directory in which they may use and create any file; may be given
+    /// several times
     #[arg(long = "allow-path", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) allow_paths: Vec<PathBuf>,
-    /// A block device of --allow-path that I/O jobs may write to, even if it holds data; may be repeated
+    /// A block device of --allow-path that I/O jobs may write to, even if it holds data; may be given several times
     #[arg(long, value_name = "DEVICE", requires = "allow_paths", value_hint = ValueHint::FilePath)]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
-    /// A command that I/O jobs may run with exec_prerun or exec_postrun, exactly as written in the job; may be repeated
+    /// A command that I/O jobs may run with exec_prerun or exec_postrun, exactly as written in the job; may be given
+    /// several times
     #[arg(long = "allow-command", value_name = "COMMAND", requires = "allow_paths")]
     pub(crate) allow_commands: Vec<String>,
     /// Stop the load after this time without a message from the controller; at most 15s
@@ -197,10 +198,10 @@ pub(crate) struct FleetUpArgs {
     /// the ssh command with its options, such as KELVIN_SSH="ssh -F FILE"
     #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
     pub(crate) ssh: Vec<SshHost>,
-    /// With --ssh: a database that the agents may drive; may be repeated
+    /// With --ssh: a database that the agents may drive; may be given several times
     #[arg(long = "allow-target", value_name = "TARGET", requires = "ssh")]
     pub(crate) allow_targets: Vec<String>,
-    /// With --ssh: a file, device or directory of the hosts that I/O jobs may use; may be repeated
+    /// With --ssh: a file, device or directory of the hosts that I/O jobs may use; may be given several times
     #[arg(long = "allow-path", value_name = "PATH", requires = "ssh")]
     pub(crate) allow_paths: Vec<String>,
     /// Address to listen on

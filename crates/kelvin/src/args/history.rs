@@ -166,11 +166,11 @@ fn limit(text: &str, most: f64) -> Result<Limit, String> {
 /// Where a run belongs in the history.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct HistoryPlaceArgs {
-    /// Keep the run in the history of this branch, for `kelvin history` and `kelvin gate` [env: KELVIN_BRANCH]
+    /// Add the run to the history of this branch, for `kelvin history` and `kelvin gate` [env: KELVIN_BRANCH]
     #[arg(long, value_name = "NAME", value_parser = name)]
     branch: Option<String>,
 
-    /// The machine's name in the history [env: KELVIN_TESTBED] [default: from host name and CPU model]
+    /// Name of this machine in the history [env: KELVIN_TESTBED] [default: from host name and CPU model]
     #[arg(long, value_name = "NAME", value_parser = name)]
     testbed: Option<String>,
 }

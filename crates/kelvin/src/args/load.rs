@@ -81,14 +81,14 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Load")]
     timeout: Option<Span>,
 
-    /// A label for the run
+    /// Label by which other commands can refer to the run
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
 
     #[command(flatten)]
     pub(crate) history: HistoryPlaceArgs,
 
-    /// Fail if the data does not exist, instead of creating it
+    /// Fail if the data do not exist, instead of creating them
     #[arg(long)]
     no_build: bool,
 

@@ -111,7 +111,7 @@ pub(crate) struct Cli {
 /// Options of every subcommand.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// File that holds the results [default: kelvin.db in the user's data directory]
+    /// File in which results are stored [default: kelvin.db in the user's data directory]
     #[arg(
         long,
         global = true,

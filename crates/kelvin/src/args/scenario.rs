@@ -37,7 +37,7 @@ pub(crate) struct ScenarioFile {
     /// The scenario, a TOML file
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
-    /// Set a parameter of the file; can be repeated
+    /// Set a parameter of the file; may be given several times
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) parameters: Vec<(String, String)>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct ScenarioRunArgs {
     /// Allow the commands and shell scripts that the file names
     #[arg(long)]
     pub(crate) allow_shell: bool,
-    /// Permit I/O jobs to write to this block device, whose contents are destroyed; can be repeated
+    /// Permit I/O jobs to write to this block device, whose contents are destroyed; may be given several times
     #[arg(long, value_name = "DEVICE")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
     /// Also run the scenario without each tenant in turn, in random order and in rounds, until the effect of every

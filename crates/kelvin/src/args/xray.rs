@@ -64,7 +64,7 @@ pub(crate) struct XrayArgs {
     /// Multiply all file sizes by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(crate) scale_size: f64,
-    /// Permit I/O jobs to write to this block device, whose contents are destroyed; can be repeated
+    /// Permit I/O jobs to write to this block device, whose contents are destroyed; may be given several times
     #[arg(long, value_name = "DEVICE")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
     /// Show the run full-screen in the terminal, with a panel for each tenant

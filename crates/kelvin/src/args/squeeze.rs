@@ -24,11 +24,11 @@ use super::workload::TakesFile;
     CPU can exceed 1 (docs/machine.md has examples). The slices determine the length of the window; \
     --duration is ignored.\n\
     \n\
-    It requires a database server on this host, and permission to move it into a control group (usually \
-    root). All limits are restored when the run ends. Without control groups, the server's CPU is limited \
-    by CPU affinity if a whole number of CPUs is close to the percentage (1 of 4 is 25 %), or otherwise by \
-    stopping its processes for part of every 20 ms, which needs only the server's user. The run's own \
-    results are those of a throttled database.\n\
+    It requires a database on this host, and permission to move its server into a control group (usually \
+    root). The original limits are always restored when the run ends. Without control groups, the server's \
+    CPU is limited by CPU affinity if a whole number of CPUs is close to the percentage (1 of 4 is 25 %), \
+    or otherwise by stopping its processes for part of every 20 ms, which needs only the server's user. The \
+    run's own results are those of a throttled database.\n\
     \n\
     Examples:\n\
     \x20 kelvin squeeze tproc-c --target postgres -w 4 --users 16\n\

@@ -133,7 +133,7 @@ fn dead_rows(evidence: &Evidence) -> Vec<EvidenceLine> {
         EvidenceLine::new(
             format!("dead rows of {} after the load", one.name),
             format!(
-                "{} beside {} live ones",
+                "{} dead, {} live",
                 text::rounded(one.dead_rows.unwrap_or(0) as f64),
                 text::rounded(one.rows.unwrap_or(0) as f64)
             ),

@@ -352,7 +352,7 @@ pub(super) fn judge(
         ComparisonVerdict::Undetermined => format!(
             "undetermined: {name} of B differs by {ratio}, more than independent runs would by chance, but \
              not more than correlated successive runs would ({range}, with a lag-1 correlation of about \
-             {:.1}): measure both sides in turn (kelvin ab)",
+             {:.1}): alternate the sides (kelvin ab)",
             change.phi.unwrap_or_default()
         ),
         ComparisonVerdict::WithinNoise => format!(

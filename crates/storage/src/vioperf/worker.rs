@@ -149,8 +149,7 @@ impl Worker {
             return Ok(());
         }
         std::fs::remove_file(&self.path)
-            .map_err(|error| format!("{} cannot be removed: {error}; remove it manually", \
-            self.path.display()))
+            .map_err(|error| format!("{} cannot be removed: {error}; remove it manually", self.path.display()))
     }
 
     /// One test, until its time is over; returns a note, or what ended it.

@@ -193,7 +193,7 @@ fn metric(input: &StudyInput, id: &str) -> Result<Metric, InputError> {
             Ok(found) => (Some(found), None),
             Err(why) => (None, Some(why)),
         },
-        None => (None, Some("no counted run has this figure".into())),
+        None => (None, Some("no counted run has this metric".into())),
     };
     Ok(Metric {
         id: id.into(),

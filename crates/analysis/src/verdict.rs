@@ -121,7 +121,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
     let Some(claim) = &input.claim else {
         return none(
             HypothesisAnswer::NotTestable,
-            "not testable: the hypothesis does not state which factor and levels change the goal's figure; \
+            "not testable: the hypothesis does not state which factor and levels change the goal's metric; \
             the effects below were not predicted"
                 .into(),
         );
@@ -129,7 +129,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
     let values = Values::new(input, &input.goal.metric, counting);
     let Some(fit) = values.fit(input.confidence) else {
         let why = if values.observations.is_empty() {
-            "no counted run has the goal's figure"
+            "no counted run has the goal's metric"
         } else {
             "no block has two cells, so cells and blocks cannot be separated"
         };

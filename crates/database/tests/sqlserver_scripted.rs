@@ -381,7 +381,7 @@ fn malformed() -> Vec<(Vec<u8>, &'static str)> {
         (of(&[0xaa, 4, 0, 1, 2, 3, 4]), "message that is too short"),
         (of(&[0xe3, 3, 0, 4, 9, b'x']), "message that is too short"),
         (message(&[packet_size(9)]), "packets of \"9\" bytes"),
-        (of(&[0xe3, 4, 0, 8, 2, 1, 1]), "has not 8 bytes"),
+        (of(&[0xe3, 4, 0, 8, 2, 1, 1]), "is not 8 bytes long"),
         (of(&[0xae, 1, 0xff, 0xff, 0xff, 0xff]), "announced a value"),
     ]
 }

@@ -42,7 +42,7 @@ impl EffectBasis {
     /// As a sentence has it.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Figure => "the figure",
+            Self::Figure => "the result",
             Self::Throughput => "the throughput",
             Self::TransactionTime => "the transactions' time",
             Self::StatementTime => "the statements' time",

@@ -95,7 +95,7 @@ pub const QUERY_FIGURES: [&str; 35] = [
 /// The same of I/O jobs.
 pub const IO_FIGURES: [&str; 6] = ["mean", "p50", "p95", "p99", "bandwidth", "cpu"];
 
-/// The key figures of a point: its headline first, then
+/// The key metrics of a point: its headline first, then
 ///
 /// | id | figure | unit |
 /// |---|---|---|
@@ -196,7 +196,7 @@ pub fn key_figures(
 /// Id of a tenant's throughput among its key figures.
 pub const TENANT_THROUGHPUT: &str = "throughput";
 
-/// The key figures of a tenant of a scenario.
+/// The key metrics of a tenant of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TenantFigures {
     /// Its source.

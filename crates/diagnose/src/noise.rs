@@ -107,8 +107,8 @@ pub fn describe_accepted(accepted: &[Option<NoisePrice>]) -> Option<String> {
     let dearest = accepted.iter().flatten().max_by(|a, b| a.high.total_cmp(&b.high));
     let (in_runs, figure) = match accepted.len() {
         0 => return None,
-        1 => (String::new(), "the figure"),
-        windows => (format!(" in {windows} measured windows"), "a figure"),
+        1 => (String::new(), "the result"),
+        windows => (format!(" in {windows} measured windows"), "a result"),
     };
     let price = dearest.map_or("its cost is not known".into(), |price| {
         format!("foreign CPU explains {} of {figure}", price.share())

@@ -47,7 +47,7 @@ pub(crate) fn encode(body: &impl Serialize) -> Result<Vec<u8>, FleetError> {
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FleetError> {
     if bytes.len() > LONGEST {
         return Err(FleetError::Message(format!(
-            "a message of {} bytes; {LONGEST} are allowed",
+            "a message of {} bytes; at most {LONGEST} are allowed",
             bytes.len()
         )));
     }

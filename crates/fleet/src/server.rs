@@ -101,7 +101,7 @@ impl FleetServer {
             return Err(FleetError::Refused(why.into()));
         }
         if options.listen.is_unspecified() {
-            let why = "give the address by which the other hosts reach this one, such as 10.0.0.1";
+            let why = "give the address at which the other hosts reach this one, such as 10.0.0.1";
             return Err(FleetError::Refused(why.into()));
         }
         if let Some(state) = self.state() {
@@ -175,7 +175,7 @@ impl FleetServer {
         let pid = rustix::process::Pid::from_raw(state.pid.cast_signed());
         let ended = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
         if let Some(Err(error)) = ended {
-            return Err(FleetError::Refused(format!("cannot end nats-server: {error}")));
+            return Err(FleetError::Refused(format!("cannot stop nats-server: {error}")));
         }
         let since = Instant::now();
         while is_server(state.pid) {

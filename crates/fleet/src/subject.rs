@@ -34,7 +34,8 @@ impl FromStr for Name {
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if text.is_empty() || text.len() > LONGEST || !text.chars().all(allowed) {
             return Err(format!(
-                "{text:?} is not a name: use 1 to {LONGEST} letters, digits, - and _ (a subject of NATS has no others)"
+                "{text:?} is not a name: use 1 to {LONGEST} letters, digits, - and _ (NATS subjects allow \
+                no others)"
             ));
         }
         Ok(Self(text.into()))

@@ -59,7 +59,7 @@ pub fn run_python(interpreter: &mut Interpreter<'_>, script: &Path) -> Result<i3
                 python.end(interrupted);
                 return Err(fault(position, message.clone()));
             }
-            _ => return Err(fault(position, format!("python3 sent a request that is none: {what}"))),
+            _ => return Err(fault(position, format!("python3 sent an invalid request: {what}"))),
         };
         let answer = match interpreter.run_at(&text, &position) {
             Ok(LineEnd::Result(result)) => (Some(result), None),
@@ -139,7 +139,7 @@ impl Python {
             return Err("the script prints or sets more than 32 MiB in one piece".into());
         }
         let request = serde_json::from_str(&line);
-        request.map(Some).map_err(|error| format!("python3 sent a line that is no request: {error}"))
+        request.map(Some).map_err(|error| format!("python3 sent a line that is not a request: {error}"))
     }
 
     fn answer(&mut self, answer: &(Option<String>, Option<String>)) -> std::io::Result<()> {

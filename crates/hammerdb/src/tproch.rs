@@ -89,7 +89,7 @@ impl Step {
                 note(
                     sets,
                     "update_sets",
-                    "is ignored: refresh functions run beside the queries until these have ended",
+                    "is ignored: refresh functions run concurrently with the queries until these have ended",
                 );
                 note(
                     self.text("cloud_query").eq_ignore_ascii_case("true"),

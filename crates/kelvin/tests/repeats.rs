@@ -25,7 +25,7 @@ fn repeated_runs_are_summed_up_the_same_way_at_any_time() {
     let often = ["--ramp-up", "0s", "--duration", "1s", "--repeat", "2", "--label", "twice"];
     let shown = place.expect(0, &[&run[..], &often[..]].concat());
     for part in
-        ["group 1 \"twice\"", "tps", "order", "reset   none: ", "--reset auto", "statistically correct: no, "]
+        ["group 1 \"twice\"", "tps", "order", "reset   none: ", "--reset auto", "statistically sound: no, "]
     {
         assert!(shown.contains(part), "no {part} in\n{shown}");
     }
@@ -116,7 +116,7 @@ fn ctrl_c_sums_up_what_there_is() {
     let output = child.wait_with_output().unwrap();
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(130), "{shown}");
-    assert!(shown.contains("statistically correct: no") && shown.contains("interrupted"), "{shown}");
+    assert!(shown.contains("statistically sound: no") && shown.contains("interrupted"), "{shown}");
 }
 
 #[test]

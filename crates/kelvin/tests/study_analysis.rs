@@ -53,7 +53,7 @@ fn the_same_folder_gives_the_same_bytes() {
 
     let first = place.expect(0, &["study", "analyze", "users"]);
     assert!(first.contains("refuted: +") && first.contains("lies beyond ± 5 %"), "{first}");
-    assert!(first.contains("statistically correct? yes"), "{first}");
+    assert!(first.contains("statistically sound? yes"), "{first}");
     let (questions, notebook) = (read("next.toml"), read("notebook.md"));
     assert!(notebook.contains("lies beyond ± 5 %") && !notebook.contains("no analysis yet"), "{notebook}");
     assert_eq!(place.expect(0, &["study", "analyze", "users"]), first);
@@ -65,7 +65,7 @@ fn the_same_folder_gives_the_same_bytes() {
 
     place.expect(0, &["study", "report", "users"]);
     let pages = (read("report.html"), read("report.md"));
-    assert!(pages.0.contains("Statistically correct?") && pages.1.contains("## 7 Conclusion"));
+    assert!(pages.0.contains("Statistically sound?") && pages.1.contains("## 7 Conclusion"));
     place.expect(0, &["study", "report", "users"]);
     assert_eq!((read("report.html"), read("report.md")), pages);
     assert_eq!(place.expect(0, &["study", "report", "users", "-o", "-"]), pages.1);

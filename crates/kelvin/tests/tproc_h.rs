@@ -150,7 +150,7 @@ fn a_failure_on(place: &Place, file: &Path) {
     let output = place.run(&words);
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{shown}");
-    assert!(shown.contains("Q5 of stream 0 failed: ") && shown.contains("no figure"), "{shown}");
+    assert!(shown.contains("Q5 of stream 0 failed: ") && shown.contains("no result"), "{shown}");
     let report = place.report("last");
     assert_eq!((&report["queries"]["power"], report["state"].as_str()), (&Value::Null, Some("void")));
     let states =

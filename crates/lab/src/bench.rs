@@ -90,9 +90,11 @@ pub fn key_figures(spec: &Spec) -> &'static [&'static str] {
 /// Refuses a specification that cannot be part of a group: with several points there is no single value.
 pub fn suits(spec: &Spec) -> Result<(), String> {
     if matches!(spec.work, Work::TprocH(_)) && spec.load.points().len() != 1 {
-        return Err("repeats and comparisons need a single figure: --streams 0 (streams = 0 under [tproc-h]) runs the power test \
-             only, and --profile hammerdb one number of users"
-            .into());
+        return Err(
+            "repeats and comparisons need a single metric: --streams 0 (streams = 0 under [tproc-h]) \
+        runs the power test only, and --profile hammerdb one number of users"
+                .into(),
+        );
     }
     if let Some(hosts) = spec.load.most_hosts() {
         return Err(format!(
@@ -106,7 +108,7 @@ pub fn suits(spec: &Spec) -> Result<(), String> {
     let phases = spec.phases();
     if phases > 1 {
         return Err(format!(
-            "repeats and comparisons need a single figure, but these jobs run in {phases} phases \
+            "repeats and comparisons need a single metric, but these jobs run in {phases} phases \
              (stonewall); select the jobs of one phase: --section NAME, or sections = [\"NAME\"] under [io]"
         ));
     }

@@ -107,7 +107,7 @@ impl TryFrom<WrittenCpus> for CpuLimit {
             )),
             // The kernel's minimum quota is a millisecond, in a period of 20 ms.
             WrittenCpus::Number(number) if (0.05..=4096.0).contains(&number) => Ok(Self::Number(number)),
-            WrittenCpus::Number(number) => Err(format!("{number} CPUs are not possible; 0.05 to 4096 are")),
+            WrittenCpus::Number(number) => Err(format!("{number} CPUs is out of range; give 0.05 to 4096")),
         }
     }
 }
@@ -120,7 +120,7 @@ impl TryFrom<String> for MemoryLimit {
         match parse_bytes(&written.replace(' ', ""))? {
             bytes if bytes >= LEAST => Ok(Self(bytes)),
             _ => Err(format!(
-                "memory = \"{written}\" is too little for a load generator; give 32 MiB at least"
+                "memory = \"{written}\" is too little for a load generator; give at least 32 MiB"
             )),
         }
     }
@@ -140,7 +140,7 @@ impl TryFrom<WrittenIo> for IoLimit {
         };
         let count = |name: &str, value: Option<f64>| match value {
             Some(value) if !(value >= 1.0 && value.is_finite()) => {
-                Err(format!("io: {name} = {value} is not possible; 1 is the least"))
+                Err(format!("io: {name} = {value} is out of range; the minimum is 1"))
             }
             value => Ok(value),
         };
@@ -484,7 +484,7 @@ mod tests {
             ("io = \"20 MiB\"", "not a rate"),
             ("io = { reed = \"1m/s\" }", "read-iops"),
             ("io = {}", "at least one"),
-            ("io = { read-iops = 0.0 }", "1 is the least"),
+            ("io = { read-iops = 0.0 }", "the minimum is 1"),
             ("ram = 1", "unknown field"),
         ] {
             let why = read(text).unwrap_err();

@@ -46,8 +46,8 @@ pub struct WorkloadLabels {
     pub who: Noun,
     /// What they do.
     pub unit: Noun,
-    /// One of them with its article.
-    pub a_unit: &'static str,
+    /// "per transaction", after a time or an amount.
+    pub per_unit: &'static str,
     /// What distinguishes the rows of a table of times.
     pub kind: &'static str,
     /// What stands in their place for what belongs to none of them.
@@ -80,7 +80,7 @@ static DATABASE: WorkloadLabels = WorkloadLabels {
     user: Noun { one: "virtual user", many: "virtual users" },
     who: Noun { one: "user", many: "users" },
     unit: Noun { one: "transaction", many: "transactions" },
-    a_unit: "a transaction",
+    per_unit: "per transaction",
     kind: "transaction",
     no_kind: "connection",
     point: Noun { one: "point", many: "points" },
@@ -100,7 +100,7 @@ static DATABASE: WorkloadLabels = WorkloadLabels {
 
 static QUERIES: WorkloadLabels = WorkloadLabels {
     unit: Noun { one: "query", many: "queries" },
-    a_unit: "a query",
+    per_unit: "per query",
     kind: "query",
     time_is: "from the query's start on the connection to its last row",
     closed_loop: "closed loop: each stream starts its next query when the last one has ended",
@@ -111,7 +111,7 @@ static STORAGE: WorkloadLabels = WorkloadLabels {
     user: Noun { one: "worker", many: "workers" },
     who: Noun { one: "worker", many: "workers" },
     unit: Noun { one: "I/O", many: "I/Os" },
-    a_unit: "an I/O",
+    per_unit: "per I/O",
     kind: "direction",
     no_kind: "sync",
     point: Noun { one: "phase", many: "phases" },
@@ -132,7 +132,7 @@ static STORAGE: WorkloadLabels = WorkloadLabels {
 static TENANTS: WorkloadLabels = WorkloadLabels {
     user: Noun { one: "user or worker", many: "users and workers" },
     unit: Noun { one: "transaction or I/O", many: "transactions and I/Os" },
-    a_unit: "a transaction or I/O",
+    per_unit: "per transaction or I/O",
     kind: "tenant",
     time_is: "from the start of a transaction, or the submission of an I/O, to its end",
     response_is: "from the scheduled start of a transaction or I/O",

@@ -65,7 +65,7 @@ fn a_run_with_nothing_to_find_says_so_and_one_that_nobody_watched_says_nothing()
     assert!(shown.contains(&format!("in doubt; {hidden}: kelvin show --all")), "{shown}");
     assert!(!shown.contains("the hypervisor took 0.3 %"), "{shown}");
     let all = flat(text::render(&report, text::Options { all: true, ..text::Options::default() }));
-    assert!(all.contains("effect: up to 0.3 % of the figure, below the precision of the run"), "{all}");
+    assert!(all.contains("effect: up to 0.3 % of the result, below the precision of the run"), "{all}");
     assert!(html::render(&report).unwrap().contains(&format!("<summary>{}", hidden.replace('\'', "&#x27;"))));
     let unseen = stored(&tempfile::tempdir().unwrap().path().join("k.db"), GOOD, None);
     let (text, page, json) = (plain(&unseen), html::render(&unseen).unwrap(), parsed(&unseen));

@@ -272,7 +272,7 @@ fn trial_d5_a_study_whose_runs_accept_noise_says_so_everywhere() {
     let first = told.stored.get_mut(&1).unwrap();
     first.accepts_noise = true;
     first.noise = Some(NoisePrice { low: 0.0, estimate: 0.1, high: 0.21, accepted: true });
-    said(&told, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the figure");
+    said(&told, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the result");
     // The store is missing, but the study's file declares it for all runs.
     told.stored.clear();
     told.study.run.accept_noise = true;

@@ -84,7 +84,7 @@ impl<'a> Names<'a> {
                 DeValue::Integer(value) => done.push_str(&value.to_string()),
                 DeValue::Float(value) => done.push_str(&value.to_string()),
                 DeValue::Boolean(value) => done.push_str(&value.to_string()),
-                other => return Err(format!("${{{name}}} is a {} and no text", other.type_str())),
+                other => return Err(format!("${{{name}}} is a {}, not text", other.type_str())),
             }
             rest = behind;
         }
@@ -113,7 +113,7 @@ pub(crate) fn take_table<'a>(
     let span = value.span();
     match value.into_inner() {
         DeValue::Table(table) => Ok(Some((span, table))),
-        other => Err((span, format!("\"{key}\" must be a table and is a {}", other.type_str()))),
+        other => Err((span, format!("\"{key}\" must be a table, but is a {}", other.type_str()))),
     }
 }
 
@@ -123,6 +123,6 @@ pub(crate) fn take_list<'a>(from: &mut DeTable<'a>, key: &str) -> Result<Vec<Val
     let span = value.span();
     match value.into_inner() {
         DeValue::Array(items) => Ok(items.into_iter().collect()),
-        other => Err((span, format!("\"{key}\" must be a list and is a {}", other.type_str()))),
+        other => Err((span, format!("\"{key}\" must be a list, but is a {}", other.type_str()))),
     }
 }

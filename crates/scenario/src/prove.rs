@@ -112,7 +112,7 @@ impl Proof {
         let mut groups: Vec<&str> = scenario.tenants.iter().map(|tenant| tenant.group.as_str()).collect();
         groups.dedup();
         if groups.len() < 2 {
-            return Err("a proof leaves out one tenant after the other: at least two are needed".into());
+            return Err("a proof omits one tenant after another: at least two are needed".into());
         }
         let whole = Scenario { expect: Vec::new(), ..scenario.clone() };
         let mut variants = vec![Variant { without: None, scenario: whole }];
@@ -296,11 +296,11 @@ fn without(scenario: &Scenario, group: &str) -> Result<Scenario, String> {
         found.steps.push(step);
     }
     found.timeline = Timeline::plan(&found.tenants, &found.steps)
-        .map_err(|(_, why)| format!("{group} cannot be left out: {why}"))?;
+        .map_err(|(_, why)| format!("{group} cannot be omitted: {why}"))?;
     if found.timeline.steps.iter().map(|step| step.at).eq(times) {
         Ok(found)
     } else {
-        Err(format!("{group} cannot be left out: the others would not begin at the same times of the clock"))
+        Err(format!("{group} cannot be omitted: the others would not begin at the same clock times"))
     }
 }
 

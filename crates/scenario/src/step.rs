@@ -192,7 +192,7 @@ fn take<'a>(
 ) -> Result<(), Refusal> {
     let span = value.span();
     if steps.len() >= MOST_STEPS {
-        return Err((span, format!("more than {MOST_STEPS} steps are too many")));
+        return Err((span, format!("more than {MOST_STEPS} steps are not supported")));
     }
     let DeValue::Table(table) = value.get_mut() else {
         return Err((span, "a step must be a table".into()));
@@ -229,7 +229,7 @@ fn rounds<'a>(
     names: &Names<'a>,
 ) -> Result<Vec<Names<'a>>, Refusal> {
     let possible = |span: Range<usize>, count: usize| {
-        let why = format!("{count} rounds are not possible; 1 to {MOST_COPIES} are");
+        let why = format!("{count} rounds is out of range; give 1 to {MOST_COPIES}");
         if (1..=MOST_COPIES).contains(&count) { Ok(()) } else { Err((span, why)) }
     };
     match (repeat, each) {
@@ -291,7 +291,9 @@ fn step(value: Value<'_>, tenants: &Tenants) -> Result<Step, Refusal> {
         "set" => match (rate.map(Rates::single), users) {
             (Some(Some(rate)), None) => Action::Rate(find(named(table.set.as_ref()))?, rate),
             (None, Some(users)) if users > 0 => Action::Users(find(named(table.set.as_ref()))?, users),
-            (None, Some(_)) => return Err(refuse("0 users are no load; stop the tenant".into())),
+            (None, Some(_)) => {
+                return Err(refuse("0 users generate no load; stop the tenant instead".into()));
+            }
             _ => return Err(refuse("set needs one rate, or users".into())),
         },
         "wait" => Action::Wait(table.wait.unwrap_or(Span::seconds(0))),

@@ -53,7 +53,7 @@ pub struct Load {
     /// Decides every random value of the run.
     #[serde(with = "kelvin_measure::seed")]
     pub seed: u64,
-    /// How often a transaction is retried after a serialization failure, a deadlock or a busy lock.
+    /// Maximum number of retries of a transaction after a serialization failure, a deadlock or a lock timeout.
     pub retries: u16,
     /// No statement waits longer than this for the server.
     pub timeout: Span,

@@ -68,7 +68,7 @@ impl Observe {
             return Err("statements are explained for the observation: it cannot be turned off".into());
         }
         if !self.trace_zeros && !self.trace {
-            return Err("without a trace there is no sample of zeros to leave out: add --trace".into());
+            return Err("--no-trace-zeros applies to a trace: add --trace".into());
         }
         if self.statements > 100 {
             return Err("at most 100 statements can be listed".into());

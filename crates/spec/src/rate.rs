@@ -265,7 +265,7 @@ impl<'de> Visitor<'de> for NumberTextOrList {
         let mut rates = Vec::new();
         while let Some(number) = list.next_element::<f64>()? {
             if rates.len() == MOST_POINTS {
-                return Err(A::Error::custom(format!("more than {MOST_POINTS} rates are too many")));
+                return Err(A::Error::custom(format!("more than {MOST_POINTS} rates are not supported")));
             }
             rates.push(valid(number).map_err(A::Error::custom)?);
         }

@@ -41,7 +41,7 @@ fn find(values: &[f64]) -> Vec<ChangePoint> {
 fn recorded(text: &str) -> Result<Vec<Vec<f64>>, Box<dyn Error>> {
     let mut series: Vec<(String, Vec<f64>)> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let (name, value) = line.split_once(',').ok_or("a line of the record is no series and value")?;
+        let (name, value) = line.split_once(',').ok_or("a line of the record is not a series and a value")?;
         let value = value.parse::<f64>()?.ln();
         match series.last_mut().filter(|(last, _)| last == name) {
             Some((_, values)) => values.push(value),

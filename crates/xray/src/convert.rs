@@ -197,7 +197,7 @@ impl<'a> Converter<'a> {
     fn grow(&mut self, index: usize, step: &Step, group: &str) {
         let copies = self.copies.at(group, index);
         if self.bindings.command(step.name).is_none() {
-            let own = format!("{group} has {copies} copies from here, which use files of their own");
+            let own = format!("{group} has {copies} copies from this step on, which use separate files");
             self.warn(step, &format!("no machines are cloned: {own}"));
             if step.phase == Phase::Run {
                 self.emit(step, ConvertedAction::Mark(format!("{group}: {copies} machines would be cloned")));
@@ -352,7 +352,7 @@ impl<'a> Converter<'a> {
             }
             if filled.is_empty() {
                 self.output.notes.push(format!(
-                    "left out, as no workload uses the data: {} of {} (line {})",
+                    "omitted, because no workload uses the data: {} of {} (line {})",
                     step.name, workload.name, step.line
                 ));
             }
@@ -384,12 +384,12 @@ impl<'a> Converter<'a> {
         if late > 0 {
             self.output
                 .notes
-                .push(format!("left out, as they are due after the last step: {late} snapshots"));
+                .push(format!("omitted, because they are due after the last step: {late} snapshots"));
         }
         self.insert_fills();
         if !self.without.is_empty() {
             let names: Vec<&str> = self.without.iter().copied().collect();
-            self.output.notes.push(format!("left out, as there is no hypervisor: {}", names.join(", ")));
+            self.output.notes.push(format!("omitted, because there is no hypervisor: {}", names.join(", ")));
         }
         for name in self.bindings.unused(self.scenario) {
             self.output.notes.push(format!("--bind {name} is not used: the scenario has no such step"));

@@ -230,7 +230,7 @@ fn evaluate(source: &str, values: &Jinja) -> Result<String, Problem> {
     let template = environment.template_from_str(source).map_err(|error| problem(&error))?;
     let mut text = Limited(Vec::new());
     template.render_captured_to(values.clone(), &mut text).map_err(|error| problem(&error))?;
-    String::from_utf8(text.0).map_err(|_| Problem::new(0, "the template renders what is not UTF-8"))
+    String::from_utf8(text.0).map_err(|_| Problem::new(0, "the output of the template is not UTF-8"))
 }
 
 /// The source line of each rendered line. Where marks would change what is rendered, the lines are those rendered.

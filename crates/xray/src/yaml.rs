@@ -94,7 +94,7 @@ impl Builder {
             },
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor) else {
-                    return Err(Problem::new(line, "an alias is inside what it refers to"));
+                    return Err(Problem::new(line, "an alias refers to a value that contains it"));
                 };
                 let (size, node) = (node.size(), node.clone());
                 self.count(size, line)?;

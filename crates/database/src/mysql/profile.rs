@@ -128,7 +128,7 @@ impl MysqlProfiles {
             let (limit, help) = if room < MOST_REDO {
                 ("a quarter of the free space", "make runs shorter or free disk space")
             } else {
-                ("the most that this profile gives it", "make runs shorter")
+                ("the maximum of this profile", "make runs shorter")
             };
             cautions.push(format!(
                 "the redo log of a run needs {} MB, and {limit} is {} MB: furious flushing starts \
@@ -305,10 +305,6 @@ mod tests {
         let many = HostResources { cpus: 128, disk: 8 << 40, ..HOST };
         let estimated = of("steady", Product::Mariadb, (10, 11), many, &ProfileLoad::default());
         assert_eq!(value(&estimated, "innodb_log_file_size"), "65536M");
-        assert!(
-            estimated.cautions[0].contains("the most that this profile gives it"),
-            "{:?}",
-            estimated.cautions
-        );
+        assert!(estimated.cautions[0].contains("the maximum of this profile"), "{:?}", estimated.cautions);
     }
 }

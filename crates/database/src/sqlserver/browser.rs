@@ -58,7 +58,7 @@ fn ask(host: &str, instance: &str, deadline: Instant) -> Result<u16> {
 
 /// The port in an answer: names and values by turns, with semicolons between them.
 pub(crate) fn port_of(answer: &[u8], instance: &str) -> Result<u16> {
-    let broken = || Error::protocol("SQL Server Browser sent an answer that cannot be read");
+    let broken = || Error::protocol("SQL Server Browser sent an invalid response");
     let &[ANSWER, low, high, ref text @ ..] = answer else { return Err(broken()) };
     let length = usize::from(u16::from_le_bytes([low, high])).min(text.len());
     let text = crate::stream::printable(&text[..length]);

@@ -211,10 +211,9 @@ fn too_fine(value: Decimal) -> Error {
 
 #[cold]
 fn is_array() -> Error {
-    Error::usage("SQL Server does not support array parameters but as the columns of a table parameter")
-        .with_help(
-            "EXEC procedure @rows = ($1, $2): a parameter of a table type, with an array for each column",
-        )
+    Error::usage("SQL Server supports arrays only as the columns of a table parameter").with_help(
+        "EXEC procedure @rows = ($1, $2): a parameter of a table type, with an array for each column",
+    )
 }
 
 /// Appends a table parameter's type and rows: an array for each column. `schema` and `name` are those of the type.

@@ -62,7 +62,10 @@ fn help(number: i32) -> Option<&'static str> {
         1222 => "SET LOCK_TIMEOUT sets how long the server waits",
         3952 => "ALTER DATABASE … SET ALLOW_SNAPSHOT_ISOLATION ON",
         10928 | 10929 => "use fewer users",
-        823..=825 => "check the disk and the database (DBCC CHECKDB): this is damage, or on its way to it",
+        823..=825 => {
+            "check the disk and the database (DBCC CHECKDB): this error indicates corruption or a \
+        failing disk"
+        }
         _ => return None,
     })
 }

@@ -116,7 +116,7 @@ impl<S: Source> Inbox<S> {
     fn collect(&mut self, count: usize) -> Result<()> {
         if count > LONGEST.saturating_sub(self.scratch.len()) {
             return Err(Error::protocol(format!("the server announced a value of {count} bytes"))
-                .with_help("read smaller values: a value can have 1 GiB"));
+                .with_help("read smaller values: a value can have at most 1 GiB"));
         }
         let mut missing = count;
         while missing > 0 {

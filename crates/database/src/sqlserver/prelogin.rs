@@ -98,7 +98,7 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn parse(body: &[u8]) -> Result<Self> {
-        let broken = || Error::protocol("the server's answer to the prelogin is broken");
+        let broken = || Error::protocol("the server's answer to the prelogin is invalid");
         let mut reply = Self { encryption: Encryption::None, federated: false, wrong_instance: false };
         let mut rest = body;
         loop {

@@ -43,7 +43,7 @@ impl SqlServerSession {
         self.commit_by_itself()?;
         let (text, parameters) = numbered(sql, "@P");
         if parameters > MOST_PARAMETERS {
-            return Err(Error::usage(format!("a statement can have {MOST_PARAMETERS} parameters")));
+            return Err(Error::usage(format!("a statement can have at most {MOST_PARAMETERS} parameters")));
         }
         let call = if parse_each_time { None } else { Call::parse(sql)? };
         let form = if let Some(call) = call {
@@ -168,7 +168,7 @@ impl SqlServerSession {
             if let Source::Table { of, .. } = &mut argument.source {
                 if rows.int(row, 5)? == 0 {
                     return Err(Error::usage(format!(
-                        "the parameter {} of {} is no table",
+                        "the parameter {} of {} is not a table",
                         at + 1,
                         call.name
                     )));

@@ -215,7 +215,7 @@ fn has_failed() -> Error {
 
 #[cold]
 fn is_open() -> Error {
-    Error::usage("a transaction is open; another cannot be begun within it")
+    Error::usage("a transaction is open; another cannot begin within it")
 }
 
 impl Session for SqlServerSession {

@@ -53,7 +53,7 @@ fn attempt(config: &Config, shared: &Arc<Shared>, deadline: Instant) -> Result<S
             None => return ready(inbox, answer, shared),
         }
     }
-    Err(Error::protocol("the server routes from one address to another without end"))
+    Err(Error::protocol("the server keeps redirecting from one address to another"))
 }
 
 fn token(config: &Config) -> Result<Option<Password>> {
@@ -142,7 +142,7 @@ fn introduce(inbox: &mut Inbox<Link>, config: &Config, token: bool) -> Result<Re
             "the server is not the instance {}",
             config.instance.as_deref().unwrap_or_default()
         ))
-        .with_help("check the port: with ;instance and no port, SQL Server Browser is asked for it"));
+        .with_help("check the port: with ;instance and no port, SQL Server Browser is queried for it"));
     }
     Ok(reply)
 }
@@ -151,7 +151,8 @@ fn not_sql_server(error: Error) -> Error {
     match error.class() {
         ErrorClass::Protocol => error.context("this is not SQL Server").with_help("check host and port"),
         ErrorClass::Timeout => error.with_help(
-            "SQL Server answers immediately: check host and port; one that only takes encrypt=strict is silent, too",
+            "SQL Server answers immediately: check host and port; a server that requires encrypt=strict \
+            does not answer either",
         ),
         _ => error,
     }
@@ -171,7 +172,7 @@ fn read_login(inbox: &mut Inbox<Link>, answer: &mut Answer) -> Result<()> {
             "the server speaks TDS version {version:#010x}; 7.4 is needed (SQL Server 2012 and later)"
         ))),
         Some(version) => Err(Error::protocol(format!("the server speaks TDS version {version:#010x}"))),
-        None => Err(Error::protocol("the server neither took nor refused the login")),
+        None => Err(Error::protocol("the server neither accepted nor rejected the login")),
     }
 }
 

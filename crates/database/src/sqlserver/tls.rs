@@ -14,7 +14,7 @@ use crate::stream::tls::{SslMode, connection_of, failure};
 use crate::{Error, Result};
 
 const HELP: &str = "name the certificate authority's PEM file with sslrootcert=FILE, or the certificate's own name with \
-                    hostNameInCertificate=NAME; trustServerCertificate=true takes any certificate";
+                    hostNameInCertificate=NAME; trustServerCertificate=true accepts any certificate";
 /// The ALPN protocol name, where TLS comes first.
 const PROTOCOL: &[u8] = b"tds/8.0";
 

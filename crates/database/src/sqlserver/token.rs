@@ -332,7 +332,7 @@ fn change(body: &[u8], answer: &mut Answer) -> Result<()> {
         }
         BEGIN | ENLIST => {
             let descriptor = fields.short_bytes()?.try_into().map_err(|_| {
-                Error::protocol("the server sent a transaction descriptor that has not 8 bytes")
+                Error::protocol("the server sent a transaction descriptor that is not 8 bytes long")
             })?;
             answer.transaction = u64::from_le_bytes(descriptor);
         }
@@ -344,7 +344,10 @@ fn change(body: &[u8], answer: &mut Answer) -> Result<()> {
             let length = fields.u16()?;
             let mut value = Fields(fields.take(length.into())?);
             if value.u8()? != 0 {
-                return Err(Error::protocol("the server routes to another server by an unknown protocol"));
+                return Err(Error::protocol(
+                    "the server redirects to another server with an unknown \
+                protocol",
+                ));
             }
             let port = value.u16()?;
             answer.route = Some(Route { port, host: value.long_text()? });

@@ -27,7 +27,7 @@ fn what_is_less_than_the_run_knows_itself_to_is_marked_and_stays() {
         found[0].clone()
     };
     // The seconds of the healthy run have a mean of 1,040 ± 1.2 %.
-    assert!(of(0.03).is_shown(), "3.2 % of the figure");
+    assert!(of(0.03).is_shown(), "3.2 % of the result");
     let mut rough = Scene::healthy().metric("host.cpu.total.steal", 0.03);
     rough.window = (0..20).map(|i| 1000 + (i * 37 % 11) * 80).collect();
     let found = findings_for(&rough.evidence());

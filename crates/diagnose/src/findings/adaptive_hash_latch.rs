@@ -53,7 +53,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
     let what = if named {
         "sessions waiting for the adaptive hash index"
     } else {
-        "sessions waiting for a latch that is not known by name"
+        "sessions waiting for a latch with an unknown name"
     };
     Some(Finding {
         id: ABOUT.id,
@@ -77,7 +77,7 @@ fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
         threshold: "amber from 10 % of the active sessions, red from 40 % (the verdict's own threshold); where \
-            the latches' names are not recorded, amber when any latches are 40 %"
+        the names of latches are not recorded, amber when latch waits in total reach 40 %"
             .into(),
         next: if named {
             "Set innodb_adaptive_hash_index = OFF (it can be changed while the server runs) and measure again."

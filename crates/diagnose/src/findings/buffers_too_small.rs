@@ -103,7 +103,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let each =
         committed.map_or(String::new(), |rate| format!(", {} per transaction", text::number(reads / rate)));
     facts.push(EvidenceLine::new(
-        "pages read from outside the buffers",
+        "pages not found in the buffers",
         format!("{} per second{each}", text::rounded(reads)),
     ));
     let each =
@@ -116,7 +116,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         "session time spent waiting for data files and buffers",
         text::percent(waiting),
     ));
-    facts.push(EvidenceLine::new("session time spent replacing pages (10 µs each)", text::percent(exchange)));
+    facts.push(EvidenceLine::new(
+        "session time spent replacing pages (10 µs per page)",
+        text::percent(exchange),
+    ));
     let part = if pool.share < 0.5 { "a quarter" } else { "half" };
     let enough = memory.map_or_else(
         || format!("{part} of the host's memory"),

@@ -184,7 +184,7 @@ fn by_earlier_run(evidence: &Evidence, point: u32) -> Option<Finding> {
             .into(),
         next: if estimator::model(evidence).is_empty() {
             "Compare both plans (`kelvin show` prints them), `analyze` the tables, and make sure that both \
-            runs had the same data, settings and indexes before comparing their figures."
+            runs had the same data, settings and indexes before comparing their results."
         } else {
             estimator::ADVICE
         }

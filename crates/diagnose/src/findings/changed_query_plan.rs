@@ -122,7 +122,7 @@ pub(super) fn find(evidence: &Evidence) -> Option<Finding> {
             threshold) and twice as long as before with the same parameters"
             .into(),
         next: "Compare both plans (`kelvin report --json` has them), `analyze` the tables, and make sure that both runs had the same \
-            data, settings and indexes before comparing their figures."
+            data, settings and indexes before comparing their results."
             .into(),
         ..query_plans::amber(ABOUT.id, title, facts, effect)
     })

@@ -72,7 +72,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     } else if explained {
         "These checkpoints are a consequence of max_wal_size: see wal-forced-checkpoint."
     } else if evidence.setting(RECOVERY_TARGET).is_some() {
-        "Let the background writer write all the time instead of in one burst: `ALTER DATABASE … SET \
+        "Let the background writer write continuously instead of in one burst: `ALTER DATABASE … SET \
         TARGET_RECOVERY_TIME = 60 SECONDS` (240 s removed the swings in one study), compared with the present \
         setting as an A/B; or measure over several complete checkpoints and state this with the result."
     } else {

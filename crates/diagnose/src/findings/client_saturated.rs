@@ -70,10 +70,10 @@ impl<'a> Signs<'a> {
             let how_long = check.evidence.split([',', ':']).next().unwrap_or_default();
             format!("The load generator was held up: {how_long}")
         } else if self.check.is_some() || self.all {
-            "The load generator was the limit: the figures describe it, not the database".into()
+            "The load generator was the limit: the results describe it, not the database".into()
         } else if let Some(share) = self.starved {
             format!(
-                "The load generator was starved of CPUs, which explains up to {} of the figure",
+                "The load generator was starved of CPUs, which explains up to {} of the result",
                 percent(share)
             )
         } else {

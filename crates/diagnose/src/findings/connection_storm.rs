@@ -7,7 +7,7 @@ use kelvin_measure::text;
 use kelvin_observe::metric;
 
 pub(super) const ABOUT: FindingDefinition =
-    FindingDefinition { id: "connection-storm", question: "Were sessions opened again and again?", find };
+    FindingDefinition { id: "connection-storm", question: "Were sessions opened frequently?", find };
 
 /// New sessions a second from which it is more than monitoring.
 const RATE: f64 = 5.0;
@@ -25,7 +25,8 @@ const PROCESSES: &str = "5 new sessions per second; red if opening them takes 8 
 const THREADS: &str = "5 new sessions per second; red if opening them takes 8 % of the database's host's CPUs or more at \
     0.1 ms each, the lower end of what a new session of MariaDB costs without TLS";
 
-const LOGINS: &str = "5 logins per second; never red, because what a login costs SQL Server was not measured";
+const LOGINS: &str = "5 logins per second; never red, because the cost of a login to SQL Server was not \
+measured";
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point)).collect()
@@ -79,7 +80,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         }
         () if logins => {
             "Find out who connects (host_name and program_name of sys.dm_exec_sessions, by login_time), and use the driver's \
-             connection pool: a pooled connection that is reused is no login"
+             connection pool: reusing a pooled connection is not a login"
         }
         () => {
             "Find out who connects (log_connections), and put a pooler in between or keep the sessions open"
@@ -87,9 +88,9 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     });
     // Most of them found no thread to take over.
     if created.is_some_and(|created| created >= rate / 2.0) {
-        next.push_str("; until then raise thread_cache_size, so that not every one needs a new thread");
+        next.push_str("; until then raise thread_cache_size, so that fewer connections need a new thread");
     }
-    next.push_str("; if connecting is what is to be measured, state it with the result.");
+    next.push_str("; if the run is meant to measure connecting, state it with the result.");
     Some(Finding {
         id: ABOUT.id,
         severity: if share.is_some_and(|share| share >= SHARE) { Severity::Red } else { Severity::Amber },
@@ -100,7 +101,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             share,
             EffectBasis::Throughput,
             if logins {
-                "what a login costs SQL Server was not measured"
+                "the cost of a login to SQL Server was not measured"
             } else {
                 "the number of CPUs of the database's host is not known"
             },

@@ -68,8 +68,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             mean were seen when checkpoints stalled the log"
             .into(),
         next: if evidence.setting(RECOVERY_TARGET).is_some() {
-            "Spread the writes: a recovery target (`ALTER DATABASE … SET TARGET_RECOVERY_TIME = 60 SECONDS`) makes the \
-            background writer work all the time; put the log on a separate device."
+            "Spread the writes: a recovery target (`ALTER DATABASE … SET TARGET_RECOVERY_TIME = 60 \
+            SECONDS`) makes the background writer work continuously; put the log on a separate device."
         } else {
             "Spread checkpoints (checkpoint_completion_target = 0.9), write back earlier \
             (checkpoint_flush_after, vm.dirty_background_bytes), and put the log on a separate device."

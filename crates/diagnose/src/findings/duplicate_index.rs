@@ -38,7 +38,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         },
         point: None,
         title: format!(
-            "The index {} has the same columns as {}{more}: each write of such a row is done twice",
+            "The index {} has the same columns as {}{more}: each row is indexed twice",
             first.index.name,
             first.twin.unwrap_or_default()
         ),

@@ -7,9 +7,10 @@ use crate::{Evidence, EvidenceLine};
 
 /// What to do about a statement with a bad plan.
 pub(super) const ADVICE: &str = "Look at its plan (`kelvin top-sql --plans --save-plans DIR` saves it as .sqlplan). If it reads whole \
-    tables since the level of compatibility changed, compare the older cardinality estimator as an A/B (`ALTER DATABASE \
-    SCOPED CONFIGURATION SET LEGACY_CARDINALITY_ESTIMATION = ON`, or the hint FORCE_LEGACY_CARDINALITY_ESTIMATION for \
-    this statement alone), or force the former plan in Query Store; update statistics first.";
+    tables since the compatibility level changed, compare the older cardinality estimator as an A/B (`ALTER \
+    DATABASE SCOPED CONFIGURATION SET LEGACY_CARDINALITY_ESTIMATION = ON`, or the hint \
+    FORCE_LEGACY_CARDINALITY_ESTIMATION for this statement alone), or force the former plan in Query Store; \
+    update statistics first.";
 
 /// Settings that choose the model.
 const SETTINGS: [(&str, &str); 2] = [

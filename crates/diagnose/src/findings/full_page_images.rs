@@ -39,16 +39,21 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             EvidenceLine::new("WAL", text::disk_rate(bytes)),
             EvidenceLine::new(
                 "full-page images (each page's first change after a checkpoint)",
-                format!("{} per second, {} at most", text::number(images), text::disk_rate((images * PAGE).min(bytes))),
+                format!(
+                    "{} per second, {} at most",
+                    text::number(images),
+                    text::disk_rate((images * PAGE).min(bytes))
+                ),
             ),
-            EvidenceLine::new("transaction time spent writing the log", text::percent(waiting.share)),
+            EvidenceLine::new("transaction time spent writing the WAL", text::percent(waiting.share)),
         ],
         effect: Effect::up_to(waiting.high * share, EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: "half of the WAL's bytes or more, with 8 kB an image, and 10 % of the transactions' time or more in the log"
+        threshold: "half of the WAL's bytes or more, with 8 kB per image, and 10 % of the transactions' \
+        time or more spent writing the WAL"
             .into(),
-        next: "The first change of a page after a checkpoint writes the whole page to the WAL. Use a longer \
-            window, or start it later after a checkpoint, so that it contains the long-term share. Fewer \
+        next: "The first change of a page after a checkpoint writes a full-page image to the WAL. Use a \
+        longer window, or start it later after a checkpoint, so that it contains the long-term share. Fewer \
             checkpoints (checkpoint_timeout, max_wal_size) or wal_compression reduce the share: `kelvin \
             advise` lists these changes, and --prove measures the gain."
             .into(),

@@ -171,7 +171,8 @@ fn dear_generic(evidence: &Evidence, point: u32) -> Option<Finding> {
 fn long_planning(evidence: &Evidence, point: u32) -> Option<Finding> {
     let (statements, _) = evidence.statements(point)?;
     let share = planning_share(evidence, point)?;
-    let mut facts = vec![EvidenceLine::new("planning, of planning and execution", text::percent(share))];
+    let mut facts =
+        vec![EvidenceLine::new("share of planning in planning and execution", text::percent(share))];
     facts.extend(planned(statements).iter().take(3).map(|(one, ms)| {
         let calls = one.calls.max(1) as f64;
         EvidenceLine::new(

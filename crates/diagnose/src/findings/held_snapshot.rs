@@ -37,14 +37,15 @@ const HOLDERS: [(&str, &str, &str); 4] = [
     (
         "held-by-slot",
         "A replication slot held back the xmin horizon",
-        "Of an active slot, end the standby's long query, or turn its hot_standby_feedback off; let an inactive one's standby \
-            catch up, or drop the slot: pg_drop_replication_slot with its name.",
+        "If the slot is active, end the standby's long-running query, or turn off its hot_standby_feedback; \
+        if it is inactive, let the standby catch up, or drop the slot: pg_drop_replication_slot with its \
+        name.",
     ),
     (
         CATALOGS,
         "A replication slot held back the xmin horizon",
-        "Have the slot's reader catch up, advance the slot (pg_replication_slot_advance), or drop it: \
-            pg_drop_replication_slot with its name. It keeps the WAL as well.",
+        "Let the slot's consumer catch up, advance the slot (pg_replication_slot_advance), or drop it: \
+        pg_drop_replication_slot with its name. The slot also retains WAL.",
     ),
 ];
 /// It holds the versions of the system catalogs' rows only.
@@ -80,10 +81,13 @@ fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Optio
         EvidenceLine::new("seconds of the window", format!("{covered:.0} of {:.0}", window.seconds())),
         EvidenceLine::new("held by", oldest.subject.clone()),
         EvidenceLine::new(
-            if oldest.kind.ends_with("by-slot") { "observed for" } else { "its age when it was seen last" },
+            if oldest.kind.ends_with("by-slot") { "observed for" } else { "its age when last seen" },
             text::short_seconds(figure(oldest, "seconds")),
         ),
-        EvidenceLine::new("transactions that began meanwhile", text::rounded(figure(oldest, "transactions"))),
+        EvidenceLine::new(
+            "transactions that began in the meantime",
+            text::rounded(figure(oldest, "transactions")),
+        ),
     ];
     let others = held.iter().filter(|one| one.subject != oldest.subject).take(3);
     facts.extend(others.map(|one| EvidenceLine::new("held by, too", one.subject.clone())));
@@ -100,20 +104,17 @@ fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Optio
             _ => Severity::Amber,
         },
         point: Some(point.point),
-        title: format!(
-            "{did} for {covered:.0} s of the window ({}): {what} was removed",
-            oldest.subject
-        ),
+        title: format!("{did} for {covered:.0} s of the window ({}): {what} was removed", oldest.subject),
         evidence: facts,
         effect: match contrast {
-            _ if catalogs => Effect::unknown("what the catalogs' size costs is not measured"),
+            _ if catalogs => Effect::unknown("the cost of larger catalogs was not measured"),
             Some(seen) => effect::on_figure(Some(seen), covered / window.seconds()),
             None => Effect::unknown("the window has too few seconds without it for a comparison"),
         },
         below_precision: false,
-        threshold: "10 s of the window with a snapshot behind which 1000 transactions or more began; red if the \
-            throughput during it was significantly lower than in the rest of the window; a note if only row versions of \
-            the catalogs are held"
+        threshold: "a snapshot held for 10 s of the window while 1,000 transactions or more began; red if \
+        the throughput during it was significantly lower than in the rest of the window; a note if only row \
+        versions of the catalogs are held"
             .into(),
         next: format!("{next} Vacuum the tables before the next run, or reset the data."),
     })
@@ -129,7 +130,7 @@ fn dead_rows(evidence: &Evidence) -> Vec<EvidenceLine> {
         EvidenceLine::new(
             format!("dead rows of {} after the load", one.name),
             format!(
-                "{} beside {} live ones",
+                "{} dead, {} live",
                 text::rounded(one.dead_rows.unwrap_or(0) as f64),
                 text::rounded(one.rows.unwrap_or(0) as f64)
             ),

@@ -68,7 +68,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             format!("The history list holds {} transactions", text::rounded(last))
         },
         evidence: facts,
-        effect: Effect::unknown("the cost of reading past old row versions is not measured"),
+        effect: Effect::unknown("the cost of skipping old row versions was not measured"),
         below_precision: false,
         threshold: "amber when the list grew by at least 10,000 transactions and by at least 20 % of the \
             transactions committed in the window, or when it holds a million; red when both are true"

@@ -65,7 +65,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             Severity::Amber
         },
         point: Some(point),
-        title: format!("Sessions queued for the same page{of_what}: {} of their active time", text::percent(share)),
+        title: format!(
+            "Sessions queued for the same page{of_what}: {} of their active time",
+            text::percent(share)
+        ),
         evidence: facts,
         effect: Effect::up_to(share, EffectBasis::TransactionTime),
         below_precision: false,
@@ -76,13 +79,13 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         next: if let Some(next) = next_by_statement(evidence, point, &active.groups) {
             next
         } else if is_sqlserver(evidence) {
-            "Spread the rows over more pages. For TPROC-C, `--fill-page` builds warehouse and district with one row a \
-            page; as an A/B: `kelvin run --print-spec > a.toml` with the flags of this run, the same with \
-            `--fill-page` as b.toml, then `kelvin ab a.toml b.toml`. For an index that all users insert at the end \
-            of: OPTIMIZE_FOR_SEQUENTIAL_KEY, or hash partitions."
+            "Spread the rows over more pages. For TPROC-C, `--fill-page` builds warehouse and district with \
+            one row per page; as an A/B: `kelvin run --print-spec > a.toml` with the flags of this run, the \
+            same with `--fill-page` as b.toml, then `kelvin ab a.toml b.toml`. For an index into whose end \
+            all users insert: OPTIMIZE_FOR_SEQUENTIAL_KEY, or hash partitions."
         } else {
             "Spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) for small \
-            tables that all users update, hash partitions for an index that all users insert at the end of."
+            tables that all users update, hash partitions for an index into whose end all users insert."
         }
         .into(),
     })
@@ -98,13 +101,15 @@ fn next_by_statement(evidence: &Evidence, point: u32, groups: &[(WaitGroup, f64)
     }
     if text.contains("nextval") {
         return Some(
-            "Each number of the sequence is taken from one page: give the sequence a cache (`alter sequence … cache 100`; numbers \
-            then are not in the order of the inserts), and look for indexes on it that all users insert at the end of.",
+            "Each number of the sequence is taken from one page: give the sequence a cache (`alter sequence \
+            … cache 100`; the numbers are then not in the order of the inserts), and look for indexes on it \
+            into whose end all users insert.",
         );
     }
     text.starts_with("insert").then_some(
-        "All users insert at the end of an index whose keys grow, or into the same pages of a table: use hash partitions, a key \
-        that is spread (such as a random UUID, at the price of more pages), or fewer indexes on growing columns.",
+        "All users insert at the end of an index whose keys grow, or into the same pages of a table: use \
+        hash partitions, a key that spreads the inserts (such as a random UUID, at the cost of more pages), \
+        or fewer indexes on growing columns.",
     )
 }
 

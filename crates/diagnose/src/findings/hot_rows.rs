@@ -91,7 +91,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let next = if let Some(rows) = crowded {
         format!(
-            "{} at least {}{}, not {}, for {} users: {}; with fewer, the figure measures only the queue for \
+            "{} at least {}{}, not {}, for {} users: {}; with fewer, the result measures only the queue for \
                 these rows.",
             rows.load,
             text::number((users / rows.users_each).ceil()),

@@ -113,8 +113,9 @@ fn of_mysql(evidence: &Evidence) -> Option<Finding> {
         threshold: "innodb_buffer_pool_size of 8 GB or more with large_pages off, on a host that does not always use transparent huge pages"
             .into(),
         next: format!(
-            "Run `sysctl vm.nr_hugepages={pages:.0}` (innodb_buffer_pool_size × 1.03), set large_pages = on, let the server lock as much memory \
-             (LimitMEMLOCK, vm.hugetlb_shm_group) and restart it: it falls back to small pages with a warning in its error log."
+            "Run `sysctl vm.nr_hugepages={pages:.0}` (innodb_buffer_pool_size × 1.03), set large_pages = on, \
+            allow the server to lock that much memory (LimitMEMLOCK, vm.hugetlb_shm_group) and restart it: \
+            it falls back to small pages with a warning in its error log."
         ),
     })
 }

@@ -11,7 +11,7 @@ use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence,
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "jit-cost",
-    question: "Did compiling statements (JIT) take much of their time?",
+    question: "Did JIT compilation take a large share of the statements' time?",
     find,
 };
 
@@ -40,8 +40,8 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
     });
     let title = format!("Compiling queries (JIT) took {} of their time", text::percent(share));
     Some(Finding {
-        threshold: "amber when compiling takes 5 % of the queries' time, in the execution after the load; the compiled \
-            queries may run faster for it, which is not counted"
+        threshold: "amber when compiling takes 5 % of the queries' time, in the execution after the load; \
+        the compiled queries may run faster as a result, which is not counted"
             .into(),
         next: NEXT.into(),
         ..query_plans::amber(ABOUT.id, title, facts, effect)
@@ -82,7 +82,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::up_to(share, EffectBasis::StatementTime),
         below_precision: false,
         threshold: "amber when the top statements spend 5 % of all statements' time compiling, red from 10 % if it is half of \
-            the compiled statements' own time or more; that these may run faster for it is not counted"
+            the compiled statements' own time or more; any speedup of these statements is not counted"
             .into(),
         next: NEXT.into(),
     })

@@ -114,7 +114,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             if one.doing == "Idle in transaction" {
                 "idle_in_transaction_session_timeout (MariaDB: idle_transaction_timeout) ends such sessions."
             } else {
-                "changes of tables belong outside the measured window."
+                "keep DDL out of the measured window."
             }
         ),
     })

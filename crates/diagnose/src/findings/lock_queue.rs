@@ -35,8 +35,9 @@ const REMEDIES: [(&str, &str, &str); 9] = [
     (
         "relation",
         "locks of tables",
-        "Some statement changes a table, or locks it as a whole (DDL, `lock table`, `truncate`, `vacuum full`): keep it out of the measured \
-        window, or give it a lock_timeout, since all others queue behind it while it waits.",
+        "A statement changes the definition of a table, or locks the whole table (DDL, `lock table`, \
+        `truncate`, `vacuum full`): keep it out of the measured window, or give it a lock_timeout, since all \
+        others queue behind it while it waits.",
     ),
     (
         "virtualxid",
@@ -59,7 +60,8 @@ const REMEDIES: [(&str, &str, &str); 9] = [
     (
         "metadata lock",
         "metadata locks",
-        "Some statement changes a table while transactions use it: keep DDL out of the measured window, and end open transactions first.",
+        "A statement changes the definition of a table while transactions use it: keep DDL out of the \
+        measured window, and end open transactions first.",
     ),
     (
         "user lock",

@@ -110,8 +110,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             1.25 times as long or more (the 99 % interval above 1) in the third of the seconds with the most other writes"
             .into(),
         next: "Put the log on a separate device, or spread the data's writes: checkpoint_completion_target = 0.9 and fewer \
-            checkpoints (a larger max_wal_size) on PostgreSQL, a lower innodb_io_capacity on MySQL. `kelvin advise --prove` measures \
-            what a setting gains."
+            checkpoints (a larger max_wal_size) on PostgreSQL, a lower innodb_io_capacity on MySQL. `kelvin \
+            advise --prove` measures the gain of a setting."
             .into(),
     })
 }

@@ -21,16 +21,17 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     found.chain(of_samples(evidence)).collect()
 }
 
-const THRESHOLD: &str = "a node of a plan with 100 times as many or as few rows per loop as the planner expected, of 1000 rows or more in all";
+const THRESHOLD: &str = "a plan node whose rows per loop differ from the estimate by a factor of 100 or \
+more, with 1,000 rows or more in total";
 const NEXT: &str = "Run `analyze` on the tables below these nodes; for columns that depend on each other \
     `create statistics`, for columns with a skewed distribution a higher statistics target. Then compare the \
     plans: a wrong estimate is harmful only if it leads to a slow plan.";
 
-const NEXT_MYSQL: &str = "Run `analyze table` on the tables that these nodes read; if numbers of rows of an index stay wrong, with a \
-    larger `stats_sample_pages`. For a condition on columns without an index, make histograms (MariaDB: `analyze table … \
-    persistent for columns (…) indexes ()`; MySQL: `analyze table … update histogram on …`); for columns that depend on each \
-    other, of which neither server keeps statistics, an index on all of them. Then compare the plans: a wrong estimate is harmful only if \
-    it leads to a slow plan.";
+const NEXT_MYSQL: &str = "Run `analyze table` on the tables that these nodes read; if the estimates for an \
+index stay wrong, with a larger `stats_sample_pages`. For a condition on columns without an index, create \
+histograms (MariaDB: `analyze table … persistent for columns (…) indexes ()`; MySQL: `analyze table … update \
+histogram on …`); for columns that depend on each other, of which neither server keeps statistics, an index \
+on all of them. Then compare the plans: a wrong estimate is harmful only if it leads to a slow plan.";
 
 /// The plans in the server's log that missed, the worst first.
 fn logged(evidence: &Evidence) -> Vec<Misestimate> {
@@ -168,8 +169,8 @@ fn of_samples(evidence: &Evidence) -> Option<Finding> {
     Some(found)
 }
 
-const SAMPLED: &str = "a node of a statement executed for its plan with 10 times as many or as few rows per loop as the planner \
-    expected, of 1000 rows or more in all";
+const SAMPLED: &str = "a plan node of a statement executed with EXPLAIN (ANALYZE) whose rows per loop differ \
+from the estimate by a factor of 10 or more, with 1,000 rows or more in total";
 
 fn of_queries(evidence: &Evidence) -> Option<Finding> {
     let wrong = Affected::by(evidence, |one| {

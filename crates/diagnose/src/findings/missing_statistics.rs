@@ -113,8 +113,9 @@ fn of_sqlserver(tables: &[&Relation]) -> Finding {
         evidence: facts,
         effect: Effect::unknown("the plans based on new statistics were not run"),
         below_precision: false,
-        threshold: "AUTO_UPDATE_STATISTICS is off, and a table of 1000 rows or more has no statistics, or had more changes than the \
-            server would have tolerated: the smaller one of 500 plus a fifth of its rows, and the square root of 1000 times its rows"
+        threshold: "AUTO_UPDATE_STATISTICS is off, and a table of 1000 rows or more has no statistics, or \
+        had more changes than the threshold of the automatic update: the smaller of 500 + 20 % of its rows \
+        and the square root of 1,000 × its rows"
             .into(),
         next: "Run `UPDATE STATISTICS` on the tables after loading, and set AUTO_UPDATE_STATISTICS on, unless a job renews them.".into(),
     }
@@ -170,7 +171,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         below_precision: false,
         threshold: "a table of 1000 rows or more without planner statistics: its plans rely on guesses, and \
             may change during the run when autovacuum analyzes the table; red if statements that read such a table take \
-            30 % of the statements' time and read 50 blocks or more for each row that they return, which are not aggregates"
+            30 % of the statements' time and read 50 blocks or more for each row that they return, excluding \
+            aggregates"
             .into(),
         next: "Run `analyze` (or `vacuum analyze`) after loading, before every run.".into(),
     }]

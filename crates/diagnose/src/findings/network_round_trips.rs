@@ -93,7 +93,7 @@ fn title(link: NetworkPath, share: f64) -> String {
     let share = percent(share);
     match link {
         NetworkPath::Socket => {
-            format!("Transactions spent {share} of their time on switching between processes on one host")
+            format!("Transactions spent {share} of their time switching between processes on one host")
         }
         NetworkPath::Loopback | NetworkPath::Network => {
             format!("Transactions spent {share} of their time between client and server")

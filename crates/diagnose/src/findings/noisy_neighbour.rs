@@ -56,7 +56,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         severity: if price.is_too_dear() && !price.accepted { Severity::Red } else { Severity::Amber },
         point: Some(point.point),
         title: format!(
-            "Foreign CPU explains {} of the figure{accepted}: other processes used {used:.2} of {cpus} CPUs",
+            "Foreign CPU explains {} of the result{accepted}: other processes used {used:.2} of {cpus} CPUs",
             price.share()
         ),
         evidence: facts,
@@ -64,14 +64,14 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         below_precision: false,
         threshold: format!(
             "other processes used 8 % of the CPUs (kernel threads and inaccurate accounting can reach nearly \
-            as much); red if an effect of {} of the figure or more cannot be excluded: by comparing calm \
+            as much); red if an effect of {} of the result or more cannot be excluded: by comparing calm \
             seconds with other seconds if there are any, otherwise from the CPU time of other processes and \
             the transactions' time in run queues",
             percent(WANTED)
         ),
         next: "Stop what ran during the benchmark (builds, backups, cron, agents, another benchmark; the names \
             are above where they could be seen), and run again; on a machine that must be shared, `--accept-noise` lets the \
-            run count and reports this price with its figures, and `kelvin ab` compares under the same \
+            run count and reports this price with its results, and `kelvin ab` compares under the same \
             noise."
             .into(),
     })
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(severities(&whole), [Severity::Red], "a whole CPU");
         // 0.976 CPUs of others, 1.0 of ours, and 43 % of the transactions' time in run queues.
         assert!(
-            whole[0].title.starts_with("Foreign CPU explains up to 43 % of the figure"),
+            whole[0].title.starts_with("Foreign CPU explains up to 43 % of the result"),
             "{}",
             whole[0].title
         );

@@ -154,7 +154,7 @@ fn finding(point: u32, found: &Unsteady, speeds: &[CpuPerTransaction]) -> Findin
     let mut evidence = found.evidence("transactions per second", |round| format!("{round:.0}"));
     evidence.extend(speeds.iter().map(|one| {
         EvidenceLine::new(
-            format!("CPU time of the {} for each transaction, first and last round", one.process),
+            format!("CPU time of the {} per transaction, first and last round", one.process),
             format!("{}, {}", latency(one.first * 1e9), latency(one.last * 1e9)),
         )
     }));
@@ -164,8 +164,8 @@ fn finding(point: u32, found: &Unsteady, speeds: &[CpuPerTransaction]) -> Findin
         machine, the other guests of its host; run again when they are idle, or use `kelvin ab`, whose sides \
         alternate."
     } else {
-        "Look at the other findings and at the timeline for what changed (checkpoint, vacuum, caches, \
-        neighbours); lengthen ramp-up and window until the rounds agree."
+        "Look at the other findings and at the timeline for what changed (checkpoint, vacuum, caches, other \
+        processes or tenants); lengthen ramp-up and window until the rounds agree."
     };
     Finding {
         id: ABOUT.id,
@@ -192,7 +192,7 @@ fn too_short(point: u32, seconds: usize) -> Finding {
         ),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of 2 s"),
-        next: "Measure for longer (`--duration`): at least 60 s, several minutes for a figure to be quoted."
+        next: "Measure for longer (`--duration`): at least 60 s, several minutes for a result to be quoted."
             .into(),
     }
 }

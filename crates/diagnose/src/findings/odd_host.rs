@@ -52,7 +52,7 @@ fn of_point(point: &PointEvidence) -> Option<Finding> {
     if let Some((_, load)) = point.hosts.iter().find(|(host, _)| host == name) {
         let share = point.window.as_ref().and_then(|window| load.cpu_share(window.elapsed));
         facts.extend(share.map(|share| {
-            EvidenceLine::new(format!("CPUs of {name} that its generator used"), percent(share))
+            EvidenceLine::new(format!("CPUs of {name} used by its load generator"), percent(share))
         }));
     }
     // What it would have done in the others' time, as far as the users of a closed loop wait for nothing else.
@@ -80,7 +80,7 @@ fn of_point(point: &PointEvidence) -> Option<Finding> {
             than 10 % and by more than five of its standard errors"
             .into(),
         next: "Compare its network path, CPU frequency and load with those of the others; run without it, \
-            and check whether the figure per host increases."
+            and check whether the throughput per host increases."
             .into(),
     })
 }

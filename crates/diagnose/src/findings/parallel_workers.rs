@@ -73,7 +73,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts,
         effect: Effect::unknown(NOT_MEASURED),
         below_precision: false,
-        threshold: "less than 90 % of the planned workers, if statements plan for one a second or more"
+        threshold: "less than 90 % of the planned workers, if statements plan at least one worker per second"
             .into(),
         next: NEXT.into(),
     })

@@ -45,7 +45,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
             threshold: "beyond the peak of the Universal Scalability Law and 10 % below the sweep's highest \
                 throughput"
                 .into(),
-            next: "Quote the figure at the peak, or limit the number of sessions (a connection pool); the \
+            next: "Quote the result at the peak, or limit the number of sessions (a connection pool); the \
                 verdicts at the peak and past it show what the users queue for."
                 .into(),
         })

@@ -46,8 +46,8 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             .into(),
         next:
             "Set QUERY_CAPTURE_MODE = AUTO and a longer DATA_FLUSH_INTERVAL_SECONDS, or switch Query Store \
-            off, and compare both as an A/B; statements with literal values fill it fastest. State the \
-            setting with the result."
+            off, and compare both as an A/B; statements with literals instead of parameters fill it fastest. \
+            State the setting with the result."
                 .into(),
     })
 }

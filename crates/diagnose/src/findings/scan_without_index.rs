@@ -108,7 +108,8 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         ],
         effect: Effect::unknown("rows are counted, but the time to read them is not measured"),
         below_precision: false,
-        threshold: "three times the rows that the transaction mix may read by its rules (TPC-C 2.4 to 2.8)"
+        threshold: "three times the rows that the transaction mix reads by its specification (TPC-C 2.4 to \
+        2.8)"
             .into(),
         next: "Compare the tables' indexes with those that `kelvin build tproc-c` creates, and look at the \
             plans of the statements: an index is missing, or a different one is used; `analyze` tables \

@@ -26,13 +26,14 @@ const PREDICATES: &str = "These are the predicate locks of SERIALIZABLE transact
 const REMEDIES: [(&str, &str); 12] = [
     (
         "buffermapping",
-        "This is the table of buffered pages: pages are replaced all the time. Raise shared_buffers until the load's pages fit.",
+        "This is the buffer mapping table: pages are replaced constantly. Raise shared_buffers until the \
+        load's pages fit.",
     ),
     (
         "lockmanager",
-        "This is the table of relation locks: a statement that locks more than 16 relations (partitions, indexes) does not fit the \
-        session's own slots. Use fewer partitions and indexes per statement, prepared statements, or PostgreSQL 18 with a higher \
-        max_locks_per_transaction.",
+        "This is the lock manager: a statement that locks more than 16 relations (partitions, indexes) does \
+        not fit into the session's fast-path slots. Use fewer partitions and indexes per statement, prepared \
+        statements, or PostgreSQL 18 with a higher max_locks_per_transaction.",
     ),
     (
         "procarray",
@@ -80,13 +81,13 @@ const CLASSES: [(&str, &str); 6] = [
     ),
     (
         "FGCB_ADD_REMOVE",
-        "Files of a filegroup grew: make them large enough before the load, let them grow by larger steps, and allow instant file \
-        initialization (the privilege \"perform volume maintenance tasks\").",
+        "Files of a filegroup grew: make them large enough before the load, let them grow in larger \
+        increments, and allow instant file initialization (the privilege \"perform volume maintenance tasks\").",
     ),
     (
         "LOG_MANAGER",
-        "The transaction log grew: make it large enough before the load, and look why it is not reused (log_reuse_wait_desc of \
-        sys.databases).",
+        "The transaction log grew: make it large enough before the load, and find out why it is not reused \
+        (log_reuse_wait_desc of sys.databases).",
     ),
     (
         "NESTING_TRANSACTION",
@@ -95,7 +96,7 @@ const CLASSES: [(&str, &str); 6] = [
 ];
 
 const PARALLEL_SCANS: &str = "Threads of a parallel scan take their ranges of pages from it: compare with a lower MAXDOP or a higher \
-    `cost threshold for parallelism`, and look for an index that saves the scan.";
+    `cost threshold for parallelism`, and look for an index that avoids the scan.";
 
 /// What a session waits for, if that is a latch of the server; latches of pages have separate findings.
 fn latch(group: &WaitGroup) -> Option<String> {

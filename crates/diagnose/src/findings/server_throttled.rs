@@ -44,7 +44,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             10 % (cpu.stat)"
             .into(),
         next: "Raise the limit of the server's control group (`cpu.max`, `docker --cpus`, `CPUQuota=`, \
-            `limits.cpu`), or state it with the result: the figure is that of a smaller machine."
+            `limits.cpu`), or state it with the result: the result is that of a smaller machine."
             .into(),
     })
 }

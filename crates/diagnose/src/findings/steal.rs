@@ -43,7 +43,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         severity: if price >= WANTED && !accepted { Severity::Red } else { Severity::Amber },
         point: Some(point.point),
         title: format!(
-            "The hypervisor took {} of the CPU time of {whose}, which explains up to {} of the figure{}",
+            "The hypervisor took {} of the CPU time of {whose}, which explains up to {} of the result{}",
             percent(mean),
             percent(price),
             if accepted { " (accepted)" } else { "" }
@@ -57,7 +57,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         threshold: "steal of 2 % of the CPU time; red from 10 % of the time in which CPUs were needed".into(),
         next: "Run when other VMs on the host are quiet, on dedicated CPUs or on bare metal; interleave \
             repeats, because the load of the other VMs changes. `--accept-noise` lets the run count and \
-            reports this price with its figures."
+            reports this price with its results."
             .into(),
     })
 }

@@ -137,12 +137,13 @@ const TO_FILES: &str = "1 MB/s of temporary files; red if writing and reading th
     1 GB/s, as in the page cache, and a quarter of the host's memory can hold three times the size of their files for all users";
 const WORK_MEM: &str = "Raise work_mem for the statements that spill (each sort and hash of each session can use this much), or create \
     an index that provides the required order; `kelvin advise --prove` measures the gain.";
-const TO_TEMPDB: &str = "1 MB/s of spills by the statements with the most time, in pages that the server counted; never red, because the \
-    server decides how much memory a statement is granted";
+const TO_TEMPDB: &str = "1 MB/s of spills by the most time-consuming statements, in pages that the server \
+counted; never red, because the server decides how much memory a statement is granted";
 const GRANTS: &str = "A sort or hash spills when the memory granted to its statement, which the optimizer derives from its estimates of \
-    rows, is too small: renew the statistics of the tables (UPDATE STATISTICS), create an index in the required order, or give the \
-    statement more with the hint MIN_GRANT_PERCENT. From compatibility level 150 on (140 in batch mode) the server corrects the grant \
-    of a statement that is executed repeatedly (memory grant feedback).";
+    rows, is too small: update the statistics of the tables (UPDATE STATISTICS), create an index in the \
+    required order, or give the statement more with the hint MIN_GRANT_PERCENT. From compatibility level \
+    150 on (140 in batch mode) the server corrects the grant of a statement that is executed repeatedly \
+    (memory grant feedback).";
 
 /// Merges of sorts a second, by all clients of MySQL or MariaDB.
 pub(crate) fn merges(evidence: &Evidence, point: u32) -> f64 {
@@ -219,19 +220,22 @@ fn of_mysql(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
             "which statements spilled is not known (performance_schema)",
         ),
         below_precision: false,
-        threshold: "one temporary table on disk or one merge of a sort per second, or 10 % of the statements' time in statements \
-            of which every second execution has one or more"
+        threshold: "one temporary table on disk or one merge of a sort per second, or 10 % of the \
+        statements' time in statements that average one or more per two executions"
             .into(),
-        next: format!("{} An index in the order that the statement needs saves the sort or the table.", remedies.join(" ")),
+        next: format!(
+            "{} An index in the order that the statement needs avoids the sort or the temporary table.",
+            remedies.join(" ")
+        ),
     })
 }
 
-const TABLES: &str = "Raise tmp_table_size and max_heap_table_size (the smaller one limits a table in memory; one with columns of \
-    TEXT or BLOB is on disk in MariaDB whatever they are), for the sessions that need it.";
+const TABLES: &str = "Raise tmp_table_size and max_heap_table_size (the smaller one limits a table in \
+memory; in MariaDB, a table with TEXT or BLOB columns is always on disk), for the sessions that need it.";
 const TEMPTABLES: &str = "Raise tmp_table_size (the limit of each table, from MySQL 8.0.28 on) and temptable_max_ram (of all of them \
     together).";
 const SORTS: &str =
-    "Raise sort_buffer_size for the sessions that sort; `kelvin advise --prove` measures what it gains.";
+    "Raise sort_buffer_size for the sessions that sort; `kelvin advise --prove` measures the gain.";
 
 #[cfg(test)]
 mod tests {

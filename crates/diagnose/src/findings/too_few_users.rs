@@ -96,7 +96,7 @@ fn finding(point: Option<u32>, title: String, effect: Effect, evidence: Vec<Evid
             and no peak before its end"
             .into(),
         next:
-            "Find the knee: `kelvin run … --sweep users=1..64`. A figure below it measures latency, not the \
+            "Find the knee: `kelvin run … --sweep users=1..64`. A result below it measures latency, not the \
             database's capacity."
                 .into(),
     }

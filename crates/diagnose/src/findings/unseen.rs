@@ -36,7 +36,7 @@ const OPEN: &[(&str, &str)] = &[
     ("mysql sessions", "what sessions waited for, and therefore the verdict"),
     ("sqlserver figures", "the database's counters: waits, files, memory, schedulers, statements"),
     ("sqlserver sessions", "what sessions waited for, and therefore the verdict"),
-    ("tables and indexes of pages", "of which table the pages are that sessions waited for"),
+    ("tables and indexes of pages", "the tables of the pages that sessions waited for"),
     ("data reads and latches of sessions", "how much of the sessions' apparent CPU time was waiting"),
     ("latches by name", "which latch sessions waited for"),
     ("age of the checkpoint", "whether the redo log is too small"),

@@ -7,7 +7,7 @@ use kelvin_measure::text;
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
     id: "unused-index",
-    question: "Are there indexes that the load wrote and never used?",
+    question: "Are there indexes that the load wrote but never used?",
     find,
 };
 
@@ -29,8 +29,8 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         effect: all_of_it(evidence, found.iter().map(|one| one.entries).sum()),
         below_precision: false,
         threshold:
-            "an index without a single scan from the beginning of the load to its end, which enforces \
-            no constraint, and into which 1000 entries or more were written"
+            "an index that was not scanned once during the load and enforces no constraint, and into which \
+            1,000 entries or more were written"
                 .into(),
         next: "Before you drop the index, find out what it is for: the window contains only the statements \
             of this load. `kelvin advise` shows the statements, and --prove measures the gain."

@@ -147,7 +147,7 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Bot
     if let Some(noise) = noise(evidence, point).filter(|noise| noise.accepted && noise.is_too_dear()) {
         let _ = write!(
             sentence,
-            " Other processes contributed: foreign CPU explains {} of the figure.",
+            " Other processes contributed: foreign CPU explains {} of the result.",
             noise.share()
         );
     }
@@ -241,7 +241,10 @@ fn judge(
     let agreed = counters.iter().any(|counter| counter.agrees);
     let part = |share: &Share| {
         let (of, low, high) = (percent(share.share), percent(share.low), percent(share.high));
-        format!("{} has {of} ({low} to {high}) of {:.1} transactions in flight", share.class, model.sessions)
+        format!(
+            "{} accounts for {of} ({low} to {high}) of {:.1} transactions in flight",
+            share.class, model.sessions
+        )
     };
     if first.share >= SHARE && stands_out && agreed && *class != Class::Other {
         let agreeing = counters.iter().find(|counter| counter.agrees);
@@ -278,7 +281,7 @@ fn judge(
     } else if *class == Class::Other {
         format!("{}, which is not a resource", part(first))
     } else {
-        format!("{}, which does not stand out from the next", part(first))
+        format!("{}, which is not clearly more than the next", part(first))
     };
     (
         BottleneckOutcome::Undetermined { why: why.clone() },
@@ -376,8 +379,8 @@ fn setting_of_mysql(class: Class) -> Option<&'static str> {
 fn setting_of_sqlserver(class: Class) -> Option<&'static str> {
     Some(match class {
         Class::Cpu => {
-            "Look at the statements with the most CPU time first (`kelvin top-sql --by cpu`): with fewer rows read \
-            by them, throughput should rise."
+            "Look at the statements that use the most CPU time first (`kelvin top-sql --by cpu`): with \
+            fewer rows read by them, throughput should rise."
         }
         Class::DataReads => {
             "With more memory (`max server memory`) or a faster data device, throughput should rise."

@@ -72,7 +72,7 @@ impl Bus {
             }
             let mut object = store.get(OBJECT).await.map_err(|error| FleetError::Nats(causes(&error)))?;
             if object.info().size as u64 != size {
-                return Err(refused("was replaced meanwhile"));
+                return Err(refused("was replaced in the meantime"));
             }
             let (mut read, mut buffer) = (0, vec![0; 128 << 10]);
             loop {

@@ -19,8 +19,8 @@ use super::{Format, FormatArgs};
 #[command(
     after_help = "Every block runs each side twice, in an order chosen by the seed and balanced so that \
     neither drift nor the after-effects of the previous run favour a side. The difference between the two \
-    runs of one side is the control: it shows how much equal runs differ here (--no-control runs each side \
-    once). The result is the ratio B/A with its 95 % interval and an exact p-value, and one of three \
+    runs of one side is the control: it shows how much identical runs differ here (--no-control runs each \
+    side once). The result is the ratio B/A with its 95 % interval and an exact p-value, and one of three \
     verdicts: no change shown, within noise, changed. Runs count even if other work was running on the \
     machine: it affects both sides alike, and the result reports how many more blocks it requires. The files \
     are run specifications, as --print-spec writes them.\n\
@@ -32,15 +32,15 @@ use super::{Format, FormatArgs};
     \x20 kelvin ab a.toml b.toml --effect 3%                 as many blocks as it takes to detect 3 %\n\
     \x20 kelvin ab a.toml b.toml --blocks 20 --stop-early    20 blocks, or fewer if the result is clear\n\
     \x20 kelvin ab a.toml b.toml c.toml --measure p99        three sides, judged by p99\n\
-    \x20 kelvin ab --apply scan-without-index 17             run 17 without and with its advice"
+    \x20 kelvin ab --apply scan-without-index 17             run 17 without and with the change"
 )]
 pub(crate) struct AbArgs {
     /// The specifications; each of the others is compared with the first. With --apply: the run
     #[arg(required_unless_present = "apply", num_args = 1.., value_name = "FILE.toml")]
     files: Vec<PathBuf>,
 
-    /// Compare a stored run [default: last] with the same and the change that `kelvin advise` lists for a finding; #N
-    /// is its N-th change. The change is applied and reverted by `kelvin advise --prove`, which has more options
+    /// Compare a stored run [default: last] without and with a change that `kelvin advise` lists for this finding; #N
+    /// selects the N-th change. `kelvin advise --prove` does the same and has more options
     #[arg(long, value_name = "FINDING[#N]", conflicts_with_all = ["effect", "stop_early", "no_control", "noise",
         "measure", "replacements", "seed", "name", "allow_shell", "i_know_it_destroys"])]
     apply: Option<String>,
@@ -49,12 +49,13 @@ pub(crate) struct AbArgs {
     #[arg(long, requires = "apply")]
     allow_settings: bool,
 
-    /// With --apply: do not ask for confirmation before changing this host, or a server that kelvin does not manage and
-    /// whose data are replaced
+    /// With --apply: do not ask for confirmation before changing this host, or changing an external server and
+    /// replacing its data
     #[arg(long, requires = "apply")]
     yes: bool,
 
-    /// Number of blocks, each of which runs every side: 2 to 1000 [default: 6; with --apply 12, or fewer once it is clear]
+    /// Number of blocks, each of which runs every side: 2 to 1000 [default: 6; with --apply 12, or fewer if the result
+    /// is clear earlier]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000),
         conflicts_with = "effect")]
     blocks: Option<u32>,
@@ -80,7 +81,7 @@ pub(crate) struct AbArgs {
     #[arg(long)]
     stop_early: bool,
 
-    /// Run each side once per block instead of twice: the differences between equal runs are then unknown
+    /// Run each side once per block instead of twice: the variation between identical runs is then unknown
     #[arg(long)]
     no_control: bool,
 
@@ -88,7 +89,7 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     noise: Option<f64>,
 
-    /// The measure to judge by; all others are exploratory [default: the throughput; p99 with a rate]
+    /// The metric that decides the verdict; all others are exploratory [default: throughput; p99 with a rate]
     #[arg(long, value_name = "MEASURE", value_parser = measures())]
     measure: Option<String>,
 

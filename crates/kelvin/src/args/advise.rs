@@ -11,14 +11,14 @@ use super::{Format, FormatArgs};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each line is a change that may remove the cause of a finding, with an upper bound of its \
-    gain: the throughput times 1 / (1 - s), where s is the share of the time that the change can remove, if \
-    the other transactions do not wait for what the statement itself uses or holds. The bound is not a \
-    forecast. --prove tries a change: the data are saved, both sides run in turn from the same data, with \
-    and without the change, and everything is restored at the end, also after an error. It asks for \
-    confirmation before it changes this host, or a server that kelvin does not manage. Several changes are \
-    tried one after another; confirmed ones stay applied while the next ones are tried. Each has its own 95 \
-    % interval, which is not corrected for their number. After a kill, `kelvin server restore --target \
-    TARGET` restores settings and statements, and `kelvin snapshot restore` the data.\n\
+    gain: throughput can rise at most by the factor 1 / (1 - s), where s is the share of time that the \
+    change can remove. The bound assumes that no other transaction waits for resources or locks of the \
+    statement. It is not a forecast. --prove tries a change: the data are saved, both sides run in turn \
+    from the same data, with and without the change, and everything is restored at the end, even after an \
+    error. It asks for confirmation before it changes this host, or a server that kelvin does not manage. \
+    Several changes are tried one after another; confirmed ones stay applied while the next ones are tried. \
+    Their 95 % intervals are not corrected for multiple comparisons. After a kill, `kelvin server \
+    restore --target TARGET` restores settings and statements, and `kelvin snapshot restore` the data.\n\
     \n\
     Examples:\n\
     \x20 kelvin advise last                        list the changes for the last run\n\
@@ -40,9 +40,9 @@ pub(crate) struct AdviseArgs {
     #[arg(long, short, value_name = "TARGET", conflicts_with_all = ["run", "prove", "within_rules"])]
     pub(crate) target: Option<TargetName>,
 
-    /// With --target: execute the statements with the most time once more with EXPLAIN (ANALYZE), each in a transaction that is
-    /// rolled back, and compare the rows of their plans with what the planner expected (PostgreSQL, MySQL, MariaDB);
-    /// "writes" includes statements that change data (PostgreSQL)
+    /// With --target: execute the most time-consuming statements once more with EXPLAIN (ANALYZE), each in a
+    /// transaction that is rolled back, and compare the planner's row estimates with the actual rows (PostgreSQL,
+    /// MySQL, MariaDB); "writes" includes statements that change data (PostgreSQL)
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "reads",
         requires = "target")]
     pub(crate) explain: Option<ExplainWhich>,
@@ -51,21 +51,21 @@ pub(crate) struct AdviseArgs {
     #[arg(long)]
     pub(crate) within_rules: bool,
 
-    /// Add a setting of the server, or a file below /sys of its host, to the list; may be given several times
+    /// Add a server setting, or a file under /sys on its host, to the list; may be given several times
     #[arg(long = "try", value_name = "NAME=VALUE")]
     tried: Vec<String>,
 
-    /// Try these changes of the list, by number or as FINDING#N, separated by commas, or all
+    /// Try these changes: numbers in the list or FINDING#N, separated by commas, or all
     #[arg(long, value_name = "N,…|all")]
     pub(crate) prove: Option<String>,
 
-    /// With --prove: begin no run after this time; one change is tried until it is clear, until then, or for 40 blocks [default:
-    /// none: one change is tried until it is clear, or for 12 blocks]
+    /// With --prove: start no run after this time; a single change is tried until its result is clear, for at most 40
+    /// blocks [default: no limit, at most 12 blocks]
     #[arg(long, value_name = "TIME", requires = "prove")]
     pub(crate) budget: Option<Span>,
 
-    /// With --prove: blocks of each comparison, 4 to 200; with more than 6 it ends early if it is clear [default: 12 for one change,
-    /// or 40 with --budget; 6 for each of several]
+    /// With --prove: blocks of each comparison, 4 to 200; with more than 6 it ends early if the result is clear
+    /// [default: 12 for one change, or 40 with --budget; 6 for each of several]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=200), requires = "prove")]
     pub(crate) blocks: Option<u32>,
 
@@ -74,7 +74,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, short, value_name = "TIME")]
     pub(crate) duration: Option<Span>,
 
-    /// With --prove: ramp-up before it [default: that of the run]
+    /// With --prove: ramp-up before the measured window [default: that of the run]
     #[arg(long, value_name = "TIME", requires = "prove")]
     pub(crate) ramp_up: Option<Span>,
 
@@ -86,8 +86,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, requires = "prove")]
     pub(crate) allow_settings: bool,
 
-    /// With --prove: do not ask for confirmation before changing this host, or a server that kelvin does not manage and
-    /// whose data are replaced
+    /// With --prove: do not ask for confirmation before changing this host, or changing an external server and
+    /// replacing its data
     #[arg(long, requires = "prove")]
     pub(crate) yes: bool,
 

@@ -9,17 +9,18 @@ use super::FormatArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// Write a study whose levels are cache sizes, with the misses that a run's trace predicts for them; after its
-    /// runs, compare the predictions with the measured reads
+    /// Write a study of several cache sizes, with the misses that a run's trace predicts for each; after its runs,
+    /// compare the predictions with the measured reads
     Prove(CacheProveArgs),
 }
 
 /// `kelvin cache prove`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Make the run with --trace and the smallest cache, because a trace contains only the misses \
-    of a cache. Its reads before the measured window fill the simulated cache, so the run needs a ramp-up. \
-    The bytes read per transaction are compared, as a share of those at the smallest size.\n\
+    after_help = "Make the run with --trace and the smallest cache: a trace does not contain reads that the \
+        cache served. Its reads before the measured window fill the simulated cache, so the run needs a \
+        ramp-up. The comparison uses the bytes read per transaction, as a share of those at the smallest \
+        size.\n\
     \n\
     Examples:\n\
     \x20 kelvin run pgbench -S --target postgres --ramp-up 30s --trace      it is run 7, with shared_buffers = 16 MB\n\
@@ -28,7 +29,7 @@ pub(crate) enum CacheCommand {
     \x20 kelvin cache prove bigger                                          exit code 1 if a prediction was wrong"
 )]
 pub(crate) struct CacheProveArgs {
-    /// The run that was made with --trace: its number or label; or the folder of the study, to compare
+    /// A run made with --trace (number or label), to write the study; or the study's folder, to compare
     #[arg(value_name = "RUN|DIR")]
     pub(crate) run: PathBuf,
     /// Sizes of the cache in ascending order; the first is that of the run
@@ -50,10 +51,10 @@ pub(crate) struct CacheProveArgs {
     /// Size of the cache's pages [default: 4k with --control-group, otherwise the database's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) block: Option<u64>,
-    /// How often each size is run
+    /// Number of runs of each size
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) blocks: u32,
-    /// How far a measured miss ratio may be from the predicted one
+    /// Largest accepted difference between the measured and the predicted miss ratio
     #[arg(long, value_name = "SHARE", default_value_t = 0.03)]
     pub(crate) within: f64,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use super::{FleetCollectArgs, FleetResumeArgs};
 /// Where the NATS server is.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NatsArgs {
-    /// The fleet of this name that `kelvin fleet up` started on this host
+    /// Name of the fleet; `kelvin fleet up` must have been run on this host
     #[arg(long, value_name = "NAME", conflicts_with = "nats", help_heading = "Fleet")]
     pub(crate) fleet: Option<Name>,
     /// A running NATS server with JetStream: nats://127.0.0.1:4222, or tls://HOST:4222 on another host
@@ -24,7 +24,7 @@ pub(crate) struct NatsArgs {
     /// File with the nkey seed for authentication; required for a server on another host
     #[arg(long, value_name = "FILE", requires = "nats", help_heading = "Fleet")]
     nats_key: Option<PathBuf>,
-    /// Certificate of the authority that signed the server's certificate [default: those of the system]
+    /// CA certificate that verifies the server's certificate [default: the system's CA certificates]
     #[arg(long, value_name = "FILE", requires = "nats", help_heading = "Fleet")]
     nats_ca: Option<PathBuf>,
     /// Client certificate, if the server requires one
@@ -33,7 +33,7 @@ pub(crate) struct NatsArgs {
     /// Key of the client certificate
     #[arg(long, value_name = "FILE", requires = "nats_cert", help_heading = "Fleet")]
     nats_cert_key: Option<PathBuf>,
-    /// The lab, which distinguishes several fleets on one server [default: the fleet's, or kelvin]
+    /// Name that separates this fleet from others on the same NATS server [default: kelvin]
     #[arg(long, value_name = "NAME", requires = "nats", help_heading = "Fleet")]
     lab: Option<Name>,
 }
@@ -64,10 +64,10 @@ impl NatsArgs {
 /// The fleet of a run.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunFleetArgs {
-    /// Divide the users among these agents, or among this number of idle agents; I/O jobs run on each of them
+    /// Divide the users among these agents, or among this number of idle agents; I/O jobs run on every agent
     #[arg(long, value_name = "AGENT[,AGENT…]|N", value_delimiter = ',', help_heading = "Fleet")]
     pub(crate) hosts: Vec<Name>,
-    /// How far apart the agents may start; beyond that the run is void [default: 10ms]
+    /// Maximum difference between the agents' start times; if it is exceeded, the run is void [default: 10ms]
     #[arg(long, value_name = "TIME", help_heading = "Fleet")]
     pub(crate) start_skew: Option<Span>,
     #[command(flatten)]
@@ -104,17 +104,18 @@ pub(crate) struct AgentArgs {
     pub(crate) name: Option<Name>,
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
-    /// A database that the agent may drive, as in --target; may be repeated
+    /// A database that the agent may drive, as in --target; may be given several times
     #[arg(long = "allow-target", value_name = "TARGET", required_unless_present = "allow_paths")]
     pub(crate) allow_targets: Vec<String>,
-    /// A file or device that I/O jobs may use, or a directory in which they may use and create any file; may be
-    /// repeated
+    /// A file or device that I/O jobs may use, or a directory in which they may use and create any file; may be given
+    /// several times
     #[arg(long = "allow-path", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) allow_paths: Vec<PathBuf>,
-    /// A block device of --allow-path that I/O jobs may write to, even if it holds data; may be repeated
+    /// A block device of --allow-path that I/O jobs may write to, even if it holds data; may be given several times
     #[arg(long, value_name = "DEVICE", requires = "allow_paths", value_hint = ValueHint::FilePath)]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
-    /// A command that I/O jobs may run with exec_prerun or exec_postrun, exactly as written in the job; may be repeated
+    /// A command that I/O jobs may run with exec_prerun or exec_postrun, exactly as written in the job; may be given
+    /// several times
     #[arg(long = "allow-command", value_name = "COMMAND", requires = "allow_paths")]
     pub(crate) allow_commands: Vec<String>,
     /// Stop the load after this time without a message from the controller; at most 15s
@@ -133,8 +134,8 @@ pub(crate) struct AgentArgs {
 pub(crate) enum FleetCommand {
     /// Start a NATS server for a fleet, with a key for the controller and for each agent
     ///
-    /// It listens on 127.0.0.1 unless --listen gives another address; then it uses TLS with a certificate of the fleet's
-    /// own authority. An agent on another host needs its key (NAME.nk) and ca.pem from the fleet's directory.
+    /// It listens on 127.0.0.1. With another address (--listen), it uses TLS with a certificate signed by the fleet's
+    /// own CA. An agent on another host needs its key (NAME.nk) and ca.pem from the fleet's directory.
     #[command(after_help = "Examples:
   kelvin fleet up lab --agents g1,g2,g3
   kelvin fleet up lab --agents g1,g2 --listen 10.0.0.1 --port 4222
@@ -147,8 +148,9 @@ pub(crate) enum FleetCommand {
     },
     /// Continue a run whose controller was killed
     ///
-    /// Agents continue for 15 s without a controller: within that time the load runs to its planned end; later it has
-    /// stopped. In both cases the run receives all results of its agents, is completed, and does not count.
+    /// Agents continue for 15 s without a controller. Within that time, the load can be resumed and runs to its planned
+    /// end; later, it has already stopped. In both cases, the results of all agents are collected and the run is
+    /// completed, but it does not count.
     #[command(after_help = "Examples:
   kelvin fleet resume --fleet lab
   kelvin fleet resume 12 --fleet lab \
@@ -196,16 +198,16 @@ pub(crate) struct FleetUpArgs {
     /// the ssh command with its options, such as KELVIN_SSH="ssh -F FILE"
     #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
     pub(crate) ssh: Vec<SshHost>,
-    /// With --ssh: a database that the agents may drive; may be repeated
+    /// With --ssh: a database that the agents may drive; may be given several times
     #[arg(long = "allow-target", value_name = "TARGET", requires = "ssh")]
     pub(crate) allow_targets: Vec<String>,
-    /// With --ssh: a file, device or directory of the hosts that I/O jobs may use; may be repeated
+    /// With --ssh: a file, device or directory of the hosts that I/O jobs may use; may be given several times
     #[arg(long = "allow-path", value_name = "PATH", requires = "ssh")]
     pub(crate) allow_paths: Vec<String>,
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) listen: IpAddr,
-    /// Port to listen on [default: any free one]
+    /// Port to listen on [default: any free port]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     pub(crate) port: u16,
 }

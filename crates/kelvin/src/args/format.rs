@@ -23,8 +23,8 @@ pub(crate) enum Format {
 /// How the result is printed.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FormatArgs {
-    /// Output format: text, json, jsonl (one record per line), csv, markdown, or pgbench (the lines that scripts parse;
-    /// for runs only) [default: text]
+    /// Output format: text, json, jsonl (one record per line), csv, markdown, or pgbench (pgbench's result lines; for
+    /// runs only) [default: text]
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = "Output")]
     pub(super) format: Option<Format>,
     /// The same as --format jsonl
@@ -43,7 +43,7 @@ impl FormatArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct OutputArgs {
     /// Output format: text, json (the report), jsonl (every event as it happens, then a summary), csv, markdown, or
-    /// pgbench (the lines that scripts parse) [default: text]
+    /// pgbench (pgbench's result lines) [default: text]
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = "Output")]
     format: Option<Format>,
     /// The same as --format jsonl

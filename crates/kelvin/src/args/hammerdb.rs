@@ -28,7 +28,7 @@ pub(crate) struct HammerdbArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HammerdbCommand {
-    /// Run a script of HammerDB's command line, unchanged
+    /// Run an unchanged HammerDB CLI script
     Run(HammerdbRunArgs),
 }
 
@@ -38,10 +38,10 @@ pub(crate) struct HammerdbRunArgs {
     /// The script, in Tcl or Python
     #[arg(value_name = "FILE.tcl|FILE.py")]
     pub(crate) file: PathBuf,
-    /// Print what the script would run as kelvin commands, and run nothing
+    /// Print the kelvin commands that the script would run, without running them
     #[arg(long)]
     pub(crate) plan: bool,
-    /// Print a specification file for each run of the script, and run nothing
+    /// Print a specification file for each run of the script, without running it
     #[arg(long, conflicts_with = "plan")]
     pub(crate) print_spec: bool,
     /// Multiply ramp-up and duration by this factor, for a test run

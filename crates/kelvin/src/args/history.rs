@@ -27,8 +27,8 @@ const NAMES: &str = "Runs are named by\n\
     \n\
     The first is the base; every other one is compared with it. Give six runs per side, made in alternating \
     order; with fewer than four there is no verdict. The verdict is on the headline (in open loops, on the \
-    p99 of the response time); the other figures are exploratory. Differences other than in the figures are \
-    printed in red.\n\
+    p99 of the response time); all other metrics are exploratory. Differences in specification and \
+    environment are printed in red.\n\
     \n\
     Examples:\n\
     \x20 kelvin compare 12 15\n\
@@ -44,7 +44,7 @@ pub(crate) struct CompareArgs {
     pub(crate) noise: f64,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
-    /// Also write one self-contained page; for two sides
+    /// Also write a self-contained HTML page; for two sides only
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -53,10 +53,10 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Runs enter the history with `kelvin run … --branch NAME` (or KELVIN_BRANCH). One entry is \
-    a run, or the median of the runs of a group. The level changes where a t-test between the entries before \
-    and after gives p < 0.001; a change can be detected once about four entries follow it.\n\
+    a run, or the median of the runs of a group. A level change is reported where a t-test between the \
+    entries before and after gives p < 0.001; a change can be detected once about four entries follow it.\n\
     \n\
-    Measures: the headline (nopm, tps), transactions, mean, p50, p95, p99, client-cpu, server-cpu, cpu, \
+    Metrics: the headline (nopm, tps), transactions, mean, p50, p95, p99, client-cpu, server-cpu, cpu, \
     server-instructions, wal (of a scenario's tenants: throughput, mean, p50, p95, p99), or the name of any observed metric, such as postgres.wal.bytes. CPU per \
     transaction varies less from run to run than throughput.\n\
     \n\
@@ -68,7 +68,7 @@ pub(crate) struct CompareArgs {
 pub(crate) struct HistoryArgs {
     /// The branch [default: that of the newest run]
     pub(crate) branch: Option<String>,
-    /// The measure [default: the headline; in an open loop p99 of the response time]
+    /// The metric [default: the headline; in an open loop p99 of the response time]
     #[arg(long, short, value_name = "MEASURE")]
     pub(crate) measure: Option<String>,
     /// The testbed [default: that of the branch's newest run]
@@ -83,7 +83,7 @@ pub(crate) struct HistoryArgs {
     /// Use only the newest N runs
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = runs)]
     pub(crate) last: usize,
-    /// Also write the trend as one self-contained page
+    /// Also write the trend as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
@@ -96,7 +96,7 @@ pub(crate) struct HistoryArgs {
     \n\
     Passes if no regression larger than allowed is shown; with --strict, only if such a regression is ruled \
     out. The interval of the ratio is a 95 % interval, or wider if several measures are judged: together \
-    they fail a good candidate by chance in at most 2.5 % of the gates.\n\
+    they fail a candidate within the limit by chance in at most 2.5 % of the checks.\n\
     \n\
     Exit codes: 0 passed · 1 regressed (with --strict: or not ruled out) · 2 bad input · 5 not testable: too \
     few runs (at least four per side, six advised) · 6 blind: the scatter is too large to detect a \
@@ -116,7 +116,7 @@ pub(crate) struct GateArgs {
     /// The largest regression allowed
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_regression: f64,
-    /// A measure, optionally with its own limit after a colon (p99:5%); may be given several times [default: the
+    /// A metric, optionally with its own limit after a colon (p99:5%); may be given several times [default: the
     /// headline; p99 with a rate]
     #[arg(long, short, value_name = "MEASURE[:PERCENT]")]
     measure: Vec<String>,
@@ -167,11 +167,11 @@ fn limit(text: &str, most: f64) -> Result<Limit, String> {
 /// Where a run belongs in the history.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct HistoryPlaceArgs {
-    /// Keep the run in the history of this branch, for `kelvin history` and `kelvin gate` [env: KELVIN_BRANCH]
+    /// Add the run to the history of this branch, for `kelvin history` and `kelvin gate` [env: KELVIN_BRANCH]
     #[arg(long, value_name = "NAME", value_parser = name)]
     branch: Option<String>,
 
-    /// The machine's name in the history [env: KELVIN_TESTBED] [default: from host name and CPU model]
+    /// Name of this machine in the history [env: KELVIN_TESTBED] [default: from host name and CPU model]
     #[arg(long, value_name = "NAME", value_parser = name)]
     testbed: Option<String>,
 }

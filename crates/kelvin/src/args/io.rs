@@ -63,7 +63,7 @@ pub(crate) struct IoArgs {
 /// The other commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum IoCommand {
-    /// Explain results in words, from Kelvin's or fio's JSON; two or more are compared
+    /// Explain JSON results of Kelvin or fio in plain English; two or more are compared
     Explain(ExplainArgs),
     /// Draw charts of logs, results and stored runs, from Kelvin or fio
     Plot(super::io_plot::PlotArgs),
@@ -110,7 +110,7 @@ pub(crate) struct ExplainArgs {
     mut_arg("looks", |arg| arg.hide(true)),
     mut_arg("transaction_log", |arg| arg.hide(true)),
     mut_arg("no_observe", |arg| arg.help("Do not observe the host during the jobs")),
-    mut_arg("observe_interval", |arg| arg.help("Time between two readings of the host's counters [default: 1s]")),
+    mut_arg("observe_interval", |arg| arg.help("Interval between readings of the host's counters [default: 1s]")),
     mut_arg("seed", |arg| arg.help("Seed for random offsets; a job that sets randseed keeps its own").help_heading(None)),
     mut_arg("json", |arg| arg.visible_alias("json-events")),
     mut_arg("verbose", |arg| arg.hide(true)),
@@ -124,10 +124,11 @@ pub(crate) struct IoFlags {
     /// Before the jobs start, create and fill files and areas that they read but that were never written
     #[arg(long, help_heading = "Targets")]
     prepare: bool,
-    /// Split a job that names several files or devices into one job each, each with the full iodepth
+    /// Split a job that names several files or devices into one job per file or device, each with the full iodepth
     #[arg(long, help_heading = "Targets")]
     per_target: bool,
-    /// On a fleet, divide the workers of the jobs among the agents by their numbers; otherwise every agent runs every job
+    /// On a fleet, divide the workers of the jobs among the agents in order of worker number; otherwise every agent
+    /// runs every job
     #[arg(long, help_heading = "Fleet")]
     split_workers: bool,
     #[command(flatten)]
@@ -179,10 +180,10 @@ impl IoFlags {
     kelvin run io --job job.fio --print-spec > io.toml && kelvin ab io.toml other.toml"
 )]
 pub(crate) struct RunArgs {
-    /// The job file, in fio's language
+    /// The fio job file
     #[arg(long, value_name = "JOB.fio", value_hint = ValueHint::FilePath)]
     job: Option<PathBuf>,
-    /// An option that overrides every job's; may be given several times
+    /// Override this fio option in every job; may be given several times
     #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
     /// Run this section only; may be given several times

@@ -72,7 +72,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed, help_heading = "Load")]
     seed: Option<u64>,
 
-    /// How often a transaction is retried after a serialization failure, a deadlock or a busy lock [default: 10]
+    /// Maximum number of retries of a transaction after a serialization failure, a deadlock or a lock timeout [default:
+    /// 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Load")]
     retries: Option<u16>,
 
@@ -80,14 +81,14 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Load")]
     timeout: Option<Span>,
 
-    /// A label for the run
+    /// Label by which other commands can refer to the run
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
 
     #[command(flatten)]
     pub(crate) history: HistoryPlaceArgs,
 
-    /// Fail if the data does not exist, instead of creating it
+    /// Fail if the data do not exist, instead of creating them
     #[arg(long)]
     no_build: bool,
 
@@ -95,8 +96,8 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     check: bool,
 
-    /// Count the run even if other work on the machine may explain 10 % or more of its figures; the share is shown with
-    /// the figures and in every comparison
+    /// Count the run even if other processes on the machine may account for 10 % or more of its result; the share is
+    /// shown with the result and in every comparison
     #[arg(long)]
     accept_noise: bool,
 

@@ -92,10 +92,10 @@ pub(crate) use xray::XrayArgs;
     long_about = "Measure a database, and trust the result.\n\
         \n\
         Start with:  kelvin run tproc-c\n\
-        It loads one warehouse into an embedded SQLite file, drives it with four virtual users, and prints \
-        NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL server that \
-        kelvin sets up, or --target postgres://user@host/database to use yours. `kelvin run --help` lists \
-        the other workloads.",
+        It loads one warehouse into a temporary SQLite database, drives it with four virtual users, and \
+        prints NOPM, latencies and a self-audit. Add --target postgres to do the same on a PostgreSQL \
+        server that kelvin sets up, or --target postgres://user@host/database to use yours. `kelvin run \
+        --help` lists the other workloads.",
     after_help = "Exit codes: 0 counted · 1 void: measured, but must not be used · 2 bad input, nothing \
         measured · 3 counted, but transactions failed · 4 failed, partial data kept · 5 too few runs, \
         6 too much scatter (gate) · 130 partial: interrupted, partial data kept",
@@ -111,7 +111,7 @@ pub(crate) struct Cli {
 /// Options of every subcommand.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// File that holds the results [default: kelvin.db in the user's data directory]
+    /// File in which results are stored [default: kelvin.db in the user's data directory]
     #[arg(
         long,
         global = true,
@@ -132,7 +132,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Drive files and block devices with fio's job files and options, and measure them
     Io(Box<IoArgs>),
-    /// Limit one resource at a time under load, to find what the throughput depends on
+    /// Reduce one resource at a time under load, to find which one limits throughput
     Squeeze(SqueezeArgs),
     /// Run several loads on one timeline, and measure how they affect each other
     #[command(subcommand)]
@@ -165,9 +165,9 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare stored runs, groups of runs, or branches
     Compare(CompareArgs),
-    /// Show results of a branch over time, and where the level changed
+    /// Show the results of a branch over time, and where their level changed
     History(HistoryArgs),
-    /// Check in continuous integration whether a candidate has regressed
+    /// Fail a CI job if a candidate has regressed
     Gate(GateArgs),
     /// Show the stored runs in a browser, and follow runs in progress
     Serve(ServeArgs),
@@ -178,10 +178,10 @@ pub(crate) enum Command {
     /// sets another directory. To remove the data, stop the server and remove that directory.
     #[command(subcommand)]
     Server(ServerCommand),
-    /// Start the server that connects the agents of a fleet, and show them
+    /// Manage a fleet of agents: processes on other hosts that generate load
     #[command(subcommand)]
     Fleet(FleetCommand),
-    /// Run an agent of a fleet, which generates a share of the load of another host's runs
+    /// Run a fleet agent, which generates part of the load of runs that another host controls
     Agent(AgentArgs),
     /// Save the state of a database, and restore it
     #[command(subcommand)]
@@ -193,21 +193,21 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Observe this machine, and a database's share of it, without running a load
     Observe(ObserveArgs),
-    /// Show what a server's sessions wait for: waits by class, files, statements, who blocks whom
+    /// Show what a server's sessions wait for: wait classes, files, statements, blocking sessions
     Waits(WaitsArgs),
     /// Show a server's most expensive statements, their plans, and what changed since they were saved
     TopSql(TopSqlArgs),
-    /// Record the block requests of this host, and describe the streams of a trace
+    /// Record the block I/O requests of this host, and analyze traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Predict the effect of a larger database cache, and verify it by a study
+    /// Predict the effect of a larger database cache, and verify the prediction with a study
     #[command(subcommand)]
     Cache(CacheCommand),
     /// Measure whether storage is fast enough for a column store: MB/s per core, with vioperf's four tests
     Vioperf(VioperfArgs),
-    /// Run scripts of HammerDB's command line, without HammerDB
+    /// Run HammerDB CLI scripts without HammerDB
     Hammerdb(HammerdbArgs),
-    /// Run a scenario of Nutanix X-Ray on this host
+    /// Run a Nutanix X-Ray scenario on this host
     Xray(XrayArgs),
     /// Explain a finding (what it means, how it is detected, its thresholds, and what to do), or a term
     Explain(ExplainArgs),
@@ -250,7 +250,7 @@ fn set<T: Clone>(place: &mut T, flag: Option<&T>) {
 pub(crate) struct GroupsArgs {
     /// The group to show: its number
     pub(crate) group: Option<i64>,
-    /// Also write the group's page to this file, as one self-contained file
+    /// Also write the group's page to this file, as self-contained HTML
     #[arg(long, value_name = "FILE", requires = "group")]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
@@ -297,9 +297,9 @@ pub(crate) struct ReportArgs {
     /// Everything, as JSON
     #[arg(long, group = "format")]
     pub(crate) json: bool,
-    /// One row per second; with =summary one row per transaction type, with =statements per statement, with
-    /// =observed the observations of host and database per second, with =jobs one row per I/O job and file or
-    /// device, with =queries one row per query of TPROC-H that was executed
+    /// One row per second; with =summary one row per transaction type, with =statements per statement, with =observed
+    /// the host and database metrics per second, with =jobs one row per I/O job and file or device, with =queries one
+    /// row per executed TPROC-H query
     #[arg(long, group = "format", value_name = "ROWS", num_args = 0..=1, require_equals = true,
         default_missing_value = "seconds",
         value_parser = ["seconds", "summary", "statements", "observed", "jobs", "queries"])]

@@ -14,12 +14,12 @@ pub(crate) struct ObservationArgs {
     #[arg(long, conflicts_with_all = ["observe", "observe_interval", "looks", "scrape", "explain_sample"], help_heading = "Observation")]
     no_observe: bool,
 
-    /// How closely to observe the database; "deep" switches on instruments of MySQL and MariaDB for the run, which
-    /// show latches by name and cost CPU [default: normal]
+    /// How closely to observe the database; "deep" enables Performance Schema instruments of MySQL and MariaDB during
+    /// the run, which show latches by name and cost CPU [default: normal]
     #[arg(long, value_name = "DEPTH", help_heading = "Observation")]
     observe: Option<Depth>,
 
-    /// Time between two readings of host and database counters, at least 100ms [default: 1s]
+    /// Interval between readings of host and database counters, at least 100ms [default: 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Observation")]
     observe_interval: Option<Span>,
 
@@ -27,18 +27,19 @@ pub(crate) struct ObservationArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Observation")]
     looks: Option<u32>,
 
-    /// Record the block requests of all devices during the run, as root: which files they are for, how sequential and
-    /// bursty they are, and the effect of a cache (see kelvin trace)
+    /// Record the block I/O requests of all devices during the run (requires root), to show which files they are for,
+    /// how sequential and bursty they are, and the effect of a cache (see kelvin trace)
     #[arg(long, help_heading = "Observation")]
     trace: bool,
 
-    /// Do not sample after a run with --trace how many of the blocks that were read are zeros, which takes some seconds
+    /// With --trace: do not estimate after the run how many of the blocks read contain only zeros, which takes a few
+    /// seconds
     #[arg(long, help_heading = "Observation")]
     no_trace_zeros: bool,
 
-    /// After the window, execute the statements with the most time once more with EXPLAIN (ANALYZE), each in a transaction that
-    /// is rolled back, and compare the rows of their plans with what the planner expected (PostgreSQL, MySQL, MariaDB);
-    /// "writes" includes statements that change data (PostgreSQL)
+    /// After the window, execute the most time-consuming statements once more with EXPLAIN (ANALYZE), each in a
+    /// transaction that is rolled back, and compare the planner's row estimates with the actual rows (PostgreSQL,
+    /// MySQL, MariaDB); "writes" includes statements that change data (PostgreSQL)
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "reads",
         help_heading = "Observation")]
     explain_sample: Option<ExplainWhich>,

@@ -16,10 +16,10 @@ pub(crate) struct ObserveArgs {
     /// How long to observe
     #[arg(long, short, value_name = "TIME", default_value = "1m")]
     pub(crate) duration: Span,
-    /// Time between two readings, 100ms to 1m
+    /// Interval between readings, 100ms to 1m
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(crate) interval: Span,
-    /// Also observe this database, and distinguish its devices and processes from others
+    /// Also observe this database, and show its devices and processes separately
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: Option<TargetName>,
     /// Also read a Prometheus endpoint of another host: node_exporter, postgres_exporter, pcm-exporter; may be given

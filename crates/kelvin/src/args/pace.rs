@@ -21,7 +21,7 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = "Pace")]
     rate: Option<Rates>,
 
-    /// Open loop: distribution of arrivals, random or even [default: poisson]
+    /// Open loop: arrivals at random (poisson) or evenly spaced (uniform) [default: poisson]
     #[arg(long, value_name = "HOW", value_parser = one_of::<Process>(&["poisson", "uniform"]), help_heading = "Pace")]
     arrivals: Option<Process>,
 
@@ -39,7 +39,7 @@ pub(crate) struct PaceArgs {
     #[arg(long, requires = "slo", help_heading = "Pace")]
     find_max: bool,
 
-    /// Precision of the search, in percent [default: 5]
+    /// With --find-max: precision of the rate found, in percent [default: 5]
     #[arg(long, value_name = "PERCENT", help_heading = "Pace", value_parser = percent)]
     resolution: Option<f64>,
 
@@ -48,7 +48,7 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "NUMBERS", conflicts_with = "rate", help_heading = "Pace")]
     sweep: Option<Sweep>,
 
-    /// Run users in one thread each, or in event loops [default: auto, threads for up to 3]
+    /// Run users in one thread each, or in event loops [default: auto, threads for up to 3 users]
     #[arg(long, value_name = "WHAT", value_parser = one_of::<Threading>(&["auto", "threads", "loops"]), help_heading = "Pace")]
     users_on: Option<Threading>,
 }

@@ -83,7 +83,8 @@ fn escaped(text: &str) -> String {
 /// How the tables are created.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TableArgs {
-    /// Scale factor: 100,000 accounts, about 15 MB, each [default: that of the existing data; 1 in an empty database]
+    /// Scale factor: 100,000 accounts, about 15 MB, per unit [default: that of the existing data; 1 in an empty
+    /// database]
     #[arg(long, short, value_name = "N", help_heading = "Tables")]
     scale: Option<u32>,
 
@@ -108,7 +109,7 @@ pub(crate) struct TableArgs {
         value_parser = one_of::<PartitionMethod>(&["range", "hash"]))]
     partition_method: Option<PartitionMethod>,
 
-    /// Do not vacuum: neither new tables, nor the two small tables before a run
+    /// Do not vacuum new tables, or the two small tables before a run
     #[arg(long, short, help_heading = "Tables")]
     no_vacuum: bool,
 }
@@ -133,7 +134,7 @@ pub(crate) struct BuildArgs {
     mut_arg("seed", |arg| arg.visible_alias("random-seed")),
     mut_arg("rate", |arg| arg.short('R')),
     after_help = "The short flags are pgbench's. -j, -P, --failures-detailed and --verbose-errors are \
-    accepted and have no effect. The database is named with --target; its password comes from PGPASSWORD, \
+    accepted and have no effect. The database is given by --target; its password comes from PGPASSWORD, \
     from ~/.pgpass, or from a prompt.\n\
     \n\
     Examples:\n\
@@ -158,7 +159,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(super) familiar: FamiliarArgs,
 
-    /// Create the tables and exit, as kelvin build pgbench does; complete tables of this scale are kept
+    /// Create the tables and exit, as kelvin build pgbench does; existing complete tables of this scale are kept
     #[arg(long, short = 'i', help_heading = "Tables")]
     pub(super) initialize: bool,
 
@@ -205,7 +206,7 @@ fn steps(text: &str) -> Result<String, String> {
 /// Flags of pgbench that have another name or no effect here.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FamiliarArgs {
-    /// How often a transaction is tried: --retries plus one; 0 means no limit
+    /// Maximum number of tries of a transaction: --retries plus one; 0 means no limit
     #[arg(long, value_name = "N", conflicts_with = "retries", help_heading = "Load", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(0..=65536))]
     max_tries: Option<u32>,

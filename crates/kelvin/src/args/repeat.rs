@@ -43,8 +43,8 @@ pub(crate) struct RepeatArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000), help_heading = "Repetition")]
     repeat: Option<u32>,
 
-    /// Repeat the run until half the 95 % confidence interval of the mean is below this share of the mean, such as
-    /// 'ci<1%'; at least 6 runs, or --repeat
+    /// Repeat the run until the half-width of the mean's 95 % confidence interval is below this percentage of the mean,
+    /// such as 'ci<1%'; at least 6 runs, or --repeat
     #[arg(long, value_name = "RULE", help_heading = "Repetition")]
     until: Option<Until>,
 
@@ -57,7 +57,7 @@ pub(crate) struct RepeatArgs {
     #[arg(long, value_name = "N", help_heading = "Repetition")]
     replacements: Option<u32>,
 
-    /// The measure to judge repeated runs by, as in kelvin history [default: the throughput; p99 with a rate]
+    /// The metric by which repeated runs are judged, as in kelvin history [default: throughput; p99 with --rate]
     #[arg(long, value_name = "MEASURE", value_parser = measures(), hide_possible_values = true,
         help_heading = "Repetition")]
     measure: Option<String>,

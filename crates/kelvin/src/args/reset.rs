@@ -36,7 +36,7 @@ pub(crate) struct ResetArgs {
     #[arg(long, value_name = "WHEN", value_parser = one_of::<StepPolicy>(&["needed", "always", "never"]), help_heading = "Reset")]
     reset_checkpoint: Option<StepPolicy>,
 
-    /// Maximum wait before the load for processors and disks to become idle; 0s disables it [default: 30s after a
+    /// Maximum time to wait before the load for CPUs and disks to become idle; 0s disables it [default: 30s after a
     /// reset, otherwise no wait]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Reset")]
     rest: Option<Span>,

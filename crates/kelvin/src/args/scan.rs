@@ -19,19 +19,19 @@ use super::{Flags, set};
     mut_arg("duration", |arg| arg.short('d')),
     mut_arg("verbose", |arg| arg.short('v')),
     after_help = "Each user runs the queries in turn. A query reads every row of one table, which takes \
-    seconds per GB: a scan that takes longer than --timeout is an error. The tables are those of kelvin run \
-    tproc-c and can be used by both at the same time; missing ones are created.\n\
+        several seconds per GB; a scan that takes longer than --timeout is an error. The tables are those \
+        of kelvin run tproc-c and can be used by both at the same time; missing ones are created.\n\
     \n\
     Queries:\n\
-    \x20 stock-value            value of the stock of each warehouse (stock, with its items)\n\
-    \x20 order-lines-by-item    the ten items that sold most (order_line)\n\
+    \x20 stock-value            stock value of each warehouse (stock, joined with item)\n\
+    \x20 order-lines-by-item    the ten best-selling items (order_line)\n\
     \x20 customers-by-district  balances and payments of each district (customer)\n\
     \n\
     Examples:\n\
     \x20 kelvin run scan --target postgres -u 2\n\
     \x20 kelvin run scan --target postgres --rate 0.5 --queries stock-value --timeout 10m\n\
     \n\
-    docs/scan.md describes the figures."
+    docs/scan.md describes the metrics."
 )]
 pub(crate) struct RunArgs {
     #[command(flatten)]

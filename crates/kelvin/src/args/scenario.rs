@@ -11,7 +11,7 @@ use super::{FormatArgs, OutputArgs};
 #[derive(Debug, Subcommand)]
 #[command(
     after_help = "A scenario is a TOML file with tenants (each a specification), steps (start, stop, set, wait, wait-for, \
-    run, mark) and what is expected of them; docs/scenarios.md describes it. `kelvin run FILE` runs it as well.\n\
+    run, mark) and expectations; docs/scenarios.md describes it. `kelvin run FILE` runs it as well.\n\
     \n\
     Examples:\n\
     \x20 kelvin scenario plan examples/colocation/io.toml\n\
@@ -20,11 +20,11 @@ use super::{FormatArgs, OutputArgs};
 pub(crate) enum ScenarioCommand {
     /// Run a scenario
     Run(Box<ScenarioRunArgs>),
-    /// Check a scenario's file, and run nothing
+    /// Check a scenario file without running it
     Check(ScenarioFileArgs),
-    /// Print the timeline: with the planned time of each step
+    /// Print the timeline with the planned time of each step
     Plan(ScenarioFileArgs),
-    /// Print the tenants, the parameters with their ranges, and what is expected
+    /// Print the tenants, the parameters with their ranges, and the expectations
     Show(ScenarioFileArgs),
     /// The load of one tenant, as orders on standard input say; `kelvin run` starts it for a tenant with limits
     #[command(hide = true)]
@@ -37,7 +37,7 @@ pub(crate) struct ScenarioFile {
     /// The scenario, a TOML file
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
-    /// Set a parameter of the file; can be repeated
+    /// Set a parameter of the file; may be given several times
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) parameters: Vec<(String, String)>,
 }
@@ -56,17 +56,18 @@ pub(crate) struct ScenarioFileArgs {
 pub(crate) struct ScenarioRunArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioFile,
-    /// Permit the commands and the shell scripts that the file names
+    /// Allow the commands and shell scripts that the file names
     #[arg(long)]
     pub(crate) allow_shell: bool,
-    /// Permit I/O jobs to write to this block device, whose contents are destroyed; can be repeated
+    /// Permit I/O jobs to write to this block device, whose contents are destroyed; may be given several times
     #[arg(long, value_name = "DEVICE")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
     /// Also run the scenario without each tenant in turn, in random order and in rounds, until the effect of every
-    /// neighbour is shown or the rounds are over
+    /// other tenant is established or --rounds is reached
     #[arg(long)]
     pub(crate) prove: bool,
-    /// The most rounds of --prove, 4 to 100; a round runs the scenario once with all tenants and once without each
+    /// With --prove: maximum number of rounds, 4 to 100; a round runs the scenario once with all tenants and once
+    /// without each
     #[arg(long, value_name = "N", default_value_t = 8, requires = "prove", value_parser = clap::value_parser!(u32).range(4..=100))]
     pub(crate) rounds: u32,
     /// Show the run full-screen in the terminal, with a panel for each tenant

@@ -26,8 +26,8 @@ use super::pgbench::FamiliarArgs;
     mut_arg("no_build", |arg| arg.hide(true)),
     mut_arg("check", |arg| arg.hide(true)),
     after_help = "A file of plain SQL works unchanged; pgbench's commands (\\set, \\if, \\gset, \
-    \\startpipeline …) add random values and conditions. One execution of a file is one transaction. Only \
-    the scripts create or change tables.\n\
+    \\startpipeline …) add random values and conditions. One execution of a file is one transaction. Kelvin \
+    itself creates and changes no tables.\n\
     \n\
     Examples:\n\
     \x20 kelvin run script query.sql --target postgres://me@db.example/shop\n\
@@ -36,7 +36,7 @@ use super::pgbench::FamiliarArgs;
     docs/pgbench.md describes the language."
 )]
 pub(crate) struct RunArgs {
-    /// Files of SQL, chosen with the weight W [default: 1]; - is standard input
+    /// SQL script files, chosen at random with weight W [default: 1]; - is standard input
     #[arg(value_name = "FILE[@W]", value_hint = ValueHint::FilePath, value_parser = script_file())]
     files: Vec<ScriptChoice>,
     #[command(flatten)]

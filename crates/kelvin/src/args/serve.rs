@@ -20,7 +20,7 @@ use clap::Args;
     runs"
 )]
 pub(crate) struct ServeArgs {
-    /// The stores to show [default: the one that --store names]
+    /// The stores to show [default: that of --store]
     #[arg(value_name = "STORE")]
     pub(crate) stores: Vec<PathBuf>,
     /// Address to listen on. There is no TLS and no login: on an address other than loopback, anyone who can reach it

@@ -33,7 +33,7 @@ pub(crate) enum ServerCommand {
         #[command(flatten)]
         profile: ProfileArgs,
     },
-    /// Stop the server; its data stays
+    /// Stop the server; its data are kept
     Down {
         /// Database engine of the server [default: all servers]
         #[arg(long, value_name = "ENGINE", conflicts_with = "version")]
@@ -69,8 +69,8 @@ pub(crate) enum ServerCommand {
     ///
     /// The settings are changed with ALTER SYSTEM (PostgreSQL), SET PERSIST (MySQL) or SET GLOBAL (MariaDB, until its
     /// next restart), which requires a superuser. The previous values are first saved in a journal in the user's data
-    /// directory. Settings that require a restart are reported; the server is not restarted. MariaDB takes such
-    /// settings from its option file only: they are listed, and not changed.
+    /// directory. Settings that require a restart are reported; the server is not restarted. MariaDB reads such
+    /// settings from its option file only; they are listed but not changed.
     #[command(after_help = format!("{PROFILES}\n\nExamples:
   kelvin server apply --target postgres://me@host/db --profile my.conf
   kelvin server apply --target postgres://me@host/db --profile my.conf --allow-settings"))]
@@ -80,7 +80,7 @@ pub(crate) enum ServerCommand {
         target: TargetName,
         #[command(flatten)]
         profile: ProfileArgs,
-        /// Make the changes; without this they are only shown
+        /// Make the changes; without this flag they are only shown
         #[arg(long)]
         allow_settings: bool,
     },
@@ -109,8 +109,8 @@ pub(crate) struct ProfileArgs {
     /// default, durable, steady, or a file [default: the current one, or default]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
-    /// The run for which the profile steady is sized: a stored run (number, label, or "last"), whose log volume was
-    /// measured, or a specification, whose log volume is estimated [default: an estimated run of ten minutes]
+    /// The run for which the profile steady is sized: a stored run (number, label, or "last"), with its measured WAL or
+    /// redo volume, or a specification, with an estimated volume [default: an estimated run of ten minutes]
     #[arg(long = "for", value_name = "RUN|SPEC", requires = "profile")]
     pub(crate) sized_for: Option<String>,
 }

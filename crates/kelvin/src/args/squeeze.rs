@@ -19,15 +19,16 @@ use super::workload::TakesFile;
     subcommand_help_heading = "Workloads",
     subcommand_value_name = "WORKLOAD|FILE.toml",
     after_help = "During the run, one resource at a time is reduced, in slices of a few seconds in random \
-    order. The response of the throughput shows which resource limits it. An elasticity of 1 means that all \
-    work waits for the resource, 0 that none does. The server's CPU can exceed 1 (docs/machine.md has \
-    examples). The slices determine the length of the window; --duration is ignored.\n\
+    order. The response of the throughput shows which resource limits it: an elasticity of 1 means that \
+    throughput falls in proportion to the resource, 0 that it does not fall. The elasticity of the server's \
+    CPU can exceed 1 (docs/machine.md has examples). The slices determine the length of the window; \
+    --duration is ignored.\n\
     \n\
-    It needs a database on this host that kelvin may move into a control group (usually as root), and always \
-    restores all limits when the run ends. Without control groups, the server's CPU is limited by CPU \
-    affinity if a whole number of CPUs is close to the percentage (1 of 4 is 25 %), or otherwise by stopping \
-    its processes for part of every 20 ms, which needs only the server's user. The run's own figures are \
-    those of a squeezed database.\n\
+    It requires a database on this host, and permission to move its server into a control group (usually \
+    root). The original limits are always restored when the run ends. Without control groups, the server's \
+    CPU is limited by CPU affinity if a whole number of CPUs is close to the percentage (1 of 4 is 25 %), \
+    or otherwise by stopping its processes for part of every 20 ms, which needs only the server's user. The \
+    run's own results are those of a throttled database.\n\
     \n\
     Examples:\n\
     \x20 kelvin squeeze tproc-c --target postgres -w 4 --users 16\n\
@@ -59,7 +60,7 @@ enum CpuBy {
     ControlGroup,
     /// Fewer whole CPUs for the server's processes
     Affinity,
-    /// Stop the server's processes once they have used their share of 20 ms
+    /// Stop the server's processes once they have used their share of each 20 ms
     RateCap,
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "TPROC-C")]
     all_warehouses: bool,
 
-    /// Simulate keying and thinking times
+    /// Simulate the keying and think times of TPC-C
     #[arg(long, help_heading = "TPROC-C")]
     keying_and_thinking: bool,
 

@@ -17,7 +17,8 @@ pub(crate) struct DataArgs {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Scale factor, about 1 GB each: 0.01 to 1000 [default: that of the existing data; 1 in an empty database]
+    /// Scale factor, about 1 GB of data per unit: 0.01 to 1000 [default: that of the existing data; 1 in an empty
+    /// database]
     #[arg(long, short = 's', value_name = "N", help_heading = "TPROC-H")]
     scale: Option<Scale>,
 
@@ -46,17 +47,17 @@ pub(crate) struct DataArgs {
     mut_arg("verbose", |arg| arg.short('v')),
     after_help = "The power test runs the queries one after another, between the two refresh functions; the \
     throughput test runs several streams and the refresh functions concurrently. A query that fails, takes \
-    longer than --timeout or has a wrong answer voids the figure and is reported. The figures are derived \
+    longer than --timeout or has a wrong answer voids the result and is reported. The metrics are derived \
     from TPC-H and are not TPC results.\n\
     \n\
     Examples:\n\
     \x20 kelvin run tproc-h --scale 0.01                              on SQLite, in a temporary file\n\
     \x20 kelvin run tproc-h --target postgres --scale 1\n\
-    \x20 kelvin run tproc-h --target postgres --scale 1 --validate    answers compared with the published ones\n\
+    \x20 kelvin run tproc-h --target postgres --scale 1 --validate    compare with the published answers\n\
     \x20 kelvin run tproc-h --target postgres --streams 0 --queries 1,6,14 --no-refresh\n\
     \x20 kelvin run tproc-h --target postgres --profile hammerdb --users 1,2,4 --query-sets 2\n\
     \n\
-    docs/tproc-h.md describes tests, answers and figures."
+    docs/tproc-h.md describes tests, answers and metrics."
 )]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -66,7 +67,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_parser = one_of::<Profile>(&["spec", "hammerdb"]), help_heading = "TPROC-H")]
     profile: Option<Profile>,
 
-    /// Streams of the throughput test; 0 runs the power test only [default: by the scale factor, at least 2]
+    /// Streams of the throughput test; 0 runs the power test only [default: depends on the scale factor, at least 2]
     #[arg(long, value_name = "N", help_heading = "TPROC-H")]
     streams: Option<u32>,
 
@@ -82,12 +83,12 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "TPROC-H")]
     no_refresh: bool,
 
-    /// While the queries run, insert and delete the orders of the refresh functions one by one with this pause; in the
-    /// hammerdb profile the last user does this
+    /// While the queries run, insert and delete the orders of the refresh functions one by one, with this pause in
+    /// milliseconds; in the hammerdb profile the last user does this
     #[arg(long, value_name = "MS", help_heading = "TPROC-H")]
     trickle_refresh: Option<u32>,
 
-    /// Do not execute the queries once more after the load to analyze their plans (PostgreSQL)
+    /// Skip the extra execution of each query after the load, which analyzes its plan (PostgreSQL)
     #[arg(long, help_heading = "TPROC-H")]
     no_analyze: bool,
 

@@ -11,9 +11,9 @@ use super::FormatArgs;
 
 #[derive(Debug, Subcommand)]
 #[command(
-    after_help = "A trace contains each block request with its time, device, offset, size, operation, \
+    after_help = "A trace contains each block I/O request with its time, device, offset, size, operation, \
     process and response time. kelvin trace record takes it from the kernel (as root); the other commands \
-    also read traces of blktrace, perf script, fio's iologs and csv files (docs/trace.md).\n\
+    also read traces of blktrace, perf script, fio's iologs and CSV files (docs/trace.md).\n\
     \n\
     Examples:\n\
     \x20 kelvin trace record --duration 30s -o io.trace\n\
@@ -23,7 +23,7 @@ use super::FormatArgs;
     \x20 kelvin trace to-fio io.trace -o io.fio --verify"
 )]
 pub(crate) enum TraceCommand {
-    /// Record the block requests of this host, until Ctrl-C, for a time, or while a command runs
+    /// Record the block I/O requests of this host until Ctrl-C, for a given time, or while a command runs
     Record(TraceRecordArgs),
     /// Show the streams of a trace: sizes, arrivals, depth, sequentiality, and the effect of merging
     Show(TraceShowArgs),
@@ -31,7 +31,7 @@ pub(crate) enum TraceCommand {
     Cache(TraceCacheArgs),
     /// Write a trace as an fio job file: streams with the same sizes, mix, sequentiality, arrivals and depth
     ToFio(TraceToFioArgs),
-    /// Write a trace as csv, a line for each request, with its process, and its database object where that is known
+    /// Write a trace as CSV: one line per request, with its process and, if known, its database object
     Csv(TraceCsvArgs),
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct TraceRecordArgs {
     /// Do not attribute requests to files
     #[arg(long)]
     pub(crate) no_files: bool,
-    /// Do not sample how many of the blocks that were read are zeros
+    /// Do not estimate how many of the blocks read contain only zeros
     #[arg(long)]
     pub(crate) no_zeros: bool,
     /// The file to write; it must not exist
@@ -73,7 +73,7 @@ pub(crate) struct TraceRecordArgs {
     /// End the recording when the file reaches this size
     #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = parse_bytes)]
     pub(crate) most_bytes: u64,
-    /// Size of the kernel's buffer of each processor
+    /// Size of the kernel's buffer per CPU
     #[arg(long, value_name = "SIZE", default_value = "4m", value_parser = parse_bytes)]
     pub(crate) buffer: u64,
     /// Run this command, and record while it runs
@@ -84,7 +84,7 @@ pub(crate) struct TraceRecordArgs {
 /// A trace to read.
 #[derive(Debug, Args)]
 pub(crate) struct TraceFileArgs {
-    /// The trace: of kelvin trace record, blktrace, perf script, fio (iolog), or csv; or a run that was made with --trace
+    /// A trace of kelvin trace record, blktrace, perf script, fio (iolog) or CSV; or a run made with --trace
     #[arg(value_name = "FILE|RUN")]
     pub(crate) file: PathBuf,
     /// Read at most this many requests
@@ -100,8 +100,8 @@ pub(crate) struct TraceFileArgs {
 pub(crate) struct TraceShowArgs {
     #[command(flatten)]
     pub(crate) trace: TraceFileArgs,
-    /// Show what one device would see if these streams were merged on it: `merge A,B,C`, each a process or a device of
-    /// the trace, or the file of another trace
+    /// Show what a device would receive if these streams were merged on it: `merge A,B,C`, each a process or a device
+    /// of the trace, or the file of another trace
     #[arg(long, num_args = 2, value_names = ["merge", "STREAMS"])]
     pub(crate) what_if: Option<Vec<String>>,
     #[command(flatten)]
@@ -119,11 +119,11 @@ pub(crate) struct TraceCacheArgs {
     /// Size of the cache's blocks
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_bytes)]
     pub(crate) block: u64,
-    /// Share of the blocks in a sample; five samples show the error. 1 disables sampling
+    /// Share of the blocks in a sample; five samples are taken to estimate the error. 1 disables sampling
     #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
     pub(crate) sample: f64,
-    /// Omit the exact curve, and take the samples while the trace is read, for traces that do not fit in memory; all
-    /// requests are then read unless --most limits them
+    /// Omit the exact curve and sample while the trace is read, for traces that do not fit in memory; all requests are
+    /// read unless --most limits them
     #[arg(long)]
     pub(crate) sampled_only: bool,
     /// Policies to simulate in addition to LRU: arc, s3-fifo, or none

@@ -18,8 +18,8 @@ use kelvin_run::spec::Span;
     \n\
     The result is MB/s (10^6 bytes) per physical core that this process may use; if a cgroup quota allows \
     less, the quota counts, and the first lines report it. A column store needs 20 MB/s per core, reading \
-    and writing at the same time, and should have 40: the slowest of Write, ReWrite (each way) and Read \
-    decides.\n\
+    and writing at the same time, and should have 40: the slowest of Write, ReWrite (in each direction) and \
+    Read decides.\n\
     \n\
     The files take a quarter of the free space and at most 16 GiB of a filesystem, stop growing once three \
     quarters of its free space are used, and are removed at the end and on Ctrl-C. Only existing directories \

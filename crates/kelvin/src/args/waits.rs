@@ -14,7 +14,7 @@ pub(crate) struct SampledServerArgs {
     /// The server, such as postgres://user@host/database, mysql://user@host/database or sqlserver://user@host/database
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: TargetName,
-    /// Samples of the sessions per second, 1 to 100; MySQL and MariaDB allow 8
+    /// Samples of the sessions per second, 1 to 100; at most 8 on MySQL and MariaDB
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) looks: u32,
     #[command(flatten)]
@@ -39,8 +39,8 @@ pub(crate) struct WaitsArgs {
     /// Length of the interval [default: 10s; with --watch until Ctrl-C]
     #[arg(long, short, value_name = "TIME")]
     pub(crate) duration: Option<Span>,
-    /// Show the waits of every such interval, at least 1s: redrawn on a terminal, otherwise one line each, with --json one
-    /// record each. Ctrl-C ends with the totals
+    /// Show the waits of each interval of this length, at least 1s: redrawn on a terminal, otherwise one line each,
+    /// with --json one record each. Ctrl-C prints the totals and exits
     #[arg(long, value_name = "TIME")]
     pub(crate) watch: Option<Span>,
 }
@@ -49,12 +49,12 @@ pub(crate) struct WaitsArgs {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Measure {
-    /// CPU time; sampled where the server does not count it
+    /// CPU time; estimated from samples if the server does not report it
     Cpu,
     /// Execution time
     #[default]
     Elapsed,
-    /// Pages read from outside the buffers (MySQL and MariaDB: rows examined)
+    /// Pages read that were not in the buffer cache (MySQL and MariaDB: rows examined)
     Reads,
     /// Pages dirtied (MySQL and MariaDB: rows changed)
     Writes,
@@ -76,8 +76,8 @@ pub(crate) enum PlansOf {
 #[command(
     after_help = "Only observes: nothing is installed, loaded or changed on the server. Statements are \
     counted by pg_stat_statements on PostgreSQL, by performance_schema on MySQL and MariaDB, and by the plan \
-    cache on SQL Server. Without these, the statements of the sessions are sampled. Values in statements are \
-    not shown.\n\
+    cache on SQL Server. Without these, the statements of the sessions are sampled. Literals in statements \
+    are not shown.\n\
     \n\
     Examples:\n\
     \x20 kelvin top-sql --target postgres://dba@db.example/shop --by reads\n\
@@ -96,18 +96,18 @@ pub(crate) struct TopSqlArgs {
     /// Length of the interval [default: 10s]
     #[arg(long, short, value_name = "TIME")]
     pub(crate) duration: Option<Span>,
-    /// Show the totals since the server's counters began, instead of an interval
+    /// Show the totals since the server's counters were last reset, instead of an interval
     #[arg(long, conflicts_with = "duration")]
     pub(crate) since_start: bool,
-    /// Show how the server would run each statement (EXPLAIN, nothing is executed): own or all statements; own are those
-    /// that the role of --target has run itself, because planning a statement may run functions of its author
+    /// Show the plan of each statement (EXPLAIN without executing it): own (only statements that the role of --target
+    /// has run) or all. Planning a statement may execute functions written by other roles
     #[arg(long, value_name = "WHOSE", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "own", hide_possible_values = true)]
     pub(crate) plans: Option<PlansOf>,
-    /// Save each plan to files in this directory; the same as --plans if that is not given
+    /// Save each plan to files in this directory; implies --plans
     #[arg(long, value_name = "DIR")]
     pub(crate) save_plans: Option<PathBuf>,
-    /// Save all statements to this file, to compare with later
+    /// Save all statements to this file, for a later comparison with --since
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Show what changed since the statements were saved to this file: new statements, mean times, plans

@@ -23,8 +23,8 @@ use super::hammerdb::factor;
     Devices of the machines become files in a directory, one for each group, copy and device. --map places them: DIR, \
     GROUP=DIR, DEVICE=TARGET or GROUP:DEVICE=TARGET; {group}, {copy} and {device} in it are replaced.\n\
     \n\
-    Expected values and bands are printed with those calculated from the rates: X-Ray's band of a point \
-    holds for one second of Poisson arrivals, whatever time the point covers.\n\
+    Expected values and bands are printed with those calculated from the rates: X-Ray's band for a point \
+    assumes one second of Poisson arrivals, regardless of the time the point covers.\n\
     \n\
     Examples:\n\
     \x20 kelvin xray database_colocation_standard --check\n\
@@ -37,10 +37,10 @@ pub(crate) struct XrayArgs {
     /// The scenario: its folder, or its .yml file
     #[arg(value_name = "FOLDER")]
     pub(crate) path: PathBuf,
-    /// Print what would run and what is expected of it, and run nothing
+    /// Print what would run and the expected results, without running anything
     #[arg(long)]
     pub(crate) check: bool,
-    /// Print the scenario in Kelvin's own format, and run nothing
+    /// Print the scenario in Kelvin's own format, without running it
     #[arg(long, conflicts_with = "check")]
     pub(crate) print_scenario: bool,
     /// Set a variable of the scenario
@@ -58,13 +58,13 @@ pub(crate) struct XrayArgs {
     /// Number of nodes of the cluster [default: as few as the scenario allows]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) nodes: Option<u32>,
-    /// Multiply all times of the scenario by this
+    /// Multiply all times of the scenario by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(crate) scale_time: f64,
-    /// Multiply all sizes of files by this
+    /// Multiply all file sizes by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(crate) scale_size: f64,
-    /// Permit I/O jobs to write to this block device, whose contents are destroyed; can be repeated
+    /// Permit I/O jobs to write to this block device, whose contents are destroyed; may be given several times
     #[arg(long, value_name = "DEVICE")]
     pub(crate) i_know_it_destroys: Vec<PathBuf>,
     /// Show the run full-screen in the terminal, with a panel for each tenant

@@ -435,14 +435,14 @@ fn table(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
 fn write_control(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     let Some(Control { ratio, low, high, floor }) = summary.control else {
         if !plan.control {
-            let words = "none (--no-control): the difference between equal runs is not known";
+            let words = "none (--no-control): the variation between identical runs is not known";
             say(text, "control  ", words);
         }
         return;
     };
     let what = if plan.control_of_a { "A'/A" } else { "second run of each side over its first" };
     let apart = if low > 1.0 || high < 1.0 {
-        "; equal runs differ, which happens by chance in 5 % of comparisons: check the order of the runs \
+        "; identical runs differ, which happens by chance in 5 % of comparisons: check the order of the runs \
          before trusting the other results"
     } else {
         ""
@@ -547,7 +547,7 @@ fn exploratory(text: &mut String, explored: &[Explored]) {
     }
     let _ = writeln!(
         text,
-        "\nexploratory (p adjusted for {} figures, Holm){:>17} {:>12} {:>8}  {:<17} {:>7} {:>8}",
+        "\nexploratory (p adjusted for {} metrics, Holm){:>17} {:>12} {:>8}  {:<17} {:>7} {:>8}",
         explored.len(),
         "A",
         "side",

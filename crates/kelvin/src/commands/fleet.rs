@@ -261,7 +261,8 @@ struct ScenarioAgents {
 impl TenantAgents for ScenarioAgents {
     fn take(&self, agent: &str, spec: &Spec) -> std::result::Result<Box<dyn TenantAgent>, String> {
         let text = |error: kelvin_fleet::FleetError| error.to_string();
-        let name: Name = agent.parse().map_err(|why| format!("{agent:?} is no agent's name: {why}"))?;
+        let name: Name =
+            agent.parse().map_err(|why| format!("{agent:?} is not a valid agent name: {why}"))?;
         let _call = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let bus = Bus::connect(&self.connection, "kelvin controller", None).map_err(text)?;
         let called = CalledAgents::call(bus, &self.lab, &[name]).map_err(text)?;

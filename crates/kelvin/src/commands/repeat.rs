@@ -212,7 +212,7 @@ pub(super) fn summary_line(summary: &RepeatSummary) -> String {
 pub(super) fn for_page(plan: &RepeatPlan, summary: &RepeatSummary) -> kelvin_report::group::Answer {
     kelvin_report::group::Answer {
         class: "",
-        sentence: format!("Statistically correct: {}.", answer(plan, summary).trim_end_matches('.')),
+        sentence: format!("Statistically sound: {}.", answer(plan, summary).trim_end_matches('.')),
         figures: summary.spread.as_ref().map_or_else(Vec::new, super::group_page::mean),
     }
 }
@@ -234,7 +234,7 @@ fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
         );
         out::wrapped(&mut text, &words, 0, 2, 100);
     }
-    out::wrapped(&mut text, &format!("statistically correct: {}", answer(plan, summary)), 0, 2, 100);
+    out::wrapped(&mut text, &format!("statistically sound: {}", answer(plan, summary)), 0, 2, 100);
     text.push('\n');
     table(&mut text, summary);
     if let Some(spread) = &summary.spread {

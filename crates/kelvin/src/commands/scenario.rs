@@ -254,7 +254,7 @@ fn print_effects(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {
         return Ok(());
     }
     out::line(&format!(
-        "{} rounds; effect of a neighbour (with it, compared with without it):",
+        "{} rounds; effect of another tenant (runs with it, compared with runs without it):",
         proof.rounds()
     ))?;
     for effect in &effects {

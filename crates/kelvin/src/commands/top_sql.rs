@@ -81,7 +81,7 @@ pub(crate) fn top_sql(args: &TopSqlArgs, global: &Global) -> Result<Code> {
         bail!("--duration: in an interval of 0s nothing is counted; write for example 10s, or --since-start");
     }
     let earlier = args.since.as_deref().map(Saved::read).transpose()?;
-    let stop = signal::listen_saying("kelvin: stopping; what was counted so far follows")?;
+    let stop = signal::listen_saying("kelvin: stopping; the counts so far follow")?;
     let Opened { target, product, sessions, mut server } = open_server(&args.server, global)?;
     let counters = server.statement_counters();
     check(args, &product, counters.as_ref())?;
@@ -155,7 +155,8 @@ fn check(args: &TopSqlArgs, product: &str, counters: Result<&StatementCounters, 
             "--by cpu: {product} does not count CPU time by statement here; without --since-start it is sampled"
         ),
         Ok(counters) if args.by == Measure::Cpu && !counters.cpu && !counters.sampled_by_id => bail!(
-            "--by cpu: {product} counts no CPU time by statement, and does not show which counted statement a session runs"
+            "--by cpu: {product} does not count CPU time by statement, and does not show which counted \
+            statement a session runs"
         ),
         _ => Ok(()),
     }

@@ -73,7 +73,7 @@ fn a_rate_curve_asks_for_parts_of_the_highest() {
         "[c]\nfilename=data\nsize=1m\nrw=randread\nioengine=psync\nthinktime=1ms\ntime_based\nruntime=1\n",
     );
     let shown = sweep(&place, &["--rate-curve", "20,50%"]);
-    for part in ["maximum", "20%", "50%", "asked/s", "response times"] {
+    for part in ["maximum", "20%", "50%", "target/s", "response times"] {
         assert!(shown.contains(part), "no {part} in\n{shown}");
     }
     let report = place.report("2");

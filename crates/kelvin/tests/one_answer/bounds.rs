@@ -150,7 +150,7 @@ fn repeated_runs_and_sides_with_bounds_are_not_summed_up_as_if_they_were_known()
     let members: Vec<_> = ids.iter().map(|run| (*run, "", 0)).collect();
     let group = runs.group(GroupKind::Repeat, plan, &members).0.to_string();
     let shown = runs.place.expect(0, &["groups", &group]);
-    assert!(shown.contains('≥') && shown.contains("statistically correct: no"), "{shown}");
+    assert!(shown.contains('≥') && shown.contains("statistically sound: no"), "{shown}");
     let json: Value = serde_json::from_str(&runs.place.expect(0, &["groups", &group, "--json"])).unwrap();
     assert_eq!(json["summary"]["runs"][0]["at-least"], true, "{json}");
     assert!(json["summary"]["answer"]["missing"].to_string().contains("bounds"), "{json}");

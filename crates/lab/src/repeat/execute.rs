@@ -202,7 +202,7 @@ impl<'a, B: Bench> Attempts<'a, B> {
                     figure"
                 )
             }
-            None => "it was not measured: use another figure, or do not disable observation".into(),
+            None => "it was not measured: use another metric, or do not disable observation".into(),
         };
         Some(format!("run {} has no {id}, and the other runs would not have it either: {why}", first.run))
     }

@@ -287,7 +287,7 @@ pub(crate) fn metric_named(rows: &[GroupRun], id: Option<&str>) -> RepeatMetric 
     rows.iter().find_map(|row| row.figure(id)).map_or_else(
         || RepeatMetric {
             id: id.unwrap_or_default().to_owned(),
-            name: id.unwrap_or("figure").to_owned(),
+            name: id.unwrap_or("metric").to_owned(),
             unit: String::new(),
             better: None,
         },

@@ -334,8 +334,8 @@ impl Squeezed<'_> {
         // is a share of.
         if let Some(others) = done.capacity.map(|one| one.others).filter(|others| *others > QUIET) {
             let text = format!(
-                "other processes used {others:.1} CPUs of this host meanwhile: squeeze again when the host \
-                is quiet"
+                "other processes used {others:.1} CPUs of this host in the meantime: repeat the squeeze \
+                when the host is idle"
             );
             self.sink.event(&Event::Note { point: 0, second: 0, text })?;
         }

@@ -254,6 +254,10 @@ pub(super) fn squeeze(
     let squeeze =
         Squeeze::prepare(options, engine, users, spec.load.seed).map_err(StoreBenchError::Refused)?;
     spec.load.duration = Span::seconds(squeeze.seconds());
-    notes.push("resources were reduced during this run: its figures are those of a squeezed database".into());
+    notes.push(
+        "resources were reduced during this run: its results are those of a throttled \
+    database"
+            .into(),
+    );
     Ok(squeeze)
 }

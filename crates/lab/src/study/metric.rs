@@ -19,7 +19,7 @@ pub(super) fn check_known(spec: &Spec, id: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "there is no metric \"{}\"; key figures of {} are {}, {}, and observed metrics have names such as \
+        "there is no metric \"{}\"; key metrics of {} are {}, {}, and observed metrics have names such as \
          \"host.cpu.total.user\" or \"postgres.wal.bytes\"",
         id.escape_debug(),
         spec.workload().as_str(),

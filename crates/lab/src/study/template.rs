@@ -36,7 +36,7 @@ out-of-scope = "other engines"
 
 # The one metric that decides; all others are exploratory.
 [goal]
-metric = "nopm"               # a key figure (nopm, tps, transactions, mean, p50, p95, p99, cpu, server-cpu, wal, …)
+metric = "nopm"               # a key metric (nopm, tps, transactions, mean, p50, p95, p99, cpu, server-cpu, wal, …)
 direction = "higher"          # the better direction: higher, lower
 smallest-effect = "3%"        # an effect that is clearly smaller counts as no difference
 

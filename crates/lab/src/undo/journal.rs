@@ -189,8 +189,8 @@ impl Journal {
         // inode than the one recorded in it, and its author cannot predict the inode.
         if !journal.pending.is_empty() && inode != Some(metadata.ino()) {
             return Err(doubt(
-                "it was copied here from elsewhere; read it, revert the changes that it lists by hand, and \
-                remove it"
+                "it was copied from another host or directory; revert the changes that it lists manually, \
+                and remove it"
                     .into(),
             ));
         }
@@ -372,7 +372,7 @@ mod tests {
         let copy = directory.path().join("copy");
         std::fs::copy(&path, &copy).unwrap();
         let error = Journal::open_left_over(&copy).unwrap_err().to_string();
-        assert!(error.contains("copied here from elsewhere"), "{error}");
+        assert!(error.contains("copied from another host"), "{error}");
         assert!(Journal::begin(&copy).is_err());
         assert_eq!(Journal::open_left_over(&path).unwrap().unwrap().pending().len(), 1);
         let headless = "{\"number\":1,\"about_to\":{\"change\":\"command\",\"undo\":\"true\"}}\n";

@@ -167,7 +167,8 @@ const COUNTERS: &[Counter] = &[
         "mysql.temp.disk_tables",
         "1/s",
         &["created_tmp_disk_tables"],
-        "internal temporary tables created on disk (on MariaDB including one for each look at the sessions)",
+        "internal temporary tables created on disk (on MariaDB including one for each sample of the \
+        sessions)",
     ),
     rate(
         metric::MERGE_PASSES,

@@ -30,7 +30,7 @@ const CONSUMERS: &str = "'events_waits_current', 'events_statements_current', 'e
 /// Those that are needed and off. An error where `performance_schema` is off, which only a restart changes.
 pub(crate) fn that_are_off(session: &mut dyn Session) -> Result<Vec<Instrument>> {
     if session.query("SELECT CAST(@@performance_schema AS SIGNED)")?.int(0, 0)? == 0 {
-        return Err(Error::usage("performance_schema is off, so that there are no instruments to switch on")
+        return Err(Error::usage("performance_schema is off, so there are no instruments to enable")
             .with_help("start the server with performance_schema=ON, or omit --observe deep"));
     }
     let mut found = Vec::new();

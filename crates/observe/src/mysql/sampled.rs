@@ -108,7 +108,7 @@ impl SampledTexts {
     /// The text to execute, or why there is none.
     fn executable(&self, query: i64, digest: &str, server: &Server) -> std::result::Result<String, String> {
         if !server.mariadb && server.version < EXPLAIN_ANALYZE {
-            return Err("MySQL executes statements for their plans since 8.0.18".into());
+            return Err("EXPLAIN ANALYZE requires MySQL 8.0.18 or later".into());
         }
         match first_word(digest).as_str() {
             "select" | "with" => {}
@@ -139,7 +139,7 @@ fn keep<K: Eq + Hash>(all: &mut HashMap<K, String>, key: K, sent: String) {
 fn single_query(sent: &str) -> std::result::Result<String, String> {
     if let Some(word) = refused(sent) {
         return Err(format!(
-            "it may lock rows, write a file, change its limit of time or use a session's variable: it has {word}"
+            "it may lock rows, write a file, change its time limit or use a session's variable: it has {word}"
         ));
     }
     match plans::with_values(sent) {

@@ -105,7 +105,7 @@ impl SampledTexts {
             "select" | "with" => {}
             "insert" | "update" | "delete" | "merge" if self.which == Some(ExplainSample::Writes) => {}
             "insert" | "update" | "delete" | "merge" => {
-                return Err("it changes data, and is executed only when asked for".into());
+                return Err("it changes data, and is executed only on request".into());
             }
             _ => return Err("not a query".into()),
         }

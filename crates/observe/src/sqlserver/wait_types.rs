@@ -96,7 +96,7 @@ const POISON: &[(&str, &str)] = &[
     ("RESOURCE_SEMAPHORE", "statements waited for memory to sort or hash before they could begin"),
     (
         "RESOURCE_SEMAPHORE_QUERY_COMPILE",
-        "statements waited for memory to be compiled: too many large compilations at a time",
+        "statements waited for memory to be compiled: too many large compilations at the same time",
     ),
     ("IO_QUEUE_LIMIT", "the service tier limits the I/O of the database"),
     ("IO_RETRY", "an I/O failed and was repeated: look at the disks and at the server's error log"),

@@ -135,7 +135,7 @@ pub(super) fn imports_note(side: &str, runs: &[&Run]) -> Vec<String> {
 pub(super) fn warnings(report: &RunReport) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(why) = report.judgement.why_not() {
-        found.push(format!("run {} is included in the figures although it is {why}", report.run));
+        found.push(format!("run {} is included in the results although it is {why}", report.run));
     }
     for point in report.points.iter().filter(|p| p.schedule.as_ref().is_some_and(|s| s.overloaded)) {
         if let Some(shortfall) = point.schedule.as_ref().and_then(|s| s.shortfall.as_ref()) {

@@ -359,7 +359,7 @@ pub(super) fn judge(
         ComparisonVerdict::Undetermined => format!(
             "undetermined: {name} of B differs by {ratio}, more than independent runs would by chance, but \
              not more than correlated successive runs would ({range}, with a lag-1 correlation of about \
-             {:.1}): measure both sides in turn (kelvin ab)",
+             {:.1}): alternate the sides (kelvin ab)",
             change.phi.unwrap_or_default()
         ),
         ComparisonVerdict::WithinNoise => format!(
@@ -406,7 +406,7 @@ fn describe_ruled_out(figure: &ComparedFigure, noise: f64, confidence: f64) -> S
 fn too_few(a: usize, b: usize) -> String {
     let have = if a == 1 && b == 1 { "one run each".into() } else { format!("{a} and {b} runs") };
     format!(
-        "not testable with {have}: they do not show how much equal runs differ; {} more runs of A and {} \
+        "not testable with {have}: they do not show how much identical runs differ; {} more runs of A and {} \
          more of B are needed, in alternating order",
         ADVISED.saturating_sub(a),
         ADVISED.saturating_sub(b)

@@ -231,7 +231,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
         let what = if first.is_scenario() {
             "tenant"
         } else if first.is_io() {
-            "phase with a figure of the same kind"
+            "phase with a metric of the same kind"
         } else if first.open_loop {
             "rate"
         } else {

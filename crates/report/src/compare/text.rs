@@ -102,7 +102,7 @@ impl Page {
             });
             let note = format!(
                 "the runs of a side are consecutive: intervals and p allow for correlation between \
-                 successive runs{found}; running both sides in turn (kelvin ab) shows more"
+                 successive runs{found}; alternating the sides (kelvin ab) is more sensitive"
             );
             self.lines("", wrap_lines("", &note));
         }

@@ -271,7 +271,7 @@ impl Gate {
         } else if blind > 0 {
             format!(
                 "not judged: in {} of {all} a regression of the allowed size would not have been detected: \
-                 add runs, or run both sides in turn (kelvin ab)",
+                 add runs, or alternate the sides (kelvin ab)",
                 measures(blind)
             )
         } else if undecided > 0 {
@@ -375,7 +375,7 @@ fn judge_figure(
         let more = needed(figure, bound, confidence)
             .map_or_else(String::new, |runs| format!("; about {runs} runs per side are needed to decide"));
         let turn = if figure.consecutive {
-            "; consecutive runs may be dependent: running both sides in turn (kelvin ab) requires fewer"
+            "; consecutive runs may be dependent: alternating the sides (kelvin ab) requires fewer"
         } else {
             ""
         };

@@ -114,7 +114,7 @@ impl QueryReport {
             }));
         }
         if words.is_empty() {
-            words.push("no figure".into());
+            words.push("no result".into());
         }
         let mut text = format!("TPROC-H at scale factor {}: {}", figures.scale, words.join(", "));
         if !figures.limits.is_empty() {

@@ -146,7 +146,7 @@ pub(crate) fn shares(metric: &Metric) -> Vec<(String, f64)> {
 
 /// Predicted and measured effects.
 pub(crate) fn signature(of: &Analysis) -> Grid {
-    let mut grid = Grid::new(&["figure", "predicted", "found", &confidence(of), "verdict"], 2);
+    let mut grid = Grid::new(&["metric", "predicted", "found", &confidence(of), "verdict"], 2);
     for line in &of.signature {
         let found = line.found.map_or_else(|| NONE.into(), |found| signed_percent(found.value));
         let interval = line.found.map_or_else(|| NONE.into(), |found| part_ends(&found));
@@ -164,7 +164,7 @@ pub(crate) fn signature(of: &Analysis) -> Grid {
 /// Variants compared with the first.
 pub(crate) fn pairs(of: &Analysis) -> Grid {
     let interval = confidence(of);
-    let head = ["figure", "variant", "change", &interval, "Hodges–Lehmann", "p", "blocks", "verdict"];
+    let head = ["metric", "variant", "change", &interval, "Hodges–Lehmann", "p", "blocks", "verdict"];
     let mut grid = Grid::new(&head, 2);
     for metric in std::iter::once(&of.primary).chain(&of.secondary) {
         for pair in &metric.pairs {
@@ -188,7 +188,7 @@ pub(crate) fn pairs(of: &Analysis) -> Grid {
 /// examined.
 pub(crate) fn secondary(of: &Analysis) -> (Grid, usize) {
     let interval = confidence(of);
-    let mut grid = Grid::new(&["figure", "effect", "from → to", "effect", &interval, "Holm p"], 3);
+    let mut grid = Grid::new(&["metric", "effect", "from → to", "effect", &interval, "Holm p"], 3);
     let mut looked = 0;
     for metric in &of.secondary {
         let effects = metric.allocation.as_ref().map_or(&[][..], |allocation| &allocation.effects);

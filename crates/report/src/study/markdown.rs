@@ -21,7 +21,7 @@ pub fn render(of: &StudyPageContent) -> String {
         page.paragraph(&format!("Continues {}.", escaped(parent)));
     }
     page.paragraph(&format!("**Verdict:** {}.", escaped(&found.verdict.sentence)));
-    page.paragraph(&format!("**Statistically correct?** {}.", escaped(&sentences::correct(found))));
+    page.paragraph(&format!("**Statistically sound?** {}.", escaped(&sentences::correct(found))));
     for (at, phase) in PHASES.iter().enumerate() {
         page.line(&format!("## {} {phase}\n", at + 1));
         for paragraph in &of.notes[at] {
@@ -99,7 +99,7 @@ pub fn analysis(of: &Analysis) -> String {
     }
     let (table, looked) = grid::secondary(of);
     if looked > 0 {
-        page.line("### Other figures (exploratory)\n");
+        page.line("### Other metrics (exploratory)\n");
         if table.rows.is_empty() {
             page.paragraph(&format!("None of {looked} effects remains after Holm's correction."));
         } else {
@@ -229,7 +229,7 @@ fn conclusion(page: &mut Page, of: &StudyPageContent) {
     if let Some(words) = sentences::signature(found) {
         page.paragraph(&format!("{}.", escaped(&capitalize(&words))));
     }
-    page.paragraph(&format!("Statistically correct? {}.", escaped(&sentences::correct(found))));
+    page.paragraph(&format!("Statistically sound? {}.", escaped(&sentences::correct(found))));
     if let Some(keep) = sentences::keep(found) {
         page.paragraph(&format!("Configuration to keep: {}.", escaped(&keep)));
     }

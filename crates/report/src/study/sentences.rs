@@ -4,7 +4,7 @@ use kelvin_analysis::effect_text::format_effect;
 use kelvin_analysis::{Analysis, HypothesisAnswer, PredictionResult};
 use kelvin_measure::text::{count, plain_percent, plural, probability, signed_percent};
 
-/// The answer to "is it statistically correct?".
+/// The answer to "is it statistically sound?".
 pub(crate) fn correct(of: &Analysis) -> String {
     let verdict = &of.verdict;
     match verdict.answer {
@@ -61,7 +61,7 @@ pub(crate) fn control(of: &Analysis) -> Option<String> {
         None => text.push_str("; one pair is too few to determine the smallest resolvable effect."),
     }
     if control.differs {
-        text.push_str(" Equal runs differ: something other than the factors has an effect.");
+        text.push_str("  Identical runs differ: something other than the factors has an effect.");
     }
     Some(text)
 }

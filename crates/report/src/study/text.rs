@@ -16,7 +16,7 @@ pub fn render(of: &Analysis) -> String {
     if let Some(claim) = &of.verdict.claim {
         page.paragraph("claim:   ", claim);
     }
-    page.paragraph("statistically correct? ", &sentences::correct(of));
+    page.paragraph("statistically sound? ", &sentences::correct(of));
     page.paragraph("", &sentences::precision(of));
     for note in &of.notes {
         page.paragraph("note: ", note);
@@ -131,7 +131,7 @@ impl Page {
         if looked == 0 {
             return;
         }
-        self.heading("other figures (exploratory)");
+        self.heading("other metrics (exploratory)");
         if table.rows.is_empty() {
             return self
                 .paragraph("  ", &format!("none of {looked} effects remains after Holm's correction"));

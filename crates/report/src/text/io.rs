@@ -51,7 +51,7 @@ impl Page {
         } else {
             "no ramp-up".into()
         };
-        let open = if p.closed { "" } else { "; the window did not close: partial figures" };
+        let open = if p.closed { "" } else { "; the window did not close: partial results" };
         let window = seconds(p.window_s);
         let how = describe_loop(p);
         self.wrapped("", &format!("{}, {how}, {window} measured, {ramp_up}{open}", p.users()));

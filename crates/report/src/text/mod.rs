@@ -202,7 +202,7 @@ impl Page {
         if !p.checks.invariants.is_empty() {
             self.line("");
             let held = judged.iter().filter(|i| i.holds).count();
-            self.line(&format!("counts that must agree: {held} of {} do", judged.len()));
+            self.line(&format!("cross-checks: {held} of {} counts agree", judged.len()));
         }
         for i in judged.iter().filter(|i| !i.holds) {
             self.judged(false, &format!("{}: {}", i.name, i.evidence));
@@ -252,7 +252,7 @@ impl Page {
         if report.valid {
             let audited = report.points.iter().any(|point| !point.checks.audit.is_empty());
             let rules = if audited { "all rules of the self-audit hold, and " } else { "" };
-            self.wrapped_in(GREEN, "", &format!("counted: {rules}all counts that must agree do"));
+            self.wrapped_in(GREEN, "", &format!("counted: {rules}all cross-checked counts agree"));
             return;
         }
         self.wrapped_in(RED, "", &format!("{}:", report.judgement.state.word()));

@@ -53,7 +53,7 @@ impl Page {
             let is_shown = |(share, name): &&(f64, &str)| *name != "interrupts" || *share >= 0.05;
             let shares: Vec<String> =
                 shares.iter().filter(is_shown).map(|(share, name)| format!("{name} {share:.1} %")).collect();
-            self.wrapped("processors   ", &format!("{host}{}", shares.join(", ")));
+            self.wrapped("CPU          ", &format!("{host}{}", shares.join(", ")));
         }
     }
 
@@ -114,7 +114,7 @@ impl Page {
             let images = seen.full_page_images_per_s.map_or_else(String::new, |images| {
                 format!(", {} full-page images per second", rate(Some(images)))
             });
-            self.wrapped("log          ", &format!("{}/s{images}", decimal_bytes(bytes)));
+            self.wrapped("log written  ", &format!("{}/s{images}", decimal_bytes(bytes)));
         }
         let within: Vec<&OccurrenceRow> =
             seen.occurrences.iter().filter(|row| row.in_window(window_s)).collect();

@@ -70,7 +70,7 @@ impl Page {
         } else {
             "no ramp-up".into()
         };
-        let open = if p.closed { "" } else { "; the window did not close: partial figures" };
+        let open = if p.closed { "" } else { "; the window did not close: partial results" };
         let model = if report.open_loop { "open loop" } else { "closed loop" };
         self.wrapped(
             "",
@@ -263,7 +263,7 @@ fn cost(us: f64) -> String {
 pub(crate) fn generator(g: &GeneratorReport, words: &WorkloadLabels) -> Vec<String> {
     let mut lines = Vec::new();
     let each =
-        |us: Option<f64>| us.map_or_else(String::new, |us| format!(", {} µs {}", cost(us), words.a_unit));
+        |us: Option<f64>| us.map_or_else(String::new, |us| format!(", {} µs {}", cost(us), words.per_unit));
     if let Some(cores) = g.cpu_cores {
         let of = if g.of_hosts { "all hosts" } else { "the host" };
         let host = g.cpu_host_percent.map_or_else(String::new, |p| format!(" ({p:.1} % of {of})"));

@@ -35,7 +35,7 @@ impl Page {
             self.line(&format!(
                 "{:>6}{:>9}{:>11}{:>8}{:>8}{:>8}{:>7}{:>9}{:>8}{:>6}",
                 "users",
-                "asked/s",
+                "target/s",
                 "achieved/s",
                 "p50 ms",
                 "p95 ms",
@@ -135,7 +135,7 @@ impl Page {
         let Some(found) = &report.maximum_rate else { return };
         self.line("");
         self.line("rates that were tried");
-        self.line(&format!("{:>10}{:>12}", "asked/s", "achieved/s"));
+        self.line(&format!("{:>10}{:>12}", "target/s", "achieved/s"));
         for trial in &found.trials {
             let lead = format!("{:>10}{:>12}  ", rate(Some(trial.rate)), rate(Some(trial.achieved)));
             let verdict = if trial.holds { "held" } else { "failed" };

@@ -53,8 +53,9 @@ pub(crate) fn elasticities(found: &Squeeze) -> Vec<String> {
 /// What was done, in one sentence.
 pub(crate) fn headline(found: &Squeeze) -> String {
     format!(
-        "Squeeze: response of the throughput to {:.0} % less of one resource at a time. Elasticity 1: all \
-         work waits for it; 0: none does. The run's own figures are those of a squeezed database.",
+        "Squeeze: response of the throughput to {:.0} % less of one resource at a time. Elasticity 1: \
+         throughput falls in proportion; 0: not at all. The run's own results are those of a throttled \
+         database.",
         found.cut * 100.0
     )
 }

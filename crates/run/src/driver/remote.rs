@@ -99,7 +99,7 @@ impl<'a> RemoteLoad<'a> {
         let names = share.fleet.hosts();
         if names.len() < share.hosts as usize {
             let (asked, there) = (share.hosts, names.len());
-            return Err(RunError::Start(format!("{asked} hosts were asked for, and the fleet has {there}")));
+            return Err(RunError::Start(format!("{asked} hosts were requested, but the fleet has {there}")));
         }
         if share.hosts > point.users {
             let (users, hosts) = (point.users, share.hosts);

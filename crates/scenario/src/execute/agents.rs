@@ -33,7 +33,8 @@ pub(super) fn take(
     let of = &stage.scenario.tenants[tenant];
     let Some(agent) = &of.host else { return Ok(None) };
     let agents = stage.conditions.agents.as_ref();
-    let agents = agents.ok_or_else(|| RunError::Start(format!("{agent} is an agent of no known fleet")))?;
+    let agents =
+        agents.ok_or_else(|| RunError::Start(format!("{agent} does not belong to a known fleet")))?;
     let mut spec = match load {
         PreparedLoad::Database(load) => load.0.clone(),
         PreparedLoad::Io(_) => of.spec_for(turn.lasts),

@@ -197,7 +197,7 @@ fn relay(stage: &Stage<'_>, tenant: usize, mut child: Child, sender: &Sender<Mes
     match heard {
         Ok(true) => Ok(()),
         Ok(false) if stage.limits().was_killed_for_memory(tenant) => Err(format!(
-            "the kernel ended its process because it needed more memory than its limit ({})",
+            "the kernel killed its process because it exceeded its memory limit ({})",
             stage.scenario.tenants[tenant].limits.describe()
         )),
         Ok(false) => Err(format!("its process ended ({status})")),
@@ -298,7 +298,7 @@ fn next_line(input: &mut impl BufRead, longest: usize, line: &mut Vec<u8>) -> Re
     input
         .take(longest as u64)
         .read_until(b'\n', line)
-        .map_err(|error| format!("its process cannot be heard: {error}"))?;
+        .map_err(|error| format!("the messages of its process cannot be read: {error}"))?;
     if line.last() != Some(&b'\n') && line.len() >= longest {
         return Err(format!("its process sent a line of more than {longest} bytes"));
     }

@@ -271,7 +271,8 @@ impl Shared {
         let shared = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("live".into()).spawn(move || {
             let Some(_stream) = shared.streams.begin() else {
-                return drop(SiteResponse::text(503, "too many open pages follow runs\n").send(request));
+                let busy = "too many open pages are following runs\n";
+                return drop(SiteResponse::text(503, busy).send(request));
             };
             let mut out = request.into_writer();
             let mut head =

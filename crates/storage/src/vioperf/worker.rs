@@ -148,8 +148,9 @@ impl Worker {
         if preserve {
             return Ok(());
         }
-        std::fs::remove_file(&self.path)
-            .map_err(|error| format!("{} cannot be removed: {error}; remove it by hand", self.path.display()))
+        std::fs::remove_file(&self.path).map_err(|error| {
+            format!("{} cannot be removed: {error}; remove it manually", self.path.display())
+        })
     }
 
     /// Runs one test until its time is over; returns a note, or the error that ended it.

@@ -128,7 +128,7 @@ impl Store {
             path: path.to_path_buf(),
             why: format!(
                 "its run {run} and run {first} of this store have the same workload, target, seed and start, \
-                 but different content; remove run {first} with kelvin rm {first} if the file is right"
+                 but different content; remove run {first} with kelvin rm {first} if the file is correct"
             ),
         })
     }

@@ -122,7 +122,7 @@ impl State {
     /// Refuses tables with another scale factor.
     pub(crate) fn must_match(&self, scale: Option<Scale>) -> Result<()> {
         let Some(asked) = scale.filter(|asked| *asked != self.scale) else { return Ok(()) };
-        Err(Error::usage(format!("the database has scale factor {}, and {asked} was asked for", self.scale))
+        Err(Error::usage(format!("the database has scale factor {}, but {asked} was requested", self.scale))
             .with_help("leave out --scale, or drop the data: kelvin drop tproc-h"))
     }
 

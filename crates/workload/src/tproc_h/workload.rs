@@ -106,7 +106,7 @@ impl Workload for TprocH {
                  which are included in the times of RF1 and RF2"
             ));
         }
-        notes.push("derived from TPC-H; these figures are not TPC results".into());
+        notes.push("derived from TPC-H; these results are not TPC results".into());
         // From here on the options have the database's scale factor: two runs on the same data have the same
         // specification.
         self.options.scale = Some(state.scale);

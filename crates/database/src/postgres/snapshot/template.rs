@@ -147,8 +147,8 @@ impl Templates {
                 quote(&self.config.user)
             )),
             OBJECT_IN_USE => error.with_help(
-                "another session connected meanwhile; the database is unchanged. End that session and try \
-                again",
+                "another session connected in the meantime; the database is unchanged. End that session and \
+                try again",
             ),
             _ => error,
         }

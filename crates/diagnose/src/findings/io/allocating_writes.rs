@@ -58,7 +58,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
             .into(),
         next:
             "To measure overwrites, fill the files first with `--prepare` (or `overwrite=1`) and run again; \
-            otherwise state that the figure is for writing new data."
+            otherwise state that the result is for writing new data."
                 .into(),
     }]
 }

@@ -43,7 +43,7 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
         effect: Effect::up_to(run.cpu, EffectBasis::IoTime),
         below_precision: false,
         threshold:
-            "a worker on a CPU for 70 % of its measured time, red from 90 %: the figure then does not \
+            "a worker on a CPU for 70 % of its measured time, red from 90 %: the result then does not \
                 describe the storage"
                 .into(),
         next: "Give the job more workers (`numjobs=`), longer I/Os (`bs=`), or submit more at a time \

@@ -98,10 +98,7 @@ fn punted(facts: &StorageFacts) -> Option<Finding> {
     };
     Some(finding(
         if direct { Severity::Amber } else { Severity::Note },
-        format!(
-            "The kernel ran io_uring I/O in {} of its own",
-            text::count(run.io_workers as usize, "thread")
-        ),
+        format!("The kernel ran io_uring I/O in {}", text::count(run.io_workers as usize, "kernel thread")),
         vec![EvidenceLine::new(
             "iou-wrk threads of this process, maximum",
             format!("{}; usually {why}", run.io_workers),
@@ -161,7 +158,7 @@ mod tests {
         let mut threads = after();
         run(&mut threads).io_workers = 4;
         assert_eq!(severities(&ABOUT, &threads), [Severity::Amber]);
-        assert_eq!(find(&threads)[0].title, "The kernel ran io_uring I/O in 4 threads of its own");
+        assert_eq!(find(&threads)[0].title, "The kernel ran io_uring I/O in 4 kernel threads");
         assert_eq!(severities(&ABOUT, &buffered(threads)), [Severity::Note]);
     }
 }

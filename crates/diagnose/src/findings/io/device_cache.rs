@@ -61,7 +61,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
             effect: Effect::unknown("no counter shows the device's own caches"),
             below_precision: false,
             threshold: "a region smaller than 10 % of the device: no counter shows such caches".into(),
-            next: "Use a region of at least 10 % of the device, and compare: if the figure is the same, no \
+            next: "Use a region of at least 10 % of the device, and compare: if the result is the same, no \
                 cache served the I/O."
                 .into(),
         });

@@ -40,7 +40,10 @@ fn of_job(job: &JobFacts, run: &JobRun) -> Option<Finding> {
             EvidenceLine::new(format!("{direction}s"), text::rounded(count as f64)),
             EvidenceLine::new("percentiles with fewer than ten I/Os beyond them", all.join(", ")),
         ],
-        effect: Effect::unknown("it limits the precision of the percentiles and is not a cause"),
+        effect: Effect::unknown(
+            "this limits the precision of the percentiles; it does not affect \
+        performance",
+        ),
         below_precision: false,
         threshold: "n · (1 − p) < 10: fewer than ten of n I/Os lie beyond the percentile p".into(),
         next: format!(

@@ -104,7 +104,7 @@ fn of_layer(layer: &Layer) -> Option<Finding> {
         ),
         LayerKind::Vdo => (
             Severity::Amber,
-            format!("The device {device} compresses and deduplicates: the figures depend on the data"),
+            format!("The device {device} compresses and deduplicates: the results depend on the data"),
             "Set `buffer_compress_percentage=` and `dedupe_percentage=` to match the real data.",
         ),
         LayerKind::Network => (

@@ -9,7 +9,7 @@ use crate::{Effect, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: IoFindingDefinition = IoFindingDefinition {
     id: "io-not-preconditioned",
-    question: "Was the SSD preconditioned enough for a sustained figure?",
+    question: "Was the SSD preconditioned enough for a sustained result?",
     find,
 };
 
@@ -52,7 +52,7 @@ fn find(facts: &StorageFacts) -> Vec<Finding> {
                     known. SNIA's Performance Test Specification writes twice the capacity, and then until \
                     five rounds agree"
                     .into(),
-                next: "For a sustained figure, write the whole device twice sequentially, then at random \
+                next: "For a sustained result, write the whole device twice sequentially, then at random \
                     until the rate is steady (`steadystate=`)."
                     .into(),
             });

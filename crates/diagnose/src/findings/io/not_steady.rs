@@ -92,7 +92,7 @@ fn too_short(job: &JobFacts, run: &JobRun) -> Finding {
         ),
         below_precision: false,
         threshold: format!("{FEWEST} s: five rounds of 2 s"),
-        next: "Measure for longer (`runtime=` with `time_based=1`): at least 60 s for a figure to be quoted."
+        next: "Measure for longer (`runtime=` with `time_based=1`): at least 60 s for a result to be quoted."
             .into(),
     }
 }

@@ -85,7 +85,7 @@ fn measured(facts: &StorageFacts, targets: &[&TargetFacts]) -> Option<Finding> {
         evidence,
         effect: Effect::up_to(hits, EffectBasis::Figure),
         below_precision: false,
-        threshold: "10 % of the bytes read, excluding holes; red from 50 %: the figure then mostly measures \
+        threshold: "10 % of the bytes read, excluding holes; red from 50 %: the result then mostly measures \
             memory"
             .into(),
         next: "To measure the storage, use `direct=1`, or files that are twice as large as the memory. If \

@@ -54,7 +54,7 @@ fn of_run(facts: &StorageFacts) -> Option<Finding> {
         ],
         effect: Effect::up_to(kept, EffectBasis::Figure),
         below_precision: false,
-        threshold: "10 % of the bytes; red from 50 %: the figure then mostly measures memory. A block that \
+        threshold: "10 % of the bytes; red from 50 %: the result then mostly measures memory. A block that \
             is rewritten before it reaches the device is written there only once"
             .into(),
         next: "To measure the storage, use `direct=1`, `end_fsync=1` (whose time is then included), or \

@@ -75,7 +75,7 @@ pub(crate) const ENGINES: &[EngineEntry] = &[
     not("sg", "it sends SCSI commands: use io_uring on the block device"),
     not("libzbc", "it drives zoned devices: use io_uring on the block device"),
     not("mtd", "it drives raw flash"),
-    not("cpuio", "it burns CPU and does no I/O: use another program for that, such as stress-ng"),
+    not("cpuio", "it uses CPU time and does no I/O: use another program for that, such as stress-ng"),
     not("exec", "it runs another program: use exec_prerun, or start it alongside Kelvin"),
     not("net", NETWORK),
     not("netsplice", NETWORK),

@@ -504,7 +504,7 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
                 ));
                 let aside = side_effects(summary);
                 if !aside.is_empty() {
-                    say(&format!("other figures: {aside}"));
+                    say(&format!("other metrics: {aside}"));
                 }
                 for wait in waits {
                     say(wait);

@@ -196,11 +196,10 @@ fn study_toml(
     format!(
         "# Written by kelvin cache prove from run {run}. The predicted misses are in {PREDICTION}; after the runs,\n\
          # `kelvin cache prove DIR` compares them with what was read.\n\
-         name = {name}\nquestion = \"Does a larger cache read as much less as the trace of run {run} predicts?\"\nrun = \"run.toml\"\n\n\
+         name = {name}\nquestion = \"Does a larger cache reduce reads as much as the trace of run {run} predicts?\"\nrun = \"run.toml\"\n\n\
          [goal]\nmetric = \"{headline}\"\ndirection = \"higher\"\nsmallest-effect = \"3%\"\n\n\
-         [hypothesis]\nstatement = \"With the largest cache storage is read {percent} as much per transaction as with the smallest, \
-         and the throughput is higher by 3 % or more\"\nmechanism = \"what the cache has is not read from storage\"\n\
-         factor = \"cache\"\nfrom = {first}\nto = {last}\nrivals = [\"storage is not what limits the throughput\"]\n\
+         [hypothesis]\nstatement = \"With the largest cache, reads per transaction are {percent} of those with the smallest, and the throughput is at least 3 % higher\"\nmechanism = \"cached pages are not read from storage\"\n\
+         factor = \"cache\"\nfrom = {first}\nto = {last}\nrivals = [\"storage does not limit the throughput\"]\n\
          predicts = [{{ metric = \"{headline}\", direction = \"higher\", by = \"3%\" }}]\n\n\
          [[factor]]\nname = \"cache\"\n{how}\n[factor.levels]\n{levels}\n\n\
          [design]\nkind = \"{kind}\"\nblocks = {blocks}\nseed = 1\ncontrol = false\nassumed-cv = \"5%\"\n",

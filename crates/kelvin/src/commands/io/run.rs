@@ -240,7 +240,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
         out::note(&format!("kelvin: {error}"));
     }
     if !done.holds {
-        out::note("kelvin: counts that must agree do not: kelvin show lists them; please report this");
+        out::note("kelvin: cross-checked counts disagree: kelvin show lists them; please report this");
     }
     Ok(ExitCode::from(control::exit_code(outcome)))
 }

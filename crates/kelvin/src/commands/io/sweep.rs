@@ -463,7 +463,7 @@ fn by_series(text: &mut String, widths: &[usize], line: &Line) {
 /// A row for each rate. Times count from the intended start.
 fn curve(text: &mut String, lines: &[Line]) {
     let heading =
-        ["rate", "asked/s", "IOPS", "MiB/s", "mean µs", "p50 µs", "p95 µs", "p99 µs", "p99.9 µs", "CPU µs"];
+        ["rate", "target/s", "IOPS", "MiB/s", "mean µs", "p50 µs", "p95 µs", "p99 µs", "p99.9 µs", "CPU µs"];
     let mut columns: Vec<(usize, String)> = heading.iter().map(|name| (9, (*name).to_owned())).collect();
     columns.push((5, "run".into()));
     row(text, &columns);

@@ -64,7 +64,7 @@ fn one(text: &mut String, result: &IoResult, job: &JobResult, width: usize) {
     let host = job.host.as_deref().map_or_else(String::new, |host| format!(" on {host}"));
     let _ = writeln!(text, "\n  {}{host}: {}", job.name, asked.describe());
     if job.error != 0 && job.errors == 0 {
-        let words = format!("ended early with error {}: the figures cover the time before it", job.error);
+        let words = format!("ended early with error {}: the results cover the time before it", job.error);
         point(text, width, "error", &words);
     }
     if job.errors > 0 {

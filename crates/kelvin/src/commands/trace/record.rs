@@ -191,7 +191,7 @@ impl Catalogue {
         match engine::file_names(self.engine.as_ref()) {
             Ok(names) => self.names.extend(names),
             Err(error) => {
-                out::warning(&format!("the catalogue was not read at the end of the recording: {error}"));
+                out::warning(&format!("the catalog was not read at the end of the recording: {error}"));
             }
         }
         let mut names = catalogue_names(self.directory.as_deref(), self.names);
@@ -213,7 +213,7 @@ fn report(path: &Path, recording: &Recording, size: u64) -> Result<()> {
     let lasted = recording.lasted as f64 / 1e9;
     let requests = recording.requests;
     let mut text = format!(
-        "{} requests in {} ({} a second), {} in {}\n",
+        "{} requests in {} ({} per second), {} in {}\n",
         whole(requests),
         seconds(lasted),
         whole((requests as f64 / lasted.max(1e-9)).round() as u64),
@@ -223,7 +223,7 @@ fn report(path: &Path, recording: &Recording, size: u64) -> Result<()> {
     let events = recording.issues + recording.completions;
     if requests > 0 {
         text += &format!(
-            "{:.1} bytes an event, {} of CPU a request ({} of a processor)\n",
+            "{:.1} bytes per event, {} of CPU per request ({} of one CPU)\n",
             size as f64 / events.max(1) as f64,
             nanos(recording.cpu as f64 / requests as f64),
             plain_percent(recording.cpu as f64 / recording.lasted.max(1) as f64),

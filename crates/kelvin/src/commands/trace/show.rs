@@ -49,7 +49,7 @@ fn merged(trace: &Trace, streams: &str, most: usize) -> Result<Trace> {
             let known = trace.processes.iter().map(kelvin_trace::Process::label);
             let known = known.chain(trace.devices.iter().map(|device| device.name.clone()));
             let known = kelvin_measure::text::few(known, 12);
-            bail!("{name} is no process or device of the trace, and no file; there are {known}");
+            bail!("{name} is not a process or device of the trace, nor a file; the trace has {known}");
         }
         parts.push((name.to_owned(), requests));
     }

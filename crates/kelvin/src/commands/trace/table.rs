@@ -155,7 +155,7 @@ fn objects(text: &mut String, attribution: &Attribution, width: usize) {
     if !attribution.unattributed.is_empty() {
         let sender = |(name, share): &(String, f64)| format!("{name} {}", percent(*share));
         let senders: Vec<String> = attribution.unattributed.iter().map(sender).collect();
-        words += &format!("; the rest to no file that is known, sent by: {}", senders.join(", "));
+        words += &format!("; the rest belong to no known file; sent by: {}", senders.join(", "));
     }
     wrapped(text, &format!("{words}."), 0, 2, width);
 }

@@ -22,7 +22,7 @@ use crate::out;
 pub(super) fn to_fio(args: &TraceToFioArgs, global: &Global) -> Result<Code> {
     let form = if args.replay { JobForm::Replay } else { JobForm::Figures };
     if args.replay && args.output.is_none() && !args.verify {
-        bail!("--replay writes iologs beside the job file: give its name with -o");
+        bail!("--replay writes iologs next to the job file: give its name with -o");
     }
     let trace = super::read(&args.trace, global)?;
     let by = match args.by {

@@ -63,7 +63,7 @@ pub(super) fn red_findings(side: &'static str, runs: &[&RunReport]) -> Vec<SideF
     found
 }
 
-/// The CPU time that a side's runs lost to other processes, if their specification accepts that.
+/// What a side's runs lost to other processes, if their specification accepts that.
 pub(super) fn noise_note(side: &str, runs: &[&RunReport]) -> Option<String> {
     let points = runs.iter().filter_map(|report| Some((report, report.evidence.as_deref()?)));
     let each = points.flat_map(|(report, seen)| report.points.iter().map(move |point| (seen, point.point)));

@@ -175,7 +175,7 @@ impl Recipe {
 pub struct JudgedCheck {
     /// Whether it was checked before or after the load.
     pub phase: Phase,
-    /// Its number in the specification.
+    /// Its number in the workload's rules.
     pub number: u32,
     /// What must hold.
     pub name: String,

@@ -211,7 +211,7 @@ impl LogWriter {
     /// Writes a worker's chunk.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// If there is no such worker, or a file cannot be written.
     pub fn chunk(&mut self, worker: u32, chunk: &Chunk) -> Result<()> {
         let Some(worker_logs) = self.workers.get(worker as usize) else {
             return Err(Error::Disagreement(format!("a log belongs to the unknown worker {worker}")));

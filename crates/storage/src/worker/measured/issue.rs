@@ -57,7 +57,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         };
     }
 
-    /// As [`Self::pull_work`], if checks are needed: rates, pauses, flow shares, overlaps, the verifier's turn.
+    /// As [`Self::pull`], if checks are needed: rates, pauses, flow shares, overlaps, the verifier's turn.
     pub(super) fn pull_checked(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
         if self.supply.source != WorkOrigin::Work {
             let next = self.check.as_mut().and_then(|check| check.next_read());

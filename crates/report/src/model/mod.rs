@@ -75,7 +75,7 @@ pub struct RunReport {
     pub status: Status,
     /// Whether it is still being written.
     pub liveness: Liveness,
-    /// Whether the run counts (`state`), and the reasons.
+    /// Whether the run counts (`state`), and why not (`reasons`).
     #[serde(flatten)]
     pub judgement: Judgement,
     /// Whether the run counts: `state` is "counted".

@@ -36,7 +36,7 @@ pub struct PointReport {
     /// Names of users and transactions.
     #[serde(skip)]
     pub(crate) words: &'static WorkloadLabels,
-    /// Whether the point counts (`state`), and the reasons.
+    /// Whether the point counts (`state`), and why not (`reasons`).
     #[serde(flatten)]
     pub judgement: Judgement,
     /// Whether the window closed; if not, the values cover only a part of it.

@@ -55,7 +55,7 @@ impl Dependence {
         format!("{a} and {b} runs are equivalent to {of_a} and {of_b} independent ones")
     }
 
-    /// "lag-1 correlation 0.12, p = 0.41, and -0.30, p = 0.90"; none if the values of both sides are equal.
+    /// "lag-1 correlation 0.12, p = 0.41, and -0.30, p = 0.90"; none if all values of each side are equal.
     pub(crate) fn describe_tests(&self) -> Option<String> {
         let sides = [(self.lag1.0, self.p.0), (self.lag1.1, self.p.1)];
         let words = sides.map(|(lag1, p)| lag1.zip(p).map(|(lag1, p)| format!("{lag1:.2}, {}", chance(p))));

@@ -61,7 +61,7 @@ pub(crate) fn control(of: &Analysis) -> Option<String> {
         None => text.push_str("; one pair is too few to determine the smallest resolvable effect."),
     }
     if control.differs {
-        text.push_str("  Identical runs differ: something other than the factors has an effect.");
+        text.push_str(" Identical runs differ: something other than the factors has an effect.");
     }
     Some(text)
 }

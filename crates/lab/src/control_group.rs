@@ -108,7 +108,8 @@ impl Controller {
 type About<'a> = &'a mut dyn FnMut(ReversibleChange) -> Result<(), String>;
 
 impl Group {
-    /// Creates a group for `process`, at the place that the module describes. Unavailable controllers are returned with the reason.
+    /// Creates a group for `process`, at the place that the module describes. Unavailable controllers are
+    /// returned with the reason.
     pub(crate) fn make(name: &str, process: u32, wanted: &[Controller]) -> (Self, Vec<(Controller, String)>) {
         let mut group = Self::none();
         let mut refused = Vec::new();

@@ -1,4 +1,5 @@
-//! A/A controls: the same cell twice in a block. This study cannot distinguish effects of that size from zero.
+//! A/A controls: the same cell twice in a block. An effect as small as the difference of the two runs cannot be
+//! distinguished from zero in this study.
 
 use serde::Serialize;
 

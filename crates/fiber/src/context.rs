@@ -114,7 +114,7 @@ impl Context {
             Some(_) => {}
             None => {
                 if fibers.len() >= MOST_PENDING {
-                    // It belongs to a socket that the fiber no longer uses, since a fiber has at most two.
+                    // The oldest belongs to a socket that the fiber no longer uses, since a fiber has at most two.
                     fibers.remove(0);
                 }
                 fibers.push((token, signal));

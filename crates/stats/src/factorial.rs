@@ -177,7 +177,7 @@ pub struct Analysis {
 }
 
 impl Design {
-    /// A design of factors with so many levels each. An invalid design is rejected by [`Analysis::of`], and has no cells.
+    /// A design of factors with so many levels each. An invalid design is rejected by [`Analysis::from_observations`], and has no cells.
     pub fn new(levels: &[usize]) -> Self {
         Self { levels: levels.to_vec() }
     }

@@ -1,6 +1,6 @@
 //! The one SQLite file that holds every run: its spec, environment, events, seconds and histograms.
 //!
-//! A run is written while it is in progress ([`Store::begin`], [`RunWriter::consume`]), in one transaction per second,
+//! A run is written while it is in progress ([`Store::begin_run`], [`RunWriter::consume`]), in one transaction per second,
 //! so that a killed process loses its last one or two seconds. A stored run is read as a whole ([`Store::load`]) and
 //! returns the events that the live view received ([`StoredRun::events`]); every report is made from these alone.
 //!

@@ -324,7 +324,7 @@ impl Store {
     /// Gives a run a label, or takes its label away.
     ///
     /// # Errors
-    /// A label that [`Store::begin`] refuses, and a run that is not there.
+    /// A label that [`Store::begin_run`] refuses, and a run that is not there.
     pub fn set_label(&self, id: RunId, label: Option<&str>) -> Result<()> {
         label.map(refuse_label).transpose()?;
         let changed = self

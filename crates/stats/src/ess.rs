@@ -6,7 +6,7 @@
 //! J. Chem. Phys. 91, 461, 1989; batch means: Law, Simulation Modeling and Analysis, chapter 9). τ is taken
 //! as the largest 2^k·var_k/var_0, over the levels whose τ is above a fifth of the batch length, as latte does.
 //!
-//! Dyadic batches need a long series: of 20 values they see no memory beyond two. A short one's interval ([`of_mean`])
+//! Dyadic batches need a long series: of 20 values they see no memory beyond two. A short one's interval ([`conservative_precision`])
 //! takes it for an autoregressive process of first order beside that, and the larger of both errors.
 //!
 //! It describes the precision within one run only. What differs from run to run (placement, layout of the

@@ -1,4 +1,4 @@
-//! How long-running work reports progress.
+//! How long-running work reports progress and is stopped.
 
 pub use kelvin_measure::Stop;
 

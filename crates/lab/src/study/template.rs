@@ -141,7 +141,7 @@ seed = 1
 control = true                # a second run of the base in each block shows which effects cannot be resolved
 assumed-cv = "2%"
 
-# Metrics to store for every run in addition to the key figures.
+# Metrics to store for every run in addition to the key metrics.
 # metrics = ["postgres.wal.bytes"]
 
 [run]

@@ -53,7 +53,7 @@ fn without_a_neighbour_everything_else_keeps_its_time_and_who_began_the_clock_st
         ]
     );
     assert_eq!(alone.scenario.timeline.seconds, 35.0);
-    assert!(proof.kept()[0].contains("shop cannot be left out"), "{:?}", proof.kept());
+    assert!(proof.kept()[0].contains("shop cannot be omitted"), "{:?}", proof.kept());
     let open = THREE.replace("for = \"10s\"", "").replace("wait-for = \"scan\"", "run = \"true\"");
     let open = Scenario::parse(&open, "x", Path::new(""), &[]).unwrap();
     assert!(Proof::plan(&open, 4).unwrap_err().contains("known times"));

@@ -37,7 +37,8 @@ pub use tables::Shape;
 use tables::TableState;
 use variables::Slots;
 
-/// With larger scale factors the teller numbers exceed 32 bits, as in pgbench.
+/// Teller numbers, ten per unit of the scale factor, fit in 32 bits up to about twice this scale factor;
+/// pgbench has a limit, too.
 const MAX_SCALE: u32 = 100_000_000;
 /// Twice pgbench's limit. Samples could distinguish more: they identify a script or statement by two bytes.
 const MOST_SCRIPTS: usize = 128;

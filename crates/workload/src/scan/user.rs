@@ -19,7 +19,7 @@ pub(super) struct ScanPlan {
 }
 
 /// One user, which runs the queries in turn. Consecutive users start with different queries, so that all
-/// queries run equally often and all tables are read at the same time.
+/// queries run about equally often and all tables are read at the same time.
 pub(super) struct User {
     plan: Arc<ScanPlan>,
     /// The next query, and the last one that was chosen.

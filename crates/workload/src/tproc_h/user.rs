@@ -313,7 +313,7 @@ impl VirtualUser for User {
         }
         for planned in &mut self.steps {
             let (Step::Query(_), Ok(sql)) = (planned.step.step, &planned.sql) else { continue };
-            // A query without a plan fails when it is executed.
+            // A query that cannot be explained fails when it is executed.
             planned.plan = match self.shared.dialect.plan(session, sql) {
                 Err(error) if session.is_broken() => return Err(error),
                 explained => explained.unwrap_or_default(),

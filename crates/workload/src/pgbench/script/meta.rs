@@ -36,7 +36,7 @@ impl<'a> Line<'a> {
         Self { name: Located { text: &text[at + 1..name_end], at }, rest: name_end, end, text }
     }
 
-    /// The words after `from`; a backslash at the end of a line separates words like a space.
+    /// The words from offset `from` on; a backslash at the end of a line separates words like a space.
     pub(super) fn words(&self, from: usize) -> Vec<Located<'a>> {
         let bytes = self.text.as_bytes();
         let mut words = Vec::new();

@@ -1,7 +1,8 @@
 //! Client SQL on MySQL and MariaDB: each statement in a separate round trip, or as many as possible in one.
 //!
 //! The server executes statements after a failed one, so COMMIT is sent only after the results of all
-//! preceding statements have arrived. A transaction therefore takes at least two round trips.
+//! preceding statements have arrived; the session ensures this. A transaction therefore takes at least two
+//! round trips.
 //!
 //! A value that one statement finds and the next one needs stays in a session variable.
 

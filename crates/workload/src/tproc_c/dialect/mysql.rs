@@ -31,7 +31,7 @@ impl SchemaDialect for Mysql {
         )
     }
 
-    /// The primary key is the table itself.
+    /// Includes the primary key, although the table is clustered by it: its columns are checked, too.
     fn indexes(&self, table: &Table, _profile: Profile) -> Vec<(String, &'static [&'static str])> {
         table.key_and_index(false)
     }

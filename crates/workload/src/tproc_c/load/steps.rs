@@ -37,7 +37,7 @@ pub(crate) fn connections_of_the_host() -> usize {
 }
 
 /// Prevents a second build in the database: repeats `free`, a query that takes a session lock, until it
-/// returns 1. A killed build may hold the lock until the server notices, so this waits 20 s.
+/// returns 1. A killed build may hold the lock until the server notices, so this waits for up to 20 s.
 pub(super) fn lock(session: &mut dyn Session, free: &str, stop: &Stop) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(20);
     while session.query(free)?.int(0, 0)? != 1 {

@@ -194,7 +194,7 @@ pub(crate) trait SchemaDialect: Debug + Send + Sync {
     /// `names` are quoted names separated by commas.
     fn present_tables(&self, names: &str) -> String;
 
-    /// Names and columns of the indexes that are created after the table.
+    /// Names and columns of the indexes that complete data must have, without a key that is the table itself.
     fn indexes(&self, table: &Table, profile: Profile) -> Vec<(String, &'static [&'static str])>;
 
     /// Whether a table has one of these indexes.

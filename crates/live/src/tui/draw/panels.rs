@@ -195,9 +195,10 @@ pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette
         return devices_now(buffer, area, model, ink);
     }
     if !model.sessions.any() {
-        let why = metric::SESSIONS.iter().find_map(|of| model.host.unavailable_reason(of)).unwrap_or(
-            "no sessions sampled yet (SQLite has none: waits for its single writer are part of the latencies)",
-        );
+        let why = metric::SESSIONS
+            .iter()
+            .find_map(|of| model.host.unavailable_reason(of))
+            .unwrap_or("no sessions sampled yet (an embedded database has none)");
         for (row, text) in formatting::wrap(why, usize::from(area.width)).iter().enumerate() {
             line(buffer, area, row as u16, text, ink.faint());
         }

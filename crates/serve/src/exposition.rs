@@ -273,7 +273,7 @@ impl Page<'_> {
                 // Never fails, since a string can grow.
                 write!(family, "_{unit}")?;
             }
-            // Prometheus would refuse the page because of a duplicate name.
+            // Prometheus would refuse a page with the same name and labels twice.
             if seen.insert((family.clone(), &named.labels)) {
                 let of = named.labels.iter().map(|(key, value)| (*key, value.clone())).collect();
                 families.entry(family).or_insert_with(|| (named, help, Vec::new())).2.push((of, value));

@@ -8,8 +8,8 @@ use kelvin_storage::output::read::{IoResult, JobResult, LineResult};
 use super::Side;
 use super::result_text::{mean_depth, times};
 
-/// Compares the jobs of all results. Jobs whose names are in every result are compared with each other; if
-/// there are none, all jobs.
+/// Compares the jobs of all results. If all results have jobs with the same names, each job is compared with
+/// those of its name; otherwise one table has all jobs.
 pub(super) fn compare_results(results: &[(&str, &IoResult)]) -> String {
     let mut text = String::new();
     let Some((_, first)) = results.first() else { return text };

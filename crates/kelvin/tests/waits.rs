@@ -194,7 +194,7 @@ fn a_postgres_server_reports_waits_and_statements() {
         json(&place, &["top-sql", "--target", &target, "-d", "1s", "--by", "calls", "--limit", "1"]);
     assert!(!words(&by_calls["statements"][0]["text"]).contains("sqrt"), "{by_calls:#}");
     let since_start = place.expect(0, &["top-sql", "--target", &target, "--since-start", "-q"]);
-    assert!(since_start.contains("since the counters were reset at 20"), "{since_start}");
+    assert!(since_start.contains("since the counters began at 20"), "{since_start}");
 
     // Without the extension, the statements are those sampled from the sessions.
     let bare = of("kelvin", "bare");

@@ -229,7 +229,7 @@ fn rounds<'a>(
     names: &Names<'a>,
 ) -> Result<Vec<Names<'a>>, Refusal> {
     let possible = |span: Range<usize>, count: usize| {
-        let why = format!("{count} rounds is out of range; give 1 to {MOST_COPIES}");
+        let why = format!("{count} rounds are out of range; give 1 to {MOST_COPIES}");
         if (1..=MOST_COPIES).contains(&count) { Ok(()) } else { Err((span, why)) }
     };
     match (repeat, each) {

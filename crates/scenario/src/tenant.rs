@@ -192,7 +192,7 @@ fn copies<'a>(table: &mut DeTable<'a>, names: &Names<'a>) -> Result<Vec<Option<D
         names.put_into(value)?;
     }
     let allowed = |span: Range<usize>, count: usize| {
-        let why = format!("{count} copies is out of range; give 1 to {MOST_COPIES}");
+        let why = format!("{count} copies are out of range; give 1 to {MOST_COPIES}");
         if (1..=MOST_COPIES).contains(&count) { Ok(count) } else { Err((span, why)) }
     };
     match (copies, values) {

@@ -250,5 +250,5 @@ fn rounds_without_a_step_are_refused() {
     }
     let text = format!("scenario = \"any\"\nsteps = [{steps}]\n{}", tenant(0, 0, ""));
     let error = Scenario::parse(&text, "x.toml", Path::new(""), &[]).unwrap_err().to_string();
-    assert!(error.contains("x.toml:2:") && error.contains("0 rounds is out of range"), "{error}");
+    assert!(error.contains("x.toml:2:") && error.contains("0 rounds are out of range"), "{error}");
 }

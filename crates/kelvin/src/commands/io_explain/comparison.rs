@@ -48,7 +48,7 @@ pub(super) fn compare_results(results: &[(&str, &IoResult)]) -> String {
     text
 }
 
-fn named<'a>(result: &'a IoResult, name: &str) -> Option<&'a JobResult> {
+fn find_job<'a>(result: &'a IoResult, name: &str) -> Option<&'a JobResult> {
     result.jobs.iter().find(|job| job.name == name)
 }
 

@@ -75,8 +75,8 @@ fn heading(text: &mut String, top: &TopSql) {
     };
     let when = match (top.seconds, &top.counters_began) {
         (Some(seconds), _) => format!("over {seconds:.1} s"),
-        (None, Some(began)) => format!("since the counters were reset at {began}"),
-        (None, None) => "since the counters were reset, at a time that the server does not report".to_owned(),
+        (None, Some(began)) => format!("since the counters began at {began}"),
+        (None, None) => "since the counters began, at a time that the server does not report".to_owned(),
     };
     let total = format!("{:.2} s of execution in all", top.total_ms / 1000.0);
     let words = match &top.not_counted {

@@ -18,8 +18,7 @@ pub const BEYOND: f64 = 10.0;
 impl StorageFacts {
     /// Adds the facts of the run: the counters of devices, processes and CPUs since it began, and the work of its
     /// workers. If [`StorageFacts::event`] or [`StorageFacts::watching`] were not called, values per second are
-    /// missing, layout counts as part of the run, and ramp-up is not included in the bytes of the jobs. as the run's,
-    /// and ramp-up is not among the bytes of the jobs.
+    /// missing, layout counts as part of the run, and the bytes of the jobs do not include ramp-up.
     pub fn add_outcome(&mut self, outcome: &JobsOutcome) {
         let watched = std::mem::take(&mut self.watched);
         let now = Reading::take(&SystemTree::default());
@@ -78,7 +77,7 @@ impl StorageFacts {
     }
 }
 
-/// All bytes and I/Os of the jobs: of all ticks, or of the measured part where no tick was seen.
+/// All bytes and I/Os of the jobs: from all ticks, or from the measured part if no tick was received.
 fn claimed(watched: &RunCounts, outcome: &JobsOutcome) -> (PerDirection<u64>, PerDirection<u64>) {
     let mut bytes = PerDirection::<u64>::default();
     let mut ios = PerDirection::<u64>::default();
@@ -99,7 +98,7 @@ fn job_run(job: usize, outcome: &JobsOutcome, watched: &RunCounts) -> JobRun {
     let all = outcome.workers.iter().enumerate().filter(|(_, worker)| worker.job == job);
     let workers: Vec<&WorkerOutcome> =
         all.clone().map(|(_, worker)| worker).filter(|worker| worker.measured > 0).collect();
-    // The series is by planned workers: it is meaningless if the plan was another.
+    // The series is by planned workers: it is meaningless if another plan was executed.
     let as_planned = all.map(|(number, _)| number).all(|number| watched.jobs.get(number) == Some(&job));
     let (series, step) = watched.series.get(job).filter(|_| as_planned).map(Series::done).unwrap_or_default();
     let mut run = JobRun { workers: workers.len() as u32, series, step, ..JobRun::default() };
@@ -115,7 +114,7 @@ fn job_run(job: usize, outcome: &JobsOutcome, watched: &RunCounts) -> JobRun {
             for (direction, done) in target.directions.iter() {
                 sums[direction].merge(done);
                 let times = if done.total.count > 0 { &done.total } else { &done.completion };
-                // I/Os that are counted but not timed leave no latency for Little's law.
+                // I/Os that are counted but not timed have no latency for Little's law.
                 timed &= times.count >= done.ios;
                 under_way += times.sum as f64 / measured;
                 all_times.merge(times);

@@ -1,4 +1,4 @@
-//! What the page cache holds of a file (cachestat, since Linux 6.5), and what direct I/O has to keep to.
+//! The part of a file in the page cache (cachestat, since Linux 6.5), and the alignment required of direct I/O.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -10,7 +10,7 @@ use super::facts::{Alignment, Cached};
 /// The number of `cachestat`, the same on every architecture of Linux that Rust's standard library is built for.
 const CACHESTAT: libc::c_long = 451;
 
-/// `struct cachestat_range`; a length of 0 reaches to the end.
+/// `struct cachestat_range`; a length of 0 extends to the end.
 #[repr(C)]
 struct Range {
     offset: u64,
@@ -28,7 +28,7 @@ struct Answer {
     recently_evicted: u64,
 }
 
-/// What the page cache holds of `begin..end` of a file; none where the kernel does not say.
+/// The part of `begin..end` of a file in the page cache; `None` if the kernel does not report it.
 #[allow(unsafe_code, reason = "no crate wraps cachestat")]
 pub(crate) fn cached(file: &File, (begin, end): (u64, u64)) -> Option<Cached> {
     if begin >= end {
@@ -37,8 +37,8 @@ pub(crate) fn cached(file: &File, (begin, end): (u64, u64)) -> Option<Cached> {
     let range = Range { offset: begin, length: end - begin };
     let mut answer = Answer::default();
     let (from, to): (*const Range, *mut Answer) = (&raw const range, &raw mut answer);
-    // SAFETY: both structures are laid out as the kernel's and outlive the call, which only reads the one and fills the
-    // other; an unknown number answers ENOSYS.
+    // SAFETY: both structures have the kernel's layout and outlive the call, which only reads one and fills the
+    // other; an unknown number returns ENOSYS.
     let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), from, to, 0) };
     let page = rustix::param::page_size() as u64;
     (done == 0)

@@ -1,4 +1,4 @@
-//! What blocks hold: zeros, the same again, something that can be compressed.
+//! Content of blocks: zeros, duplicates, compressible data.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -15,10 +15,10 @@ use kelvin_stats::rank::median;
 
 use super::facts::Content;
 
-/// Length of a sampled block in bytes, where the target does not need a longer one.
+/// Length of a sampled block in bytes, unless the target requires a longer one.
 pub const BLOCK: u32 = 4096;
 
-/// Counts what blocks hold.
+/// Counts zero, duplicate and compressible blocks.
 #[derive(Debug, Default)]
 pub struct Counting {
     content: Content,
@@ -31,7 +31,7 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Takes a block, and in how many nanoseconds it was read.
+    /// Adds a block; `nanos` is the time that reading it took.
     pub fn add(&mut self, block: &[u8], nanos: Option<f64>) {
         self.content.blocks += 1;
         self.content.block = block.len() as u32;
@@ -46,7 +46,7 @@ impl Counting {
         self.left += compressed(block).min(block.len() as u64);
     }
 
-    /// What was found; none when there was no block.
+    /// The result; `None` if there was no block.
     pub fn done(mut self) -> Option<Content> {
         self.content.distinct = self.seen.len() as u32;
         self.content.compressed = if self.given == 0 { 1.0 } else { self.left as f64 / self.given as f64 };
@@ -56,25 +56,25 @@ impl Counting {
     }
 }
 
-/// Whether there is nothing but zeros.
+/// Whether all bytes are zero.
 #[inline]
 pub fn is_zero(block: &[u8]) -> bool {
     let (chunks, rest) = block.as_chunks::<16>();
     chunks.iter().all(|chunk| u128::from_ne_bytes(*chunk) == 0) && rest.iter().all(|byte| *byte == 0)
 }
 
-/// The length of a block after zlib's fastest level.
+/// The length of a block after compression by zlib's fastest level.
 fn compressed(block: &[u8]) -> u64 {
     let mut encoder = ZlibEncoder::new(Vec::with_capacity(block.len()), Compression::fast());
     match encoder.write_all(block).and_then(|()| encoder.finish()) {
         Ok(out) => out.len() as u64,
-        // A vector takes everything.
+        // Writing to a vector cannot fail.
         Err(_) => block.len() as u64,
     }
 }
 
-/// Reads up to `most` blocks at random places of `begin..end`, past the page cache where that is possible, no longer
-/// than `until`. Places are the same every time, so that two looks at one target agree.
+/// Reads up to `most` blocks at random offsets of `begin..end`, past the page cache where possible, until `until` at
+/// the latest. The offsets are the same every time, so that two samples of a target agree.
 ///
 /// # Errors
 /// When the target cannot be opened or read.
@@ -99,7 +99,7 @@ pub(crate) fn sample(
         if Instant::now() > until {
             break;
         }
-        // Few blocks are all looked at, each once.
+        // If there are few blocks, each is read once.
         let place = if blocks <= u64::from(most) {
             if u64::from(number) >= blocks {
                 break;
@@ -117,8 +117,8 @@ pub(crate) fn sample(
     Ok(counting.done())
 }
 
-/// A place that was not looked at before: the same block twice would seem to be two that are equal. There are more places
-/// than are asked for.
+/// A block that was not sampled before: a block read twice would count as two equal blocks. There are more blocks than
+/// are requested.
 fn unused(random: &mut Random, used: &mut HashSet<u64>, blocks: u64) -> u64 {
     loop {
         let place = random.range(0, blocks as i64 - 1) as u64;
@@ -128,29 +128,29 @@ fn unused(random: &mut Random, used: &mut HashSet<u64>, blocks: u64) -> u64 {
     }
 }
 
-/// Reads blocks of a file or a device, which it never writes, past the page cache where that is possible.
+/// Reads blocks of a file or a device, past the page cache where possible. Never writes.
 #[derive(Debug)]
 pub struct BlockReader {
     file: File,
     room: Vec<u8>,
     lead: usize,
     block: usize,
-    /// Whether the page cache is passed by.
+    /// Whether reads bypass the page cache.
     pub is_direct: bool,
 }
 
 impl BlockReader {
-    /// Opens a target for blocks of so many bytes, a power of two.
+    /// Opens a target for reading blocks of `block` bytes, a power of two.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub fn open(path: &Path, block: u32) -> std::io::Result<Self> {
         let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path);
         let (file, is_direct) = match direct {
             Ok(file) => (file, true),
             Err(_) => (File::open(path)?, false),
         };
-        // What is read aligned to a page is aligned to all that devices ask for.
+        // Page alignment meets the requirements of all devices.
         let block = block as usize;
         let room = vec![0_u8; block * 2];
         let lead = room.as_ptr().align_offset(block).min(block);
@@ -162,10 +162,10 @@ impl BlockReader {
         &self.file
     }
 
-    /// The block at a place, in bytes.
+    /// Reads the block at an offset in bytes.
     ///
     /// # Errors
-    /// When it cannot be read, or is not all there.
+    /// If it cannot be read, or not completely.
     pub fn read_at(&mut self, place: u64) -> std::io::Result<&[u8]> {
         let buffer = &mut self.room[self.lead..self.lead + self.block];
         self.file.read_exact_at(buffer, place)?;
@@ -177,7 +177,7 @@ impl BlockReader {
 mod tests {
     use super::*;
 
-    /// A file of little more blocks than are examined: drawn with replacement, 64 of 128 are 50 different ones.
+    /// A file with few more blocks than are sampled: drawn with replacement, 64 of 128 would be 50 distinct blocks.
     #[test]
     fn trial_c9_no_block_is_looked_at_twice() {
         let directory = tempfile::tempdir().unwrap();

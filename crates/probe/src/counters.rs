@@ -1,4 +1,4 @@
-//! Counters of the kernel before and after: devices, processes, CPUs.
+//! Kernel counters before and after the run: devices, processes, CPUs.
 
 use kelvin_host::disk::DiskCounters;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use kelvin_fio::PerDirection;
 use kelvin_host::SystemTree;
 use kelvin_host::cgroup::own_groups;
 
-/// Length of the sectors of `/proc/diskstats`, whatever the device's are.
+/// Length of the sectors of `/proc/diskstats` in bytes, independent of the device's sector size.
 const SECTOR: u64 = 512;
 /// Maximum number of other processes.
 const OTHERS: usize = 5;
-/// Processes that are examined.
+/// Maximum number of processes that are examined.
 const PROCESSES: usize = 20_000;
 
 /// All counters at one moment.
@@ -25,17 +25,17 @@ pub(crate) struct Reading {
     others: BTreeMap<u32, OtherProcess>,
     cpu: Option<[u64; 8]>,
     throttled: Option<f64>,
-    /// Bytes in the page cache that are still to be written, of whichever process and device.
+    /// Bytes in the page cache that are not written back yet, of all processes and devices.
     dirty: u64,
 }
 
 impl Reading {
-    /// Reads them now.
+    /// Reads all counters.
     pub(crate) fn take(tree: &SystemTree) -> Self {
         Self { others: others(tree), ..Self::without_others(tree) }
     }
 
-    /// The same without those of other processes, of which a machine has hundreds.
+    /// As [`Self::take`], but without other processes, of which a machine has hundreds.
     pub(crate) fn without_others(tree: &SystemTree) -> Self {
         Self {
             disks: DiskCounters::all(tree),
@@ -49,12 +49,12 @@ impl Reading {
         }
     }
 
-    /// Adds those of other processes, for which the run does not wait.
+    /// Adds the counters of other processes, for which the run does not wait.
     pub(crate) fn add_others(&mut self, tree: &SystemTree) {
         self.others = others(tree);
     }
 
-    /// Bytes that were written before and had not reached a device yet.
+    /// Dirty bytes in the page cache at this reading.
     pub(crate) fn dirty(&self) -> u64 {
         self.dirty
     }
@@ -65,7 +65,7 @@ impl Reading {
         Some((now.0.saturating_sub(then.0), now.1.saturating_sub(then.1)))
     }
 
-    /// Counts of devices since an earlier reading, for those of these names that both readings have.
+    /// Counts since an earlier reading, of the named devices that both readings have.
     pub(crate) fn devices_since(&self, earlier: &Self, names: &[String]) -> Vec<DeviceRun> {
         let of = |name: &String| {
             let done = self.disks.get(name)?.since(earlier.disks.get(name)?);
@@ -100,7 +100,7 @@ impl Reading {
         found
     }
 
-    /// The CPUs since an earlier reading.
+    /// CPU use since an earlier reading.
     pub(crate) fn cpu_since(&self, earlier: &Self) -> CpuRun {
         let throttled = self.throttled.zip(earlier.throttled).map(|(now, then)| (now - then).max(0.0));
         let Some((now, then)) = self.cpu.zip(earlier.cpu) else {
@@ -118,8 +118,8 @@ impl Reading {
     }
 }
 
-/// `read_bytes` and `write_bytes` of `/proc/PID/io`: bytes that a process caused block devices to read, and to write
-/// sooner or later.
+/// `read_bytes` and `write_bytes` of `/proc/PID/io`: bytes that a process caused to be read from block devices, and
+/// to be written to them sooner or later.
 fn io(text: &str) -> Option<(u64, u64)> {
     let value = |name: &str| {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse::<u64>().ok())
@@ -160,7 +160,7 @@ fn cpu(line: &str) -> Option<[u64; 8]> {
     Some(times)
 }
 
-/// Seconds since the control group came to be in which its threads were kept from running; none where nothing counts them.
+/// Seconds for which the control group's threads were throttled since its creation; `None` if no group counts them.
 pub(crate) fn throttled(tree: &SystemTree) -> Option<f64> {
     let places = [(None, "throttled_usec", 1e6), (Some("cpu"), "throttled_time", 1e9)];
     let found = places.iter().flat_map(|(controller, key, unit)| {
@@ -171,11 +171,11 @@ pub(crate) fn throttled(tree: &SystemTree) -> Option<f64> {
             Some(value / unit)
         })
     });
-    // A thread is kept from running by whichever group has used up its share.
+    // A thread is throttled by whichever group has used up its quota.
     found.reduce(f64::max)
 }
 
-/// Threads of the kernel that do I/O for io_uring in this process, now.
+/// The kernel threads that do I/O for io_uring in this process, now.
 pub(crate) fn io_workers() -> u32 {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     let is_worker = |task: &std::fs::DirEntry| {

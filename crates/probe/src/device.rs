@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use super::facts::{DeviceFacts, Layer, LayerKind, Queue};
 use kelvin_host::{SystemTree, chosen};
 
-/// Deeper than any stack of volumes: a cycle, which only a broken tree has.
+/// Maximum depth of a stack of devices. A deeper one is a cycle, which only a broken tree has.
 const DEEPEST: u32 = 16;
 
 /// The directory of a device.
@@ -15,7 +15,7 @@ fn home(name: &str) -> String {
     format!("/sys/class/block/{name}")
 }
 
-/// The block device that a file's data is on, or that a device file is.
+/// The block device that a file's data is on, or that a device file refers to.
 pub(crate) fn device_under_file(tree: &SystemTree, metadata: &std::fs::Metadata) -> Option<String> {
     let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
     device_name(tree, &device_number(device))
@@ -27,7 +27,7 @@ pub(crate) fn partitions(tree: &SystemTree, disk: &str) -> Vec<String> {
     names.into_iter().filter(|name| tree.has(format!("{}/{name}/partition", home(disk)))).collect()
 }
 
-/// Everything that is built upon a device, itself and its partitions included: volumes, arrays, loop devices.
+/// All devices built upon a device, including itself and its partitions: volumes, arrays, loop devices.
 pub(crate) fn built_upon(tree: &SystemTree, name: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     let mut open = vec![name.to_owned()];
@@ -57,14 +57,14 @@ pub(crate) fn loops(tree: &SystemTree) -> Vec<(String, String)> {
     names.filter_map(backed).collect()
 }
 
-/// Everything about a device; none when sysfs does not know it.
+/// All facts about a device; `None` if sysfs does not list it.
 pub(crate) fn probe_device(tree: &SystemTree, name: &str) -> Option<DeviceFacts> {
     let of = home(name);
     let disk = whole_disk(tree, name);
     let mut stack = Stack::default();
     stack.descend(tree, name, 0);
-    // A layer that changes how much is read and written counts itself; what is laid over disks as it is, is counted there,
-    // where the I/O of others is seen, too.
+    // A layer that changes the amount of I/O has its own counters. A linear volume is counted at its disks, where the
+    // I/O of others is seen, too.
     let changes =
         |layer: &Layer| !matches!(layer.kind, LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath);
     let counted = if stack.layers.iter().any(changes) {
@@ -125,7 +125,7 @@ impl Stack {
     }
 }
 
-/// What a whole device is, where it is more than a disk.
+/// The layer that a whole device is, if it is not a plain disk.
 fn layer(tree: &SystemTree, name: &str) -> Option<Layer> {
     let of = home(name);
     let layer = |kind, detail: String| Some(Layer { device: name.to_owned(), kind, detail });
@@ -195,8 +195,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A tree of sysfs: `sda` with `sda1` and `sda2`, `dm-0` (a thin volume) over `dm-1` (its pool) over `sda2`, `dm-2` (a
-    /// plain volume) over `sda2`, `loop0` over a file and `vdb`.
+    /// A tree of sysfs: `sda` with `sda1` and `sda2`, `dm-0` (a thin volume) over `dm-1` (its pool) over `sda2`,
+    /// `dm-2` (a plain volume) over `sda2`, `loop0` over a file and `vdb`.
     pub(crate) fn tree() -> (tempfile::TempDir, SystemTree) {
         let root = tempfile::tempdir().unwrap();
         let (class, numbers) = (root.path().join("sys/class/block"), root.path().join("sys/dev/block"));

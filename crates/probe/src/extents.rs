@@ -1,4 +1,4 @@
-//! The stored bytes of a file: by FIEMAP, or, where a filesystem has none, by seeking holes.
+//! The stored bytes of a file: by FIEMAP, or by seeking holes on a filesystem without it.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use super::facts::Coverage;
 
 /// Extents per call.
 const AT_ONCE: usize = 256;
-/// Maximum number of extents: those beyond are not examined, as [`Coverage::bytes`] shows.
+/// Maximum number of extents. Those beyond are not examined, as [`Coverage::bytes`] shows.
 const MOST: u64 = 200_000;
 
 /// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`.
@@ -92,25 +92,25 @@ fn by_map(file: &File, begin: u64, end: u64, sync: bool, until: Instant) -> io::
 pub struct FilePart {
     /// Its bytes in the file.
     pub logical: Range<u64>,
-    /// Where it begins on the filesystem's device, in bytes: see [`FilePart::has_place`].
+    /// Its offset on the filesystem's device, in bytes: see [`FilePart::has_place`].
     pub physical: u64,
     flags: u32,
 }
 
 impl FilePart {
-    /// Whether it is reserved and was never written: the filesystem answers zeros without reading it.
+    /// Whether it is allocated and was never written: the filesystem returns zeros without reading it.
     pub fn is_unwritten(&self) -> bool {
         self.flags & UNWRITTEN != 0
     }
 
-    /// Whether it has a place on the device, at which its bytes are as in the file.
+    /// Whether it has a location on the device where its bytes are stored as in the file.
     pub fn has_place(&self) -> bool {
         self.flags & (UNKNOWN | DELAYED | ENCODED | NOT_ALIGNED | INLINE | TAIL) == 0
     }
 }
 
-/// Calls `each` for the extents of `range`, ascending and clipped to it, until `each` stops it. `sync` writes dirty pages
-/// first. Returns how far it got.
+/// Calls `each` for the extents of `range`, ascending and clipped to it, until `each` stops it. `sync` writes dirty
+/// pages first. Returns the offset that was reached.
 ///
 /// # Errors
 /// The kernel's error; `EOPNOTSUPP` or `ENOTTY` where the filesystem has no FIEMAP.
@@ -161,8 +161,8 @@ pub fn walk(
 #[allow(unsafe_code, reason = "FIEMAP is an ioctl with its own structure")]
 fn ask(file: &File, request: &mut Request) -> io::Result<()> {
     let request: *mut Request = request;
-    // SAFETY: the descriptor is open; the structure is laid out as `struct fiemap`, has room for the `count` extents that
-    // it promises, and outlives the call.
+    // SAFETY: the descriptor is open; the structure has the layout of `struct fiemap`, has room for the `count` extents
+    // that it specifies, and outlives the call.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, request) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -184,7 +184,7 @@ impl Coverage {
     }
 }
 
-/// Detects holes only. A filesystem that keeps its data in memory has no other method.
+/// Detects holes only. A filesystem that keeps its data in memory supports no other method.
 fn by_seeking(file: &File, begin: u64, end: u64, until: Instant) -> io::Result<Coverage> {
     let mut found = Coverage { by: "seek".into(), ..Coverage::default() };
     let mut at = begin;

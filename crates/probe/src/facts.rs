@@ -55,7 +55,7 @@ pub struct HostFacts {
     pub ring_floor: Option<f64>,
     /// Memory of the machine.
     pub memory: Option<u64>,
-    /// Memory that can be had, page cache included (`MemAvailable`).
+    /// Memory available, page cache included (`MemAvailable`).
     pub memory_available: Option<u64>,
     /// The memory limit of the control groups.
     pub memory_limit: Option<u64>,
@@ -75,9 +75,9 @@ pub struct JobFacts {
     pub asynchronous: bool,
     /// I/Os in flight per worker, as requested.
     pub depth: u32,
-    /// Past the page cache.
+    /// It bypasses the page cache.
     pub direct: bool,
-    /// The directions that are among its I/Os.
+    /// The directions of its I/Os.
     pub does: PerDirection<bool>,
     /// Offsets are drawn at random.
     pub random: bool,
@@ -91,15 +91,15 @@ pub struct JobFacts {
     pub worker_targets: u32,
     /// The devices below one worker's targets: those of the worker with most of them.
     pub worker_devices: Vec<String>,
-    /// Workers that process the same bytes of one target in the same order; 1 where there are none.
+    /// Workers that access the same bytes of one target in the same order; 1 if there are none.
     pub same_bytes: u32,
     /// Rate limit in bytes per second and worker.
     pub rate: PerDirection<Option<u64>>,
-    /// It waits intentionally: a rate, think time, a latency target, a trace's times.
+    /// It waits intentionally: a rate, think time, a latency target, a trace's timestamps.
     pub paced: bool,
-    /// It uses CPU while it waits, as requested.
+    /// It polls: it uses CPU while it waits, as requested.
     pub polls: bool,
-    /// It brings its writes to the medium, now and then or at the end.
+    /// It syncs its writes to the medium, periodically or at the end.
     pub syncs: bool,
     /// It may access a block more than once.
     pub repeats: bool,
@@ -142,9 +142,9 @@ pub struct TargetFacts {
     pub read: bool,
     /// A job writes it.
     pub written: bool,
-    /// A job goes past the page cache.
+    /// A job bypasses the page cache.
     pub direct: bool,
-    /// A job goes through the page cache.
+    /// A job uses the page cache.
     pub buffered: bool,
     /// The block device below it.
     pub device: Option<String>,
@@ -231,7 +231,7 @@ pub struct Coverage {
     pub shared: u64,
     /// Pieces.
     pub extents: u64,
-    /// Whether dirty pages were written before looking.
+    /// Whether dirty pages were written before the inspection.
     pub synced: bool,
     /// The method: "fiemap" or "seek".
     pub by: String,
@@ -251,7 +251,7 @@ pub struct Cached {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Content {
-    /// Blocks looked at.
+    /// Blocks sampled.
     pub blocks: u32,
     /// Length of each.
     pub block: u32,
@@ -259,12 +259,12 @@ pub struct Content {
     pub zero: u32,
     /// Distinct blocks among those that are not zero.
     pub distinct: u32,
-    /// Compressed size as a share, by zlib (level 1), of those that are not zero, block by block; 1 when there are
+    /// Size after compression by zlib (level 1), as a share, of those that are not zero, block by block; 1 if there are
     /// none.
     pub compressed: f64,
-    /// Median time to read a block of zeros, where they were read past the page cache.
+    /// Median time to read a block of zeros, if reads bypassed the page cache.
     pub zero_time: Option<f64>,
-    /// The same of other blocks.
+    /// The same for other blocks.
     pub data_time: Option<f64>,
 }
 
@@ -276,7 +276,7 @@ pub struct DeviceFacts {
     pub name: String,
     /// Its number, such as "252:1".
     pub number: String,
-    /// Its disk, where it is a partition; else itself.
+    /// Its disk if it is a partition, else itself.
     pub disk: String,
     /// The whole disks below it; itself if it is one.
     pub leaves: Vec<String>,
@@ -288,13 +288,13 @@ pub struct DeviceFacts {
     pub size: u64,
     /// The disk's model.
     pub model: Option<String>,
-    /// The disk is a hypervisor's.
+    /// The disk is provided by a hypervisor.
     pub lent: bool,
     /// The NUMA node that it is attached to.
     pub node: Option<u32>,
     /// Bytes of it that the disk has stored, where it reports them (NVMe's NUSE).
     pub used: Option<u64>,
-    /// Settings of its queue, of the disk.
+    /// Settings of the disk's queue.
     pub queue: Queue,
 }
 
@@ -306,7 +306,7 @@ pub struct Layer {
     pub device: String,
     /// Its kind.
     pub kind: LayerKind,
-    /// More: the backing file, the algorithm, the level.
+    /// Details: the backing file, the algorithm, the level.
     pub detail: String,
 }
 
@@ -317,9 +317,9 @@ pub enum LayerKind {
     /// A volume that maps other devices linearly.
     #[default]
     Volume,
-    /// A file behind a loop device, through the page cache.
+    /// A file behind a loop device that uses the page cache.
     LoopCached,
-    /// A file behind a loop device, past the page cache.
+    /// A file behind a loop device that bypasses the page cache.
     LoopDirect,
     /// Compressed memory.
     Zram,
@@ -388,11 +388,11 @@ pub enum LimitKind {
     ReadIos,
     /// Writes a second.
     WriteIos,
-    /// A latency that others are promised, in µs.
+    /// A latency target of other control groups, in µs.
     Latency,
-    /// A weight against other control groups; the usual one is 100.
+    /// A weight relative to other control groups; the default is 100.
     Weight,
-    /// A cost model shares the device out (`io.cost.qos`).
+    /// A cost model distributes the device's capacity (`io.cost.qos`).
     Cost,
 }
 

@@ -1,4 +1,4 @@
-//! What a filesystem keeps for itself on its device, by `FS_IOC_GETFSMAP` (ext4, XFS; needs `CAP_SYS_ADMIN`).
+//! The ranges that a filesystem uses for its own data, by `FS_IOC_GETFSMAP` (ext4, XFS; requires `CAP_SYS_ADMIN`).
 
 use std::fs::File;
 use std::io;
@@ -7,12 +7,12 @@ use std::os::fd::AsRawFd;
 
 /// Records per call.
 const AT_ONCE: usize = 192;
-/// Calls at most: a filesystem with more records is read in part.
+/// Maximum number of calls: a filesystem with more records is read in part.
 const MOST_CALLS: usize = 20_000;
 /// `_IOWR('X', 59, struct fsmap_head)`.
 const GETFSMAP: u32 = 0xC0C0_583B;
 
-/// The owner is one of the filesystem's own, not the number of a file.
+/// The owner is a constant of the filesystem and not an inode number.
 const SPECIAL_OWNER: u32 = 0x10;
 const LAST: u32 = 0x20;
 /// Owners of both filesystems (`FMR_OWN_FREE`, `FMR_OWN_UNKNOWN`, the latter also of files' data).
@@ -20,7 +20,7 @@ const FREE: u64 = 1;
 const UNKNOWN: u64 = 2;
 /// `XFS_FMR_OWN_LOG`, which ext4 uses as well.
 const LOG: u64 = (b'X' as u64) << 32 | 2;
-/// `XFS_FMR_OWN_COW` and `_DEFECTIVE`: data that is being copied, and unusable places.
+/// `XFS_FMR_OWN_COW` and `_DEFECTIVE`: copy-on-write staging extents, and bad blocks.
 const COPIES: u64 = (b'X' as u64) << 32 | 7;
 const DEFECTIVE: u64 = (b'X' as u64) << 32 | 8;
 
@@ -54,12 +54,12 @@ struct Request {
 pub struct FilesystemPart {
     /// Its bytes on the filesystem's device.
     pub physical: Range<u64>,
-    /// Whether it is the journal; else metadata: superblocks, bitmaps, inodes.
+    /// Whether it is the journal. Otherwise it is metadata: superblocks, bitmaps, inodes.
     pub is_journal: bool,
 }
 
-/// What the filesystem of an open file or directory keeps for itself on its main device. Blocks of directories and
-/// extent trees of ext4 are not among it: the kernel does not distinguish them from files' data.
+/// The ranges on the main device of the filesystem of an open file or directory that hold its journal and metadata.
+/// Directory blocks and extent trees of ext4 are not included: the kernel does not distinguish them from file data.
 ///
 /// # Errors
 /// The kernel's error; `EOPNOTSUPP` or `ENOTTY` where the filesystem has no such map.
@@ -85,7 +85,7 @@ pub fn filesystem_parts(file: &File) -> io::Result<Vec<FilesystemPart>> {
         let found = request.records.get(..(request.entries as usize).min(AT_ONCE)).unwrap_or_default();
         let Some(last) = found.last().copied() else { break };
         for record in found {
-            // A journal on a device of its own would be taken for a place on this one.
+            // A journal on a separate device would be taken for a range of this one.
             if *main.get_or_insert(record.device) != record.device {
                 continue;
             }
@@ -100,7 +100,7 @@ pub fn filesystem_parts(file: &File) -> io::Result<Vec<FilesystemPart>> {
         if last.flags & LAST != 0 {
             break;
         }
-        // The next call begins behind the last record of this one.
+        // The next call begins after the last record of this one.
         request.keys[0] = last;
     }
     Ok(parts)
@@ -109,8 +109,8 @@ pub fn filesystem_parts(file: &File) -> io::Result<Vec<FilesystemPart>> {
 #[allow(unsafe_code, reason = "GETFSMAP is an ioctl with its own structure")]
 fn ask(file: &File, request: &mut Request) -> io::Result<()> {
     let request: *mut Request = request;
-    // SAFETY: the descriptor is open; the structure is laid out as `struct fsmap_head`, has room for the `count` records
-    // that it promises, and outlives the call.
+    // SAFETY: the descriptor is open; the structure has the layout of `struct fsmap_head`, has room for the `count`
+    // records that it specifies, and outlives the call.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), GETFSMAP as _, request) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

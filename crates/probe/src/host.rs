@@ -1,4 +1,4 @@
-//! The machine: its clock, its memory, and the floor below which no latency can be measured.
+//! The machine: its clock, its memory, and the lowest latency that can be measured.
 
 use kelvin_host::cgroup::memory_limit;
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use kelvin_stats::rank::median;
 use super::facts::HostFacts;
 use kelvin_host::SystemTree;
 
-/// Looks at the machine.
+/// Determines the facts about the machine; `with_ring` includes io_uring's no-op.
 pub(crate) fn probe_host(tree: &SystemTree, with_ring: bool) -> HostFacts {
     let memory = tree.text("/proc/meminfo").unwrap_or_default();
     let bytes = |name: &str| {
@@ -37,7 +37,7 @@ pub(crate) fn probe_host(tree: &SystemTree, with_ring: bool) -> HostFacts {
     }
 }
 
-/// Nanoseconds to read the time: the median of batches, which an interruption does not move.
+/// Nanoseconds to read the clock: the median of batches, on which an interruption has no effect.
 fn timer_floor() -> Option<f64> {
     const BATCHES: usize = 15;
     const EACH: u32 = 200;
@@ -51,7 +51,8 @@ fn timer_floor() -> Option<f64> {
     median(&(0..BATCHES).map(batch).collect::<Vec<f64>>())
 }
 
-/// Nanoseconds from handing nothing to a ring to its completion, one at a time: the median; none where there is no ring.
+/// Nanoseconds from submission to completion of a no-op through io_uring, one at a time: the
+/// median; `None` without io_uring.
 #[allow(unsafe_code, reason = "every submission through the io-uring crate is unsafe")]
 fn ring_floor() -> Option<f64> {
     const MOST: usize = 200;
@@ -79,7 +80,7 @@ mod tests {
         let host = probe_host(&SystemTree::default(), true);
         assert!(host.cpus > 0 && !host.kernel.is_empty(), "{host:?}");
         assert!(host.memory_available <= host.memory && host.memory.is_some(), "{host:?}");
-        // Reading a clock takes something, and doing nothing in the kernel takes longer.
+        // Reading a clock takes time, and a no-op in the kernel takes longer.
         let timer = host.timer_floor.unwrap();
         assert!(timer > 0.5, "{host:?}");
         assert!(host.ring_floor.is_none_or(|ring| ring > timer), "{host:?}");

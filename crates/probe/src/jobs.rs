@@ -28,7 +28,7 @@ pub(crate) fn probe_job(tree: &SystemTree, job: &Job, workers: &[&[Target]]) -> 
     let does = PerDirection(Direction::ALL.map(|direction| job.does(direction)));
     let clones = job.clones.max(1);
     let largest = workers.iter().max_by_key(|targets| targets.len()).copied().unwrap_or(&[]);
-    // Where the workers of a job were combined, each of them has its part.
+    // If the workers of a job were combined, each of them has a part.
     let each = if workers.len() == clones as usize { largest.len() } else { files(job).min(largest.len()) };
     let mut devices: Vec<String> = Vec::new();
     for device in largest.iter().take(each).filter_map(|target| target.device.as_ref()) {
@@ -83,17 +83,17 @@ pub(crate) fn probe_job(tree: &SystemTree, job: &Job, workers: &[&[Target]]) -> 
     }
 }
 
-/// Whether a job goes past the page cache. A map of a file is the page cache.
+/// Whether a job bypasses the page cache. A mapped file is in the page cache.
 pub(crate) fn is_direct(job: &Job) -> bool {
     job.sync.direct && job.engine.name != EngineName::Mmap
 }
 
-/// The number of files of a worker, by its options.
+/// The number of files per worker, by its options.
 fn files(job: &Job) -> usize {
     job.targets.filenames.len().max(job.targets.files as usize).max(1)
 }
 
-/// Workers that begin at the same offset of the same target and continue from there.
+/// The number of workers that begin at the same offset of the same target and continue from there.
 fn same_bytes(job: &Job, workers: &[&[Target]], each: usize) -> u32 {
     if job.pattern.random || job.replay.is_some() {
         return 1;
@@ -105,13 +105,13 @@ fn same_bytes(job: &Job, workers: &[&[Target]], each: usize) -> u32 {
         }
         return begins.into_values().max().unwrap_or(1);
     }
-    // Where workers were combined, a common target is listed once.
+    // If workers were combined, a common target is listed once.
     let together: usize = workers.iter().map(|targets| targets.len()).sum();
     let planned = job.clones.max(1) as usize * each;
     (planned / together.max(1)).max(1) as u32
 }
 
-/// The largest power of two that all offsets, lengths and beginnings are multiples of.
+/// The largest power of two that divides all offsets, lengths and starts of regions.
 fn aligned(job: &Job, workers: &[&[Target]]) -> u64 {
     let mut all: Vec<u64> = Vec::new();
     for direction in Direction::ALL.into_iter().filter(|direction| job.pattern.has(*direction)) {
@@ -128,7 +128,7 @@ fn aligned(job: &Job, workers: &[&[Target]]) -> u64 {
     powers.min().unwrap_or(0)
 }
 
-/// Rate limit of a worker in bytes per second.
+/// Rate limit per worker in bytes per second.
 fn rate(job: &Job, direction: Direction) -> Option<u64> {
     let mean = match &job.blocks.sizes[direction] {
         BlockSizes::One(size) => f64::from(*size),
@@ -141,7 +141,7 @@ fn rate(job: &Job, direction: Direction) -> Option<u64> {
     job.rate.bytes[direction].into_iter().chain(by_ios).min()
 }
 
-/// The NUMA nodes whose CPUs it may use; empty when it is not bound.
+/// The NUMA nodes whose CPUs it may use; empty if it is not bound.
 fn nodes(tree: &SystemTree, job: &Job) -> Vec<u32> {
     let mut nodes = job.process.numa_cpu_nodes.clone();
     for cpu in &job.process.cpus {

@@ -1,8 +1,8 @@
-//! What a reader of a storage result has to know about the run's environment: where its bytes came from and went to.
+//! The facts about a run's environment that a reader of a storage result needs: where its bytes came from and went to.
 //!
-//! [`before`] inspects files, devices and the machine before the run, [`StorageFacts::watching`] counts while it is running, and
-//! [`StorageFacts::after`] adds what the run showed. Findings are made from [`StorageFacts`] alone, by `kelvin_diagnose::io_findings`.
-//! [`safety::check`] says whether a target may be written at all.
+//! [`facts_before_run`] inspects files, devices and the machine before the run, [`StorageFacts::watching`] counts
+//! during the run, and [`StorageFacts::add_outcome`] adds the facts of the run. `kelvin_diagnose::io_findings` derives
+//! findings from [`StorageFacts`] alone. [`safety::check`] decides whether a target may be written at all.
 
 mod after_run;
 mod cache;
@@ -37,14 +37,14 @@ use kelvin_fio::job::{EngineName, Job, Jobs};
 use kelvin_fio::{Direction, Target, TargetKind};
 use kelvin_host::SystemTree;
 
-/// The number of inspected targets; of more, a spread sample.
+/// Maximum number of inspected targets; of more, a sample spread over all of them.
 const TARGETS: usize = 64;
-/// Time for everything.
+/// Time limit for all inspections.
 const LONGEST: Duration = Duration::from_millis(900);
 
-/// Looks at what the jobs are about to read and write: for each worker the name of its job and its targets, in the order
-/// of the jobs; or for each job, all its targets. Reads at most a few megabytes of the targets, writes nothing but pages
-/// that are dirty already, and takes less than a second. `written` returns what a job will write, where that is known.
+/// Inspects the targets of the jobs. `plan` has for each worker the name of its job and its targets, in the order
+/// of the jobs; or for each job all its targets. Reads at most a few megabytes of the targets, writes only pages
+/// that are dirty already, and takes less than a second. `written` returns the content of a job's writes, if known.
 pub fn facts_before_run(
     plan: &[(String, Vec<Target>)],
     jobs: &Jobs,

@@ -1,4 +1,4 @@
-//! What keeps this process's I/O, CPU and memory below what the machine has: control groups of both versions.
+//! Limits of control groups on this process's I/O, CPU and memory, of both versions.
 
 use super::facts::{Limit, LimitKind};
 use kelvin_host::SystemTree;

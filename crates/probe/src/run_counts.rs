@@ -1,4 +1,4 @@
-//! What grows during the run: the sums of its ticks, by job and second, and the counters at its beginning.
+//! Counts that grow during the run: the sums of its ticks, by job and second, and the counters at its beginning.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,16 @@ use kelvin_fio::{Direction, PerDirection};
 
 /// Interval between two readings of the kernel's threads.
 const LOOK: Duration = Duration::from_millis(200);
-/// What a value of a series covers.
+/// The time that a value of a series covers.
 const STEP: Nanos = 1_000_000_000;
-/// By so much may a worker miss the beginning or the end of a second that counts as whole: clones do not begin together.
+/// Tolerance at the beginning and end of a second that counts as complete: clones do not begin simultaneously.
 const HAIR: Nanos = STEP / 100;
-/// Values of a series while it grows: eleven days.
+/// Maximum number of values of a series while it grows: eleven days.
 const MOST: usize = 1_000_000;
-/// Values of a series as it is kept.
+/// Maximum number of values of a stored series.
 const KEPT: usize = 1000;
 
-/// Counts that grow during the run, and are in no stored facts.
+/// Counts that grow during the run. They are not stored.
 #[derive(Debug, Clone, Default)]
 pub struct RunCounts {
     /// The counters when the jobs began; until then those before layout.
@@ -38,7 +38,7 @@ pub struct RunCounts {
     pub(crate) jobs: Vec<usize>,
     /// Bytes by second, by job.
     pub(crate) series: Vec<Series>,
-    /// The most threads of the kernel at a time.
+    /// The largest number of kernel threads at a time.
     pub(crate) io_workers: u32,
     looked: Option<Instant>,
 }
@@ -46,12 +46,12 @@ pub struct RunCounts {
 /// Bytes of a job by second of the measured part.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Series {
-    /// Where seconds begin on the run's clock, so that the first begins with the job: else a run of two seconds would have
-    /// only one whole.
+    /// Where seconds begin on the run's clock, so that the first begins with the job. Otherwise a run of two seconds
+    /// would have only one complete second.
     offset: Option<Nanos>,
     first: usize,
     bytes: Vec<f64>,
-    /// From where to where each worker measured.
+    /// The beginning and end of each worker's measured part.
     workers: Vec<(u32, Nanos, Nanos)>,
 }
 
@@ -83,7 +83,7 @@ impl Series {
             self.first = second;
         }
         if second < self.first {
-            // A worker whose first tick came late began earlier than the others.
+            // A worker whose first tick came late may have begun before the others.
             let missing = self.first - second;
             if missing + self.bytes.len() > MOST {
                 return None;
@@ -101,7 +101,7 @@ impl Series {
         self.bytes.get_mut(place)
     }
 
-    /// The whole seconds in which all workers measured, as bytes a second, and how many seconds each value stands for.
+    /// Bytes per second of the complete seconds in which all workers measured, and the number of seconds per value.
     pub(crate) fn done(&self) -> (Vec<f64>, f64) {
         let offset = self.offset.unwrap_or(0);
         let begun = self.workers.iter().map(|worker| worker.1).max().unwrap_or(0).saturating_sub(offset);
@@ -179,7 +179,7 @@ mod tests {
             series.add(&tick(0, 700 + half * 500, 1200 + half * 500), 50);
         }
         assert_eq!(series.done(), (vec![100.0, 100.0], 1.0));
-        // A clone that begins a moment later leaves the first second whole, one that begins much later does not.
+        // A clone that begins slightly later leaves the first second complete; one that begins much later does not.
         let mut late = series.clone();
         for half in 0..4 {
             late.add(&tick(1, 703 + half * 500, 1203 + half * 500), 50);

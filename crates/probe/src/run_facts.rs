@@ -1,10 +1,10 @@
-//! Facts that only the run could show, as plain data.
+//! Facts that only the run provides, as plain data.
 
 use serde::{Deserialize, Serialize};
 
 use kelvin_fio::PerDirection;
 
-/// Facts that only the run could show.
+/// Facts that only the run provides.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunFacts {
@@ -28,7 +28,7 @@ pub struct RunFacts {
     pub dirty_before: u64,
     /// By job.
     pub jobs: Vec<JobRun>,
-    /// The most kernel threads that did I/O for io_uring at a time.
+    /// The largest number of kernel threads that did I/O for io_uring at a time.
     pub io_workers: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct DeviceRun {
 pub struct OtherProcess {
     /// Its name.
     pub name: String,
-    /// Its number.
+    /// Its process ID.
     pub process: u32,
     /// Bytes read from block devices.
     pub read: u64,
@@ -96,11 +96,11 @@ pub struct JobRun {
     pub latency: Option<f64>,
     /// I/Os in flight when each was issued, mean.
     pub issued_depth: Option<f64>,
-    /// Share of the time that the busiest worker had a CPU.
+    /// Share of the time that the busiest worker was on a CPU.
     pub cpu: f64,
-    /// CPU time of all workers for an I/O, in nanoseconds.
+    /// CPU time of all workers per I/O, in nanoseconds.
     pub cpu_per_io: Option<f64>,
-    /// Share of the time that a worker wanted a CPU and had none, the greatest.
+    /// Largest share of the time that a worker was ready to run without a CPU.
     pub run_delay: Option<f64>,
     /// Completion times.
     pub completion: PerDirection<Option<TimeSummary>>,
@@ -108,9 +108,9 @@ pub struct JobRun {
     pub response: PerDirection<Option<TimeSummary>>,
     /// Bytes per second, one value for each [`JobRun::step`] of the measured part.
     pub series: Vec<f64>,
-    /// Seconds from one value of the series to the next.
+    /// Seconds per value of the series.
     pub step: f64,
-    /// I/O per device of a job that has several: I/Os and their mean total time.
+    /// For a job with several devices: each device, its I/Os and their mean total time.
     pub devices: Vec<(String, u64, f64)>,
     /// The depth found by a latency target.
     pub latency_depth: Option<u32>,
@@ -126,6 +126,6 @@ pub struct TimeSummary {
     pub mean: f64,
     /// 50 % do not exceed it.
     pub median: u64,
-    /// 99 % do not exceed it; none for too few.
+    /// 99 % do not exceed it; `None` if there are too few.
     pub p99: Option<u64>,
 }

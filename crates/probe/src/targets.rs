@@ -13,9 +13,9 @@ use super::{cache, content, device, extents};
 use kelvin_fio::TargetKind;
 use kelvin_host::SystemTree;
 
-/// More dirty bytes than this are not written just to inspect a file: that takes as long as a run.
+/// If more bytes are dirty, they are not written for an inspection: that would take as long as a run.
 const DIRTY: u64 = 64 << 20;
-/// Blocks sampled of all files together, and of a device.
+/// Blocks sampled from all files together, and from a device.
 const OF_FILES: u32 = 64;
 const OF_DEVICE: u32 = 256;
 /// Time for samples, and for another inspection when the jobs begin.
@@ -49,7 +49,7 @@ impl From<TargetKind> for ProbedTargetKind {
     }
 }
 
-/// Examines all of them, until `until` at the latest. Missing facts are listed in `unseen`.
+/// Inspects all targets, until `until` at the latest. Missing facts are listed in `unseen`.
 pub(crate) fn probe_targets(
     tree: &SystemTree,
     targets: &mut [TargetFacts],
@@ -74,7 +74,7 @@ pub(crate) fn probe_targets(
             _ => continue,
         };
         let Some(size) = target.size else { continue };
-        // If half of it is not stored at all, the content of the rest is irrelevant.
+        // If more than half of it is not stored, the content of the rest is irrelevant.
         if target.coverage.as_ref().is_some_and(|found| (found.hole + found.unwritten) * 2 > found.bytes) {
             continue;
         }
@@ -151,7 +151,7 @@ pub(crate) fn stored(file: &File, region: (u64, u64), cached: Option<Cached>) ->
     Some(with_dirty(found, cached))
 }
 
-/// Pages that are dirty in memory are not unwritten, although their blocks on the device still are.
+/// Dirty pages in memory count as written, although their blocks on the device are still unwritten.
 fn with_dirty(mut coverage: Coverage, cached: Option<Cached>) -> Coverage {
     if !coverage.synced {
         coverage.unwritten = coverage.unwritten.saturating_sub(cached.map_or(0, |cached| cached.dirty));

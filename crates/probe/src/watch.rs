@@ -1,4 +1,4 @@
-//! Counts during the run: which result is not in the sums of its end.
+//! Counts during the run that its final sums do not contain.
 
 use super::counters::Reading;
 use super::facts::StorageFacts;
@@ -7,7 +7,7 @@ use kelvin_fio::event::{IoEvent, IoWatcher, WorkerState};
 use kelvin_host::SystemTree;
 
 impl StorageFacts {
-    /// Takes the run's events. [`StorageFacts::watching`] calls it for each event.
+    /// Processes an event of the run. [`StorageFacts::watching`] calls it for each event.
     pub fn event(&mut self, event: &IoEvent<'_>) {
         match event {
             IoEvent::State { state: WorkerState::Created, .. } => self.created(),
@@ -19,12 +19,12 @@ impl StorageFacts {
         self.watched.look();
     }
 
-    /// A watcher that shows everything to `inner` and counts it here.
+    /// A watcher that passes everything to `inner` and counts it here.
     pub fn watching<'a>(&'a mut self, inner: &'a mut dyn IoWatcher) -> Watching<'a> {
         Watching { facts: self, inner }
     }
 
-    /// The first worker is about to begin: what came before was layout. Nothing here may take long, since it waits.
+    /// The first worker is about to begin: everything before was layout. Must not take long, since the worker waits.
     fn created(&mut self) {
         if self.watched.created {
             return;
@@ -36,14 +36,14 @@ impl StorageFacts {
         self.watched.begun = Some(Reading::without_others(&SystemTree::default()));
     }
 
-    /// The first worker does I/O.
+    /// The first worker begins its I/O.
     fn begin(&mut self) {
         if self.watched.running {
             return;
         }
         self.created();
         self.watched.running = true;
-        // The worker has dropped what the page cache held of its files.
+        // The worker has dropped the cached pages of its files.
         targets::cached_again(&mut self.targets);
         if let Some(begun) = &mut self.watched.begun {
             begun.add_others(&SystemTree::default());

@@ -81,7 +81,7 @@ fn files_are_refused_that_others_use_or_that_are_more_than_data() {
         .unwrap();
     let mut ready = [0; 6];
     std::io::Read::read_exact(writer.stdout.as_mut().unwrap(), &mut ready).unwrap();
-    // The list of files opened by other processes is cached for a moment.
+    // The list of files that other processes have open is cached for a moment.
     std::thread::sleep(std::time::Duration::from_millis(250));
     let message = refusal(&used, &[]);
     let confirmed = refusal(&used, std::slice::from_ref(&used));

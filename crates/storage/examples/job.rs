@@ -1,4 +1,4 @@
-//! Runs jobs given as fio's flags and prints what an I/O of each worker cost:
+//! Runs jobs given as fio's flags and prints the cost of an I/O for each worker:
 //! `cargo run --release -p kelvin-storage --example job -- --name=a --ioengine=null --size=1g --rw=randread`.
 #![allow(clippy::print_stdout, reason = "it is a command")]
 

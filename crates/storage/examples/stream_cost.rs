@@ -1,4 +1,4 @@
-//! How long it takes to say which I/O comes next: `cargo run --release -p kelvin-storage --example stream_cost`.
+//! Measures the time to determine the next I/O: `cargo run --release -p kelvin-storage --example stream_cost`.
 
 #![allow(clippy::print_stdout, reason = "a program for the console")]
 
@@ -10,7 +10,7 @@ use kelvin_storage::{NextIo, Target, TargetKind, jobfile};
 
 const CALLS: u32 = 5_000_000;
 
-/// CPU time of this thread in nanoseconds: others may be busy.
+/// CPU time of this thread in nanoseconds, which is independent of other load.
 fn cpu_time() -> i64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec * 1_000_000_000 + time.tv_nsec

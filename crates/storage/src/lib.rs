@@ -1,7 +1,8 @@
-//! Drives files and block devices in fio's language.
+//! Runs fio's jobs on files and block devices.
 //!
-//! A job file or flags become [`job::Jobs`] (crate `kelvin-fio`); these are laid out, run by worker threads, and counted.
-//! Workers hand over [`tick::Tick`]s, whose sums are the [`result::JobsOutcome`], from which every output is made.
+//! A job file or flags become [`job::Jobs`] (crate `kelvin-fio`). Their files are laid out, and worker threads do and
+//! count their I/Os. Workers send [`tick::Tick`]s, whose sums are the [`result::JobsOutcome`]: every output is made
+//! from it.
 
 pub mod control;
 pub mod data;

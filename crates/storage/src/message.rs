@@ -5,38 +5,38 @@ use kelvin_measure::Nanos;
 use crate::event::WorkerState;
 use crate::tick::Tick;
 
-/// A message from a worker's thread. Everything a worker knows goes through one channel, in order.
+/// A message from a worker's thread. All messages of a worker go through one channel, in order.
 #[derive(Debug)]
 pub enum Message {
-    /// It does something else from now on.
+    /// The worker changes its state.
     State(u32, WorkerState),
-    /// What it counted.
+    /// Its counts.
     Tick(Box<Tick>),
     /// Rows for its log files.
     Log(u32, crate::log::Chunk),
-    /// Something for the reader.
+    /// A note for the user.
     Note(u32, String),
-    /// How far its layout is.
+    /// Progress of its layout.
     Layout {
-        /// Which worker.
+        /// The worker.
         worker: u32,
-        /// What, with the file's name.
+        /// The step, with the file's name.
         what: String,
         /// Bytes done.
         done: u64,
-        /// Bytes in all.
+        /// Bytes in total.
         total: u64,
     },
-    /// It has ended. Nothing comes after this.
+    /// It has ended. No message follows.
     End(Box<WorkerEnd>),
 }
 
-/// What a worker knows of itself at its end, beside the ticks.
+/// A worker's results at its end, in addition to its ticks.
 #[derive(Debug, Clone, Default)]
 pub struct WorkerEnd {
-    /// Which worker.
+    /// The worker.
     pub worker: u32,
-    /// Its thread's number at the kernel.
+    /// Its thread ID.
     pub thread: i32,
     /// When it began its first I/O and when it ended, on the run's clock.
     pub course: (Nanos, Nanos),
@@ -44,18 +44,18 @@ pub struct WorkerEnd {
     pub cpu: (Nanos, Nanos),
     /// Time ready to run without a CPU.
     pub run_delay: Option<Nanos>,
-    /// Over how long these were counted.
+    /// The time over which these were counted.
     pub counted: Nanos,
     /// Context switches, voluntary and not.
     pub switches: (u64, u64),
     /// Page faults, major and minor.
     pub faults: (u64, u64),
-    /// What ended it early: the kernel's error number and message.
+    /// The error that ended it early: the kernel's error number and a message.
     pub error: Option<(i32, String)>,
-    /// The depth that a latency target led to.
+    /// The depth found by a latency target.
     pub latency_depth: Option<u32>,
-    /// What a reader should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// What verifying passes read, where there were any.
+    /// What verifying passes read, if there were any.
     pub verified: Option<crate::result::Verified>,
 }

@@ -1,4 +1,4 @@
-//! The probes of a run's environment (crate `kelvin-probe`), with the content of the jobs' writes, which [`Filler`] makes.
+//! The probes of a run's environment (crate `kelvin-probe`), with the content of the jobs' writes from [`Filler`].
 
 use crate::data::Filler;
 use crate::job::{EngineName, Job, Jobs, VerifyMethod};
@@ -6,13 +6,13 @@ use crate::{Direction, Io, Target};
 
 pub use kelvin_probe::*;
 
-/// Looks at what the jobs are about to read and write, as [`kelvin_probe::facts_before_run`] does.
+/// Inspects the targets of the jobs, as [`kelvin_probe::facts_before_run`] does.
 pub fn facts_before_run(plan: &[(String, Vec<Target>)], jobs: &Jobs) -> StorageFacts {
     kelvin_probe::facts_before_run(plan, jobs, &written_content)
 }
 
-/// Content of a job's writes, of blocks that are filled like its buffers. Unknown with verification: then the verifier
-/// fills them.
+/// Content of a job's writes, from blocks filled like its buffers. Unknown with verification, where the verifier
+/// fills the blocks.
 fn written_content(job: &Job) -> Option<Content> {
     const BLOCKS: usize = 64;
     const MOST: usize = 1 << 20;
@@ -26,7 +26,7 @@ fn written_content(job: &Job) -> Option<Content> {
     let mut counting = kelvin_probe::Counting::default();
     let writes = (MOST / length as usize).clamp(1, BLOCKS);
     for number in 0..writes {
-        // A buffer that is filled once is not the only buffer.
+        // A job has several buffers, each filled once.
         filler.prepare(&mut buffer);
         let io =
             Io { direction: Direction::Write, target: 0, offset: number as u64 * u64::from(length), length };

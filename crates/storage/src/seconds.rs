@@ -1,12 +1,12 @@
-//! From the ticks of workers to the seconds of a run, counted from where the window of its point opened.
+//! Converts the ticks of workers into the seconds of a run, counted from the opening of its point's window.
 //!
-//! Ticks are half a second long, and a little more each: those that reach over the end of a second are shared out between
-//! the two by their parts of the time, since whole ticks would leave one out of a second now and then, which would look like
-//! a stall. Sums stay what they are. A tick that is longer than a second, of a worker that was held up in a call, belongs to
-//! the second of its end.
+//! Ticks are slightly longer than half a second. A tick that extends beyond the end of a second is divided between the
+//! two seconds in proportion to time: with whole ticks, a second would sometimes be one tick short, which would look
+//! like a stall. Sums do not change. A tick longer than a second, from a worker that was held up in a call, belongs to
+//! the second in which it ends.
 //!
-//! Workers of a point begin at slightly different times. The window opens with the first of them and closes with the last,
-//! so that it is known only a moment later where it opened: ticks wait so long.
+//! Workers of a point begin at slightly different times. The window opens with the first of them and closes with the
+//! last, so its opening is known only a moment later: ticks wait until then.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ use kelvin_measure::{Histogram, Nanos, SECOND, Totals};
 
 use crate::series_layout::SeriesLayout;
 
-/// How long ticks wait for those of other workers: a tick arrives at most this long after the time it covers.
+/// How long ticks wait for those of other workers. A tick arrives at most this long after the time that it covers.
 const PATIENCE: Nanos = 2 * TICK;
 
 /// One point while it runs.
 #[derive(Debug, Default)]
 struct PointProgress {
-    /// Ticks of before the window's opening was known.
+    /// Ticks received before the window's opening was known.
     waiting: Vec<Tick>,
     /// The first measured tick's end.
     first: Option<Nanos>,
@@ -32,12 +32,12 @@ struct PointProgress {
     close: Nanos,
     /// The first ramp-up tick's beginning.
     ramp: Option<Nanos>,
-    /// Seconds that are not complete.
+    /// Seconds that are not complete yet.
     seconds: BTreeMap<(i64, bool), Vec<KindCounts>>,
     errors: Vec<ErrorCount>,
 }
 
-/// Sums of a point over its window, to be held against the result.
+/// Sums of a point over its window, for comparison with the result.
 #[derive(Debug, Clone, Default)]
 pub struct Sums {
     /// When it opened and when it closed.
@@ -58,7 +58,7 @@ pub struct Sums {
     pub longest: Nanos,
     /// Sum over I/Os of the number under way when each was issued.
     pub depth: u64,
-    /// I/Os whose time was asked for and is in no histogram, or the reverse.
+    /// I/Os whose times were requested and are in no histogram, or vice versa.
     pub astray: u64,
 }
 
@@ -70,17 +70,17 @@ pub struct Seconds {
     points: Vec<u32>,
     courses: BTreeMap<u32, PointProgress>,
     sums: BTreeMap<u32, Sums>,
-    /// Where windows open a whole number of seconds from.
+    /// Windows open a whole number of seconds after this time.
     grid: Option<Nanos>,
 }
 
 impl Seconds {
-    /// Of workers in these series, each in the point that `points` has for it.
+    /// For workers in these series; `points` has the point of each worker.
     pub fn new(layout: SeriesLayout, points: Vec<u32>) -> Self {
         Self { layout, points, courses: BTreeMap::new(), sums: BTreeMap::new(), grid: None }
     }
 
-    /// Makes windows open a whole number of seconds from this moment, at or before their first I/O.
+    /// Makes windows open a whole number of seconds after `grid`, at or before their first I/O.
     pub fn align(&mut self, grid: Option<Nanos>) {
         self.grid = grid;
     }
@@ -90,7 +90,7 @@ impl Seconds {
         self.sums.get(&point).cloned().unwrap_or_else(|| empty(&self.layout))
     }
 
-    /// The sums of each point whose window opened.
+    /// The sums of each point whose window has opened.
     pub fn totals(&self) -> Vec<(u32, Totals)> {
         let opened = self.sums.iter().filter_map(|(point, sums)| Some((*point, sums, sums.window?.1)));
         let each = opened.map(|(point, sums, last_end)| {
@@ -111,7 +111,7 @@ impl Seconds {
         each.collect()
     }
 
-    /// Takes a tick; the events that became known by it.
+    /// Adds a tick. Returns the events that are now complete.
     pub fn tick(&mut self, tick: &Tick) -> Vec<Event> {
         let Some(&point) = self.points.get(tick.worker as usize) else { return Vec::new() };
         let mut events = Vec::new();
@@ -141,7 +141,7 @@ impl Seconds {
         events
     }
 
-    /// Everything that is left, when no more ticks of a point come.
+    /// The remaining events of a point, after its last tick.
     pub fn end(&mut self, point: u32) -> Vec<Event> {
         let mut events = self.open(point);
         // Observers learn the length of the last second before it comes.
@@ -152,7 +152,7 @@ impl Seconds {
         events
     }
 
-    /// Opens the window where its first tick began.
+    /// Opens the window at the beginning of its first tick.
     fn open(&mut self, point: u32) -> Vec<Event> {
         let Some(course) = self.courses.get_mut(&point).filter(|course| course.open.is_none()) else {
             return Vec::new();
@@ -172,7 +172,7 @@ impl Seconds {
         vec![Event::Phase { point, phase: Phase::Measure, at: open, users: 0, planned: None }]
     }
 
-    /// The seconds before `now` that nothing is added to any more.
+    /// The seconds before `now` that are complete.
     fn complete(&mut self, point: u32, now: Nanos) -> Vec<Event> {
         let Some(course) = self.courses.get_mut(&point) else { return Vec::new() };
         let Some(open) = course.open else { return Vec::new() };
@@ -196,7 +196,7 @@ impl Seconds {
         let Some(open) = course.open else { return };
         let measured = tick.part == LoadPart::Measured;
         let (first, second, part) = share(tick.from as i64 - open as i64, tick.to as i64 - open as i64);
-        // Another worker's ramp-up goes on beside the window: it is in no figure and has no second of its own.
+        // Another worker's ramp-up continues during the window: it is not in any result and has no separate second.
         if !measured && first >= 0 {
             return;
         }
@@ -266,8 +266,8 @@ impl Seconds {
     }
 }
 
-/// The second that a stretch of time from the window's opening begins in, the one it ends in, and how much of it lies in the
-/// first, 0 to 1.
+/// The second in which a time span begins, the second in which it ends, and the share of it in the first, 0 to 1. Times
+/// are relative to the window's opening.
 fn share(from: i64, to: i64) -> (i64, i64, f64) {
     const LENGTH: i64 = SECOND as i64;
     let (first, last) = (from.div_euclid(LENGTH), (to - 1).max(from).div_euclid(LENGTH));
@@ -275,7 +275,7 @@ fn share(from: i64, to: i64) -> (i64, i64, f64) {
         return (last, last, 1.0);
     }
     let part = ((first + 1) * LENGTH - from) as f64 / (to - from).max(1) as f64;
-    // What reaches over by a hair is not worth an estimate.
+    // A share below 2 % is not worth an estimate.
     match part {
         _ if first == last => (first, first, 1.0),
         part if part > 0.98 => (first, first, 1.0),
@@ -284,18 +284,18 @@ fn share(from: i64, to: i64) -> (i64, i64, f64) {
     }
 }
 
-/// Which part of a tick's counts.
+/// The part of a tick's counts to apply.
 #[derive(Debug, Clone, Copy)]
 enum Share {
     Whole,
-    /// So much of it, 0 to 1.
+    /// This share of them, 0 to 1.
     First(f64),
-    /// What that leaves.
+    /// The remainder after this share.
     Rest(f64),
 }
 
 impl Share {
-    /// The part of these counts. First and rest add up to the whole in every count and sum.
+    /// The part of these counts. First part and remainder add up to the whole in every count and sum.
     fn apply(self, counts: &KindCounts) -> KindCounts {
         let (share, rest) = match self {
             Self::Whole => return counts.clone(),
@@ -322,7 +322,8 @@ impl Share {
         let of_first = sum * u128::from(wanted) / u128::from(times.max(1));
         let sum = if rest { sum - of_first } else { of_first };
         values.retain(|(_, count)| *count > 0);
-        // The longest is in the part that has some of the highest bucket; of another one's longest the bucket is known.
+        // The maximum is in the part that has counts in the highest bucket. The other part has its
+        // highest bucket instead.
         let (highest, longest) = (counts.latency.buckets().last(), counts.latency.exact().max);
         let own = values.last().map_or(0, |(value, _)| *value);
         let longest = if highest.is_some_and(|(value, _)| value == own) { longest } else { own };
@@ -357,12 +358,12 @@ impl Sums {
         if let Some(bytes) = self.bytes.get_mut(kind) {
             *bytes += tally.bytes;
         }
-        // Where completion times were asked for, every I/O has one, in the moments and in the bins.
+        // If completion times were requested, every I/O has one, in the moments and in the bins.
         let timed = counts.latency.count();
         if timed > 0 || tally.completion.count > 0 {
             self.astray += timed.abs_diff(tally.ios) + tally.completion.count.abs_diff(tally.ios);
         }
-        // Total times where they were taken, else their parts.
+        // Total times if they were recorded, else completion times.
         let whole = if tally.total.count > 0 { &tally.total } else { &tally.completion };
         self.in_system += u128::from(whole.sum);
         self.timed += whole.count;
@@ -393,7 +394,7 @@ fn histogram(tally: &Tally) -> Histogram {
     histogram
 }
 
-/// Times from the intended start, where there was one.
+/// Times from the intended start, if there was one.
 fn responses(tally: &Tally) -> Option<KindCounts> {
     let bins = tally.response_bins.as_ref()?;
     let mut latency = Histogram::new();
@@ -403,7 +404,7 @@ fn responses(tally: &Tally) -> Option<KindCounts> {
     Some(KindCounts { committed: latency.count(), latency, ..KindCounts::default() })
 }
 
-/// An error in a word or two.
+/// The class of an error in a word or two.
 fn class(direction: Option<Direction>, number: i32) -> &'static str {
     match number {
         libc::EILSEQ => "verify",

@@ -6,7 +6,7 @@ use crate::job::{Job, Jobs};
 use crate::{Direction, PerDirection, Target, TargetKind};
 use kelvin_measure::event::{Series, SeriesRole};
 
-/// Devices above which series are by direction only.
+/// Maximum number of devices with separate series; with more, series are by direction only.
 const MOST_PLACES: usize = 32;
 
 /// The label of a target's series: its device, or the file where there is none.
@@ -20,22 +20,22 @@ fn location(target: &Target) -> String {
     }
 }
 
-/// The series of a run, and to which each target of each worker belongs.
+/// The series of a run, and the series of each target of each worker.
 #[derive(Debug)]
 pub struct SeriesLayout {
     /// The series, transactions first.
     pub series: Vec<Series>,
     /// The number of transaction kinds.
     pub kinds: usize,
-    /// By worker and target: the transactions' series of each direction.
+    /// By worker and target: the transaction series of each direction.
     of: Vec<Vec<PerDirection<Option<u16>>>>,
-    /// By transactions' series: the series of its response times.
+    /// By transaction series: the series of its response times.
     response: Vec<Option<u16>>,
 }
 
 impl SeriesLayout {
-    /// Of workers, each with its job and its targets. On a fleet, whose hosts run these jobs, the devices are in one series for
-    /// each direction, and each host has the directions of all.
+    /// For workers, each with its job and its targets. On a fleet, whose hosts run these jobs, all devices share one
+    /// series per direction, and each host has the directions of all jobs.
     pub fn new(workers: &[(&Job, &[Target])], of_fleet: Option<&Jobs>) -> Self {
         let places: BTreeSet<String> =
             workers.iter().flat_map(|(_, targets)| targets.iter().map(location)).collect();
@@ -86,7 +86,7 @@ impl SeriesLayout {
         Self { series, kinds, of, response }
     }
 
-    /// Those of jobs on any host: a job's directions, whatever its targets are.
+    /// The series of these jobs on any host: the jobs' directions, whatever their targets are.
     pub fn of_jobs(jobs: &Jobs) -> Self {
         Self::new(&[], Some(jobs))
     }
@@ -96,12 +96,12 @@ impl SeriesLayout {
         self.series.iter().take(self.kinds).map(|series| format!("bytes, {}", series.name)).collect()
     }
 
-    /// The series of the transactions of a worker on a target.
+    /// The transaction series of a worker on a target.
     pub fn kind(&self, worker: u32, target: usize, direction: Direction) -> Option<u16> {
         self.of.get(worker as usize)?.get(target)?[direction]
     }
 
-    /// The series of the response times of a series of transactions.
+    /// The series of the response times of a transaction series.
     pub fn response(&self, kind: u16) -> Option<u16> {
         *self.response.get(usize::from(kind))?
     }

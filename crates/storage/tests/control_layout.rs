@@ -1,4 +1,4 @@
-//! Which files jobs have, how large they are, and what is in them before the first I/O.
+//! The files of jobs: their names, sizes, and content before the first I/O.
 #![allow(clippy::unwrap_used)]
 
 mod control_support;
@@ -16,7 +16,7 @@ use kelvin_storage::{PerDirection, Target};
 
 const MIB: u64 = 1 << 20;
 
-/// Lays out jobs; the targets of each worker.
+/// Lays out jobs; returns the targets of each worker.
 fn laid_out(jobs: &Jobs, options: &RunOptions) -> (Vec<Vec<Target>>, Heard) {
     let mut heard = Heard::default();
     let mut prepared = prepare(jobs, options).unwrap();
@@ -33,7 +33,7 @@ fn regions(targets: &[Target]) -> Vec<(String, u64, u64)> {
     targets.iter().map(|target| (name(target), target.begin, target.length)).collect()
 }
 
-/// How many 4 KiB blocks of a file are all zero.
+/// The number of 4 KiB blocks of a file that contain only zeros.
 fn zero_blocks(path: &Path) -> usize {
     fs::read(path).unwrap().chunks(4096).filter(|block| block.iter().all(|byte| *byte == 0)).count()
 }
@@ -53,7 +53,7 @@ fn names_and_sizes_are_fios() {
     let mut formatted = reader("formatted", directory.path(), 4096);
     formatted.targets.filename_format = "deep/$jobnum/$filenum-$jobname".into();
     let (targets, _) = laid_out(&jobs([made, shared, formatted]), &RunOptions::default());
-    // 32768 bytes are 10922 for each, and no whole block is left to give.
+    // 32768 bytes are 10922 for each, and no whole block remains to distribute.
     let equal = |clone: usize| -> Vec<(String, u64, u64)> {
         (0..3).map(|file| (format!("made.{clone}.{file}"), 0, 10922)).collect()
     };
@@ -224,7 +224,7 @@ fn more_than_there_is_room_for_is_refused_with_the_numbers() {
     let directory = tempfile::tempdir().unwrap();
     let text = refusal(&jobs([reader("huge", directory.path(), 1 << 50)]), &RunOptions::default());
     assert!(text.contains("needs 1 PiB more space, but the filesystem has "), "{text}");
-    // What is only a hole takes no room.
+    // A hole takes no space.
     let mut hole = writer("hole", directory.path(), 1 << 42);
     hole.targets.fallocate = Fallocate::Truncate;
     assert!(prepare(&jobs([hole]), &RunOptions::default()).is_ok());
@@ -258,7 +258,7 @@ fn preparing_fills_holes_and_reserved_extents_and_nothing_else() {
 
 #[test]
 fn an_interrupted_layout_goes_on_where_it_ended() {
-    /// Asks to stop after the first few MiB.
+    /// Requests a stop after the first few MiB.
     struct Impatient(Stop);
     impl kelvin_storage::event::IoWatcher for Impatient {
         fn event(&mut self, event: &kelvin_storage::event::IoEvent<'_>) {
@@ -294,7 +294,7 @@ fn devices_are_taken_as_they_are() {
     let (targets, _) = laid_out(&jobs([null]), &RunOptions::default());
     assert_eq!((targets[0][0].kind, targets[0][0].length), (TargetKind::None, MIB));
     assert!(!targets[0][0].path.exists());
-    // Whatever disk this machine has.
+    // Any disk of this machine.
     let disks = fs::read_dir("/dev").unwrap().flatten().filter(|entry| {
         let size = fs::read_to_string(format!("/sys/class/block/{}/size", entry.file_name().display()));
         entry.file_type().is_ok_and(|kind| kind.is_block_device())

@@ -20,7 +20,7 @@ use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
 
-/// From when to when a worker ran, in milliseconds of the run.
+/// When a worker began and ended, in milliseconds of the run.
 fn course(outcome: &JobsOutcome, worker: usize) -> (i64, i64) {
     let of = &outcome.workers[worker];
     let from = of.started.unwrap() - outcome.started;
@@ -76,7 +76,7 @@ fn ramp_up_is_in_no_figure_and_samples_are_of_windows() {
     let ios = worker.targets[0].directions[Direction::Read].ios;
     assert!(worker.elapsed >= 400 * MILLI);
     assert!(worker.measured <= worker.elapsed - 100 * MILLI);
-    // Late I/Os are caught up with: bounded by all that were due since the job began.
+    // Late I/Os are made up for: bounded by all that were due since the job began.
     let due = (worker.elapsed / MILLI) as f64;
     assert!(ios as f64 <= due + 1.0, "{ios} in {due} ms at no more than 1000 a second");
     let samples = worker.iops[Direction::Read];
@@ -116,7 +116,7 @@ fn times_are_on_the_clock_that_was_given() {
     let options = RunOptions { clock: Some(clock), ..RunOptions::default() };
     let all = jobs([reader("read", directory.path(), MIB), delayed]);
     let mut begins = (0..20).map(|_| run(&all, &options).unwrap());
-    // A machine that stalls between the run's beginning and the worker's makes it late, but not each time.
+    // A machine that stalls between the beginning of the run and of the worker makes it late, but not each time.
     let (outcome, heard) = begins.find(|(outcome, _)| (-5..100).contains(&course(outcome, 0).0)).unwrap();
     assert!(heard.first.unwrap() >= 120 * MILLI, "{:?}", heard.first);
     assert!(course(&outcome, 1).0 >= 55, "a delay counts from the beginning of the run and not of the clock");
@@ -149,7 +149,7 @@ fn a_steady_state_ends_the_whole_group() {
     job.steady = Some(SteadyState {
         figure: SteadyFigure::Iops,
         slope: false,
-        // Wide, since this machine has others to serve.
+        // Wide, since this machine has other work.
         limit: 60.0,
         percent: true,
         window: 200 * MILLI,
@@ -177,7 +177,7 @@ fn flows_keep_their_weights() {
     let all = [part("three", 3), part("two", 2), part("one", 1)];
     let (outcome, _) = run(&jobs(all), &RunOptions::default()).unwrap();
     let ios = [0, 1, 2].map(|worker| outcome.workers[worker].targets[0].directions[Direction::Read].ios);
-    // Within 1 % (as another test of the shares alone shows); a thread that gets no CPU for long at its end adds to it.
+    // Within 1 % (as another test of the shares alone shows), plus the effect of a thread without a CPU at its end.
     let all: u64 = ios.iter().sum();
     for (ios, weight) in ios.iter().zip([3.0, 2.0, 1.0]) {
         let share = *ios as f64 / all as f64 * 6.0 / weight;
@@ -204,12 +204,12 @@ fn logs_and_iologs_are_written_and_fio_replays_what_was_issued() {
             .args(["--name=replay", "--output-format=json", "--ioengine=psync"])
             .arg(format!("--read_iolog={}", at(trace).display()))
             .output();
-        // Without fio, the reader of the stream's own tests is used.
+        // Without fio, the reader of the stream tests is used.
         let Ok(replayed) = replayed else { continue };
         let text = String::from_utf8(replayed.stdout).unwrap();
         assert!(text.contains("\"total_ios\" : 256"), "{text}");
     }
-    // And so does Kelvin, which takes the trace's files and lays them out.
+    // Kelvin replays it, too: it lays out the trace's files.
     let traced = fs::read_to_string(at("trace")).unwrap();
     let name = at("job.0.0").display().to_string();
     fs::write(at("moved"), traced.replace(&name, &at("elsewhere").display().to_string())).unwrap();
@@ -225,7 +225,7 @@ fn logs_and_iologs_are_written_and_fio_replays_what_was_issued() {
     assert_eq!(paths(&outcome), [[at("elsewhere")]]);
 }
 
-/// Without its syncs the trace of a database's log would replay as something much faster.
+/// Without its syncs, the trace of a WAL would replay much faster.
 #[test]
 fn an_iolog_has_the_syncs_at_their_places() {
     let directory = tempfile::tempdir().unwrap();
@@ -236,7 +236,7 @@ fn an_iolog_has_the_syncs_at_their_places() {
     assert_eq!(exit_code(&outcome), 0);
     let text = fs::read_to_string(directory.path().join("trace")).unwrap();
     let actions: Vec<&str> = text.lines().filter_map(|line| line.split(' ').nth(2)).collect();
-    // As with fio, the last write of the job's size is the end, and no sync follows it.
+    // As with fio, the last write of the job's size is the end, without a sync after it.
     let expected = &["write", "write", "write", "write", "datasync"].repeat(4)[..19];
     let found: Vec<&str> = actions.into_iter().filter(|word| expected.contains(word)).collect();
     assert_eq!(found, expected, "{text}");
@@ -317,7 +317,7 @@ fn one_request_to_stop_ends_all_and_keeps_everything_and_two_wait_for_nobody() {
     assert!(outcome.workers[0].error.is_none());
     assert_eq!(outcome.workers[1].started, None);
 
-    /// Does one I/O and then hangs as if its device did.
+    /// Does one I/O and then hangs as on a hung device.
     struct Hung;
     impl WorkerIo for Hung {
         fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
@@ -336,7 +336,7 @@ fn one_request_to_stop_ends_all_and_keeps_everything_and_two_wait_for_nobody() {
     let (at_work, works) = channel();
     std::thread::spawn(move || {
         works.recv().unwrap();
-        // The second abandons who still works: the one that does its I/O has time to end.
+        // The second request abandons running workers: the one that does its I/O has time to end.
         for pause in [150, 3_000] {
             std::thread::sleep(std::time::Duration::from_millis(pause));
             asker.request();
@@ -401,7 +401,7 @@ fn a_tick_that_overlaps_or_claims_what_the_kernel_did_not_see_is_no_result() {
     use kelvin_storage::message::Message;
     use kelvin_storage::tick::{DepthCounts, Tally, Tick};
 
-    /// Says things that are not so.
+    /// Reports wrong counts.
     struct Liar(Vec<(u64, u64, u64)>);
     impl WorkerIo for Liar {
         fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd {

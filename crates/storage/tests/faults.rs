@@ -1,7 +1,7 @@
-//! Failures while jobs run: no space, device errors, a removed device, a kill. In each case the error has to be clear,
-//! the results so far have to be kept, and nothing outside the targets may be changed.
+//! Failures while jobs run: no space, device errors, a removed device, a kill. In each case the error must be clear,
+//! earlier results must be kept, and nothing outside the targets may change.
 //!
-//! The tests create filesystems and loop devices only as root; otherwise these tests do nothing.
+//! Only root can create filesystems and loop devices; for other users the tests do nothing.
 #![allow(clippy::unwrap_used)]
 
 mod control_support;
@@ -39,7 +39,7 @@ fn allowed(path: &Path) -> RunOptions {
 
 #[test]
 fn no_space_ends_the_worker_with_that_error_and_the_others_go_on() {
-    // The kernel has no asynchronous writes to /dev/full by libaio's way.
+    // libaio supports no asynchronous writes to /dev/full.
     for engine in [EngineName::Psync, EngineName::IoUring] {
         let directory = tempfile::tempdir().unwrap();
         let full = by(engine, on(writer("full", directory.path(), MIB), Path::new("/dev/full")));
@@ -77,14 +77,14 @@ fn a_filesystem_that_fills_up_keeps_what_was_measured_until_then_and_what_others
     let Some(small) = SmallFilesystem::new(8 * MIB) else { return };
     let canaries = Canaries::beside(small.path());
     let mut job = growing(small.path());
-    // Where the space is allocated in advance, nothing begins.
+    // If the space is allocated in advance, no I/O begins.
     job.targets.fallocate = Fallocate::Native;
     let refusal = control::prepare(&jobs([job]), &RunOptions::default()).unwrap_err().to_string();
     assert!(refusal.contains("needs 64 MiB more space, but the filesystem has "), "{refusal}");
     let refusal = control::prepare(&jobs([reader("read", small.path(), 32 * MIB)]), &RunOptions::default());
     assert!(refusal.unwrap_err().to_string().contains("needs 32 MiB more"));
     assert_eq!(fs::read_dir(small.path()).unwrap().count(), canaries.count());
-    // A reader with fill_device reads as much as there was room for.
+    // A reader with fill_device reads as much as there was space for.
     let mut fill = reader("fill", small.path(), 0);
     (fill.targets.size, fill.targets.fill_device) = (None, true);
     let (outcome, _) = run(&jobs([fill]), &RunOptions::default()).unwrap();
@@ -149,7 +149,7 @@ fn a_device_that_was_removed_is_an_error_and_no_endless_run() {
     let all = jobs([lasting(on(job("read"), device.path()), 3 * SECOND)]);
     let options = RunOptions::default();
     let prepared = control::prepare(&all, &options).unwrap();
-    // The number must not be assigned to another test's device meanwhile.
+    // The device number must not be assigned to another test's device meanwhile.
     let alone = no_new_devices();
     device.detach();
     let begun = Instant::now();
@@ -157,7 +157,7 @@ fn a_device_that_was_removed_is_an_error_and_no_endless_run() {
     let outcome = run_prepared(prepared, &options, &Stop::new(), &mut heard).unwrap();
     let refusal = control::prepare(&all, &options);
     if device.over().is_some() {
-        // Another process made a device of this number.
+        // Another process created a device with this number.
         return;
     }
     drop(alone);
@@ -178,7 +178,7 @@ fn a_file_that_is_deleted_during_the_run_is_measured_to_the_end() {
     fs::write(&path, vec![1; MIB as usize]).unwrap();
     let victim = path.clone();
     let deleter = std::thread::spawn(move || {
-        // When the worker has opened it, and not the probe before the run, which opens it for a moment.
+        // The worker must have opened it, not the probe before the run, which opens it briefly.
         let is_open = || {
             let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
             open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == victim)
@@ -198,7 +198,7 @@ fn a_file_that_is_deleted_during_the_run_is_measured_to_the_end() {
     canaries.check();
 }
 
-/// A job that writes at random places of a region within a target.
+/// A job that writes at random offsets of a region within a target.
 fn within(target: &Path, begin: u64, length: u64) -> Job {
     let mut job = on(writer("within", target, length), target);
     job.targets.offset = Amount::Bytes(begin);
@@ -271,7 +271,7 @@ fn an_end_by_force_leaves_logs_and_touches_nothing_else() {
         jobs([job])
     };
     if let Some(place) = std::env::var_os(PLACE) {
-        // This is the other process, which never ends by itself.
+        // This is the other process, which never ends on its own.
         let place = Path::new(&place);
         let options = RunOptions { log_directory: Some(place.into()), ..RunOptions::default() };
         let _ = run(&named(place), &options);

@@ -1,4 +1,4 @@
-//! The log files: fio's columns, averages, sums, compression, and the remains after a kill.
+//! The log files: fio's columns, averages, sums, compression, and their state after a kill.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -86,7 +86,7 @@ fn without_windows_every_io_has_a_row_in_fios_columns() {
         "3, 1000, 0, 4096, 8192, 0x0000, 2899000\n5, 1000, 1, 8192, 8192, 0x0000, 4799000\n"
     );
     assert!(text(at, "p_lat.1.log").starts_with("3, 101000, 0, 4096, "));
-    // 4 KiB in 100 µs; an I/O is one I/O.
+    // 4 KiB in 100 µs; each I/O counts as one.
     assert!(text(at, "p_bw.1.log").starts_with("3, 40000, 0, 4096, "));
     assert!(text(at, "p_iops.1.log").starts_with("3, 1, 0, 4096, "));
 }
@@ -157,7 +157,7 @@ fn histograms_have_fios_bins_at_every_coarseness() {
         let text = text(directory.path(), "h_clat_hist.1.log");
         let rows: Vec<Vec<u64>> =
             text.lines().map(|line| line.split(", ").map(|value| value.parse().unwrap()).collect()).collect();
-        // Each row is of its window alone.
+        // Each row covers only its window.
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].len(), 3 + (BINS >> coarseness));
         assert_eq!(rows[0][..3], [100, 0, 4096]);
@@ -172,7 +172,7 @@ fn names_are_fios() {
     let mut first = logging("a");
     first.clones = 2;
     let mut second = logging("b");
-    // Without a name the job's is taken.
+    // Without a name, the job's name is used.
     second.logs.bandwidth = Some(String::new());
     second.logs.iops = None;
     second.logs.latency = None;
@@ -221,16 +221,16 @@ fn a_sum_adds_rates_and_averages_times() {
             .map(|place| done((place * 80 / count + 12) * MS, Direction::Read, 4096, completion))
             .collect()
     };
-    // They did not begin together: the second had half of the first window.
+    // They did not begin together: the second has half of the first window.
     let late: Vec<CompletedIo> =
         (0..10).map(|place| done((60 + place) * MS, Direction::Read, 4096, 400_000)).collect();
     let directory =
         written(&jobs(vec![one]), &[(10 * MS, 100 * MS, dones(90, 100_000)), (50 * MS, 100 * MS, late)]);
     let at = directory.path();
-    // 100 I/Os in the 90 ms of the longer one.
+    // 100 I/Os in 90 ms of the longer one.
     assert_eq!(text(at, "p_iops.log"), "100, 1111, 0, 0, 0\n");
     assert_eq!(text(at, "p_clat.log"), "100, 130000, 0, 0, 0\n");
-    // And each for itself.
+    // And each separately.
     assert_eq!(text(at, "p_iops.1.log"), "90, 1000, 0, 0, 0\n");
     assert_eq!(text(at, "p_iops.2.log"), "50, 200, 0, 0, 0\n");
 }
@@ -253,16 +253,16 @@ fn a_sum_without_windows_has_those_of_a_second() {
 fn a_hair_behind_the_last_window_is_no_rate() {
     let mut one = logging("a");
     one.logs.window = Some(100 * MS);
-    // 10 I/Os in 100 ms, and one more 0.1 ms later: 10,000 a second there.
+    // 10 I/Os in 100 ms, and one more 0.1 ms later: that would be a rate of 10,000 a second.
     let mut dones: Vec<CompletedIo> =
         (0..10).map(|i| done((i * 10 + 1) * MS, Direction::Read, 4096, 1000)).collect();
     dones.push(done(100 * MS + 50_000, Direction::Read, 4096, 3000));
     let directory = written(&jobs(vec![one.clone()]), &[(0, 100 * MS + 100_000, dones.clone())]);
     assert_eq!(text(directory.path(), "p_iops.1.log"), "100, 100, 0, 0, 0\n");
     assert_eq!(text(directory.path(), "p_bw.1.log"), "100, 400, 0, 0, 0\n");
-    // Its time is one.
+    // Its time is logged.
     assert_eq!(text(directory.path(), "p_clat.1.log"), "100, 1000, 0, 0, 0\n100, 3000, 0, 0, 0\n");
-    // A worker that was so short altogether has its row.
+    // A worker that ran only for such a short time has its row.
     let directory = written(&jobs(vec![one]), &[(0, 2 * MS, dones[..1].to_vec())]);
     assert_eq!(text(directory.path(), "p_iops.1.log"), "2, 500, 0, 0, 0\n");
 }
@@ -304,7 +304,7 @@ fn a_sum_grows_while_it_is_written_and_waits_for_the_slowest() {
     }
     for tick in 1..=8_u64 {
         for (worker, recorder) in recorders.iter_mut().enumerate() {
-            // The second sends nothing for a while.
+            // The second worker sends nothing for a while.
             if worker == 1 && tick > 4 && tick < 8 {
                 continue;
             }
@@ -321,7 +321,7 @@ fn a_sum_grows_while_it_is_written_and_waits_for_the_slowest() {
             }
         }
         if tick == 4 {
-            // Two seconds in, the first is there.
+            // After two seconds, the first is written.
             assert_eq!(rows(directory.path()), 10);
         }
         if tick == 7 {
@@ -408,7 +408,7 @@ fn times_not_taken_have_no_file() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Rates × their windows equal the work done, wherever chunks are cut; and a sum equals that of its workers.
+    /// Rates × their windows equal the work done, wherever chunks are divided; and a sum equals that of its workers.
     #[test]
     fn rows_add_up_to_what_was_done(
         ends in prop::collection::vec((0_u64..3_000, 0_u64..2, 1_u32..64), 1..200),
@@ -451,7 +451,7 @@ proptest! {
         writer.chunk(0, &chunk).unwrap();
         prop_assert!(writer.finish().unwrap().is_empty());
         prop_assert!((counted - ends.len() as f64).abs() < 1e-3, "{counted} of {}", ends.len());
-        // Of the sum, rows are rounded to whole I/Os per second.
+        // Rows of the sum are rounded to whole I/Os per second.
         let summed: f64 = text(directory.path(), "p_iops.log")
             .lines()
             .map(|line| line.split(", ").nth(1).unwrap().parse::<f64>().unwrap() * 0.05)

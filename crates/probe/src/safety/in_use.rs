@@ -1,4 +1,4 @@
-//! Present users of a device or file.
+//! Current users of a device or file.
 
 use kelvin_host::disk::{device_name, device_number, whole_disk};
 use std::collections::{BTreeSet, HashMap};
@@ -15,25 +15,25 @@ use kelvin_host::SystemTree;
 const LOOKING: Duration = Duration::from_millis(300);
 /// How long the result is reused for other files.
 const FRESH: Duration = Duration::from_millis(200);
-/// How often a process that has a file open is looked at again, and how long after, before the file counts as in use.
+/// How often a process that has a file open is checked again, and how long after, before the file counts as in use.
 const CHECKS: u32 = 5;
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 
-/// A use of a device that writing to it would break.
+/// A use of a device that writing to it would disrupt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DeviceUse {
-    /// It, or a device built upon it, is mounted here.
+    /// The device, or a device built upon it, is mounted at `point`.
     Mounted { device: String, point: PathBuf },
-    /// It, or a device built upon it, is swap in use.
+    /// The device, or a device built upon it, is active swap.
     Swap { device: String },
 }
 
-/// Use of a device: of itself, its partitions, the disk that it is a partition of, and all devices built upon them.
+/// The use of a device: of itself, its partitions, the disk that it is a partition of, and all devices built upon them.
 pub(super) fn of_device(tree: &SystemTree, name: &str) -> Option<DeviceUse> {
     let mut family = device::built_upon(tree, name);
     let disk = whole_disk(tree, name);
     if disk != name {
-        // The disk itself may hold a filesystem over all its partitions; its other partitions are none of ours.
+        // The disk itself may hold a filesystem over all its partitions. Its other partitions are irrelevant.
         family.insert(disk.clone());
         for holder in tree.names(format!("/sys/class/block/{disk}/holders")) {
             family.extend(device::built_upon(tree, &holder));
@@ -44,7 +44,7 @@ pub(super) fn of_device(tree: &SystemTree, name: &str) -> Option<DeviceUse> {
 
 fn used(tree: &SystemTree, family: &BTreeSet<String>) -> Option<DeviceUse> {
     for mount in tree.mounts() {
-        // A btrfs has a device number of its own: its mount entry names the device.
+        // A btrfs has its own device number: its mount entry names the device.
         let by_number = device_name(tree, &mount.number);
         let device = by_number.or_else(|| {
             let number =
@@ -64,7 +64,7 @@ fn used(tree: &SystemTree, family: &BTreeSet<String>) -> Option<DeviceUse> {
     swap.map(|device| DeviceUse::Swap { device })
 }
 
-/// Files and devices that are swapped to.
+/// Files and devices that are used as swap.
 pub(super) fn swaps(tree: &SystemTree) -> Vec<String> {
     let text = tree.text("/proc/swaps").unwrap_or_default();
     text.lines()
@@ -74,7 +74,7 @@ pub(super) fn swaps(tree: &SystemTree) -> Vec<String> {
         .collect()
 }
 
-/// The loop device that has a file behind it.
+/// The loop device that a file backs.
 pub(super) fn looped(tree: &SystemTree, file: &Metadata) -> Option<String> {
     let same = |path: &str| {
         fs::metadata(tree.path(path))
@@ -83,12 +83,12 @@ pub(super) fn looped(tree: &SystemTree, file: &Metadata) -> Option<String> {
     device::loops(tree).into_iter().find(|(_, path)| same(path)).map(|(name, _)| name)
 }
 
-/// Files that other processes have open for writing, by device and inode, with their processes' names and numbers.
+/// Files that other processes have open for writing, by device and inode, with the names and PIDs of the processes.
 type Writers = HashMap<(u64, u64), Vec<(String, u32)>>;
 
-/// Another process that has a file open for writing: its name and number. Those of other users are seen by root only.
+/// Another process that has a file open for writing: its name and PID. Only root sees processes of other users.
 pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
-    // A job may have thousands of files: one search serves all of them in a row.
+    // A job may have thousands of files: one search serves all of them.
     static LOOKED: Mutex<Option<(Instant, Writers)>> = Mutex::new(None);
     let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (file.dev(), file.ino());
@@ -96,13 +96,13 @@ pub(super) fn writer(file: &Metadata) -> Option<(String, u32)> {
     if recent.is_some_and(|(_, writers)| !writers.contains_key(&key)) {
         return None;
     }
-    // The inode of a file that another process wrote and deleted since may be this one's now: no old search refuses it.
+    // This inode may have belonged to a file that another process wrote and has deleted: an old search refuses nothing.
     let (_, writers) = looked.insert((Instant::now(), writers()));
     writers.get(&key)?.iter().find(|(_, process)| keeps_open(*process, key)).cloned()
 }
 
-/// Whether a process has a file open for writing for more than a moment. A program that is started holds copies of its
-/// parent's files, this one's among them, until it is executed.
+/// Whether a process keeps a file open for writing for more than a moment. A new process holds copies of its parent's
+/// descriptors, including those of this process, until it calls exec.
 fn keeps_open(process: u32, file: (u64, u64)) -> bool {
     (0..CHECKS).all(|_| {
         std::thread::sleep(CHECK_EVERY);
@@ -144,8 +144,8 @@ fn writes(process: u32, descriptor: &str) -> bool {
     flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 
-/// The directory of a running PostgreSQL server that contains a file. The server's files are open only while they are
-/// used.
+/// The directory of a running PostgreSQL server that contains a file. The server opens its files only while it uses
+/// them.
 pub(super) fn postgres(path: &Path) -> Option<PathBuf> {
     let running = |directory: &&Path| {
         let lock = fs::read_to_string(directory.join("postmaster.pid")).ok();
@@ -240,7 +240,7 @@ mod tests {
         let mut answered = || answers.read_exact(&mut [0]).unwrap();
         answered();
         assert!(keeps_open(holder.id(), key));
-        // It was found with the file open, and closes it before it is looked at again.
+        // The search found it with the file open. It closes the file before the next check.
         assert!(written_by(holder.id()).any(|other| other == key));
         holder.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         answered();

@@ -1,4 +1,4 @@
-//! Whether a target may be written: not when that would destroy existing data.
+//! Whether a target may be written: refused if that would destroy existing data.
 
 mod in_use;
 mod signature;
@@ -15,9 +15,9 @@ use kelvin_host::SystemTree;
 /// The option by which the user confirms that a target may be lost.
 const FLAG: &str = "--i-know-it-destroys";
 
-/// Whether a target may be written; `writes` is set if a job does so. Refused are block devices that are mounted, in
-/// use or hold data, and files that other processes use, unless `confirmed` names the very device or file, by any of
-/// its names. A target that is mounted or used as swap is refused even then: see [`check_with`]. Only reads the target.
+/// Checks whether a target may be written; `writes` is set if a job writes it. Refuses block devices that are mounted,
+/// in use or hold data, and files that other processes use, unless `confirmed` names the same device or file, by any of
+/// its names. A target that is mounted or active swap is refused even then: see [`check_with`]. Only reads the target.
 ///
 /// # Errors
 /// [`Error::Protected`], which describes the content of the target and the remedy.
@@ -25,13 +25,13 @@ pub fn check(path: &Path, writes: bool, confirmed: &[PathBuf]) -> Result<()> {
     check_with(path, writes, confirmed, false)
 }
 
-/// As [`check`]; with `allow_mounted_write=1` a mounted target may be written, too, once it is confirmed. Swap in use
-/// never is.
+/// As [`check`], but with `allow_mounted_write=1` a mounted target may be written once it is confirmed. Active swap
+/// may never be written.
 ///
 /// # Errors
 /// As [`check`].
 pub fn check_with(path: &Path, writes: bool, confirmed: &[PathBuf], allow_mounted: bool) -> Result<()> {
-    // A file that does not exist yet has no owner.
+    // A file that does not exist yet has no users.
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     if !writes {
         return Ok(());
@@ -81,8 +81,8 @@ impl Look<'_> {
         if self.confirmed {
             return Ok(());
         }
-        // The kernel refuses this to a second owner: a filesystem, an array, a volume, another program that opened it
-        // exclusively.
+        // The kernel refuses this if the device has an owner: a filesystem, an array, a volume, another program
+        // that opened it exclusively.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(self.path);
         let file = opened.map_err(|error| {
             self.refusal(&format!("cannot be opened exclusively ({error}): it is in use"))
@@ -100,7 +100,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The null device and similar ones lose nothing; any other character device may be a disk or a machine's memory.
+    /// The null device and similar ones lose nothing. Any other character device may be a disk or the machine's memory.
     fn character(&self) -> Result<()> {
         const MEMORY: u32 = 1;
         const HARMLESS: [u32; 3] = [3, 5, 7];
@@ -141,7 +141,7 @@ impl Look<'_> {
         if let Some((name, process)) = in_use::writer(self.metadata) {
             return Err(self.refusal(&format!("is open for writing by {name} (process {process})")));
         }
-        // For a file that is writable but not readable, nothing is reported.
+        // A file that is writable but not readable cannot be examined.
         let Ok(file) = File::open(self.path) else { return Ok(()) };
         let (head, tail) = self.ends(&file, self.metadata.len(), signature::FILE)?;
         match signature::find_signature(&head, &tail, self.metadata.len()) {

@@ -1,12 +1,12 @@
 //! Identifies the content of a device by its first and last bytes.
 
-/// Bytes of the beginning that are examined, and half of them of the end: the first uberblocks of ZFS are the farthest,
-/// and the superblocks of older arrays.
+/// Bytes examined at the beginning; half as many are examined at the end. The first uberblocks of ZFS and the
+/// superblocks of older arrays are the farthest.
 pub(super) const HEAD: u64 = 256 << 10;
-/// The same of a file, of which a job may have thousands: as far as btrfs.
+/// The same for a file, of which a job may have thousands: up to the superblock of btrfs.
 pub(super) const FILE: u64 = 72 << 10;
 
-/// A constant at a place.
+/// A constant at an offset.
 struct Magic {
     at: usize,
     is: &'static [u8],
@@ -17,7 +17,7 @@ const fn magic(at: usize, is: &'static [u8], what: &'static str) -> Magic {
     Magic { at, is, what }
 }
 
-/// Long enough not to occur by chance; the on-disk formats are those of the programs' documentation.
+/// Constants long enough not to occur by chance. The on-disk formats are from the programs' documentation.
 const HEADS: &[Magic] = &[
     magic(512, b"EFI PART", "a GPT partition table"),
     magic(4096, b"EFI PART", "a GPT partition table"),
@@ -48,7 +48,7 @@ const HEADS: &[Magic] = &[
     magic(0, b"SQLite format 3\0", "an SQLite database"),
 ];
 
-/// Identifies the content of a device or file of `size` bytes by its beginning and end; `None` when they are not
+/// Identifies the content of a device or file of `size` bytes by its beginning and end; `None` if it is not
 /// recognised. `tail` extends to the end.
 pub(super) fn find_signature(head: &[u8], tail: &[u8], size: u64) -> Option<&'static str> {
     let known = HEADS.iter().find(|magic| has(head, magic.at, magic.is)).map(|magic| magic.what);
@@ -69,7 +69,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The magic of two bytes alone would occur in random data now and then, so the fields around it must be valid.
+/// The two bytes of the magic number alone would sometimes occur in random data, so the fields around it must be valid.
 fn is_ext(head: &[u8]) -> bool {
     let block = 1024;
     let plausible = word(head, block + 24).is_some_and(|log| log <= 6)

@@ -1,10 +1,10 @@
-//! The kernel's count of what this process moved, which no worker can have exceeded.
+//! The kernel's count of the bytes that this process moved, which the workers' counts must not exceed.
 
 use crate::job::EngineName;
 use crate::{Direction, Error, PerDirection, Result};
 
-/// Bytes that went through read and write calls of this process so far (`rchar`, `wchar` of `/proc/self/io`); none
-/// where the kernel does not count them.
+/// Bytes moved by read and write calls of this process so far (`rchar`, `wchar` of `/proc/self/io`); `None` if the
+/// kernel does not count them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Account {
     read: u64,
@@ -24,8 +24,8 @@ impl Account {
         Some(Self { read: value("rchar")?, written: value("wchar")? })
     }
 
-    /// Compares what workers claim with what the kernel saw go by since `self`. Claims must be of engines that
-    /// [`is_counted`]; others in the process only add to the kernel's count.
+    /// Compares the bytes that workers report with the kernel's count since `self`. The reports must be from engines
+    /// for which [`is_counted`] is true; other calls of the process only increase the kernel's count.
     pub(super) fn check(self, now: Self, claimed: &PerDirection<u64>) -> Result<()> {
         let (read, written) = (now.read.saturating_sub(self.read), now.written.saturating_sub(self.written));
         for (direction, seen) in [(Direction::Read, read), (Direction::Write, written)] {
@@ -41,8 +41,8 @@ impl Account {
     }
 }
 
-/// Whether the kernel counts what an engine moves: in calls that the thread itself makes. What goes through rings,
-/// contexts and mappings it counts only where a device is reached, which is less than was asked for.
+/// Whether the kernel counts all bytes that an engine moves: those of calls that the thread itself makes. I/O through
+/// rings, contexts and mappings is counted only if it reaches a device, which is less than was requested.
 pub(super) fn is_counted(engine: EngineName) -> bool {
     matches!(engine, EngineName::Sync | EngineName::Psync | EngineName::Pvsync | EngineName::Pvsync2)
 }

@@ -1,4 +1,4 @@
-//! What can be refused before anything is examined or written.
+//! Checks that can refuse jobs before anything is examined or written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::worker;
 use crate::{Error, Result, Target, TargetKind};
 use kelvin_host::SystemTree;
 
-/// Refuses a file that is there and cannot be opened: not when those before it were emptied.
+/// Refuses an existing file that cannot be opened, before earlier files are emptied.
 fn may_open(job: &Job, target: &Target, writes: bool) -> Result<()> {
-    // Under another user, other rights hold.
+    // Another user has other rights.
     if job.process.user.is_some() || !target.path.exists() {
         return Ok(());
     }
@@ -23,7 +23,7 @@ fn may_open(job: &Job, target: &Target, writes: bool) -> Result<()> {
     rustix::fs::access(&target.path, access).map_err(|error| Error::system(what())(error.into()))
 }
 
-/// Refuses jobs that contradict themselves, each other or what the run may do.
+/// Refuses jobs that contradict themselves, each other or the run's options.
 pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
     let mut before: HashMap<&str, usize> = HashMap::new();
     for job in &jobs.jobs {
@@ -55,7 +55,7 @@ pub(super) fn jobs(jobs: &Jobs, options: &RunOptions) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what workers would refuse when they begin: by then, files were laid out and emptied.
+/// Refuses jobs that workers would refuse when they begin: by then, files were laid out and emptied.
 pub(super) fn workers(workers: &[PlannedWorker], jobs: &[Arc<Job>], options: &RunOptions) -> Result<()> {
     let mut before: Option<&PlannedWorker> = None;
     for (number, planned) in workers.iter().enumerate() {
@@ -64,7 +64,7 @@ pub(super) fn workers(workers: &[PlannedWorker], jobs: &[Arc<Job>], options: &Ru
             |planned: &PlannedWorker| planned.targets.iter().map(|target| target.length).collect::<Vec<_>>();
         let alike = |other: &PlannedWorker| other.job == planned.job && regions(other) == regions(planned);
         let loads = job.verify.as_ref().is_some_and(|verify| verify.state_load);
-        // The state may be that of a job before, which is not there yet.
+        // The state may be written by an earlier job, and does not exist yet.
         let comes = loads && workers.iter().take(number).any(|other| jobs[other.job].name == job.name);
         if job.targets.create_only || comes || !loads && before.is_some_and(alike) {
             continue;
@@ -75,7 +75,7 @@ pub(super) fn workers(workers: &[PlannedWorker], jobs: &[Arc<Job>], options: &Ru
     Ok(())
 }
 
-/// Refuses targets that must not be written, or that cannot do what is asked of them.
+/// Refuses targets that must not be written, or that do not support what the job requests.
 pub(super) fn targets(job: &Job, targets: &[Target], options: &RunOptions, tree: &SystemTree) -> Result<()> {
     let writes = (job.pattern.changes_data() || job.replay.is_some()) && !options.read_only;
     for target in targets {

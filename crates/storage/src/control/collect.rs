@@ -1,4 +1,4 @@
-//! Adds up the messages of the workers. The sums are the result, and their invariants are checked here.
+//! Sums up the messages of the workers. The sums are the result, and their invariants are checked here.
 
 use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
@@ -20,7 +20,7 @@ pub(super) struct Collected {
     name: String,
     targets: Vec<TargetOutcome>,
     windows: PerDirection<(Windows, Windows)>,
-    /// The measured ticks' first beginning and last end, of all and of those with I/O in a direction.
+    /// The first beginning and the last end of measured ticks: of all, and of those with I/O in a direction.
     measured: Option<(Nanos, Nanos)>,
     active: PerDirection<Option<(Nanos, Nanos)>>,
     /// The first and last time of any tick.
@@ -29,7 +29,7 @@ pub(super) struct Collected {
     sync_bins: BinSums,
     depth: DepthCounts,
     failures: Vec<Failures>,
-    /// I/Os and bytes as they came by, in the measured part: a second count to compare the sums with.
+    /// I/Os and bytes of the measured part as received: a second count for comparison with the sums.
     passed: PerDirection<(u64, u64)>,
     /// Bytes of all parts, for the comparison with the kernel's count.
     moved: PerDirection<u64>,
@@ -71,7 +71,7 @@ impl Collected {
         }
     }
 
-    /// Adds a tick, which has to follow the last.
+    /// Adds a tick, which must follow the last one.
     pub(super) fn tick(&mut self, tick: &Tick) -> Result<()> {
         let wrong = |what: String| {
             Err(Error::Disagreement(format!("job {:?}, worker {}: {what}", self.name, self.number)))
@@ -134,12 +134,12 @@ impl Collected {
         Ok(())
     }
 
-    /// Takes the final message of the worker.
+    /// Processes the final message of the worker.
     pub(super) fn end(&mut self, end: WorkerEnd) {
         if self.error.is_none() {
             self.error.clone_from(&end.error);
         }
-        // A second end comes only from a thread that died after its worker had ended.
+        // A second end comes only from a thread that panicked after its worker had ended.
         self.end.get_or_insert(end);
     }
 
@@ -147,7 +147,7 @@ impl Collected {
         self.end.is_some()
     }
 
-    /// An error that the worker itself does not know of.
+    /// Records an error that the worker itself did not report.
     pub(super) fn fail(&mut self, number: i32, problem: String) {
         self.error.get_or_insert((number, problem));
     }
@@ -160,7 +160,7 @@ impl Collected {
         self.notes.push(note);
     }
 
-    /// From when to when there were ticks.
+    /// The beginning of the first and the end of the last tick.
     pub(super) fn course(&self) -> Option<(Nanos, Nanos)> {
         let course = self.end.as_ref().map(|end| end.course).filter(|course| course.1 > 0);
         course.or(self.seen)
@@ -171,7 +171,7 @@ impl Collected {
         &self.moved
     }
 
-    /// The result. `origin` is the run's beginning in milliseconds since 1970.
+    /// The result. `origin` is the start of the run in milliseconds since 1970.
     pub(super) fn outcome(
         self,
         origin: i64,
@@ -245,7 +245,7 @@ impl Collected {
     }
 }
 
-/// Takes a tick's time into a stretch.
+/// Extends a time span by a tick.
 fn extend(stretch: &mut Option<(Nanos, Nanos)>, tick: &Tick) {
     *stretch = Some((stretch.map_or(tick.from, |(from, _)| from), tick.to));
 }

@@ -1,4 +1,4 @@
-//! What the devices under the targets count of themselves (`/proc/diskstats`), before and after.
+//! Counters of the devices under the targets (`/proc/diskstats`), before and after the run.
 
 use kelvin_host::disk::{DiskCounters, member_devices, whole_disk};
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ impl Disks {
         Self(DiskCounters::all(tree))
     }
 
-    /// What the disks of these devices did from `self` until `after`, `elapsed` milliseconds later: each disk once, in
-    /// the order in which they are first named, with the devices below it.
+    /// The I/O of the disks of these devices from `self` until `after`, `elapsed` milliseconds later: each disk once,
+    /// in the order in which they are first named, with the devices below it.
     pub(super) fn until<'a>(
         &self,
         after: &Self,
@@ -39,7 +39,7 @@ impl Disks {
     fn one(&self, after: &Self, tree: &SystemTree, name: &str, elapsed: u64, depth: u32) -> Option<DiskUse> {
         let done = after.0.get(name)?.since(self.0.get(name)?);
         let below = member_devices(tree, name);
-        // Deeper than any stack of volumes: a cycle, which only a broken tree has.
+        // A deeper stack is a cycle, which only a broken tree has.
         let below = below.iter().filter(|_| depth < 16);
         Some(DiskUse {
             name: name.to_owned(),

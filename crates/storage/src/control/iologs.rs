@@ -17,13 +17,13 @@ pub(super) struct Iologs(Vec<Option<Iolog>>);
 struct Iolog {
     path: PathBuf,
     writer: IologWriter<BufWriter<File>>,
-    /// The first I/O, from which the log counts, and the last.
+    /// The time of the first I/O, which is the log's time zero, and of the last.
     times: Option<(Nanos, Nanos)>,
 }
 
 impl Iologs {
-    /// Creates the files, those without a directory in `directory`. Of several clones the first has the given name; the
-    /// names of the others end in their numbers, since one log cannot contain two workers.
+    /// Creates the files; those without a directory are in `directory`. The first of several clones has the given
+    /// name; the names of the others end in their numbers, since one log cannot contain two workers.
     pub(super) fn new(prepared: &Prepared, directory: &Path) -> Result<Self> {
         let workers = prepared.workers.iter().map(|worker| {
             let Some(given) = &prepared.job(worker).logs.iolog else { return Ok(None) };
@@ -57,7 +57,7 @@ impl Iologs {
         Ok(())
     }
 
-    /// Nothing follows.
+    /// Completes the logs.
     pub(super) fn finish(self) -> Result<()> {
         for log in self.0.into_iter().flatten() {
             let length = log.times.map_or(0, |(begun, last)| last.saturating_sub(begun));

@@ -13,9 +13,8 @@ use crate::{Error, Result, TargetKind};
 /// The longest interval between calls of a watcher.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 
-/// Creates and fills the files of a run, as [`super::run`] would. To be called first if the files are to be examined
-/// before the I/O begins. Ends early on a stop request; the completed part is kept, and a later call continues from
-/// there.
+/// Creates and fills the files of a run, as [`super::run`] would. Call it first if the files are to be examined before
+/// the I/O begins. Ends early on a stop request; the completed part is kept, and a later call continues from there.
 pub fn lay_out(prepared: &mut Prepared, stop: &Stop, watcher: &mut dyn IoWatcher) -> Result<()> {
     if prepared.laid_out {
         return Ok(());
@@ -92,7 +91,7 @@ fn forward_progress(
     }
 }
 
-/// Files that were filled until there was no room are as large as they came to be.
+/// Updates the sizes of files that were filled until there was no space.
 fn measured_again(prepared: &mut Prepared) -> Result<()> {
     for worker in &mut prepared.workers {
         let job = &prepared.each[worker.job];

@@ -1,7 +1,7 @@
-//! Runs jobs: decides who begins when, starts the workers' threads, listens to them, and adds up what they say.
+//! Runs jobs: decides which workers begin and when, starts their threads, receives their messages and sums them up.
 //!
-//! [`prepare`] looks and refuses, [`lay_out`] makes files, [`run`] does both and then the I/O. One thread (the caller's)
-//! schedules and collects; workers never wait for it.
+//! [`prepare`] examines and refuses, [`lay_out`] makes files, [`run`] does both and then the I/O. One thread (the
+//! caller's) schedules and collects; workers never wait for it.
 
 mod account;
 mod check;
@@ -35,8 +35,8 @@ use crate::worker::{self, Shared, WorkerPlan};
 
 /// Does a worker's I/O.
 pub trait WorkerIo: Send + Sync {
-    /// Runs on the calling thread until the worker ends. Everything it does goes to `shared.messages`, with
-    /// [`crate::message::Message::End`] as the last; the same end is returned.
+    /// Runs on the calling thread until the worker ends. Sends all messages to `shared.messages`, with
+    /// [`crate::message::Message::End`] as the last, and returns the same end.
     fn run(&self, plan: WorkerPlan, shared: &Shared) -> WorkerEnd;
 }
 
@@ -49,12 +49,12 @@ impl WorkerIo for Engines {
     }
 }
 
-/// Runs prepared jobs. Ends when all workers have ended; when somebody asks to stop, with what there is until then; when
-/// somebody asks twice, without waiting for I/O that does not come back.
+/// Runs prepared jobs. Returns when all workers have ended. After a stop request, returns the results up to then;
+/// after a second one, does not wait for I/O that does not complete.
 ///
 /// # Errors
-/// Files that cannot be laid out, log files that cannot be written, and counts that do not agree. What goes wrong in a
-/// worker is in its outcome.
+/// Files that cannot be laid out, log files that cannot be written, and counts that do not agree. Errors of a worker
+/// are in its outcome.
 pub fn run(
     prepared: Prepared,
     options: &RunOptions,
@@ -64,9 +64,9 @@ pub fn run(
     run_with(Arc::new(Engines), prepared, options, stop, watcher)
 }
 
-/// The exit code of a run as fio has it: 0 when all went well, 128 when somebody stopped it, else the number of workers
-/// that ended with an error. Of that number a process can only hand over the low 8 bits; where these are 0, 255 is
-/// given, since 0 would say that all went well.
+/// The exit code of a run as in fio: 0 on success, 128 if the run was stopped, else the number of workers that ended
+/// with an error. A process can return only the low 8 bits of that number; if these are 0, the exit code is 255,
+/// since 0 would mean success.
 pub fn exit_code(outcome: &JobsOutcome) -> u8 {
     if outcome.interrupted {
         return 128;

@@ -1,4 +1,4 @@
-//! The workers of a run before anything is done: which there are, on which files, in which group.
+//! The workers of a run before it begins: their jobs, files and groups.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -21,29 +21,29 @@ pub struct RunOptions {
     pub read_only: bool,
     /// `--i-know-it-destroys`: devices that may be overwritten although they seem to contain data.
     pub destroy: Vec<PathBuf>,
-    /// `--prepare`: holes and extents that were never written are filled before.
+    /// `--prepare`: holes and extents that were never written are filled before the run.
     pub prepare: bool,
     /// The directory of log files that are named without a directory, and of the output of `exec_prerun`; the working
     /// directory by default.
     pub log_directory: Option<PathBuf>,
-    /// `--aux-path`: where the state and the dumps of `verify` are; the working directory when none.
+    /// `--aux-path`: the directory of the state and the dumps of `verify`; the working directory by default.
     pub aux_directory: Option<PathBuf>,
     /// The clock of all times of the run, for observers that share it; a new one by default.
     pub clock: Option<Clock>,
-    /// Changes of the jobs' rates while they run.
+    /// Changes of the jobs' rates during the run.
     pub rates: Arc<RateChanges>,
 }
 
 /// One worker: a clone of a job.
 #[derive(Debug, Clone)]
 pub struct PlannedWorker {
-    /// Its job, by its place in the jobs.
+    /// The index of its job.
     pub job: usize,
     /// The number of the clone, from 0.
     pub clone: u32,
-    /// Its group, from 0, as fio counts them: `stonewall` and `new_group` begin another.
+    /// Its group, from 0, as fio counts them: `stonewall` and `new_group` begin a new one.
     pub group: u32,
-    /// The number of stonewalls before it: it begins when all workers with fewer have ended.
+    /// The number of stonewalls before it: it begins when all workers with a lower number have ended.
     pub wall: u32,
     /// Its files and devices.
     pub targets: Vec<Target>,
@@ -51,11 +51,11 @@ pub struct PlannedWorker {
     pub seed: u64,
     /// Its CPU under `cpus_allowed_policy=split`.
     pub pinned: Option<u32>,
-    /// When it may begin at the earliest, counted from the beginning of the run (`startdelay=`).
+    /// Its earliest start, counted from the beginning of the run (`startdelay=`).
     pub delay: Nanos,
 }
 
-/// A run that was checked and can begin. Nothing was written yet.
+/// A run that was checked and can begin. Nothing has been written yet.
 #[derive(Debug)]
 pub struct Prepared {
     pub(super) jobs: Jobs,
@@ -72,7 +72,7 @@ impl Prepared {
         &self.jobs
     }
 
-    /// The workers in their order.
+    /// The workers in order.
     pub fn workers(&self) -> &[PlannedWorker] {
         &self.workers
     }
@@ -82,7 +82,7 @@ impl Prepared {
         self.workers.iter().map(|worker| (self.job(worker).name.clone(), worker.targets.clone())).collect()
     }
 
-    /// Notes for the reader before the run.
+    /// Notes for the user before the run.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -98,7 +98,7 @@ impl Prepared {
 }
 
 impl PlannedWorker {
-    /// The plan that the worker receives; `number` is its place among all, `aux` the directory of verify's states.
+    /// The plan for the worker; `number` is its number among all, `aux` the directory of verify's states.
     pub(super) fn plan(&self, number: u32, job: &Arc<Job>, aux: Option<&Path>) -> WorkerPlan {
         WorkerPlan {
             number,
@@ -113,8 +113,8 @@ impl PlannedWorker {
     }
 }
 
-/// Examines the jobs and decides the work of each worker. Nothing is written. Jobs that cannot be run are refused: no
-/// such directory, not enough space, a target that must not be written.
+/// Examines the jobs and decides the work of each worker. Nothing is written. Refuses jobs that cannot be run: a
+/// missing directory, not enough space, a target that must not be written.
 pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
     check::jobs(jobs, options)?;
     let mut workers = Vec::new();
@@ -158,7 +158,7 @@ pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
         check::targets(&jobs.jobs[worker.job], &targets, options, &tree)?;
         worker.targets = targets;
     }
-    // A device that is only read by its jobs may still be filled before.
+    // A device that its jobs only read may still be filled before.
     for making in plan.makings.iter().filter(|making| making.kind == TargetKind::Block) {
         safety::check(&making.path, true, &options.destroy)?;
     }
@@ -169,7 +169,7 @@ pub fn prepare(jobs: &Jobs, options: &RunOptions) -> Result<Prepared> {
     Ok(Prepared { jobs: jobs.clone(), each, workers, plan, notes, laid_out: false })
 }
 
-/// The part of a worker's random numbers that its start delay is drawn from.
+/// The substream of a worker's random numbers for its start delay.
 const START_DELAY: u64 = 0x64_65_6c_61_79;
 
 /// The seed of a worker's random numbers: the same in every run while `randrepeat` is set, and a different one for each
@@ -178,7 +178,7 @@ fn seed(job: &Job, worker: u64) -> u64 {
     let base = match job.pattern.seed {
         Some(seed) => seed,
         None if job.pattern.repeatable || job.pattern.all_repeatable => 0x6b65_6c76_696e,
-        // The standard library's keys are the operating system's random numbers.
+        // The standard library's keys are random numbers from the operating system.
         None => RandomState::new().hash_one(worker),
     };
     Random::part(base, 0, worker).bits()

@@ -29,7 +29,7 @@ use kelvin_host::SystemTree;
 
 const MILLI: Nanos = 1_000_000;
 
-/// As [`super::run`], with something else that does the workers' I/O.
+/// As [`super::run`], with another implementation of the workers' I/O.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -154,12 +154,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Since the jobs began.
+    /// Time since the jobs began.
     fn time(&self) -> Nanos {
         self.shared.clock.now().saturating_sub(self.begun)
     }
 
-    /// How long to wait for messages only.
+    /// How long to wait for messages before other work is due.
     fn patience(&self) -> Duration {
         // A thread whose worker has ended is about to end, too.
         let ending = self.threads.iter().zip(&self.collected).any(|(t, c)| t.is_some() && c.has_ended());
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
         let Some(planned) = self.prepared.workers.get(worker) else { return };
         let job = Arc::clone(self.prepared.job(planned));
         if job.targets.create_only {
-            // Its files are there: that was all.
+            // Its files are laid out: there is nothing else to do.
             self.shared.flow.absent(worker as u32);
             self.stage(worker, Stage::Over);
             return self.report_state(worker, WorkerState::Ended);
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
         self.heard = Instant::now();
     }
 
-    /// Takes messages for a while, all that are there.
+    /// Receives messages for a while, and then all that are available.
     fn listen(&mut self, wait: Duration) -> Result<()> {
         match self.messages.recv_timeout(wait) {
             Ok(message) => self.message(message)?,
@@ -271,7 +271,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes note of threads that have ended.
+    /// Processes threads that have ended.
     fn reap(&mut self) -> Result<()> {
         let is_finished =
             |thread: &Option<JoinHandle<()>>| thread.as_ref().is_some_and(JoinHandle::is_finished);
@@ -300,7 +300,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A worker has ended: others may have to end with it.
+    /// A worker has ended: other workers may have to end as well.
     fn over(&mut self, worker: usize) {
         let failed = self.collected.get(worker).is_some_and(Collected::failed);
         for other in self.schedule.ended(worker, failed) {
@@ -435,7 +435,7 @@ fn schedule(prepared: &Prepared) -> WorkerSchedule {
     WorkerSchedule(prepared.workers.iter().map(turn).collect())
 }
 
-/// The groups that are watched for a steady state: a group together where it is reported together, else each worker.
+/// The groups that are watched for a steady state: workers that are reported as a group together, others separately.
 fn watches(prepared: &Prepared) -> Vec<Watch> {
     let mut watches: Vec<(Option<u32>, Watch)> = Vec::new();
     let workers = prepared.workers.iter().enumerate();

@@ -1,10 +1,10 @@
-//! Samples of the bandwidth and of the I/Os a second over windows of a worker's measured time.
+//! Samples of bandwidth and IOPS over windows of a worker's measured time.
 
 use kelvin_measure::Nanos;
 
 use crate::result::Samples;
 
-/// How much shorter than asked a window may be: ticks end when the worker looks at its clock.
+/// How much shorter than requested a window may be: ticks end when the worker reads its clock.
 const SLACK: Nanos = 1_000_000;
 
 /// Makes samples of one direction.
@@ -13,14 +13,14 @@ pub(super) struct Windows {
     length: Nanos,
     spent: Nanos,
     sum: f64,
-    /// Windows without anything before the first and behind the last I/O are no samples; those between are.
+    /// Empty windows before the first and after the last I/O are no samples; those between are.
     pending: u64,
     begun: bool,
     samples: Samples,
 }
 
 impl Windows {
-    /// Of windows of `length` nanoseconds.
+    /// With windows of `length` nanoseconds.
     pub(super) fn new(length: Nanos) -> Self {
         Self {
             length: length.max(1),
@@ -32,7 +32,7 @@ impl Windows {
         }
     }
 
-    /// Takes the `amount` of a stretch of `time` that follows the last.
+    /// Adds the `amount` of an interval of `time` that follows the last one.
     pub(super) fn add(&mut self, time: Nanos, amount: f64) {
         self.spent += time;
         self.sum += amount;
@@ -51,7 +51,7 @@ impl Windows {
         }
     }
 
-    /// The samples of full windows.
+    /// The samples of complete windows.
     pub(super) fn samples(&self) -> Samples {
         self.samples
     }

@@ -9,11 +9,11 @@ use crate::job::ExitWhat;
 pub(super) enum Stage {
     /// It waits for its turn.
     Waiting,
-    /// Its thread is there.
+    /// Its thread runs.
     Running,
     /// It has ended.
     Over,
-    /// It will not begin any more.
+    /// It will not begin.
     Cancelled,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Turn {
     /// The number of stonewalls before it.
     pub wall: u32,
     pub group: u32,
-    /// Not before this, from the beginning of the run.
+    /// The earliest start, from the beginning of the run.
     pub delay: Nanos,
     /// The workers whose end it waits for.
     pub after: Vec<usize>,
@@ -48,7 +48,7 @@ impl WorkerSchedule {
         self.0.get(worker).is_none_or(|turn| matches!(turn.stage, Stage::Over | Stage::Cancelled))
     }
 
-    /// Whether no worker runs or will run.
+    /// Whether no worker is running or will run.
     pub(super) fn is_over(&self) -> bool {
         (0..self.0.len()).all(|worker| self.is_done(worker))
     }
@@ -59,7 +59,7 @@ impl WorkerSchedule {
         open.map(|(_, turn)| turn.wall).min().unwrap_or(u32::MAX)
     }
 
-    /// Those who may begin at this time, in their order.
+    /// The workers that may begin at this time, in order.
     pub(super) fn ready(&self, now: Nanos) -> Vec<usize> {
         self.open().filter(|(_, turn)| turn.delay <= now).map(|(worker, _)| worker).collect()
     }
@@ -78,7 +78,7 @@ impl WorkerSchedule {
         })
     }
 
-    /// Records the end of a worker. Of the workers that end with it, waiting ones are cancelled here, and running ones
+    /// Records the end of a worker. Other workers may end with it: waiting ones are cancelled here, and running ones
     /// are returned, to be stopped.
     pub(super) fn ended(&mut self, worker: usize, failed: bool) -> Vec<usize> {
         let Some(turn) = self.0.get_mut(worker) else { return Vec::new() };

@@ -11,7 +11,7 @@ fn file(tree: &SystemTree, device: &str) -> PathBuf {
     tree.path(format!("/sys/block/{}/queue/scheduler", whole_disk(tree, device)))
 }
 
-/// The schedulers that a device offers, and the one that it has, as `[mq-deadline] none` says them.
+/// The schedulers that a device offers, and its current one, from text such as `[mq-deadline] none`.
 fn offered(text: &str) -> (Vec<&str>, Option<&str>) {
     let bare = |word: &'_ str| word.starts_with('[') && word.ends_with(']');
     let names = text.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect();
@@ -19,7 +19,7 @@ fn offered(text: &str) -> (Vec<&str>, Option<&str>) {
     (names, chosen)
 }
 
-/// Whether the device offers the scheduler; what is wrong otherwise.
+/// Checks whether the device offers the scheduler; otherwise returns the problem.
 pub(super) fn check(tree: &SystemTree, device: &str, scheduler: &str) -> std::result::Result<(), String> {
     let Ok(text) = fs::read_to_string(file(tree, device)) else {
         return Err(format!("ioscheduler={scheduler}: {device} has no scheduler"));
@@ -38,7 +38,7 @@ pub(super) struct Schedulers {
 }
 
 impl Schedulers {
-    /// Gives a device's disk this scheduler; a note for the reader when that changed anything.
+    /// Sets the scheduler of a device's disk. Returns a note for the user if that changed anything.
     pub(super) fn choose(
         &mut self,
         tree: &SystemTree,
@@ -55,7 +55,7 @@ impl Schedulers {
         }
         fs::write(&file, scheduler).map_err(failed())?;
         let note = format!("the I/O scheduler of {device} was {before} and is {scheduler} during the run");
-        // The first is what was there before the run.
+        // The first one is the original scheduler from before the run.
         if self.changed.iter().all(|(other, _)| *other != file) {
             self.changed.push((file, before));
         }

@@ -14,15 +14,15 @@ use crate::tick::Tick;
 struct Interval {
     ios: f64,
     bytes: f64,
-    /// The sum of completion times and how many there were.
+    /// The sum of completion times and their number.
     times: (f64, f64),
 }
 
-/// A worker that is watched.
+/// A watched worker.
 #[derive(Debug, Clone, Copy)]
 struct Member {
     worker: u32,
-    /// Up to where its ticks are here; none before the first.
+    /// The time up to which its ticks were received; `None` before the first.
     known: Option<Nanos>,
     over: bool,
 }
@@ -32,9 +32,9 @@ struct Member {
 pub(super) struct Watch {
     rule: SteadyState,
     members: Vec<Member>,
-    /// Where the first interval begins: the beginning of the measured part and `ss_ramp`.
+    /// Start of the first interval: the beginning of the measured part plus `ss_ramp`.
     origin: Option<Nanos>,
-    /// The intervals that are not complete yet, the first of which begins at `origin` + `done` intervals.
+    /// The incomplete intervals; the first begins at `origin` + `done` intervals.
     open: VecDeque<Interval>,
     done: u64,
     /// The last window's intervals: I/Os per second, bytes per second, mean completion time.
@@ -66,12 +66,12 @@ impl Watch {
         }
     }
 
-    /// Those who are watched.
+    /// The watched workers.
     pub(super) fn workers(&self) -> impl Iterator<Item = u32> {
         self.members.iter().map(|member| member.worker)
     }
 
-    /// Adds a tick of one of the workers. True if the state has become steady with it: all of them are to end.
+    /// Adds a tick of one of the workers. True if the state is now steady: all of them must end.
     pub(super) fn tick(&mut self, tick: &Tick) -> bool {
         let Some(member) = self.members.iter_mut().find(|member| member.worker == tick.worker) else {
             return false;
@@ -84,14 +84,14 @@ impl Watch {
         self.judge()
     }
 
-    /// A worker has ended: its ticks are no longer awaited.
+    /// A worker has ended: no more ticks of it are expected.
     pub(super) fn over(&mut self, worker: u32) {
         for member in self.members.iter_mut().filter(|member| member.worker == worker) {
             member.over = true;
         }
     }
 
-    /// Shares a tick among the intervals that it touches, by time.
+    /// Distributes a tick over the intervals that it overlaps, in proportion to time.
     fn spread(&mut self, tick: &Tick, origin: Nanos) {
         let mut all = Interval::default();
         for tally in tick.targets.iter().flat_map(|target| target.0.iter().flatten()) {
@@ -121,11 +121,11 @@ impl Watch {
         }
     }
 
-    /// Judges after each interval that is complete.
+    /// Evaluates the window after each complete interval.
     fn judge(&mut self) -> bool {
         let Some(origin) = self.origin else { return false };
         let length = self.rule.interval;
-        // Workers that have not begun are not awaited.
+        // Workers that have not begun are ignored.
         let running = self.members.iter().filter(|member| !member.over).filter_map(|member| member.known);
         let Some(known) = running.min() else { return false };
         let seconds = length as f64 / 1e9;
@@ -172,8 +172,8 @@ impl Watch {
     }
 }
 
-/// The largest deviation from the mean, and the slope of the least-squares line over the number of the interval; the
-/// criterion is the requested one, in percent of the mean if requested so.
+/// The largest deviation from the mean, and the slope of the least-squares line over the number of the interval. The
+/// criterion is the requested one, in percent of the mean if so requested.
 fn verdict(values: &[f64], rule: SteadyState) -> SteadyWindow {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -236,7 +236,7 @@ mod tests {
     fn a_group_is_steady_when_its_sum_is() {
         let mut watch = Watch::new(rule(false, 2.0, true), [3, 4, 9]);
         let mut attained_after = None;
-        // One rises as the other falls; for the first two seconds there is more. The third never begins.
+        // One rises as the other falls; the first two seconds have more. The third never begins.
         for half in 0..16_u64 {
             let from = 5 * SECOND + half * SECOND / 2;
             let more = if half < 4 { 300 } else { 0 };

@@ -1,4 +1,4 @@
-//! A worker's thread: what is done around the measured part.
+//! A worker's thread: the work around the measured part.
 
 use std::any::Any;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::message::{Message, WorkerEnd};
 use crate::worker::{Shared, WorkerPlan, take_rights};
 use crate::{Error, Result};
 
-/// Starts a worker. However it ends, its last message but states is `Message::End`, and its thread ends.
+/// Starts a worker. However it ends, `Message::End` is its last message except for states, and its thread ends.
 pub(super) fn start(
     work: Arc<dyn WorkerIo>,
     plan: WorkerPlan,
@@ -27,7 +27,7 @@ pub(super) fn start(
     std::thread::Builder::new().name(name).spawn(move || {
         let number = plan.number;
         let lived = catch_unwind(AssertUnwindSafe(|| whole(&*work, plan, &shared, &directory)));
-        // Others may wait for it to begin.
+        // Other workers may wait for it to begin.
         shared.flow.absent(number);
         let (failed, problem) = match lived {
             Ok(Ok(failed)) => (failed, None),
@@ -42,12 +42,12 @@ pub(super) fn start(
             let end = WorkerEnd { worker: number, thread, error: Some(error), ..WorkerEnd::default() };
             let _ = shared.messages.send(Message::End(Box::new(end)));
         }
-        // Wakes those who wait for the thread.
+        // Wakes the receiver that waits for the thread.
         let _ = shared.messages.send(Message::State(number, state));
     })
 }
 
-/// All that a worker's thread does; whether the worker ended with an error, which it has reported.
+/// Everything that a worker's thread does. Returns whether the worker ended with an error, which it has reported.
 fn whole(work: &dyn WorkerIo, plan: WorkerPlan, shared: &Shared, directory: &Path) -> Result<bool> {
     let number = plan.number;
     let job = Arc::clone(&plan.job);
@@ -59,7 +59,7 @@ fn whole(work: &dyn WorkerIo, plan: WorkerPlan, shared: &Shared, directory: &Pat
     if let Some(command) = &job.process.before {
         execute(command, &job.name, "prerun", directory)?;
     }
-    // What is read before is not to be dropped.
+    // `pre_read` fills the page cache, so it must not be dropped.
     if job.targets.invalidate && !job.targets.pre_read {
         for note in plan.targets.iter().filter_map(layout::invalidate) {
             send(Message::Note(number, note));
@@ -72,7 +72,7 @@ fn whole(work: &dyn WorkerIo, plan: WorkerPlan, shared: &Shared, directory: &Pat
     Ok(end.error.is_some())
 }
 
-/// Runs a command of the job's, with its output in a file of fio's name.
+/// Runs a command of the job. Its output goes to a file named as in fio.
 fn execute(command: &str, job: &str, when: &str, directory: &Path) -> Result<()> {
     let path = directory.join(format!("{}.{when}.txt", job.replace('/', "_")));
     let failed = || Error::system(format!("exec_{when}={command}"));
@@ -87,7 +87,7 @@ fn execute(command: &str, job: &str, when: &str, directory: &Path) -> Result<()>
     Err(Error::System { what: format!("exec_{when}={command}"), cause: io::Error::other(problem) })
 }
 
-/// An error as fio counts it: a number of the kernel's and words.
+/// An error as fio reports it: the kernel's error number and a text.
 fn error_number(error: &Error) -> (i32, String) {
     let number = match error {
         Error::System { cause, .. } => cause.raw_os_error(),

@@ -1,4 +1,4 @@
-//! The sums of blocks, in the forms that fio writes them.
+//! The checksums of blocks, in fio's formats.
 
 use std::fmt::Write as _;
 
@@ -27,10 +27,10 @@ static CRC_16: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_16_ARC);
 static CRC_32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_OF_FIO);
 static CRC_64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
 
-/// The most bytes that a sum's field has.
+/// Maximum bytes of a checksum's field.
 pub(super) const LONGEST: usize = 128;
 
-/// fio's number of a method in its headers.
+/// fio's number for a method in its headers.
 pub(super) fn number(method: VerifyMethod) -> u16 {
     match method {
         VerifyMethod::Meta => 1,
@@ -78,8 +78,8 @@ pub(super) fn word(method: VerifyMethod) -> &'static str {
     }
 }
 
-/// Bytes of the sum's field behind the header. fio's fields for SHA-256 and SHA-512 are longer than the digests; the
-/// rest is zeros, which are checked as the digest is.
+/// Bytes of the checksum's field after the header. fio's fields for SHA-256 and SHA-512 are longer than the digests;
+/// the remainder is zeros, which are checked like the digest.
 pub(super) fn length(method: VerifyMethod) -> usize {
     match method {
         VerifyMethod::Md5 => 16,
@@ -97,17 +97,17 @@ pub(super) fn length(method: VerifyMethod) -> usize {
     }
 }
 
-/// The CRC-32C that fio's headers and fields hold: not inverted at the end, as iSCSI's is.
+/// The CRC-32C in fio's headers and fields: not inverted at the end, unlike that of iSCSI.
 pub(super) fn crc32c(data: &[u8]) -> u32 {
     !crc32c::crc32c(data)
 }
 
-/// CRC-16, as `verify=crc16` has it.
+/// CRC-16 as in `verify=crc16`.
 pub(super) fn crc16(data: &[u8]) -> u16 {
     CRC_16.checksum(data)
 }
 
-/// Writes the sum of `data` into `field`, which is [`length`] bytes long.
+/// Writes the checksum of `data` into `field`, which is [`length`] bytes long.
 pub(super) fn sum(method: VerifyMethod, data: &[u8], field: &mut [u8]) {
     fn put(field: &mut [u8], digest: &[u8]) {
         let (sum, rest) = field.split_at_mut(digest.len().min(field.len()));
@@ -124,7 +124,7 @@ pub(super) fn sum(method: VerifyMethod, data: &[u8], field: &mut [u8]) {
         VerifyMethod::XxHash => put(field, &twox_hash::XxHash32::oneshot(1, data).to_le_bytes()),
         VerifyMethod::Sha1 => {
             let mut digest = Sha1::digest(data);
-            // fio keeps the words of the digest as the processor does.
+            // fio stores the words of the digest in the processor's byte order.
             for word in digest.chunks_exact_mut(4) {
                 word.reverse();
             }
@@ -155,12 +155,12 @@ mod tests {
     #[test]
     fn the_sums_are_the_published_ones() {
         let data = b"123456789";
-        // The check values of the catalogue of CRCs (reveng.sourceforge.io); CRC-32C before its last inversion.
+        // The check values of the catalogue of CRCs (reveng.sourceforge.io); CRC-32C before its final inversion.
         assert_eq!(CRC_7.checksum(data), 0x75);
         assert_eq!(crc16(data), 0xbb3d);
         assert_eq!(CRC_64.checksum(data), 0xe9c6_d914_c4b8_d9ca);
         assert_eq!(!crc32c(data), 0xe306_9283);
-        // CRC-32/MPEG-2's polynomial from zero, by the definition bit by bit.
+        // CRC-32/MPEG-2's polynomial with an initial value of zero, computed bit by bit.
         let mut bitwise = 0_u32;
         for byte in data {
             bitwise ^= u32::from(*byte) << 24;

@@ -1,19 +1,20 @@
-//! How a block is cut into chunks with a header each.
+//! Divides a block into chunks with a header each.
 
 use std::ops::Range;
 
-/// `verify_interval`, and the least that a chunk must hold.
+/// `verify_interval`, and the minimum size of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunks {
-    /// Bytes of a chunk; none for the whole block.
+    /// Bytes of a chunk; `None` for the whole block.
     pub(super) interval: Option<usize>,
-    /// Bytes that a chunk needs: header, sum, and a byte of data; with `verify_offset`, up to the header's end there.
+    /// Bytes that a chunk needs: header, checksum, and a byte of data; with `verify_offset`, up to
+    /// the header's end there.
     pub(super) least: usize,
 }
 
 impl Chunks {
-    /// The chunks of a block of this length. A rest too short for a header belongs to the chunk before it, so that no
-    /// byte is in none.
+    /// The chunks of a block of this length. A remainder too short for a header belongs to the preceding chunk, so that
+    /// every byte is in a chunk.
     pub(super) fn split(self, length: usize) -> impl Iterator<Item = Range<usize>> {
         let interval = self.interval.unwrap_or(length).clamp(1, length.max(1));
         let mut from = 0;

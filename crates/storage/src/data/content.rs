@@ -1,4 +1,4 @@
-//! The bytes that follow from a seed.
+//! Bytes derived from a seed.
 
 use crate::job::Buffers;
 
@@ -11,8 +11,8 @@ pub(super) fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Fills `bytes` with incompressible data: one multiplication per eight bytes, because the generator of the workloads
-/// takes three times as long, and this is done for every block. (The generator is wyrand; Wang Yi 2019.)
+/// Fills `bytes` with incompressible data. One multiplication per eight bytes: the generator of the workloads takes
+/// three times as long, and this is done for every block. (The generator is wyrand; Wang Yi 2019.)
 pub(crate) fn random(seed: u64, bytes: &mut [u8]) {
     let mut state = mix(seed);
     let mut next = || {
@@ -30,7 +30,7 @@ pub(crate) fn random(seed: u64, bytes: &mut [u8]) {
     rest.copy_from_slice(&last[..length]);
 }
 
-/// Repeats `pattern` until `bytes` is full; zeros when there is none.
+/// Repeats `pattern` until `bytes` is full; zeros if it is empty.
 pub(super) fn tile(pattern: &[u8], bytes: &mut [u8]) {
     if pattern.is_empty() {
         bytes.fill(0);
@@ -38,7 +38,7 @@ pub(super) fn tile(pattern: &[u8], bytes: &mut [u8]) {
     }
     let mut done = pattern.len().min(bytes.len());
     bytes[..done].copy_from_slice(&pattern[..done]);
-    // Twice as much each time, but always whole patterns.
+    // Doubles each time, but always whole patterns.
     while done < bytes.len() {
         let more = done.min(bytes.len() - done);
         bytes.copy_within(..more, done);
@@ -51,23 +51,23 @@ pub(super) fn tile(pattern: &[u8], bytes: &mut [u8]) {
 pub(super) enum BufferContent {
     /// Zeros.
     Zero,
-    /// A pattern over and over.
+    /// A repeated pattern.
     Pattern(Vec<u8>),
     /// Incompressible data.
     Random,
-    /// In each chunk incompressible data first, then the pattern or zeros.
+    /// In each chunk, incompressible data is followed by the pattern or zeros.
     Mixed {
         /// Bytes of a chunk; 0 for the whole buffer.
         chunk: usize,
-        /// The part of it that compresses, 0 to 1.
+        /// The share of it that compresses, 0 to 1.
         compressible: f64,
-        /// The content of that part; zeros when empty.
+        /// The content of that share; zeros if empty.
         pattern: Vec<u8>,
     },
 }
 
 impl BufferContent {
-    /// As fio orders the options: a compressible mix before a pattern, a pattern before zeros.
+    /// In fio's order of precedence: a compressible mix before a pattern, a pattern before zeros.
     pub(super) fn for_buffers(buffers: &Buffers) -> Self {
         match (buffers.compress_percentage, &buffers.pattern) {
             (Some(percent), pattern) if percent > 0.0 => Self::Mixed {
@@ -75,7 +75,7 @@ impl BufferContent {
                 compressible: (percent / 100.0).min(1.0),
                 pattern: pattern.clone().unwrap_or_default(),
             },
-            // A share of equal blocks is a share of blocks that could differ.
+            // A share of equal blocks requires that blocks can differ.
             _ if buffers.dedupe_percentage.is_some() => Self::Random,
             (_, Some(pattern)) if !pattern.is_empty() => Self::Pattern(pattern.clone()),
             _ if buffers.zero => Self::Zero,
@@ -83,7 +83,7 @@ impl BufferContent {
         }
     }
 
-    /// Whether a seed makes a difference.
+    /// Whether the content is independent of the seed.
     pub(super) fn is_constant(&self) -> bool {
         match self {
             Self::Zero | Self::Pattern(_) => true,
@@ -92,8 +92,8 @@ impl BufferContent {
         }
     }
 
-    /// Fills a buffer. The same seed gives the same bytes, and a shorter buffer gets the beginning of a longer one's
-    /// where there are no chunks of the buffer's length.
+    /// Fills a buffer. The same seed gives the same bytes. A shorter buffer gets the beginning of a longer one's
+    /// content, unless there are chunks of the buffer's length.
     pub(super) fn fill(&self, seed: u64, buffer: &mut [u8]) {
         match self {
             Self::Zero => buffer.fill(0),

@@ -1,15 +1,15 @@
-//! Data that is not what was written.
+//! Data that differs from what was written.
 
 use std::fmt;
 
-/// A block that was not read as it was written: the first thing that is wrong with it.
+/// A block that was not read as it was written, with the first error in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corruption {
-    /// Where the wrong chunk begins in the target, in bytes.
+    /// Offset of the wrong chunk in the target, in bytes.
     pub offset: u64,
-    /// Which of the job's targets.
+    /// The index of the job's target.
     pub target: u32,
-    /// What is wrong, as text.
+    /// The error, as text.
     pub problem: String,
 }
 

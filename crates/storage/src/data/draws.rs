@@ -1,10 +1,10 @@
-//! The text that a worker's data is derived from. The blocks that an earlier release wrote are verified by it, so that it
-//! stays as it is whatever types and fields are called: new options are added at the end, and only where they are given.
+//! The text that a worker's data is derived from. Blocks written by an earlier release are verified by it, so it must
+//! not change when types and fields are renamed: new options are added at the end, and only if they are set.
 
 use crate::job::{BlockSizes, Blocks, Distribution, Job, Pattern, RandomGenerator, Sequencer, Strided};
 use crate::{PerDirection, Target};
 
-/// Which places a worker draws, and in which order.
+/// The offsets that a worker draws, and their order.
 pub(super) fn draws(job: &Job, clone: u32, targets: &[Target]) -> String {
     let lengths: Vec<u64> = targets.iter().map(|target| target.length).collect();
     format!("{} {clone} {} {} {lengths:?}", job.name, pattern(&job.pattern), blocks(&job.blocks))

@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::job::{Job, VerifyMethod};
 use crate::{Direction, Io};
 
-/// Bytes that a scrambled block is taken from: they stay in the processor's second cache.
+/// Bytes of the template of scrambled blocks: they stay in the processor's second-level cache.
 const TEMPLATE: usize = 64 << 10;
 
-/// Bytes of a scrambled block that are changed in the same way: the block size of the finest deduplication.
+/// Scrambled blocks change in each unit of this many bytes: the block size of the finest deduplication.
 const SECTOR: usize = 512;
 
 /// Fills the buffers of one worker.
@@ -30,11 +30,11 @@ pub struct Filler {
 enum FillMethod {
     /// The buffers are never written, or the verifier fills them.
     Nothing,
-    /// Once, when the buffer is made.
+    /// Once, when the buffer is created.
     Once,
-    /// Every time, from random bytes made once, differently for each sector.
+    /// Every time, from random bytes generated once, differently for each sector.
     Scramble { template: Box<[u8]>, key: u64 },
-    /// Every time anew.
+    /// Newly generated every time.
     Anew,
 }
 
@@ -47,7 +47,7 @@ impl Filler {
         let reads = job.pattern.reads || job.replay.is_some();
         let verified = job.verify.as_ref().is_some_and(|verify| verify.method != VerifyMethod::Null);
         let way = if !writes || verified {
-            // The verifier fills the blocks that it verifies: the content follows from the header.
+            // The verifier fills the blocks that it verifies: the content is derived from the header.
             FillMethod::Nothing
         } else if job.buffers.refill || seeds.repeat() || matches!(content, BufferContent::Mixed { .. }) {
             FillMethod::Anew
@@ -69,10 +69,10 @@ impl Filler {
         matches!(self.way, FillMethod::Nothing | FillMethod::Once)
     }
 
-    /// Fills a buffer for the first time. To be called once for each.
+    /// Fills a buffer for the first time. Must be called once for each.
     pub fn prepare(&mut self, buffer: &mut [u8]) {
         if matches!(self.way, FillMethod::Once) {
-            // From the other end, so that no write has the number of a buffer.
+            // Counted from the other end, so that no write has the number of a buffer.
             self.content.fill(self.seeds.seed_of(u64::MAX - self.number), buffer);
             self.number += 1;
         }
@@ -93,23 +93,23 @@ impl Filler {
     }
 }
 
-/// A different number in each process: a store that deduplicates must not find the blocks of the last run, which had
-/// the same offsets. fio scrambles by the time of day.
+/// A different number in each process: a store that deduplicates must not find the blocks of the last run at the same
+/// offsets. fio scrambles by the time of day.
 fn this_run() -> u64 {
     static NUMBER: OnceLock<u64> = OnceLock::new();
-    // The standard library's keys are the operating system's random numbers.
+    // The standard library's keys are random numbers from the operating system.
     *NUMBER.get_or_init(|| RandomState::new().hash_one(0))
 }
 
-/// Copies the template from an offset that depends on `key` and changes each sector by a different number: as fast as
-/// memory is copied, no two sectors are equal, and no compressor finds one in another.
+/// Copies the template from an offset that depends on `key`, and changes each sector by a different number. This is as
+/// fast as copying memory, no two sectors are equal, and no compressor finds one in another.
 fn scramble(template: &[u8], key: u64, buffer: &mut [u8]) {
     let places = template.len() / SECTOR;
     for (index, sector) in buffer.chunks_mut(SECTOR).enumerate() {
         let turn = mix(key.wrapping_add(index as u64));
         let place = (key as usize).wrapping_add(index) % places * SECTOR;
         let from = &template[place..place + sector.len()];
-        // Words of a known length: the compiler makes them as wide as the processor takes.
+        // With words of a known length, the compiler uses the processor's full width.
         let ((words, rest), (from, from_rest)) = (sector.as_chunks_mut::<8>(), from.as_chunks::<8>());
         for (to, from) in words.iter_mut().zip(from) {
             *to = (u64::from_ne_bytes(*from) ^ turn).to_ne_bytes();

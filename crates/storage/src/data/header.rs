@@ -1,4 +1,4 @@
-//! The header of a chunk: 40 bytes, little-endian, in the places where fio 3.33 has them.
+//! The header of a chunk: 40 bytes, little-endian, with the layout of fio 3.33.
 //!
 //! | at | bytes | holds |
 //! |---|---|---|
@@ -12,24 +12,24 @@
 //! | 34 | 2 | the lowest 16 bits of the number of the write |
 //! | 36 | 4 | CRC-32C of all before |
 //!
-//! Behind it stand the sum, then the data. fio checks neither its clock nor its thread. The mark is the highest bit of
-//! what fio takes for nanoseconds, which are never as many. `crc7` needs the CRC-16 because seven bits let one of 255
-//! changes of a byte pass.
+//! The checksum follows, then the data. fio checks neither its clock nor its thread. The mark is the highest bit of the
+//! field that fio interprets as nanoseconds, which never reach it. `crc7` needs the CRC-16 because a checksum of seven
+//! bits does not detect one of 255 changes of a byte.
 //!
-//! Debian's fio 3.33 does not write the digest for `sha256` and `sha512`: it leaves there what its hashing had in its
-//! buffer (for `sha512` nothing but the end of the data, so that it finds no change elsewhere). Kelvin writes the digests;
-//! for these two methods neither tool can look at what the other wrote, and Kelvin says so of a block of fio's.
+//! Debian's fio 3.33 does not write the digest for `sha256` and `sha512`: it writes what its hash function had in its
+//! buffer (for `sha512` only the end of the data, so that it detects no change elsewhere). Kelvin writes the digests.
+//! For these two methods neither tool can verify the other's blocks, and Kelvin reports that for a block of fio.
 
 use super::checksum;
 
 pub(super) const LENGTH: usize = 40;
 pub(super) const MAGIC: u16 = 0xacca;
 
-/// fio's other number for CRC-32C.
+/// fio's second number for CRC-32C.
 const CRC32C_INTEL: u16 = 6;
 const MARK: u32 = 1 << 31;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) method: u16,
@@ -40,21 +40,21 @@ pub(super) struct Header {
     pub(super) thread: u16,
 }
 
-/// Which write it was.
+/// The number of the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
-    /// One of Kelvin's: the whole number, up to 2^63.
+    /// A write of Kelvin: the complete number, up to 2^63.
     Whole(u64),
-    /// One of fio's: what is left of it.
+    /// A write of fio: the low bits.
     Low(u16),
 }
 
-/// Why bytes are no header.
+/// The reason why bytes are no header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoHeader {
-    /// What is in the place of the magic number.
+    /// The value in place of the magic number.
     Magic(u16),
-    /// The sum that it holds and the one that it should.
+    /// The stored and the computed checksum.
     Sum(u32, u32),
 }
 

@@ -1,9 +1,9 @@
-//! What is in the blocks: what a write puts there ([`Filler`]), and whether a read finds it again ([`Verifier`]).
+//! The content of blocks: [`Filler`] generates it for writes, and [`Verifier`] verifies it after reads.
 //!
-//! A verified block is made of chunks (`verify_interval`, else the whole block), each with a header of 40 bytes and its
-//! sum, laid out as fio 3.33 does, so that either tool can look at what the other wrote; see `header.rs` for the two
-//! methods where that cannot be. The content behind the header follows from the header's seed, and the seed from the
-//! number of the write: the expected content can be computed and need not be stored.
+//! A verified block consists of chunks (`verify_interval`, else the whole block), each with a header of 40 bytes and a
+//! checksum, in the layout of fio 3.33, so that either tool can verify what the other wrote; see `header.rs` for the
+//! two methods that do not permit this. The content after the header is derived from the header's seed, and the seed
+//! from the number of the write: the expected content can be computed and need not be stored.
 
 mod checksum;
 mod chunks;

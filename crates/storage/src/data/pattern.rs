@@ -1,4 +1,4 @@
-//! `verify_pattern`: bytes over and over, with the block's offset where `%o` stands.
+//! `verify_pattern`: repeated bytes, with the block's offset in place of `%o`.
 
 use super::content::tile;
 use crate::job::{Piece, Pieces};
@@ -7,16 +7,16 @@ use crate::job::{Piece, Pieces};
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     bytes: Vec<u8>,
-    /// Where in `bytes` an offset stands.
+    /// The positions of offsets in `bytes`.
     offsets: Vec<usize>,
-    /// Bytes after which it begins again with a separate offset.
+    /// Bytes after which it begins again with a new offset.
     interval: Option<usize>,
-    /// Where the pattern with its offsets is put together.
+    /// Buffer for the pattern with its offsets.
     ready: Vec<u8>,
 }
 
 impl Pattern {
-    /// None for a pattern of no bytes.
+    /// `None` for an empty pattern.
     pub(super) fn new(pieces: &Pieces, interval: Option<u32>) -> Option<Self> {
         let (mut bytes, mut offsets) = (Vec::new(), Vec::new());
         for piece in &pieces.0 {
@@ -44,7 +44,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a part of a block can be computed without knowing where the block began.
+    /// Whether a part of a block can be computed without knowing where the block begins.
     pub(super) fn is_free_of_place(&self) -> bool {
         self.offsets.is_empty() && self.bytes.len() == 1
     }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_pattern_is_laid_out_as_fio_does() {
-        // verify_pattern=0xff%o"abcd"-12, whose bytes fio 3.33 writes so.
+        // verify_pattern=0xff%o"abcd"-12, with the bytes that fio 3.33 writes.
         let pieces = Pieces(vec![
             Piece::Bytes(vec![0xff]),
             Piece::Offset,

@@ -1,25 +1,25 @@
-//! What was written where: for each place the last write counts.
+//! The remembered writes: for each offset the last one counts.
 
 use std::collections::BTreeMap;
 
 use super::chunks::Chunks;
 
-/// How many writes are remembered before a pass is asked for. A million blocks take 34 MB when they were written in random
-/// order, and 42 MB in ascending order (measured): 20 bytes each, in nodes that are half full and more.
+/// Maximum number of remembered writes before a pass is requested. A million blocks take 34 MB if written in random
+/// order, and 42 MB in ascending order (measured): 20 bytes each, in nodes that are at least half full.
 pub(super) const MOST: usize = 8 << 20;
 
-/// Where something was written: the target, then the offset.
+/// Address of a write: the target, then the offset.
 pub(super) type BlockAddress = (u32, u64);
 
-/// What was written somewhere.
+/// The last write or trim at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RememberedBlock {
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: u32,
     number: [u32; 2],
 }
 
-/// Bits of the upper half of the number that say something else.
+/// Flags in the upper half of the number.
 const TRIMMED: u32 = 1 << 31;
 const AT_LEAST: u32 = 1 << 30;
 
@@ -34,19 +34,19 @@ impl RememberedBlock {
         Self { length, number: [0, TRIMMED] }
     }
 
-    /// The same, but a later write is as good.
+    /// The same block, but a later write is accepted, too.
     pub(super) fn or_later(mut self) -> Self {
         self.number[1] |= AT_LEAST;
         self
     }
 
-    /// The number of the write; none for a trim.
+    /// The number of the write; `None` for a trim.
     pub(super) fn number(self) -> Option<u64> {
         let upper = self.number[1] & !(TRIMMED | AT_LEAST);
         (self.number[1] & TRIMMED == 0).then(|| u64::from(upper) << 32 | u64::from(self.number[0]))
     }
 
-    /// Whether a later write is as good.
+    /// Whether a later write is accepted, too.
     pub(super) fn is_at_least(self) -> bool {
         self.number[1] & AT_LEAST != 0
     }
@@ -56,7 +56,7 @@ impl RememberedBlock {
     }
 }
 
-/// The last writes by place.
+/// The last writes by address.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RememberedWrites {
     targets: Vec<BTreeMap<u64, RememberedBlock>>,
@@ -68,12 +68,12 @@ impl RememberedWrites {
         Self { targets: vec![BTreeMap::new(); targets], count: 0 }
     }
 
-    /// How many writes are remembered.
+    /// The number of remembered writes.
     pub(super) fn len(&self) -> usize {
         self.count
     }
 
-    /// Remembers what is at a place from now on.
+    /// Remembers the content at an address from now on.
     pub(super) fn insert(
         &mut self,
         (target, offset): BlockAddress,
@@ -89,12 +89,12 @@ impl RememberedWrites {
         }
     }
 
-    /// Forgets what is at a place. Of a block that is only partly there the chunks beside it stay known, where chunks can
-    /// be reported singly.
+    /// Forgets the content at an address. If a block is only partly overwritten, its other chunks stay known, provided
+    /// that chunks can be verified individually.
     pub(super) fn forget(&mut self, (target, offset): BlockAddress, length: u32, chunks: Option<Chunks>) {
         let Some(map) = self.targets.get_mut(target as usize) else { return };
         let end = offset + u64::from(length);
-        // The common case: the same block again, or a place never written.
+        // The common case: the same block again, or an address that was never written.
         while let Some((at, entry)) = map
             .range(..end)
             .next_back()
@@ -129,7 +129,7 @@ impl RememberedWrites {
         }
     }
 
-    /// What is known of a range: places and entries that overlap it, ascending.
+    /// Addresses and entries that overlap a range, ascending.
     pub(super) fn overlapping(
         &self,
         (target, offset): BlockAddress,
@@ -144,7 +144,7 @@ impl RememberedWrites {
         map.into_iter().flat_map(move |map| map.range(first..end.max(first))).map(|(at, entry)| (*at, *entry))
     }
 
-    /// Takes out the first entry at or behind a place, or else the first of all.
+    /// Removes and returns the first entry at or after an address, or else the first of all.
     pub(super) fn take_from(
         &mut self,
         (target, offset): BlockAddress,
@@ -160,7 +160,7 @@ impl RememberedWrites {
         Some((found, entry))
     }
 
-    /// All, ascending.
+    /// All entries, ascending.
     pub(super) fn iter(&self) -> impl Iterator<Item = (BlockAddress, RememberedBlock)> {
         self.targets
             .iter()
@@ -212,7 +212,7 @@ mod tests {
         fn it_knows_what_a_plain_map_of_chunks_knows(
             writes in prop::collection::vec((0_u64..64, 1_u32..16, prop::bool::ANY), 1..60),
         ) {
-            // Places and lengths are multiples of the chunk, so that every chunk of the last write stays known.
+            // Offsets and lengths are multiples of the chunk, so every chunk of the last write stays known.
             let chunks = Some(Chunks { interval: Some(512), least: 45 });
             let mut remembered = RememberedWrites::new(1);
             let mut plain = BTreeMap::new();

@@ -1,17 +1,17 @@
-//! Which seed the content of a write has, by the number of the write: equal seeds are equal blocks.
+//! The seed of a write's content, by the number of the write: equal seeds give equal blocks.
 
 use super::content::mix;
 use crate::error::{Error, Result};
 use crate::job::{Amount, Job};
 
-/// Numbers that decide are drawn from other streams than contents.
+/// Random numbers for decisions are from other streams than contents.
 const DECISION: u64 = 0x6465_6369_6465_2121;
 const CHOICE: u64 = 0x6368_6f6f_7365_2121;
 
-/// Jobs that share their working set draw it from here, unless `randseed` says otherwise.
+/// Seed for jobs that share their working set, unless `randseed` specifies another.
 const SHARED: u64 = 0x6b65_6c76_696e_0001;
 
-/// The seeds of a worker's writes. A function of the number alone, so that nothing has to be kept.
+/// The seeds of a worker's writes. A function of the number alone, so that nothing has to be stored.
 #[derive(Debug, Clone)]
 pub(super) struct Seeds {
     base: u64,
@@ -21,9 +21,9 @@ pub(super) struct Seeds {
 /// `dedupe_percentage`.
 #[derive(Debug, Clone)]
 struct Equal {
-    /// The chance of a repeated block, as a part of 2^64.
+    /// The probability of a repeated block, as a share of 2^64.
     chance: u64,
-    /// All of them.
+    /// All blocks are repeated.
     always: bool,
     set: Option<WorkingSet>,
 }
@@ -36,14 +36,14 @@ struct WorkingSet {
 }
 
 impl Seeds {
-    /// Those of a job's worker.
+    /// The seeds of a job's worker.
     pub(super) fn new(job: &Job, seed: u64) -> Result<Self> {
         let base = mix(seed ^ 0x6461_7461);
         let Some(percent) = job.buffers.dedupe_percentage.filter(|percent| *percent > 0.0) else {
             return Ok(Self { base, equal: None });
         };
         let set = job.buffers.dedupe_working_set.map(|share| working_set(job, base, share)).transpose()?;
-        // A float beyond the largest integer becomes the largest.
+        // A float beyond the largest integer is converted to the largest.
         let chance = (percent / 100.0 * 2_f64.powi(64)) as u64;
         Ok(Self { base, equal: Some(Equal { chance, always: percent >= 100.0, set }) })
     }
@@ -65,7 +65,7 @@ impl Seeds {
             }
             Some(_) => self.distinct_seed(number),
             None if equal.always => self.distinct_seed(0),
-            // As the last that was no repetition; at 90 % ten numbers are examined on average.
+            // Repeats the last write that was no repetition. At 90 % this examines ten numbers on average.
             None => {
                 let mut first = number;
                 while first > 0 && repeats(first) {

@@ -25,14 +25,14 @@ pub(super) struct Identity {
     pub(super) writes: u64,
 }
 
-/// A state as read.
+/// A state that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Loaded {
     pub(super) identity: Identity,
     pub(super) entries: Vec<(BlockAddress, RememberedBlock)>,
 }
 
-/// The name of a worker's state: as fio's, but not mistaken for it.
+/// The name of a worker's state: similar to fio's, but distinguishable from it.
 pub fn state_name(job: &str, clone: u32) -> String {
     let job: String = job.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
     format!("kelvin-{job}-{clone}-verify.state")
@@ -85,7 +85,7 @@ pub(super) fn save(
         fs::rename(&beside, path)
     };
     write().map_err(|error| {
-        // The remaining file is useless, and a second failure would hide the first.
+        // The incomplete file is useless, and a second failure would hide the first.
         let _gone = fs::remove_file(&beside);
         Error::system(format!("cannot save the verify state in {shown}"))(error)
     })
@@ -155,7 +155,7 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
     let clone = number_of(named("clone")?)?;
     let seed = number_of(named("seed")?)?;
     let writes = number_of(named("writes")?)?;
-    // By its place in the file, the place among the job's targets.
+    // By index in the file: the index of the job's target.
     let mut places: Vec<u32> = Vec::new();
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
@@ -196,8 +196,8 @@ fn parse(bytes: &[u8], targets: &[PathBuf]) -> std::result::Result<Loaded, (u32,
     }
 }
 
-/// A write or a trim: "w TARGET OFFSET LENGTH NUMBER", with " or later" where it is the minimum, and "t TARGET OFFSET
-/// LENGTH".
+/// A write or a trim: "w TARGET OFFSET LENGTH NUMBER", followed by " or later" if it is the minimum, and
+/// "t TARGET OFFSET LENGTH".
 fn remembered(
     (kind, rest): (&str, &str),
     writes: u64,

@@ -1,4 +1,4 @@
-//! Engines whose call returns when the I/O has ended: sync, psync, pvsync, pvsync2.
+//! Engines whose call returns when the I/O has completed: sync, psync, pvsync, pvsync2.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ enum Calls {
     Positioned,
     /// preadv, pwritev.
     Vectored,
-    /// preadv2, pwritev2 with these flags; the second flags are used for so many in 2³² of the reads and writes.
+    /// preadv2, pwritev2 with these flags; the second flags are used for this many of 2³² reads and writes.
     Flags(i32, i32, u32),
 }
 
@@ -43,7 +43,7 @@ pub(super) fn call_flags(job: &Job) -> i32 {
         | flag(job.sync.atomic, ATOMIC)
 }
 
-/// A percentage as a part of 2³², for comparing with 32 random bits.
+/// A percentage as a share of 2³², for comparison with 32 random bits.
 pub(super) fn chance(percent: f64) -> u64 {
     (percent.clamp(0.0, 100.0) / 100.0 * (1_u64 << 32) as f64) as u64
 }
@@ -78,7 +78,7 @@ impl Blocking {
         let offset = request.offset as i64;
         let writes = request.direction == Direction::Write;
         let vector = libc::iovec { iov_base: address, iov_len: length };
-        // SAFETY: `address` has `length` bytes that are the request's alone until it has ended, which is when the
+        // SAFETY: `address` has `length` bytes that are owned by the request until it has completed, which is when the
         // call returns.
         let answer = unsafe {
             match self.calls {

@@ -36,12 +36,12 @@ pub(crate) struct Files {
 struct Limit {
     most: usize,
     now: AtomicU64,
-    /// When each was used last, as `now` counts.
+    /// The last use of each, in counts of `now`.
     used: Vec<AtomicU64>,
 }
 
 impl Files {
-    /// Opens the job's targets with the flags that it needs.
+    /// Opens the job's targets with the flags that the job needs.
     pub(crate) fn open(job: &Job, targets: &[Target]) -> Result<Self> {
         let most = job.targets.open_files.map(|most| most.max(1) as usize);
         let most = most.filter(|most| *most < targets.len() && job.engine.name != EngineName::Null);
@@ -73,7 +73,7 @@ impl Files {
         self.targets.len()
     }
 
-    /// The number of an open file; −1 where there is none.
+    /// The descriptor of a file; −1 if it is not open.
     #[inline]
     pub(crate) fn descriptor(&self, target: u32) -> RawFd {
         self.open.get(target as usize).map_or(CLOSED, |place| place.load(Ordering::Relaxed))
@@ -90,13 +90,13 @@ impl Files {
             .map_or_else(|| format!("file {target}"), |target| target.path.display().to_string())
     }
 
-    /// Whether files have to be requested before they are used ([`Files::need`]).
+    /// Whether files must be opened by [`Files::need`] before they are used.
     pub(crate) fn is_limited(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// Whether a target's descriptor refers to the same open file all the time, so that it can be registered, mapped,
-    /// and its position remembered.
+    /// Whether a target's descriptor always refers to the same open file, so that it can be registered and mapped, and
+    /// its position remembered.
     pub(crate) fn stays_open(&self) -> bool {
         self.limit.is_none() && !self.renewed
     }
@@ -148,7 +148,7 @@ impl Files {
                 continue;
             }
             if let Err(error) = std::fs::remove_file(&target.path)
-                // Another worker may have had it too.
+                // Another worker may have deleted it already.
                 && error.kind() != io::ErrorKind::NotFound
             {
                 return Err(Error::system(format!("deleting {}", target.path.display()))(error));
@@ -163,12 +163,12 @@ impl Files {
         Ok(())
     }
 
-    /// Brings a file to its medium; `range` is where it was written to since the last time, begin and end.
+    /// Syncs a file; `range` is the range written since the last sync, begin and end.
     #[allow(unsafe_code, reason = "sync_file_range has no safe wrapper; the file is open")]
     pub(crate) fn sync(&self, target: u32, how: SyncCall, range: (u64, u64)) -> io::Result<()> {
         let descriptor = self.descriptor(target);
         if descriptor == CLOSED {
-            // Closed because of the limit: data not yet on the medium depend on the file and not on the descriptor.
+            // Closed because of the limit: dirty data belong to the file and not to the descriptor.
             return match self.targets.get(target as usize).filter(|_| self.is_limited()) {
                 Some(target) => match File::open(&target.path) {
                     // A file that was never opened was never created.
@@ -204,7 +204,7 @@ impl Files {
             if target.kind == TargetKind::None {
                 continue;
             }
-            // Through the page cache, which is the purpose: not with the job's flags.
+            // Intentionally through the page cache, so without the job's flags.
             let file = File::open(&target.path).map_err(failed)?;
             let end = target.begin + target.length;
             let mut at = target.begin;
@@ -239,7 +239,7 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
     if job.engine.name == EngineName::Null || target.kind == TargetKind::None {
         return Ok(None);
     }
-    // A map that is written needs to be read as well, and so do blocks that are examined again.
+    // A writable map needs read access, and so do blocks that are verified.
     let changes = job.pattern.changes_data() || job.replay.is_some();
     let mut flags = match job.sync.open {
         SyncOpen::None => 0,
@@ -255,10 +255,10 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
         options.read(true).write(changes).create(create).truncate(false);
         options.custom_flags(flags).open(&target.path)
     };
-    // A measurement is not a use of the file: no access time is updated for each read (8 % of a read's cost where no
-    // device is involved), and none is written to the medium beside the job's own I/O.
+    // A measurement should not update access times for each read (8 % of a read's cost where no device is
+    // involved), nor write them to the medium in addition to the job's I/O.
     let opened = match open(flags | libc::O_NOATIME) {
-        // Only the file's owner may use it.
+        // Only the file's owner may use the flag.
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(flags),
         opened => opened,
     };
@@ -279,7 +279,7 @@ fn open(job: &Job, target: &Target) -> Result<Option<File>> {
 fn hint(job: &Job, target: &Target, file: &File) -> Result<()> {
     let advise = |advice| {
         let length = std::num::NonZeroU64::new(target.length);
-        // An ignored hint breaks no promise.
+        // A rejected hint is not an error.
         let _ = rustix::fs::fadvise(file, target.begin, length, advice);
     };
     let regular = matches!(target.kind, TargetKind::File | TargetKind::Block);
@@ -293,7 +293,7 @@ fn hint(job: &Job, target: &Target, file: &File) -> Result<()> {
         }
     }
     if let Some(hint) = job.targets.write_hint.filter(|_| target.kind == TargetKind::File) {
-        // SAFETY: the pointer is to a number that lives over the call.
+        // SAFETY: the pointer is to a number that outlives the call.
         if unsafe { libc::fcntl(file.as_raw_fd(), SET_RW_HINT, &raw const hint) } != 0 {
             let what = format!("write_hint on {}", target.path.display());
             return Err(Error::system(what)(io::Error::last_os_error()));
@@ -302,7 +302,7 @@ fn hint(job: &Job, target: &Target, file: &File) -> Result<()> {
     Ok(())
 }
 
-/// Lets the process open as many files as it may: some jobs have thousands.
+/// Raises the process's limit on open files: some jobs have thousands.
 fn more_descriptors(files: usize) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -337,7 +337,7 @@ mod tests {
         need(3, [true, false, true, false]);
         assert_eq!(open(), [0, 2, 3], "none could be closed");
         need(1, [false; 4]);
-        // A closed file can be synced nevertheless.
+        // A closed file can be synced, too.
         assert_eq!(files.descriptor(0), CLOSED);
         files.sync(0, SyncCall::Fsync, (0, 1)).unwrap();
         drop(std::fs::remove_file(&targets[0].path));

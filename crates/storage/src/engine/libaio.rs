@@ -39,7 +39,7 @@ struct Event {
     more: i64,
 }
 
-/// `struct aio_ring` of the kernel's fs/aio.c, which the context's number is the address of.
+/// `struct aio_ring` of the kernel's fs/aio.c. The context's number is its address.
 #[repr(C)]
 struct Ring {
     id: u32,
@@ -63,12 +63,12 @@ const WITH_PRIORITY: u32 = 2;
 pub(crate) struct Libaio {
     context: usize,
     files: Arc<Files>,
-    /// By slot: the kernel reads them while handing over.
+    /// By slot: the kernel reads them during submission.
     blocks: Box<[Block]>,
     queued: Vec<*mut Block>,
     events: Vec<Event>,
     under_way: u32,
-    /// The ring in memory is as expected.
+    /// The ring in memory has the expected layout.
     readable_ring: bool,
     /// Completions are read from it.
     userspace_reap: bool,
@@ -77,7 +77,7 @@ pub(crate) struct Libaio {
 }
 
 impl Libaio {
-    /// What the kernel gives, or why it does not.
+    /// Creates a context, or explains why the kernel refuses it.
     fn context(depth: u32) -> Result<usize> {
         setup(depth).map_err(|error| {
             let hint = match error.raw_os_error() {
@@ -89,7 +89,7 @@ impl Libaio {
         })
     }
 
-    /// Whether there is a context for so many.
+    /// Whether a context of this depth can be created.
     pub(super) fn check(depth: u32) -> Result<()> {
         Self::context(depth).map(destroy)
     }
@@ -128,14 +128,14 @@ impl Libaio {
         ring.magic == MAGIC && ring.incompatible == 0 && ring.header as usize == size_of::<Ring>()
     }
 
-    /// Takes completions from the ring without a call.
+    /// Takes completions from the ring without a system call.
     #[allow(unsafe_code, reason = "reads the ring that the kernel writes")]
     fn take(&mut self, most: u32, ended: &mut Vec<CompletedRequest>) -> u32 {
         let ring = self.ring();
         let mut head = ring.head.load(Ordering::Relaxed);
         let mut taken = 0;
         while taken < most && head != ring.tail.load(Ordering::Acquire) {
-            // SAFETY: `count` events lie behind the header; the kernel writes those outside head..tail only.
+            // SAFETY: `count` events follow the header; the kernel writes only those outside head..tail.
             let event = unsafe {
                 *((self.context + size_of::<Ring>()) as *const Event)
                     .add(head as usize % ring.count.max(1) as usize)
@@ -160,7 +160,7 @@ impl Libaio {
         let nanos = if let Wait::AtMost(nanos) = wait { nanos } else { 0 };
         let time = [(nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64];
         let most = (most as usize).min(self.events.len());
-        // SAFETY: `events` has room for `most`; the time lives over the call.
+        // SAFETY: `events` has room for `most`; the time outlives the call.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_io_getevents,
@@ -185,14 +185,14 @@ impl Libaio {
 #[allow(unsafe_code, reason = "a system call")]
 fn setup(depth: u32) -> io::Result<usize> {
     let mut context = 0_usize;
-    // SAFETY: the kernel writes one number, which lives over the call.
+    // SAFETY: the kernel writes one number, which outlives the call.
     match unsafe { libc::syscall(libc::SYS_io_setup, depth, &raw mut context) } {
         0 => Ok(context),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Gives a context back, under which no I/O is in flight.
+/// Destroys a context that has no I/O in flight.
 #[allow(unsafe_code, reason = "io_destroy has no safe wrapper")]
 fn destroy(context: usize) {
     // SAFETY: a number; the kernel refuses one that is no context.
@@ -234,8 +234,8 @@ impl IoEngine for Libaio {
         let mut from = 0;
         while from < self.queued.len() {
             let rest = &self.queued[from..];
-            // SAFETY: the pointers are to blocks that live as long as the context, with requests whose memory is
-            // theirs until they have ended.
+            // SAFETY: the pointers are to blocks that live as long as the context, with requests that own their memory
+            // until they have completed.
             let answer =
                 unsafe { libc::syscall(libc::SYS_io_submit, self.context, rest.len(), rest.as_ptr()) };
             if let Ok(count) = usize::try_from(answer) {
@@ -246,11 +246,11 @@ impl IoEngine for Libaio {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                // No room in the kernel: what has ended makes some.
+                // No room in the kernel: completed I/Os free some.
                 Some(libc::EAGAIN) if self.under_way > 0 => {
                     self.events(1, u32::MAX, Wait::AtMost(1_000_000), ended)?;
                 }
-                // The first of them cannot be handed over; the others can.
+                // The first of them cannot be submitted; the others can.
                 Some(number) => {
                     // SAFETY: a block of `blocks`, by `queue`.
                     let slot = unsafe { (*self.queued[from]).data } as u32;
@@ -289,7 +289,7 @@ impl IoEngine for Libaio {
 impl Drop for Libaio {
     #[allow(unsafe_code, reason = "a system call")]
     fn drop(&mut self) {
-        // A context with I/Os in flight waits for them when it is closed, which a hung device would never let end.
+        // Destroying a context waits for its I/Os in flight, which would never complete on a hung device.
         if self.under_way == 0 {
             destroy(self.context);
         } else {

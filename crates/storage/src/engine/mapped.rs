@@ -1,5 +1,5 @@
-//! mmap: files are maps, and an I/O is a copy. A page that the file no longer has (it was truncated, or its device
-//! fails) raises SIGBUS, which becomes an error of the I/O and does not end the process.
+//! mmap: files are mapped, and an I/O is a copy. Access to a page that the file no longer has (it was truncated, or its
+//! device fails) raises SIGBUS, which becomes an error of the I/O and does not end the process.
 
 use std::io;
 use std::ptr;
@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::{Direction, SyncCall};
 
-/// Maps of a process that SIGBUS is caught for.
+/// Maximum number of maps of a process in which SIGBUS is handled.
 const GUARDS: usize = 4096;
 const PAGE: usize = 4096;
 
 /// A map in which SIGBUS means a failed I/O.
 struct Guard {
-    /// 0 for a free place.
+    /// 0 for a free entry.
     begin: AtomicUsize,
     end: AtomicUsize,
     hit: AtomicBool,
@@ -56,7 +56,7 @@ extern "C" fn on_bus_error(signal: i32, info: *mut libc::siginfo_t, context: *mu
                 unsafe { std::mem::transmute(before.sa_sigaction) };
             handler(signal, info, context);
         }
-        // SAFETY: the default ends the process when the instruction is tried again.
+        // SAFETY: the default action ends the process when the instruction is repeated.
         _ => unsafe {
             libc::signal(signal, libc::SIG_DFL);
         },
@@ -126,7 +126,7 @@ impl Mapped {
         let offset = region.begin / PAGE as u64 * PAGE as u64;
         let length = (region.begin + region.length - offset) as usize;
         let file = self.files.descriptor(target);
-        // SAFETY: a new map at a place of the kernel's choice.
+        // SAFETY: a new map at an address of the kernel's choice.
         let begin =
             unsafe { libc::mmap(ptr::null_mut(), length, access, libc::MAP_SHARED, file, offset as i64) };
         if begin == libc::MAP_FAILED {
@@ -167,7 +167,7 @@ impl Mapped {
         Ok(length)
     }
 
-    /// Maps the file again where the handler put other pages.
+    /// Maps the file again where the handler has mapped other pages.
     #[allow(unsafe_code, reason = "maps a file")]
     fn put_back(&self, target: u32, map: &Map, at: usize, length: usize) {
         let from = at / PAGE * PAGE;

@@ -1,5 +1,5 @@
-//! The memory of the buffers: one region, aligned, touched before the clock starts, and not shared with the heap, so
-//! that a device that answers too late cannot overwrite anything else.
+//! The memory of the buffers: one region, aligned, touched before the clock starts, and separate from the heap, so that
+//! a device that responds too late cannot overwrite anything else.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -37,7 +37,7 @@ impl BufferPool {
     ) -> Result<Self> {
         let align = (buffers.memory_align as usize).next_power_of_two().max(PAGE);
         let step = size.max(1).next_multiple_of(align);
-        // Maps begin at a page: room to move on to a multiple of the alignment.
+        // Maps begin at a page: this leaves room to move to a multiple of the alignment.
         let spare = if align > PAGE { align } else { 0 };
         let bytes = step.checked_mul(count).and_then(|bytes| bytes.checked_add(spare));
         let what = || format!("{count} buffers of {size} bytes (iomem)");
@@ -74,7 +74,7 @@ impl BufferPool {
         unsafe { self.region.begin.as_ptr().add(self.shift + buffer as usize * self.step) }
     }
 
-    /// The bytes of a buffer that no I/O is in flight with.
+    /// The bytes of a buffer that has no I/O in flight.
     #[inline]
     #[allow(unsafe_code, reason = "returns memory that it owns")]
     pub(crate) fn bytes(&mut self, buffer: u32, length: usize) -> &mut [u8] {
@@ -127,7 +127,7 @@ impl Region {
     fn map(length: usize, flags: i32, file: Option<&File>) -> io::Result<Self> {
         let fd = file.map_or(-1, AsRawFd::as_raw_fd);
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new map at a place of the kernel's choice touches no memory in use.
+        // SAFETY: a new map at an address of the kernel's choice touches no memory in use.
         let address = unsafe { libc::mmap(ptr::null_mut(), length, access, flags, fd, 0) };
         if address == libc::MAP_FAILED {
             return Err(hinted(io::Error::last_os_error(), flags & libc::MAP_HUGETLB != 0));
@@ -143,7 +143,7 @@ impl Region {
         if segment < 0 {
             return Err(hinted(io::Error::last_os_error(), flags & libc::SHM_HUGETLB != 0));
         }
-        // SAFETY: attached at a place of the kernel's choice.
+        // SAFETY: attached at an address of the kernel's choice.
         let address = unsafe { libc::shmat(segment, ptr::null(), 0) };
         let failed = io::Error::last_os_error();
         // SAFETY: the segment is removed when it is detached; nothing else uses it.
@@ -154,7 +154,7 @@ impl Region {
         }
     }
 
-    /// Makes the kernel give every page now, and not under the first I/O.
+    /// Makes the kernel provide every page now and not during the first I/O.
     #[allow(unsafe_code, reason = "writes to memory that it owns")]
     fn touch(&self) {
         for at in (0..self.length).step_by(PAGE) {

@@ -44,12 +44,12 @@ pub(crate) fn check(job: &Job) -> Result<()> {
     }
 }
 
-/// An I/O, or the rest of one, to be submitted.
+/// An I/O, or the remainder of one, to be submitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
-    /// Its place among the worker's I/Os in flight, which is the number of its buffer too.
+    /// Its slot in the worker's queue, which is also the number of its buffer.
     pub(crate) slot: u32,
-    /// Read or write; trims go another way.
+    /// Read or write; trims have a separate call.
     pub(crate) direction: Direction,
     /// The file.
     pub(crate) target: u32,
@@ -65,7 +65,7 @@ pub(crate) struct Request {
 #[allow(unsafe_code, reason = "may run in another thread")]
 unsafe impl Send for Request {}
 
-/// An I/O that has ended.
+/// A completed I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CompletedRequest {
     /// The slot of the request.
@@ -98,7 +98,7 @@ pub(crate) trait IoEngine {
     /// Whether an I/O has ended when `commit` returns, so that there is nothing to reap.
     fn is_synchronous(&self) -> bool;
 
-    /// Takes an I/O. No more are taken than the depth the engine was made with.
+    /// Queues an I/O. The caller never exceeds the depth that the engine was created with.
     fn queue(&mut self, request: Request);
 
     /// Submits the queued requests.
@@ -116,24 +116,24 @@ pub(crate) trait IoEngine {
         Ok(())
     }
 
-    /// Whether all that is in flight has ended already and can be taken without waiting, as far as that is seen without
-    /// a call.
+    /// Whether all I/Os in flight have completed and can be taken without waiting, as far as that is visible without a
+    /// system call.
     fn have_all_ended(&mut self) -> bool {
         false
     }
 
-    /// Queues a sync as a separate I/O, which ends in its slot, with the range that was written since the last one.
-    /// Returns whether the engine supports that: if not, the worker makes the call itself.
+    /// Queues a sync as a separate I/O, which completes in its slot, with the range that was written since the last
+    /// one. Returns whether the engine supports that. If not, the worker makes the call itself.
     fn queue_sync(&mut self, _slot: u32, _target: u32, _how: SyncCall, _range: (u64, u64)) -> bool {
         false
     }
 
-    /// The individual priority of an I/O in flight.
+    /// The separate priority of an I/O in flight.
     fn priority(&self, _slot: u32) -> Option<u16> {
         None
     }
 
-    /// Writes back data that an engine holds; the file's own sync follows. Only maps do so.
+    /// Writes back data that an engine holds; the file's own sync follows. Only the mmap engine does so.
     fn flush(&mut self, _target: u32, _how: SyncCall) -> io::Result<()> {
         Ok(())
     }

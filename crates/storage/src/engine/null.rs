@@ -1,10 +1,11 @@
-//! Nothing is done: what is left is the cost of everything else.
+//! Does no I/O: what remains is the cost of everything else.
 
 use std::io;
 
 use super::{CompletedRequest, IoEngine, Request, Wait};
 
-/// Ends every I/O as if all had been moved: at depth 1 in the call, as fio's does, else when it is asked for.
+/// Completes every I/O as if all bytes were moved: at depth 1 in the call, as fio does, else when
+/// completions are reaped.
 #[derive(Debug)]
 pub(crate) struct Null {
     at_once: bool,

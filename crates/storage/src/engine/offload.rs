@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{CompletedRequest, IoEngine, Request, SyncCall, Wait};
 
-/// Most threads of a worker.
+/// Maximum number of threads per worker.
 const THREADS: u32 = 128;
 
 /// Threads, each with a separate engine.
@@ -116,7 +116,7 @@ impl IoEngine for Offload {
 impl Drop for Offload {
     fn drop(&mut self) {
         self.to = None;
-        // Threads that a hung device holds are left to themselves.
+        // Threads that a hung device holds up are not joined.
         if self.under_way == 0 {
             for thread in self.threads.drain(..) {
                 let _ = thread.join();

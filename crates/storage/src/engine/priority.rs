@@ -7,7 +7,7 @@ use super::blocking::chance;
 use crate::Direction;
 use crate::job::Job;
 
-/// I/Os of a direction, and of a length where there is one, whose draw lies within these bounds.
+/// I/Os of a direction, and of a length if given, whose draw lies within these bounds.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
     direction: Direction,
@@ -17,7 +17,7 @@ struct Rule {
     value: u16,
 }
 
-/// Draws priorities, and knows those of what is in flight.
+/// Draws priorities, and remembers those of the I/Os in flight.
 #[derive(Debug)]
 pub(super) struct Priorities {
     rules: Vec<Rule>,
@@ -27,7 +27,7 @@ pub(super) struct Priorities {
 }
 
 impl Priorities {
-    /// For so many in flight; `stream` separates the engine's numbers from others'.
+    /// For a depth; `stream` separates the engine's random numbers from others.
     pub(super) fn new(job: &Job, depth: u32, seed: u64, stream: u64) -> Self {
         let mut rules: Vec<Rule> = Vec::new();
         for one in &job.engine.command_priorities {
@@ -45,7 +45,7 @@ impl Priorities {
         Self { rules, random: Random::part(seed, stream, 0), drawn }
     }
 
-    /// The priority of an I/O that is about to be handed over, as `ioprio_set` takes it.
+    /// The priority of an I/O that is about to be submitted, as `ioprio_set` takes it.
     #[inline]
     pub(super) fn draw(&mut self, request: &Request) -> Option<u16> {
         if self.rules.is_empty() { None } else { self.draw_one(request) }
@@ -65,7 +65,7 @@ impl Priorities {
         value
     }
 
-    /// What was drawn for what is in flight in a slot.
+    /// The priority of the I/O in flight in a slot.
     pub(super) fn for_slot(&self, slot: u32) -> Option<u16> {
         self.drawn.get(slot as usize).copied().flatten()
     }
@@ -109,7 +109,7 @@ mod tests {
                 None => none += 1,
             }
         }
-        // Five deviations of a share of 20,000.
+        // Five standard deviations of a share of 20,000.
         for (count, share) in [(counts[1], 0.2), (counts[2], 0.3), (none, 0.5)] {
             let expected = 20_000.0 * share;
             assert!(

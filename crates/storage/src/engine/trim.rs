@@ -1,4 +1,4 @@
-//! Trims: the blocks of a device or a file are no longer in use.
+//! Trims: marking blocks of a device or a file as unused.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -8,7 +8,7 @@ use crate::TargetKind;
 /// `_IO(0x12, 119)` of linux/fs.h.
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
-/// Forgets `length` bytes from `offset`: on a block device it is discarded, in a file it becomes a hole.
+/// Discards `length` bytes from `offset` on a block device, or makes them a hole in a file.
 #[allow(unsafe_code, reason = "ioctl and fallocate with these flags")]
 pub(crate) fn discard(file: RawFd, kind: TargetKind, offset: u64, length: u32) -> io::Result<()> {
     let answer = match kind {

@@ -24,14 +24,14 @@ const REGISTER_RING_FDS: u32 = 20;
 /// How long a kernel thread that polls the queue continues without requests, in milliseconds.
 const POLL_IDLE: u32 = 1000;
 
-/// Longest that handing over is tried again when the kernel has no room for it.
+/// Maximum number of times that submission is tried when the kernel has no room for it.
 const TRIES: u32 = 10_000;
 
 /// A ring, and its registered resources.
 pub(crate) struct Uring {
     ring: ManuallyDrop<IoUring>,
     files: Arc<Files>,
-    /// The ring's descriptor, or its place among the thread's registered ones.
+    /// The ring's descriptor, or its index among the thread's registered ones.
     enter: (RawFd, u32),
     fixed_files: bool,
     fixed_buffers: bool,
@@ -111,7 +111,7 @@ impl Uring {
         Ok(this)
     }
 
-    /// Saves the kernel the look-up of the ring's descriptor in each call; without it the loss is small.
+    /// Registers the ring's descriptor, which saves a lookup in each call. Without it the loss is small.
     #[allow(unsafe_code, reason = "a raw system call: no wrapper returns the registered number")]
     fn register_ring(&mut self) {
         /// `struct io_uring_rsrc_update`.
@@ -188,7 +188,7 @@ impl Uring {
         let writes = request.direction == Direction::Write;
         let priority = self.priorities.draw(request).unwrap_or(0);
         let buffer = request.slot as u16;
-        // The builders differ in type and share their setters' names only.
+        // The builders differ in type and have only their setters' names in common.
         macro_rules! built {
             ($operation:expr) => {
                 $operation.offset(offset).rw_flags(self.flags).ioprio(priority).build()
@@ -224,7 +224,7 @@ impl Uring {
         entry.flags(flags).user_data(u64::from(request.slot))
     }
 
-    /// Enters the kernel.
+    /// Calls `io_uring_enter`.
     #[inline]
     #[allow(unsafe_code, reason = "a system call")]
     fn enter(&self, submit: u32, least: u32, flags: u32, wait: Wait) -> io::Result<u32> {
@@ -254,7 +254,7 @@ impl Uring {
         let time = [(nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64];
         let argument = Argument { signals: 0, signals_size: 0, min_wait: 0, time: (&raw const time) as u64 };
         let flags = flags | self.enter.1 | ENTER_EXT_ARG;
-        // SAFETY: as above; the argument and the time it points to live over the call.
+        // SAFETY: as above; the argument and the time it points to outlive the call.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_io_uring_enter,
@@ -282,7 +282,7 @@ impl Uring {
         taken
     }
 
-    /// The kernel thread that polls the queue takes entries itself, except when it sleeps.
+    /// Wakes the kernel thread that polls the queue, if it sleeps. Otherwise it takes entries itself.
     fn wake(&mut self) -> io::Result<()> {
         let mut queue = self.ring.submission();
         queue.sync();
@@ -321,7 +321,7 @@ impl IoEngine for Uring {
     #[cold]
     #[allow(unsafe_code, reason = "passes an entry to the kernel")]
     fn queue_sync(&mut self, slot: u32, target: u32, how: SyncCall, range: (u64, u64)) -> bool {
-        // A ring that polls for completions has no syncs; a range without writes needs none.
+        // A ring that polls for completions supports no syncs; a range without writes needs none.
         if self.polls || matches!(how, SyncCall::Range(_)) && range.0 >= range.1 {
             return false;
         }
@@ -392,7 +392,7 @@ impl IoEngine for Uring {
         let taken = self.take(most, ended);
         if wait == Wait::No {
             if taken == 0 {
-                // Completions that the kernel has put off are made now.
+                // Lets the kernel run the completion work that it has deferred.
                 self.enter(0, 0, ENTER_GETEVENTS, Wait::No).or_else(expected)?;
                 self.take(most, ended);
             }
@@ -418,7 +418,7 @@ impl Drop for Uring {
     }
 }
 
-/// A wait that was interrupted by a signal or its time-out has served its purpose.
+/// A wait that was interrupted by a signal or timed out is not an error.
 fn expected(error: io::Error) -> io::Result<u32> {
     match error.raw_os_error() {
         Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY) => Ok(0),
@@ -443,8 +443,8 @@ fn build(job: &Job, depth: u32) -> io::Result<IoUring> {
                 builder.setup_sqpoll_cpu(cpu);
             }
         }
-        // One thread submits and reaps, and completions wait until it asks for them: no interruptions of the loop by
-        // signals or task work (5.19 to 6.6).
+        // One thread submits and reaps, and the kernel defers completions until it asks for them: signals and task work
+        // do not interrupt the loop (5.19 to 6.6).
         if attempt < 3 && !options.sq_poll {
             builder.setup_coop_taskrun();
         }

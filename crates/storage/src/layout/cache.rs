@@ -1,4 +1,4 @@
-//! What the page cache holds of targets before the first I/O.
+//! The cached pages of targets before the first I/O.
 
 use std::fs::File;
 use std::io;
@@ -8,8 +8,8 @@ use rustix::fs::Advice;
 
 use crate::{Target, TargetKind};
 
-/// Drops what the page cache holds of a worker's region (`invalidate=`). What was written and is not on the medium yet
-/// would stay, so it is brought there first. A note when the kernel does not let us.
+/// Drops the cached pages of a worker's region (`invalidate=`). Dirty pages would stay, so they are written to the
+/// medium first. Returns a note if the kernel does not permit it.
 pub(crate) fn invalidate(target: &Target) -> Option<String> {
     if !matches!(target.kind, TargetKind::File | TargetKind::Block) {
         return None;
@@ -23,7 +23,7 @@ pub(crate) fn invalidate(target: &Target) -> Option<String> {
     });
     let cause = match dropped {
         Ok(()) => return None,
-        // A file that comes to be when it is opened has nothing in memory.
+        // A file that is created when it is opened has no cached pages.
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return None,
         Err(cause) => cause,
     };
@@ -31,7 +31,7 @@ pub(crate) fn invalidate(target: &Target) -> Option<String> {
     Some(format!("{path}: its pages could not be dropped from the page cache (invalidate=1): {cause}"))
 }
 
-/// `BLKFLSBUF`: writes back and drops what the kernel holds of a block device.
+/// `BLKFLSBUF`: writes back and drops the cached data of a block device.
 fn drop_device(file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     const BLKFLSBUF: libc::Ioctl = 0x1261;

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use kelvin_host::SystemTree;
 
-/// The size of a block device in bytes, as the kernel has it.
+/// The size of a block device in bytes, as the kernel reports it.
 pub(super) fn size(tree: &SystemTree, name: &str) -> Option<u64> {
-    // Sectors of 512 bytes whatever the device's sector size.
+    // Sectors of 512 bytes, independent of the device's sector size.
     tree.number(format!("/sys/class/block/{name}/size"))?.checked_mul(512)
 }
 
-/// The device that holds a file with these facts; `None` for a filesystem without a device. A filesystem such as btrfs,
-/// whose files have a device number without a device, is found by its mount.
+/// The device that holds a file with this metadata; `None` for a filesystem without a device. Files on filesystems such
+/// as btrfs have a device number without a device: the mount identifies the device.
 pub(super) fn under(tree: &SystemTree, path: &Path, facts: &std::fs::Metadata) -> Option<String> {
     let own = device_number(facts.dev());
     device_name(tree, &own).or_else(|| {

@@ -1,4 +1,4 @@
-//! Which parts of a file were never written: holes, and extents that were only reserved.
+//! The parts of a file that were never written: holes, and extents that are only reserved.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::fs::SeekFrom;
 
 use crate::probe::extents;
 
-/// The parts of `range` that reading would take from nowhere, ascending and joined where they meet.
+/// The parts of `range` that were never written, ascending, with adjacent ones joined.
 pub(crate) fn unwritten(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     match mapped(file, range.clone()) {
         Ok(written) => Ok(subtract(range, &written)),
@@ -22,7 +22,7 @@ pub(crate) fn unwritten(file: &File, range: Range<u64>) -> io::Result<Vec<Range<
     }
 }
 
-/// What is left of `range` without the ascending `parts`.
+/// `range` without the ascending `parts`.
 fn subtract(range: Range<u64>, parts: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = Vec::new();
     let mut at = range.start;
@@ -48,7 +48,7 @@ fn holes(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
         }
         at = match rustix::fs::seek(file, SeekFrom::Data(hole)) {
             Ok(data) => data.min(range.end),
-            // No data behind it.
+            // There is no data after this offset.
             Err(rustix::io::Errno::NXIO) => range.end,
             Err(error) => return Err(error.into()),
         };
@@ -60,7 +60,7 @@ fn holes(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
 /// The written extents that touch `range`, ascending.
 fn mapped(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     let mut written = Vec::new();
-    // What is still on its way to the medium has no extent yet.
+    // Dirty pages have no extent yet.
     extents::walk(file, range, true, &mut |part| {
         if !part.is_unwritten() {
             written.push(part.logical);

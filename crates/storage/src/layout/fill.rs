@@ -10,7 +10,7 @@ use crate::{Direction, Io, Result};
 pub(crate) struct Filling {
     job: Box<Job>,
     seed: u64,
-    /// The length of the job's writes, in bytes: shares of equal or compressible blocks are of these.
+    /// The length of the job's writes, in bytes. Shares of equal or compressible blocks refer to blocks of this length.
     block: usize,
 }
 
@@ -18,7 +18,7 @@ impl Filling {
     /// For a file of a job; `seed` differs for each file, since otherwise files would be copies of each other.
     pub(crate) fn new(job: &Job, seed: u64) -> Self {
         let mut job = Box::new(job.clone());
-        // Like a writer that never writes the same twice; headers for `verify=` are written by the verifier.
+        // The content never repeats; the verifier writes headers for `verify=`.
         job.pattern.writes = true;
         (job.verify, job.replay) = (None, None);
         job.buffers.refill = true;

@@ -19,14 +19,14 @@ use kelvin_measure::text::exact;
 /// Bytes per write.
 const CHUNK: usize = 1 << 20;
 
-/// Bytes written between syncs, so that a stop takes effect soon and the page cache remains available to other
+/// Bytes written between syncs. The limit lets a stop take effect soon, and keeps the page cache available to other
 /// processes.
 const A_SYNC: u64 = 128 << 20;
 
 /// Receives the progress of the layout: the worker, the step, bytes done and in total.
 pub(crate) type ProgressReport<'a> = &'a (dyn Fn(u32, &str, u64, u64) + Sync);
 
-/// Carries out a plan. If it ends early, the completed part is kept: the same plan made again continues from there.
+/// Carries out a plan. If it ends early, the completed part is kept: the same plan continues from there.
 pub(crate) fn carry_out_plan(plan: &LayoutPlan, stop: &Stop, report: ProgressReport<'_>) -> Result<()> {
     for directory in &plan.directories {
         fs::create_dir_all(directory)
@@ -40,7 +40,7 @@ pub(crate) fn carry_out_plan(plan: &LayoutPlan, stop: &Stop, report: ProgressRep
     beside_each_other(plan, stop, &progress)
 }
 
-/// Makes the files of workers with `create_serialize=0`: a thread for each worker.
+/// Makes the files of workers with `create_serialize=0`, with a thread for each worker.
 fn beside_each_other(plan: &LayoutPlan, stop: &Stop, progress: &Progress<'_>) -> Result<()> {
     let mut workers: Vec<u32> =
         plan.makings.iter().filter(|making| !making.serialize).map(|making| making.worker).collect();
@@ -135,7 +135,7 @@ fn one(making: &TargetLayout, stop: &Stop, progress: &Progress<'_>) -> Result<()
     Ok(())
 }
 
-/// An error while a file grew, with how far it came.
+/// An error while a file grew, with the size that was reached.
 fn full(making: &TargetLayout, cause: io::Error, from: u64, to: u64) -> Error {
     let what = format!("cannot lay out {} from {} to {}", making.path.display(), exact(from), exact(to));
     Error::System { what, cause }
@@ -198,8 +198,8 @@ impl Writer<'_> {
         self.chunks(range, |_, _| Ok(true))
     }
 
-    /// Writes those 4 KiB blocks of a device in whole chunks of which only zeros are read: chunks with data are left
-    /// unchanged, so that a second run continues where the first ended.
+    /// Overwrites those chunks of a device that contain a 4 KiB block of zeros. Other chunks are left unchanged, so
+    /// that a second run continues where the first ended.
     fn zeros(&self, range: Range<u64>) -> Result<()> {
         const BLOCK: usize = 4096;
         let read = |at: u64, buffer: &mut [u8]| {
@@ -220,7 +220,7 @@ impl Writer<'_> {
         let mut buffer = vec![0; CHUNK];
         let (mut at, mut unsynced) = (range.start, 0);
         while at < range.end && !self.stop.requested() {
-            // Chunks end at multiples of their size, which no filesystem and no device minds.
+            // Chunks end at multiples of their size, which suits every filesystem and device.
             let next = (at + 1).next_multiple_of(CHUNK as u64).min(range.end);
             let length = (next - at) as usize;
             let Some(chunk) = buffer.get_mut(..length) else { break };

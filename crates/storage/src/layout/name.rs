@@ -1,25 +1,25 @@
-//! What a worker's files are called, as fio names them.
+//! The names of a worker's files, as in fio.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
 use crate::job::Job;
 
-/// A name.
+/// The name of a worker's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WorkerFileName {
     /// The file or device.
     pub path: PathBuf,
-    /// It was made from the job's name or a format, so that directories in it may be made too. One that was given is
-    /// taken as it is: a missing directory is a slip of the pen.
+    /// It was derived from the job's name or a format, so that directories in it may be created. A name that the user
+    /// gave is used unchanged: a missing directory is a typing error.
     pub made: bool,
 }
 
-/// The names of a clone's files, in their order.
+/// The names of a clone's files, in order.
 pub(super) fn target_names(job: &Job, clone: u32) -> Vec<WorkerFileName> {
     let targets = &job.targets;
     if !targets.filenames.is_empty() {
-        // All clones share files that are named, in the first of the directories.
+        // All clones share explicitly named files, in the first of the directories.
         let directory = targets.directories.first().cloned().unwrap_or_default();
         let named = |name: &PathBuf| WorkerFileName { path: directory.join(name), made: false };
         return targets.filenames.iter().map(named).collect();
@@ -37,19 +37,19 @@ pub(super) fn target_names(job: &Job, clone: u32) -> Vec<WorkerFileName> {
         .collect()
 }
 
-/// A section may be called as the device that it is about.
+/// A section may have the name of the device that it uses.
 fn is_device(name: &str) -> bool {
     std::fs::metadata(name).is_ok_and(|m| m.file_type().is_block_device() || m.file_type().is_char_device())
 }
 
-/// A name made by a format. Unknown variables stay as they are.
+/// A name from a format. Unknown variables are left unchanged.
 fn formatted(format: &str, job: &str, clone: u32, file: u32) -> String {
     let mut name = String::new();
     let mut rest = format;
     while let Some(at) = rest.find('$') {
         name.push_str(&rest[..at]);
         let variable = &rest[at..];
-        // The client's address is that of a machine elsewhere; here there is none.
+        // The client's address is that of a remote machine. Here there is none.
         let values = [
             ("$jobname", job.to_owned()),
             ("$jobnum", clone.to_string()),

@@ -1,5 +1,5 @@
-//! The targets of each worker, and the preparation of files: decided for all workers in their order, so that a file
-//! that several share is laid out once.
+//! The targets of each worker, and the preparation of files. Decisions are made for all workers in order, so that a
+//! file that several share is laid out once.
 
 use kelvin_host::disk::{device_name, device_number};
 use std::collections::{BTreeSet, HashMap};
@@ -31,7 +31,7 @@ pub(crate) struct LayoutWorker<'a> {
 /// Permitted actions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LayoutRules<'a> {
-    /// Nothing is to be written.
+    /// Nothing may be written.
     pub read_only: bool,
     /// Unwritten ranges are filled.
     pub prepare: bool,
@@ -46,11 +46,11 @@ pub(crate) enum LayoutStep {
     Truncate,
     /// Space is reserved up to this size, or the size is set.
     Reserve { to: u64, how: Fallocate },
-    /// Data is written between these offsets; `reserve`d before, so that they are contiguous.
+    /// Data is written between these offsets. With `reserve`, space is reserved first, so that they are contiguous.
     Data { from: u64, to: u64, reserve: bool },
     /// Data is written from here until the filesystem is full.
     UntilFull { from: u64 },
-    /// Data is written where none was ever written, between these places.
+    /// Data is written where none was ever written, between these offsets.
     Fill { from: u64, to: u64 },
 }
 
@@ -68,12 +68,12 @@ impl LayoutStep {
 #[derive(Debug, Clone)]
 pub(crate) struct TargetLayout {
     pub path: PathBuf,
-    /// The worker for whom it was first needed.
+    /// The worker that needs it first.
     pub worker: u32,
     pub job: String,
     pub kind: TargetKind,
     pub steps: Vec<LayoutStep>,
-    /// Files of workers with `create_serialize=0` are made beside each other.
+    /// Files of workers with `create_serialize=0` are made concurrently.
     pub serialize: bool,
     pub fsync: bool,
     /// `fallocate=` allows that space is reserved before data is written.
@@ -87,7 +87,7 @@ pub(crate) struct TargetLayout {
 pub(crate) struct LayoutPlan {
     pub directories: BTreeSet<PathBuf>,
     pub makings: Vec<TargetLayout>,
-    /// For the reader.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -98,9 +98,9 @@ struct Known {
     device: Option<String>,
     capacity: u64,
     making: Option<usize>,
-    /// A preceding worker needs its content.
+    /// An earlier worker needs its content.
     needed: bool,
-    /// It is there, or a worker before makes it.
+    /// It exists, or an earlier worker makes it.
     there: bool,
 }
 
@@ -464,5 +464,5 @@ impl Planner<'_> {
 /// The substream of a worker's random numbers for the content of its files.
 const CONTENT: u64 = 0x64_61_74_61;
 
-/// The part of a worker's random numbers that the sizes of its files are drawn from.
+/// The substream of a worker's random numbers for the sizes of its files.
 const FILE_SIZES: u64 = 0x66_69_6c_65;

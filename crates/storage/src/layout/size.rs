@@ -1,4 +1,4 @@
-//! Which part of a file or device is a worker's.
+//! The part of a file or device that belongs to a worker.
 
 use kelvin_measure::Random;
 
@@ -6,32 +6,32 @@ use crate::job::{Amount, Job};
 use crate::{Direction, TargetKind};
 use kelvin_measure::text::exact;
 
-/// Where a worker's region lies in a target, in bytes.
+/// A worker's region in a target, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Region {
     pub begin: u64,
     pub length: u64,
 }
 
-/// What a target is before anything is done to it.
+/// A target before the layout.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExistingTarget {
     pub kind: TargetKind,
-    /// Its size in bytes: of a file as it will be when the worker's turn comes; none for what has none.
+    /// Its size in bytes; for a file, its size when the worker's turn comes; `None` for targets without a size.
     pub size: Option<u64>,
-    /// What its filesystem can hold in all.
+    /// The total capacity of its filesystem, in bytes.
     pub capacity: u64,
 }
 
-/// The smallest block of a job, in bytes: what percentages are rounded to.
+/// The smallest block of a job, in bytes. Percentages are rounded to it.
 pub(super) fn smallest_block(job: &Job) -> u64 {
     Direction::ALL.iter().map(|d| u64::from(job.blocks.sizes[*d].smallest())).min().unwrap_or(1).max(1)
 }
 
-/// The region of a clone in its file number `index` of `count`; what is wrong, when there can be none. Sizes are fio's:
-/// `size` is shared among the files, the first of which get a block more where it does not divide; with `filesize`, which
-/// leaves alone what is within its range, the files are as large as that says, and `size` says how much of them is moved;
-/// percentages are of the target as it is, or as `filesize` makes it.
+/// The region of a clone in its file number `index` of `count`; the error, if none is possible. Sizes follow fio.
+/// `size` is divided among the files; if it does not divide evenly, the first files get a block more. With `filesize`,
+/// files are as large as it specifies, existing files within its range are unchanged, and `size` is the amount of them
+/// that is moved. Percentages are of the target's present size, or of the size by `filesize`.
 pub(super) fn region(
     job: &Job,
     clone: u32,
@@ -72,12 +72,12 @@ pub(super) fn region(
         }
         _ => length,
     };
-    // What a device has is fixed: a region reaches to its end at most, as with fio.
+    // The size of a device is fixed: a region extends to its end at most, as with fio.
     let length = if found.kind == TargetKind::Block { length.min(behind(size)?) } else { length };
     Ok(Region { begin, length })
 }
 
-/// How large a file is to be by `filesize=`; none without it.
+/// The size of a file by `filesize=`; `None` without it.
 fn whole_file(range: Option<(u64, u64)>, size: u64, block: u64, random: &mut Random) -> Option<u64> {
     let (low, high) = range?;
     if (low..=high).contains(&size) {
@@ -101,7 +101,7 @@ fn unsized_problem(size: Option<Amount>, kind: TargetKind) -> String {
     }
 }
 
-/// The part of `all` bytes that one of several files has.
+/// The share of one of several files in `all` bytes.
 fn share(all: u64, index: usize, count: usize, block: u64) -> u64 {
     let count = count.max(1) as u64;
     let each = all / count;
@@ -131,7 +131,7 @@ fn begin(
     if !is_percent(targets.offset) && !is_percent(targets.offset_increment) {
         return Ok(begin);
     }
-    // Only an offset that was calculated is brought to a boundary, upwards.
+    // Only a calculated offset is rounded to a boundary, upwards.
     let align = if targets.offset_align > 0 { targets.offset_align } else { block };
     begin.checked_next_multiple_of(align).ok_or_else(|| "offset_align= is too large".into())
 }

@@ -1,4 +1,4 @@
-//! Whether there is room for what is to be laid out.
+//! Whether there is enough free space for the layout.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,19 +10,19 @@ use super::plan::{LayoutPlan, LayoutStep};
 use crate::{Error, Result, TargetKind};
 use kelvin_measure::text::exact;
 
-/// What a filesystem can hold in all, in bytes; nothing where it does not say.
+/// The total capacity of a filesystem in bytes; 0 if unknown.
 pub(super) fn capacity(path: &Path) -> u64 {
     rustix::fs::statvfs(path).map_or(0, |facts| facts.f_blocks.saturating_mul(facts.f_frsize))
 }
 
-/// What is free for this process, in bytes.
+/// The bytes that are free for this process.
 fn free(path: &Path) -> Option<u64> {
     let facts = rustix::fs::statvfs(path).ok()?;
     let blocks = if rustix::process::geteuid().is_root() { facts.f_bfree } else { facts.f_bavail };
     Some(blocks.saturating_mul(facts.f_frsize))
 }
 
-/// What a filesystem is to hold more.
+/// The additional space that a filesystem needs.
 struct Need {
     bytes: u64,
     job: String,
@@ -31,7 +31,7 @@ struct Need {
     free: u64,
 }
 
-/// Refuses what cannot be: more to lay out on a filesystem than it has free.
+/// Refuses a layout that needs more than a filesystem has free.
 pub(crate) fn check(plan: &LayoutPlan) -> Result<()> {
     let mut needs: BTreeMap<u64, Need> = BTreeMap::new();
     for making in plan.makings.iter().filter(|making| making.kind == TargetKind::File) {
@@ -41,7 +41,7 @@ pub(crate) fn check(plan: &LayoutPlan) -> Result<()> {
             Some(facts) => facts.dev(),
             None => fs::metadata(&there).map_or(0, |facts| facts.dev()),
         };
-        // A filesystem that does not say how much is free is not asked for any.
+        // A filesystem that does not report its free space is not checked.
         let Some(free) = free(&there) else { continue };
         let allocated = facts.map_or(0, |facts| facts.blocks().saturating_mul(512));
         let need = needs.entry(device).or_insert_with(|| Need {
@@ -68,13 +68,14 @@ pub(crate) fn check(plan: &LayoutPlan) -> Result<()> {
     ))
 }
 
-/// The nearest directory that is there.
+/// The nearest existing directory.
 fn nearest(path: &Path) -> PathBuf {
     let found = path.ancestors().find(|path| path.exists());
     found.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// What a file's steps allocate beyond what it has. Space that an interrupted run reserved counts as there.
+/// The bytes that a file's steps allocate in addition to what it has. Space reserved by an interrupted run is included
+/// in what it has.
 fn more(path: &Path, steps: &[LayoutStep], mut allocated: u64) -> u64 {
     let (mut sum, mut given_back) = (0_u64, 0_u64);
     for step in steps {
@@ -95,7 +96,7 @@ fn more(path: &Path, steps: &[LayoutStep], mut allocated: u64) -> u64 {
     sum.saturating_sub(given_back)
 }
 
-/// What has to be allocated to fill a file: its holes. Extents that were reserved have their blocks already.
+/// The bytes to allocate to fill a file: its holes. Reserved extents have their blocks already.
 fn holes(path: &Path, from: u64, to: u64) -> u64 {
     let Ok(file) = fs::File::open(path) else { return 0 };
     let Ok(facts) = file.metadata() else { return 0 };

@@ -9,9 +9,9 @@ use kelvin_measure::event::LoadPart;
 use crate::tick::Tick;
 use crate::{Direction, Error, Result};
 
-/// What a row covers, as in fio where no job says otherwise.
+/// The time that a row covers, which is fio's default.
 const WINDOW: Nanos = 500_000_000;
-/// A last window shorter than this says nothing of a pace.
+/// A last window shorter than this gives no meaningful rate.
 const SHORTEST: Nanos = WINDOW / 10;
 
 /// Bytes by window. A tick's bytes are spread evenly over its time, since ticks of several workers do not end together.
@@ -24,7 +24,7 @@ pub struct BandwidthLog {
 }
 
 impl BandwidthLog {
-    /// Adds a tick of the measured part; others are in no log.
+    /// Adds a tick of the measured part. Other ticks are ignored.
     pub fn tick(&mut self, tick: &Tick) {
         if tick.part != LoadPart::Measured || tick.to <= tick.from {
             return;
@@ -35,7 +35,7 @@ impl BandwidthLog {
         for (place, (_, tally)) in tick.targets.iter().flat_map(|target| target.iter().enumerate()) {
             bytes[place] += tally.as_ref().map_or(0.0, |tally| tally.bytes as f64);
         }
-        // A worker that began before the first tick came is counted from there.
+        // A worker that began before the first tick was received is counted from there.
         let (from, to) = (tick.from.max(begin) - begin, tick.to - begin);
         let length = (to - from).max(1) as f64;
         for window in from / WINDOW..=(to - 1) / WINDOW {
@@ -61,7 +61,7 @@ impl BandwidthLog {
                 break;
             }
             let rate = window[direction] / 1024.0 / (to.saturating_sub(from).max(1) as f64 / 1e9);
-            // What is written to a String cannot fail.
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "{}, {}, {direction}, 0, 0", to / 1_000_000, rate.round() as u64);
         }
         text

@@ -14,7 +14,7 @@ enum Sink {
     Compressed(ZlibEncoder<File>),
 }
 
-/// A separate file, made at the first row.
+/// A separate file, created at the first row.
 pub(super) struct LogFile {
     path: PathBuf,
     compressed: bool,
@@ -56,7 +56,7 @@ impl LogFile {
         }
         let written = match &mut self.sink {
             Some(Sink::Plain(file)) => file.write_all(rows),
-            // A flush ends on a byte, so that a reader gets everything before it.
+            // A flush ends on a byte, so that a reader can decode everything before it.
             Some(Sink::Compressed(encoder)) => encoder.write_all(rows).and_then(|()| encoder.flush()),
             None => Ok(()),
         };

@@ -190,13 +190,13 @@ pub(super) fn row_of(done: &CompletedIo, kind: LogKind) -> LogRow {
     }
 }
 
-/// The text of a compressed log (`.fz`), fio's or Kelvin's: `--inflate-log`. A truncated archive, as a kill leaves it,
-/// gives the readable part; the second value is set then.
+/// The text of a compressed log (`.fz`), fio's or Kelvin's: `--inflate-log`. For a truncated archive, as left by a
+/// kill, returns the readable part and sets the second value.
 pub fn inflate(compressed: &[u8]) -> (String, bool) {
     inflate_at_most(compressed, u64::MAX).unwrap_or_default()
 }
 
-/// As [`inflate`]; none where the samples are more than so many bytes, since a small file may hold very many.
+/// As [`inflate`]; `None` if the samples exceed `most` bytes, since a small file may contain very many.
 pub fn inflate_at_most(compressed: &[u8], most: u64) -> Option<(String, bool)> {
     let (mut bytes, mut rest, mut whole) = (Vec::new(), compressed, true);
     // fio writes a stream for each full buffer, one after the other.

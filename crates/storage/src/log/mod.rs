@@ -1,7 +1,7 @@
 //! fio's log files: rows are made in the worker, carried in chunks, and written by the thread that runs the jobs.
 //!
-//! With `log_avg_msec` the worker adds up a window and hands over its rows; without it hands over what it knows of
-//! each I/O, 64 bytes, from which the writer makes the rows of every log that was asked for.
+//! With `log_avg_msec` the worker sums up a window and hands over its rows. Without it, the worker hands over 64 bytes
+//! for each I/O, from which the writer makes the rows of all requested logs.
 
 mod aggregate;
 mod file;
@@ -18,7 +18,7 @@ pub use writer::LogWriter;
 use crate::Direction;
 use kelvin_measure::Nanos;
 
-/// Which log a row belongs to.
+/// The log that a row belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LogKind {
     /// KiB a second.
@@ -37,7 +37,7 @@ impl LogKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Bandwidth, Self::Iops, Self::Submission, Self::Completion, Self::Total];
 
-    /// As it is in the name of a log file.
+    /// Its part of a log file's name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Bandwidth => "bw",
@@ -49,20 +49,20 @@ impl LogKind {
     }
 }
 
-/// An I/O that has ended, as the worker reports it to its recorder.
+/// A completed I/O, as the worker reports it to its recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompletedIo {
     /// When it ended, on the run's clock.
     pub at: Nanos,
     /// When it was issued, on the run's clock.
     pub issued: Nanos,
-    /// From the beginning of handing over to its end; 0 where it is not taken.
+    /// From the beginning of submission to its end; 0 if not recorded.
     pub submission: Nanos,
-    /// From the end of handing over to the completion.
+    /// From the end of submission to completion.
     pub completion: Nanos,
-    /// From the beginning of handing over to the completion.
+    /// From the beginning of submission to completion.
     pub total: Nanos,
-    /// Where it was, in bytes.
+    /// Its offset in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u32,
@@ -72,32 +72,32 @@ pub struct CompletedIo {
     pub direction: Direction,
 }
 
-/// A row.
+/// A row of a log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogRow {
-    /// Which log.
+    /// The log.
     pub kind: LogKind,
-    /// When, on the run's clock.
+    /// Its time on the run's clock.
     pub at: Nanos,
     /// The value, in the unit of its kind; of a window the mean.
     pub value: f64,
-    /// The greatest of the window, where it was asked for.
+    /// The maximum of the window, if requested.
     pub greatest: Option<u64>,
     /// Direction.
     pub direction: Direction,
     /// Length of the I/O in bytes; 0 for a window.
     pub length: u32,
-    /// Where it was, in bytes.
+    /// Its offset in bytes.
     pub offset: u64,
     /// Its I/O priority.
     pub priority: u16,
     /// When it was issued, on the run's clock.
     pub issued: Nanos,
-    /// How many I/Os are in it, and over how long in nanoseconds: 1 and 0 for a single I/O.
+    /// The number of I/Os in it, and the time that they cover in nanoseconds: 1 and 0 for a single I/O.
     pub weight: (u64, Nanos),
 }
 
-/// A row of a histogram log: what ended in a window, by bin.
+/// A row of a histogram log: the I/Os that ended in a window, by bin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistogramRow {
     /// The window's end, on the run's clock.
@@ -110,12 +110,12 @@ pub struct HistogramRow {
     pub bins: Box<crate::Bins>,
 }
 
-/// Rows on their way, in the order of their times.
+/// Rows on their way to the writer, in order of time.
 #[derive(Debug, Clone, Default)]
 pub struct Chunk {
     /// When the worker began, on the run's clock: the zero of its files' times.
     pub begin: Nanos,
-    /// Up to when everything is in this chunk or was in one before.
+    /// The time up to which all rows are in this chunk or an earlier one.
     pub until: Nanos,
     /// Whether it is the worker's last.
     pub last: bool,
@@ -125,26 +125,26 @@ pub struct Chunk {
     pub done: Vec<CompletedIo>,
     /// Rows of the histogram log.
     pub histograms: Vec<HistogramRow>,
-    /// What was issued, in its order, for `write_iolog`: when, what.
+    /// Issued I/Os and syncs in order, with their times, for `write_iolog`.
     pub issued: Vec<(Nanos, Issued)>,
 }
 
-/// What a worker asked of a target.
+/// A worker's request to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Issued {
     /// An I/O.
     Io(crate::Io),
-    /// To bring what was written to a target's medium.
+    /// A sync of a target.
     Sync {
         /// The target.
         target: u32,
-        /// How.
+        /// The call.
         how: crate::SyncCall,
     },
 }
 
 impl Chunk {
-    /// Whether there is nothing to write in it.
+    /// Whether it contains nothing to write.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.done.is_empty() && self.histograms.is_empty() && self.issued.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The part of the logs that is in the measured loop.
+//! The part of the logs that runs in the measured loop.
 
 use kelvin_measure::Nanos;
 
@@ -19,7 +19,7 @@ struct Window {
     total: Brief,
 }
 
-/// A series of times, as much of it as a row needs.
+/// Summary of a series of times, as far as a row needs it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Brief {
     sum: u64,
@@ -38,13 +38,13 @@ impl Brief {
 #[derive(Debug)]
 struct Windows {
     length: Nanos,
-    /// Where the current one began and where it ends.
+    /// The beginning and the end of the current one.
     from: Nanos,
     end: Nanos,
     sums: PerDirection<Window>,
-    /// Directions that were ever seen: from then on a window without I/O is a row of zero, not a gap.
+    /// Directions that have occurred: from then on, a window without I/O is a row of zero and not a gap.
     seen: PerDirection<bool>,
-    /// Whether there was a whole window.
+    /// Whether a complete window was written.
     emitted: bool,
 }
 
@@ -58,14 +58,14 @@ struct Histograms {
     io_length: PerDirection<u32>,
 }
 
-/// Writes down what a worker did, for the log files that its job asks for. In windows there is no allocation for an
-/// I/O, and a few additions; without windows an I/O costs 64 bytes.
+/// Records a worker's I/Os for the log files that its job requests. With windows, an I/O costs a few additions and no
+/// allocation; without windows, it costs 64 bytes.
 #[derive(Debug)]
 pub struct LogRecorder {
     begin: Option<Nanos>,
-    /// The earlier of the ends of the current windows; what ends later closes them first.
+    /// The earlier of the ends of the current windows. An I/O that ends later closes them first.
     next: Nanos,
-    /// Windows lie on the run's clock and not on the worker's, so that those of all workers are the same.
+    /// Windows are aligned to the run's clock and not to the worker's, so that those of all workers coincide.
     shared_grid: bool,
     window: Option<Nanos>,
     every: bool,
@@ -77,7 +77,7 @@ pub struct LogRecorder {
     chunk: Chunk,
 }
 
-/// Which logs there are.
+/// The requested logs.
 #[derive(Debug, Clone, Copy)]
 struct Kinds {
     bandwidth: bool,
@@ -104,7 +104,7 @@ impl Kinds {
 }
 
 impl LogRecorder {
-    /// For a worker of a job; none when it asks for no log. All clones record alike.
+    /// For a worker of a job; `None` if it requests no log. All clones record the same logs.
     pub fn new(job: &Job, _clone: u32) -> Option<Self> {
         let logs = &job.logs;
         let rows = logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
@@ -113,7 +113,7 @@ impl LogRecorder {
             return None;
         }
         let window = logs.window.filter(|window| *window > 0);
-        // fio's `log_hist_msec=0` is a row an I/O; a second is the shortest that says something without a window.
+        // fio's `log_hist_msec=0` writes a row for each I/O. Here a window of a second is used instead.
         let histogram_window = logs
             .histogram
             .as_ref()
@@ -133,7 +133,7 @@ impl LogRecorder {
         })
     }
 
-    /// The worker begins: the zero of its logs' times. Without this call it is the issue of the first I/O.
+    /// The worker begins: time zero of its logs. Without this call, it is the issue of the first I/O.
     pub fn begin(&mut self, at: Nanos) {
         if self.begin.is_some() {
             return;
@@ -166,7 +166,7 @@ impl LogRecorder {
         self.next = averaged.min(histograms);
     }
 
-    /// An I/O of the measured part has ended.
+    /// Records a completed I/O of the measured part.
     #[inline]
     pub fn record(&mut self, done: &CompletedIo) {
         if done.at >= self.next {
@@ -188,7 +188,7 @@ impl LogRecorder {
         }
     }
 
-    /// An I/O was issued, for `write_iolog`.
+    /// Records an issued I/O, for `write_iolog`.
     #[inline]
     pub fn issued(&mut self, at: Nanos, io: &Io) {
         if self.issues {
@@ -197,7 +197,7 @@ impl LogRecorder {
         }
     }
 
-    /// A sync was issued, for `write_iolog`.
+    /// Records an issued sync, for `write_iolog`.
     pub fn synced(&mut self, at: Nanos, target: u32, how: SyncCall) {
         if self.issues {
             self.begin(at);
@@ -205,7 +205,7 @@ impl LogRecorder {
         }
     }
 
-    /// Whether so much was gathered that [`Self::take`] should be called before its time.
+    /// Whether so much is buffered that [`Self::take`] should be called early.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.chunk.done.len() >= FULL || self.chunk.issued.len() >= FULL
@@ -214,7 +214,7 @@ impl LogRecorder {
     /// Closes the windows that ended before `now`.
     #[cold]
     fn close(&mut self, first_issued: Nanos, now: Nanos) {
-        // `next` is 0 before the beginning is known, so that the first I/O comes here.
+        // `next` is 0 until the beginning is known, so that the first I/O gets here.
         self.begin(first_issued.min(now));
         if let Some(windows) = &mut self.averaged {
             while now >= windows.end {
@@ -231,7 +231,7 @@ impl LogRecorder {
         self.set_next();
     }
 
-    /// What is to be handed over at `now`; none when there is nothing to write.
+    /// The chunk to hand over at `now`; `None` if there is nothing to write.
     pub fn take(&mut self, now: Nanos) -> Option<Chunk> {
         if self.begin.is_some() && now >= self.next {
             self.close(now, now);
@@ -244,7 +244,7 @@ impl LogRecorder {
         Some(std::mem::replace(&mut self.chunk, rest))
     }
 
-    /// The worker has ended at `now`: the rest, with the last window as long as it was.
+    /// The worker has ended at `now`: the remaining rows, with the last window at its actual length.
     pub fn finish(&mut self, now: Nanos) -> Option<Chunk> {
         self.begin?;
         if now >= self.next {
@@ -254,12 +254,12 @@ impl LogRecorder {
             && windows.sums.iter().any(|(_, window)| window.ios > 0)
         {
             let mut kinds = self.kinds;
-            // What ended behind the last whole window by a hair is no rate: two I/Os in 0.1 ms would be a spike of
-            // 20,000 IOPS in the log of a job that was held to 1,000. fio writes no rate of any rest.
+            // I/Os shortly after the last complete window give no rate: two I/Os in 0.1 ms would be a spike of 20,000
+            // IOPS in the log of a job that was limited to 1,000. fio writes no rate for any remainder.
             if windows.emitted && now.saturating_sub(windows.from) < windows.length / 10 {
                 (kinds.bandwidth, kinds.iops) = (false, false);
             }
-            // All that a worker did may have ended in no time at all: it is given a microsecond.
+            // All I/Os may have ended in the same nanosecond: the window is at least a microsecond.
             windows.emit(now.max(windows.from + 1000), kinds, &mut self.chunk.rows);
         }
         if let Some(windows) = &mut self.histograms {
@@ -296,7 +296,7 @@ impl Windows {
                 });
             };
             let seconds = over as f64 / 1e9;
-            // A window has one rate, which is its mean and its greatest.
+            // A window has one rate, which is both its mean and its maximum.
             let bandwidth = window.bytes as f64 / 1024.0 / seconds;
             let iops = window.ios as f64 / seconds;
             if kinds.bandwidth {
@@ -305,7 +305,7 @@ impl Windows {
             if kinds.iops {
                 row(LogKind::Iops, iops, iops as u64);
             }
-            // There is no time of an I/O where there was none.
+            // Without I/Os there are no times.
             if window.ios == 0 {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! One log of several workers, in which they are added up window by window: rates are sums, times are means over all
-//! I/Os of the window.
+//! One log of several workers, combined window by window: rates are added up, times are means over all I/Os of the
+//! window.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use kelvin_measure::Nanos;
 use super::{Chunk, LogKind, LogRow};
 use crate::{Direction, PerDirection};
 
-/// How long a window is held back for workers of which nothing was heard yet.
+/// How long a window waits for workers that have not reported yet.
 const HELD: Nanos = 1_000_000_000;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
-    /// Of a rate: the amounts (value × seconds). Of times: their sum.
+    /// For rates: the sum of value × seconds. For times: their sum.
     amount: f64,
     ios: u64,
     greatest: u64,
-    /// The longest time that a worker was at it in this window.
+    /// The longest time that a worker contributed to this window.
     over: Nanos,
 }
 
@@ -34,12 +34,12 @@ pub(super) struct Summed {
     /// The first window that was not written yet.
     open: u64,
     seen: PerDirection<bool>,
-    /// I/Os that came after their window was written.
+    /// I/Os that were reported after their window was written.
     late: u64,
 }
 
 impl Summed {
-    /// Without windows in the log (`length` 0) they are of a second.
+    /// Without windows in the log (`length` 0), windows are of one second.
     pub(super) fn new(kind: LogKind, length: Nanos) -> Self {
         Self {
             kind,
@@ -53,7 +53,7 @@ impl Summed {
         }
     }
 
-    /// Takes a worker's chunk. Rows are taken as they are; of I/Os (`done`) the writer makes rows first.
+    /// Adds a worker's chunk. Rows are used unchanged; the writer first makes rows of I/Os (`done`).
     pub(super) fn add(&mut self, worker: u32, chunk: &Chunk, rows: impl Iterator<Item = LogRow>) {
         let kind = self.kind;
         for row in rows.filter(|row| row.kind == kind) {
@@ -68,7 +68,7 @@ impl Summed {
     }
 
     fn row(&mut self, begin: Nanos, row: &LogRow) {
-        // A window's row is at its end, which is the beginning of the next.
+        // A window's row has the time of its end, which is the beginning of the next.
         let within = if row.weight.1 > 0 { row.at.saturating_sub(1) } else { row.at };
         let number = within / self.length;
         if number < self.open {
@@ -93,7 +93,7 @@ impl Summed {
         sum.over = sum.over.max(over);
     }
 
-    /// The rows of the windows that are complete; with `all` of every window.
+    /// The rows of the complete windows; with `all`, of every window.
     pub(super) fn rows(&mut self, all: bool, maximum: bool) -> Vec<LogRow> {
         let until = self.reported.values().copied().min().unwrap_or(self.latest);
         let complete = until.min(self.latest.saturating_sub(HELD)) / self.length;
@@ -135,7 +135,7 @@ impl Summed {
         rows
     }
 
-    /// Which log it is.
+    /// The kind of log.
     pub(super) fn kind(&self) -> LogKind {
         self.kind
     }

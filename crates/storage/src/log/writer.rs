@@ -16,7 +16,7 @@ struct Own {
     file: usize,
 }
 
-/// Where a worker's rows go, by place in the writer's lists.
+/// The destinations of a worker's rows, by index into the writer's lists.
 struct Worker {
     form: Form,
     rows: Vec<Own>,
@@ -33,13 +33,13 @@ struct SummedLog {
     file: usize,
 }
 
-/// A log of several workers, one behind the other as fio's: each has a separate file until the end.
+/// A log of several workers, one after the other as in fio: each has a separate file until the end.
 struct Shared {
     path: PathBuf,
     parts: Vec<usize>,
 }
 
-/// The log files of a run. Every chunk is at the kernel before [`LogWriter::chunk`] returns.
+/// The log files of a run. [`LogWriter::chunk`] passes all rows to the kernel before it returns.
 pub struct LogWriter {
     files: Vec<LogFile>,
     workers: Vec<Worker>,
@@ -48,7 +48,7 @@ pub struct LogWriter {
     rows: Vec<u8>,
 }
 
-/// Where logs lie while the files are listed.
+/// The list of the log files while it is built.
 struct Places<'a> {
     directory: &'a Path,
     files: Vec<LogFile>,
@@ -57,7 +57,7 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The number of the file at a path, which is listed once.
+    /// The index of the file at a path, which is listed once.
     fn place(&mut self, path: &Path, compressed: bool) -> usize {
         let next = self.files.len();
         let place = *self.by_path.entry(path.to_owned()).or_insert(next);
@@ -67,7 +67,7 @@ impl Places<'_> {
         place
     }
 
-    /// The number of a worker's file of a prefix and a kind.
+    /// The index of a worker's file with a prefix and a kind.
     fn worker_file(
         &mut self,
         job: &Job,
@@ -89,7 +89,7 @@ impl Places<'_> {
     }
 }
 
-/// The prefix of one of a job's logs, if it is asked for.
+/// The prefix of one of a job's logs, if requested.
 fn prefix(job: &Job, kind: LogKind) -> Option<&str> {
     let (logs, disabled) = (&job.logs, job.report.disabled);
     let (prefix, taken) = match kind {
@@ -100,11 +100,11 @@ fn prefix(job: &Job, kind: LogKind) -> Option<&str> {
         LogKind::Total => (&logs.latency, !disabled.latency),
     };
     let prefix = prefix.as_deref().filter(|_| taken)?;
-    // As fio: without a name the job's.
+    // As in fio, the default is the job's name.
     Some(if prefix.is_empty() { &job.name } else { prefix })
 }
 
-/// What a clock shows when the clock of the day shows `started`, in milliseconds.
+/// The time of a clock when the wall clock shows `started`, in milliseconds.
 fn epoch(job: &Job, clock: i32, started: i64) -> Result<i64> {
     use rustix::time::{ClockId, clock_gettime};
     let clock = match clock {
@@ -130,8 +130,8 @@ fn epoch(job: &Job, clock: i32, started: i64) -> Result<i64> {
 }
 
 impl LogWriter {
-    /// For the workers of all jobs, in their order. Relative names are below `directory`; `started` is what the clock
-    /// of the day showed at the zero of the run's clock, in milliseconds since 1970. The files are made at once.
+    /// For the workers of all jobs, in order. Relative names are below `directory`; `started` is the wall clock's time
+    /// at the zero of the run's clock, in milliseconds since 1970. The files are created immediately.
     pub fn new(jobs: &Jobs, directory: Option<&Path>, started: i64) -> Result<Self> {
         let mut places = Places {
             directory: directory.unwrap_or(Path::new("")),
@@ -162,7 +162,7 @@ impl LogWriter {
                 let mut worker = Worker { form, rows: Vec::new(), histogram: None, sums: Vec::new() };
                 for kind in LogKind::ALL {
                     let Some(prefix) = prefix(job, kind) else { continue };
-                    // The sum has the name of fio's one file for all jobs, and takes its place.
+                    // The sum has the name of fio's single file for all jobs, and replaces it.
                     if job.logs.per_job || !job.logs.summed {
                         let file =
                             places.worker_file(job, number, (prefix, kind.word()), job.logs.compressed);
@@ -200,12 +200,12 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// Whether no job asked for a log.
+    /// Whether no job requests a log.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Writes what a worker handed over.
+    /// Writes a worker's chunk.
     pub fn chunk(&mut self, worker: u32, chunk: &Chunk) -> Result<()> {
         let Some(worker_logs) = self.workers.get(worker as usize) else {
             return Err(Error::Disagreement(format!("a log belongs to the unknown worker {worker}")));
@@ -239,7 +239,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Nothing follows. Returns what a reader of the logs should know.
+    /// Completes and closes all files. Returns notes for the reader of the logs.
     pub fn finish(mut self) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         for sum in &mut self.sums {
@@ -265,7 +265,7 @@ impl SummedLog {
     fn write(&mut self, all: bool, files: &mut [LogFile], rows: &mut Vec<u8>) -> Result<()> {
         rows.clear();
         for row in self.summed.rows(all, self.maximum) {
-            // Times of a sum are those of the run's clock: its workers began at different times.
+            // Times in a sum are on the run's clock: its workers began at different times.
             self.form.row(rows, 0, &row);
         }
         match files.get_mut(self.file) {

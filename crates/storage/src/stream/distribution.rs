@@ -1,4 +1,4 @@
-//! How often the places of a target are drawn.
+//! The distribution of random offsets over a target.
 
 use kelvin_measure::Random;
 
@@ -6,23 +6,23 @@ use super::permutation::Permutation;
 use super::zipf::Zipf;
 use crate::job::Distribution;
 
-/// Draws places below a number of places.
+/// Draws the index of a block below a number of blocks.
 #[derive(Debug, Clone)]
 pub(crate) enum Places {
-    /// All alike.
+    /// All with equal probability.
     Uniform,
-    /// Zipf's law over ranks that are scattered over the places.
+    /// Zipf's law over ranks that are scattered over the blocks.
     Zipf(Zipf, Box<Scatter>),
-    /// Ranks ⌊places·u^power⌋ of a uniform u, scattered: the share h of the places gets 1 − h of the draws, at every
+    /// Ranks ⌊places·u^power⌋ of a uniform u, scattered: the share h of the blocks gets 1 − h of the draws, at every
     /// scale (Gray and others, Quickly Generating Billion-Record Synthetic Databases, SIGMOD 1994, self-similar).
     Pareto(f64, Box<Scatter>),
-    /// A normal distribution: mean and deviation as parts of the places. What falls outside is drawn again.
+    /// A normal distribution: mean and deviation as shares of the blocks. Values outside are drawn again.
     Normal { mean: f64, deviation: f64 },
-    /// Shares of the draws (running sum), and the places that they are of: from, to.
+    /// Shares of the draws (running sum), and the blocks to which each applies: from, to.
     Zoned(Vec<(f64, u64, u64)>),
 }
 
-/// Where ranks lie: the first at a separate place, the others in random order behind and before it.
+/// The positions of ranks: the first is set separately, the others are in random order around it.
 #[derive(Debug, Clone)]
 pub(crate) struct Scatter {
     order: Permutation,
@@ -48,7 +48,7 @@ impl Scatter {
 }
 
 impl Places {
-    /// For `places` places (at least 1), each of which stands for `unit` bytes of a region of `length` bytes.
+    /// For `places` blocks (at least 1), each of which represents `unit` bytes of a region of `length` bytes.
     pub(crate) fn new(
         distribution: &Distribution,
         places: u64,
@@ -91,7 +91,7 @@ impl Places {
             let to = ((end / unit as f64).round() as u64).min(places);
             if share > 0.0 {
                 access += share;
-                // A zone that is smaller than a block, or beyond the end, still has its share: of the nearest place.
+                // A zone that is smaller than a block, or beyond the end, keeps its share: the nearest block gets it.
                 let from = from.min(places - 1);
                 all.push((access, from, to.max(from + 1)));
             }
@@ -102,7 +102,7 @@ impl Places {
         if all.is_empty() { Self::Uniform } else { Self::Zoned(all) }
     }
 
-    /// A place below `places`, which is the number that this was made for.
+    /// Draws a block below `places`, which is the number that this was created for.
     #[inline]
     pub(crate) fn draw(&self, random: &mut Random, places: u64) -> u64 {
         match self {
@@ -138,13 +138,13 @@ impl Places {
     }
 }
 
-/// A number below `below`, all alike.
+/// A number below `below`, with equal probability.
 #[inline]
 pub(crate) fn even(random: &mut Random, below: u64) -> u64 {
     random.range(0, below as i64 - 1) as u64
 }
 
-/// A number of the standard normal distribution (Box and Muller, 1958; the second of each pair is let go).
+/// A number of the standard normal distribution (Box and Muller, 1958; the second of each pair is discarded).
 fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit()).cos()

@@ -1,37 +1,37 @@
-//! Which file the next I/O goes to.
+//! The file of the next I/O.
 
 use kelvin_measure::Random;
 
 use super::distribution::{Places, even};
 use crate::job::{Distribution, FileChoice, FileService};
 
-/// Chooses among the files that have something left. Files are numbered by their places among the worker's targets.
+/// Chooses among the files with remaining work. Files are numbered by their indexes among the worker's targets.
 #[derive(Debug, Clone)]
 pub(crate) struct FileChooser {
     count: u32,
     open: u32,
     service: FileService,
     order: Order,
-    /// The next that was not open yet.
+    /// The next file that has not been open yet.
     waiting: u32,
     current: Option<u32>,
-    /// I/Os that the current one still gets.
+    /// I/Os until another file is chosen.
     here: u64,
     left: u32,
 }
 
 #[derive(Debug, Clone)]
 enum Order {
-    /// Slots in a ring, each with a file and the slot behind it; the one in use and the one before it.
+    /// Slots in a ring, each with a file and the number of the next slot; the current slot and the previous one.
     Ring { slots: Vec<(u32, u32)>, at: u32, before: u32 },
-    /// Those that can be drawn, in no order, and where among them the current one is.
+    /// Files that can be drawn, in no order, and the index of the current one.
     Bag(Vec<u32>, usize),
-    /// Drawn by a distribution over all; of a finished one stands here which to look at instead.
+    /// Drawn by a distribution over all files; for a finished file, the entry is the file to try instead.
     Uneven(Places, Vec<u32>),
 }
 
 impl FileChooser {
-    /// `open` of `count` files at a time.
+    /// Opens `open` of `count` files at a time.
     pub(crate) fn new(service: FileService, count: u32, open: Option<u32>, keys: &mut Random) -> Self {
         let open = open.unwrap_or(count).clamp(1, count.max(1)).min(count);
         let places = match service.choice {
@@ -53,13 +53,13 @@ impl FileChooser {
         new
     }
 
-    /// All files again.
+    /// Restarts with all files.
     pub(crate) fn restart(&mut self) {
         let open = self.open;
         match &mut self.order {
             Order::Ring { slots, at, before } => {
                 *slots = (0..open).map(|file| (file, (file + 1) % open)).collect();
-                // The first step goes from the last to the first.
+                // The first step leads from the last to the first.
                 (*at, *before) = (open.saturating_sub(1), open.saturating_sub(2));
             }
             Order::Bag(files, at) => (*files, *at) = ((0..open).collect(), 0),
@@ -68,7 +68,7 @@ impl FileChooser {
         (self.waiting, self.current, self.here, self.left) = (open, None, 0, self.count);
     }
 
-    /// The file of the next I/O; none when all are finished.
+    /// The file of the next I/O; `None` if all are finished.
     #[inline]
     pub(crate) fn choose(&mut self, random: &mut Random) -> Option<u32> {
         if self.here > 0 && self.current.is_some() {
@@ -96,7 +96,7 @@ impl FileChooser {
             }
             Order::Uneven(places, instead) => {
                 let mut file = places.draw(random, u64::from(self.count)) as u32;
-                // To the next that is not finished; the way is halved for those who come later.
+                // Follows the entries to an unfinished file, and halves the path for later calls.
                 while let Some(next) = instead.get(file as usize).copied().filter(|next| *next != file) {
                     let further = instead.get(next as usize).copied().unwrap_or(next);
                     if let Some(here) = instead.get_mut(file as usize) {
@@ -115,7 +115,7 @@ impl FileChooser {
         Some(file)
     }
 
-    /// The file that was chosen last has nothing left.
+    /// The file that was chosen last has no work left.
     pub(crate) fn finished(&mut self) {
         self.left = self.left.saturating_sub(1);
         let file = self.current.take();
@@ -127,7 +127,7 @@ impl FileChooser {
                     if let Some(slot) = slots.get_mut(*at as usize) {
                         slot.0 = next;
                     }
-                    // A file that is done one after another is followed by the next, in its slot.
+                    // A finished file of a sequential order is followed by the next, in its slot.
                     if matches!(self.service.choice, FileChoice::Sequential) {
                         *at = *before;
                     }

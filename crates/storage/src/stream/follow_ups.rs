@@ -1,4 +1,4 @@
-//! What follows writes: syncs after so many of them, trims of some of what was written.
+//! Actions that follow writes: syncs after a number of writes, trims of some written blocks.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use kelvin_measure::Random;
 use crate::job::Job;
 use crate::{Direction, Io, NextIo, SyncCall};
 
-/// Counts writes and says what they are followed by.
+/// Counts writes, and determines what follows them.
 #[derive(Debug, Clone)]
 pub(crate) struct After {
     fsync: u64,
@@ -18,10 +18,10 @@ pub(crate) struct After {
     trims: Option<Backlog>,
 }
 
-/// Written blocks that are to be trimmed.
+/// Written blocks that will be trimmed.
 #[derive(Debug, Clone)]
 struct Backlog {
-    /// The chance of a written block.
+    /// The probability that a written block is trimmed.
     share: f64,
     every: u64,
     batch: usize,
@@ -29,7 +29,7 @@ struct Backlog {
 }
 
 impl After {
-    /// What the job asks for; none when writes are followed by nothing.
+    /// By the job's options; `None` if nothing follows its writes.
     pub(crate) fn new(job: &Job) -> Option<Self> {
         let (sync, trims) = (&job.sync, &job.trims);
         let backlog = (trims.percentage > 0.0).then(|| {
@@ -43,7 +43,7 @@ impl After {
         any.then_some(Self { fsync, fdatasync, range, barrier, writes: 0, trims: backlog })
     }
 
-    /// Begins to count again.
+    /// Resets the counts.
     pub(crate) fn restart(&mut self) {
         self.writes = 0;
         if let Some(trims) = &mut self.trims {
@@ -56,7 +56,7 @@ impl After {
         self.barrier > 0 && (self.writes + 1).is_multiple_of(self.barrier)
     }
 
-    /// Says what follows a write: into the queue, in their order.
+    /// Adds what follows a write to the queue, in order.
     pub(crate) fn written(&mut self, io: &Io, random: &mut Random, queue: &mut VecDeque<NextIo>) {
         let was_barrier = self.barrier_due();
         self.writes += 1;
@@ -80,7 +80,7 @@ impl After {
             trims.waiting.push_back(Io { direction: Direction::Trim, ..*io });
         }
         if writes.is_multiple_of(trims.every) && !trims.waiting.is_empty() {
-            // A trim that overtook the write would leave data where none should be.
+            // A trim that overtook the write would leave data where none is expected.
             queue.push_back(NextIo::Drain);
             let count = trims.batch.min(trims.waiting.len());
             queue.extend(trims.waiting.drain(..count).map(NextIo::Io));

@@ -1,26 +1,26 @@
-//! Which units of a target were used in this pass: a bit each, with a bit for every full word above, and so on up.
+//! Units of a target that were used in this pass: a bit for each, with a bit for every full word above, and so on.
 //!
 //! Only jobs with several block sizes need it; those with one draw from a [`super::permutation::Permutation`].
 
-/// How much memory the maps of one worker may take, in bytes: 140 TB in units of 4 KiB.
+/// Maximum memory for the maps of one worker, in bytes: sufficient for 140 TB in units of 4 KiB.
 pub(crate) const LIMIT: u64 = 4 << 30;
 
 /// Used units.
 #[derive(Debug, Clone)]
 pub(crate) struct Map {
-    /// The lowest level holds the units; a bit of a higher one says that the word below is full.
+    /// The lowest level has the units; a bit of a higher level is set if the word below it is full.
     levels: Vec<Vec<u64>>,
     units: u64,
     used: u64,
 }
 
 impl Map {
-    /// How many bytes a map of so many units takes.
+    /// The bytes that a map of `units` units takes.
     pub(crate) fn bytes(units: u64) -> u64 {
         units.div_ceil(64).saturating_mul(8).saturating_add(units / 500 + 64)
     }
 
-    /// Nothing used of so many units, at least one.
+    /// An empty map of `units` units, at least one.
     pub(crate) fn new(units: u64) -> Self {
         let mut levels = Vec::new();
         let mut bits = units.max(1);
@@ -37,7 +37,7 @@ impl Map {
         new
     }
 
-    /// Marks what lies beyond the end as used.
+    /// Marks the bits beyond the end as used.
     fn close_ends(&mut self) {
         let mut bits = self.units;
         for level in &mut self.levels {
@@ -48,7 +48,7 @@ impl Map {
         }
     }
 
-    /// Nothing used any more.
+    /// Marks all units as unused.
     pub(crate) fn clear(&mut self) {
         for level in &mut self.levels {
             level.fill(0);
@@ -57,7 +57,7 @@ impl Map {
         self.close_ends();
     }
 
-    /// Units that are not used.
+    /// The number of unused units.
     #[cfg(test)]
     pub(crate) fn left(&self) -> u64 {
         self.units - self.used
@@ -68,7 +68,7 @@ impl Map {
         unit < self.units && self.levels[0][(unit / 64) as usize] >> (unit % 64) & 1 == 0
     }
 
-    /// How many units from `unit` on are free, at most `most`.
+    /// The number of consecutive free units from `unit`, at most `most`.
     pub(crate) fn free_run(&self, unit: u64, most: u64) -> u64 {
         let most = most.min(self.units.saturating_sub(unit));
         let mut run = 0;
@@ -84,7 +84,7 @@ impl Map {
         run.min(most)
     }
 
-    /// Uses `count` units from `unit` on, all of which are free.
+    /// Marks `count` units from `unit` as used. All must be free.
     pub(crate) fn take(&mut self, unit: u64, count: u64) {
         let mut at = unit;
         let end = unit + count;
@@ -109,7 +109,7 @@ impl Map {
         self.used += count;
     }
 
-    /// The first free unit from `unit` on, going round at the end; none when all are used.
+    /// The first free unit from `unit`, with wrap-around at the end; `None` if all are used.
     pub(crate) fn next_free(&self, unit: u64) -> Option<u64> {
         self.free_from(unit).or_else(|| self.free_from(0))
     }
@@ -118,7 +118,7 @@ impl Map {
         if unit >= self.units {
             return None;
         }
-        // Up until a word has a free bit at or behind the place, then down along the first free bits.
+        // Ascends until a word has a free bit at or after the position, then descends along the first free bits.
         let mut place = unit;
         for level in 0..self.levels.len() {
             let index = (place / 64) as usize;
@@ -130,7 +130,7 @@ impl Map {
                 }
                 return Some(found);
             }
-            // The word that the place is in has nothing more: go on with the one behind it.
+            // The word has no more free bits: continue with the next one.
             place = place / 64 + 1;
         }
         None

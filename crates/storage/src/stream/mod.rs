@@ -1,6 +1,6 @@
-//! Which I/O comes next: from a pattern, or from a trace.
+//! The next I/O: from a pattern, or from a trace.
 //!
-//! A [`IoSource`] belongs to one worker. It knows no clock: what belongs to a time says so ([`NextIo::NotBefore`]).
+//! An [`IoSource`] belongs to one worker. It has no clock: I/Os with a time are preceded by [`NextIo::NotBefore`].
 
 mod distribution;
 mod files;
@@ -29,11 +29,11 @@ use sizes::JobSizes;
 use crate::job::{Amount, Distribution, Job, RandomGenerator};
 use crate::{Direction, Error, Io, NextIo, Result, Target};
 
-/// What a worker asks for its I/Os.
+/// A worker's source of I/Os.
 ///
-/// A pass covers the regions of all targets once: as many bytes as they have, in whole blocks (for
-/// `trimwrite` as many trimmed and as many written). Then comes [`NextIo::End`], and [`IoSource::restart`] begins another
-/// one. `number_ios`, `io_size` and times are the worker's.
+/// A pass covers the regions of all targets once: as many bytes as they have, in whole blocks (for `trimwrite` this
+/// many trimmed and this many written). Then [`NextIo::End`] follows, and [`IoSource::restart`] begins another pass.
+/// The worker applies `number_ios`, `io_size` and times.
 #[derive(Debug)]
 pub struct IoSource {
     kind: Kind,
@@ -53,14 +53,15 @@ enum Kind {
 }
 
 impl IoSource {
-    /// The source of a clone of a job, over its targets; `seed` is the worker's, by its place in the run.
+    /// The source of a clone of a job, over its targets; `seed` is the worker's, which depends on
+    /// its number in the run.
     ///
-    /// The same job, clone, targets and seed give the same I/Os, but for `randrepeat=0` without `randseed`.
+    /// The same job, clone, targets and seed give the same I/Os, except with `randrepeat=0` without `randseed`.
     ///
     /// # Errors
     ///
-    /// When no block fits into any target, a map of blocks would need more memory than is reasonable, or a trace
-    /// cannot be read or does not fit the targets.
+    /// If no block fits into any target, a map of blocks would need too much memory, or a trace cannot be read or
+    /// does not fit the targets.
     pub fn new(job: &Job, clone: u32, targets: &[Target], seed: u64) -> Result<Self> {
         let seed = seeds::seed(job, seed);
         let mut streams = Streams::new(seed, clone);
@@ -78,7 +79,7 @@ impl IoSource {
         Ok(Self { kind, seed, clone, repeats: seeds::repeats(&job.pattern), streams, pass_bytes })
     }
 
-    /// What comes next.
+    /// The next I/O or step.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "after its end, it continues with the next pass")]
     pub fn next(&mut self) -> NextIo {
@@ -90,10 +91,10 @@ impl IoSource {
         }
     }
 
-    /// Begins another pass: with the same draws when the job is repeatable, otherwise with new ones. What was used in
-    /// the last pass is forgotten. The times of a trace go on where the last pass ended.
+    /// Begins another pass: with the same random choices if the job is repeatable, otherwise with new ones. Forgets the
+    /// blocks used in the last pass. The times of a trace continue from the end of the last pass.
     pub fn restart(&mut self) {
-        // Of a repeated pass, what was drawn while it was made (keys of permutations) stays as it is.
+        // In a repeated pass, values drawn at creation (keys of permutations) stay the same.
         let mut again = self.repeats.then(|| Streams::new(self.seed, self.clone));
         match &mut self.kind {
             Kind::Sequential(sequential) => sequential.restart(),
@@ -112,13 +113,13 @@ impl IoSource {
         }
     }
 
-    /// Bytes of a pass that goes to its end, for progress. A pass may end a little before where blocks of
-    /// several sizes or with gaps between them do not fill the regions.
+    /// Bytes of a complete pass, for progress. A pass may end slightly earlier if blocks of several sizes, or with gaps
+    /// between them, do not fill the regions.
     pub fn pass_bytes(&self) -> u64 {
         self.pass_bytes
     }
 
-    /// The longest read or write of a trace in bytes; 0 where the job says how long they are.
+    /// The longest read or write of a trace in bytes; 0 if the job determines the lengths.
     pub fn longest(&self) -> u32 {
         match &self.kind {
             Kind::Replay(replaying) => replaying.longest(),
@@ -126,7 +127,7 @@ impl IoSource {
         }
     }
 
-    /// What went wrong with a trace while it was read in pieces; the source ended there.
+    /// The error that occurred while a trace was read in pieces; the source ended there.
     pub fn problem(&mut self) -> Option<Error> {
         match &mut self.kind {
             Kind::Replay(replaying) => replaying.problem(),
@@ -135,7 +136,7 @@ impl IoSource {
     }
 }
 
-/// The fast way for the plain jobs; none for all others.
+/// The fast path for plain jobs; `None` for all others.
 fn plain(job: &Job, targets: &[Target], streams: &mut Streams) -> Result<Option<(Kind, u64)>> {
     let pattern = &job.pattern;
     let directions: Vec<Direction> =
@@ -164,7 +165,7 @@ fn plain(job: &Job, targets: &[Target], streams: &mut Streams) -> Result<Option<
         let once = pattern.generator == RandomGenerator::Lfsr
             || (!pattern.no_random_map && job.blocks.align[*direction].is_none());
         if !once {
-            // An I/O that begins below the bound is done whole.
+            // An I/O that begins below the bound is done completely.
             ios = longer(job, target.length).div_ceil(size);
         }
         Kind::Scattered(Scattered::new(first, (count, ios), once, streams))
@@ -174,7 +175,7 @@ fn plain(job: &Job, targets: &[Target], streams: &mut Streams) -> Result<Option<
     Ok(Some((kind, ios * size)))
 }
 
-/// How much a pass moves that nothing ends but its bound: as much as the regions have, or `io_size=` where that is more.
+/// Bytes of a pass that only its bound ends: those of the regions, or `io_size=` if that is more.
 fn longer(job: &Job, regions: u64) -> u64 {
     match job.targets.io_size {
         Some(Amount::Bytes(bytes)) => regions.max(bytes),

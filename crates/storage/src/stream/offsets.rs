@@ -1,4 +1,4 @@
-//! Where the next I/O in one target is.
+//! The offset of the next I/O in one target.
 
 use super::distribution::{Places, even};
 use super::map::Map;
@@ -8,10 +8,10 @@ use super::sizes::JobSizes;
 use crate::job::{Job, RandomGenerator, Sequencer, Strided};
 use crate::{Direction, Io, PerDirection, Target};
 
-/// How often a random place is drawn again that a last, shorter zone does not have.
+/// How often a random block is drawn again if the last, shorter zone does not contain it.
 const DRAWS: usize = 8;
 
-/// What holds for all targets of a job.
+/// Rules that apply to all targets of a job.
 #[derive(Debug, Clone)]
 pub(crate) struct OffsetRules {
     pub(crate) sizes: JobSizes,
@@ -19,9 +19,9 @@ pub(crate) struct OffsetRules {
     pub(crate) smallest: u64,
     /// The largest.
     pub(crate) largest: u64,
-    /// What each direction can do with: less is too small for one of them.
+    /// The length that every direction can use: less is too small for one of them.
     pub(crate) needed: u64,
-    /// What random offsets are multiples of.
+    /// Random offsets are multiples of this.
     pub(crate) align: PerDirection<u64>,
     pub(crate) random: bool,
     percentage: PerDirection<f64>,
@@ -29,14 +29,14 @@ pub(crate) struct OffsetRules {
     sequencer: Sequencer,
     pub(crate) zones: Option<Strided>,
     pub(crate) once: RepeatAvoidance,
-    /// A target is done when as much was moved as it is long.
+    /// A target is finished when as many bytes were moved as it has.
     pub(crate) limited: bool,
 }
 
-/// How it is seen to that a block comes once a pass.
+/// The method that prevents a block from being used twice in a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RepeatAvoidance {
-    /// Not at all.
+    /// None.
     No,
     /// Blocks come in a random order.
     Order,
@@ -76,7 +76,7 @@ impl OffsetRules {
     }
 }
 
-/// What a job without further wishes does about blocks that come again.
+/// The method for a job without other options that affect it.
 pub(crate) fn once(job: &Job) -> RepeatAvoidance {
     let pattern = &job.pattern;
     if !pattern.random {
@@ -101,7 +101,7 @@ pub(crate) fn once(job: &Job) -> RepeatAvoidance {
     }
 }
 
-/// One target: where its I/Os were, and which of its blocks were used.
+/// One target: its next offsets, and which of its blocks were used.
 #[derive(Debug, Clone)]
 pub(crate) struct OffsetGenerator {
     target: u32,
@@ -110,7 +110,7 @@ pub(crate) struct OffsetGenerator {
     moved: u64,
     /// The next sequential I/O of each direction, from the region's beginning.
     sequential: [u64; 3],
-    /// `rw=rand…:N`: where the next of the run is, and how many are left of it.
+    /// `rw=rand…:N`: the offset of the next I/O of the run, and how many remain.
     run: (u64, u64),
     draws: Option<Box<Draws>>,
     zone: Option<Box<Zone>>,
@@ -118,7 +118,7 @@ pub(crate) struct OffsetGenerator {
 
 #[derive(Debug, Clone)]
 struct Draws {
-    /// How places are drawn, and of how many.
+    /// The distribution of blocks, and their number.
     places: [(Places, u64); 3],
     used: Used,
 }
@@ -151,7 +151,7 @@ impl OffsetGenerator {
             let key = streams.keys.bits();
             Box::new(Zone { from: 0, moved: 0, key, visits: 0, order: None })
         });
-        // The part of the target that places are drawn from: all of it, or a zone.
+        // The part of the target that offsets are drawn from: all of it, or a zone.
         let length = rules.zones.map_or(target.length, |zones| zones.range.min(target.length));
         let draws = (rules.random && length >= rules.smallest).then(|| {
             let places = Direction::ALL.map(|direction| {
@@ -178,7 +178,7 @@ impl OffsetGenerator {
         Self { target: number, begin, length, moved: 0, sequential: [0; 3], run: (0, 0), draws, zone }
     }
 
-    /// Another pass, with the same draws or with others.
+    /// Begins another pass, with the same random choices or with others.
     pub(crate) fn restart(&mut self, same: bool, streams: &mut Streams) {
         (self.moved, self.sequential, self.run) = (0, [0; 3], (0, 0));
         if let Some(draws) = &mut self.draws {
@@ -195,12 +195,12 @@ impl OffsetGenerator {
         }
     }
 
-    /// Whether it ended because as much was moved as it is long, or has no room for any I/O.
+    /// Whether it ended because as many bytes were moved as it has, or has no room for any I/O.
     pub(crate) fn has_its_share(&self, rules: &OffsetRules) -> bool {
         rules.limited && (self.moved >= self.length || self.length < rules.smallest)
     }
 
-    /// The next I/O, of at most `left` bytes, or of the smallest size where that is more; none when there is nothing more to do here in this pass.
+    /// The next I/O, of at most `left` bytes or the smallest size if that is more; `None` at the end of the pass.
     #[inline]
     pub(crate) fn next(
         &mut self,
@@ -213,7 +213,7 @@ impl OffsetGenerator {
         if left == 0 {
             return None;
         }
-        // An I/O that begins below the bound is done whole.
+        // An I/O that begins below the bound is done completely.
         let least = |random| rules.sizes.for_direction(direction, random).smallest();
         let left = left.max(least(true)).max(least(false));
         let (offset, length) = if self.zone.is_some() {
@@ -234,8 +234,8 @@ impl OffsetGenerator {
             let fits = |at: u64, streams: &mut Streams| {
                 Some((at, sizes.fitting(&mut streams.sizes, self.length.checked_sub(at)?.min(left))?))
             };
-            // Behind the end it goes on at the beginning: only random I/O can come to an end. Where nothing is random, a last
-            // piece without room for a block ends it, as of any sequence.
+            // After the end it continues at the beginning: only random I/O can end. If nothing is random, a last piece
+            // without room for a block ends it, as in any sequence.
             let ends = rules.percentage[direction] <= 0.0 && at < self.length;
             fits(at, streams).or_else(|| if ends { None } else { fits(0, streams) })?
         };
@@ -249,9 +249,9 @@ impl OffsetGenerator {
         Some(Io { direction, target: self.target, offset: self.begin + offset, length: length as u32 })
     }
 
-    /// Where `rw=…:N` goes on behind an I/O, as fio does: round the end in both directions, as often as it takes to move
-    /// as much as the region is long. It ends with an I/O up to the very end, and where the next would begin within the
-    /// region and not fit.
+    /// Where `rw=…:N` continues after an I/O, as in fio: it wraps around in both directions, as often as necessary to
+    /// move as many bytes as the region has. It ends with an I/O up to the very end, or if the next would begin
+    /// within the region and not fit.
     fn skipped(&self, end: u64, skip: i64) -> u64 {
         if skip >= 0 {
             let next = end.saturating_add(skip.unsigned_abs());
@@ -280,7 +280,7 @@ impl OffsetGenerator {
         Some((at, rules.sizes.for_direction(direction, false).fitting(&mut streams.sizes, room)?))
     }
 
-    /// The next of `rw=rand…:N`; none when there is no run, or its next would be outside.
+    /// The next I/O of `rw=rand…:N`; `None` if there is no run, or its next I/O would be outside.
     #[inline]
     fn in_run(
         &mut self,
@@ -327,9 +327,9 @@ impl OffsetGenerator {
             }
             Used::Map(map) => {
                 let unit = rules.smallest;
-                // One draw, and the next free unit behind it, which is the first of its gap: with that, and with a size
-                // that is cut to the gap and never drawn again, the sizes of a pass have fio's shares. To draw until
-                // something fits prefers the small ones: of a half of 16k among 4k it leaves a seventh.
+                // One draw, and the next free unit after it, which is the first of its gap. With that, and with a size
+                // that is cut to the gap and never drawn again, the sizes of a pass have fio's shares. Drawing until
+                // something fits would favour small sizes: of a half of 16k among 4k, a seventh would be left.
                 let at = even(&mut streams.offsets, (*count).max(1)) * rules.align[direction] / unit;
                 let at = map.next_free(at)?;
                 let free = map.free_run(at, rules.largest.div_ceil(unit)) * unit;
@@ -342,7 +342,7 @@ impl OffsetGenerator {
         }
     }
 
-    /// The next in the zone, or in the next zone when as much as is to be moved in one was.
+    /// The next I/O in the zone, or in the next zone if the zone's amount was moved.
     fn in_zone(
         &mut self,
         rules: &OffsetRules,
@@ -353,7 +353,7 @@ impl OffsetGenerator {
         let zones = rules.zones?;
         let zone = self.zone.as_mut()?;
         let left_of = |from: u64| zones.range.min(self.length - from);
-        // Of a last zone that is cut by the region's end, the same part is moved as of the others.
+        // In a last zone that is cut by the region's end, the same share is moved as in the others.
         let quota = |from: u64| match left_of(from) {
             part if zones.size <= zones.range => zones.size.min(part),
             part => (u128::from(zones.size) * u128::from(part) / u128::from(zones.range)) as u64,
@@ -379,7 +379,7 @@ impl OffsetGenerator {
             let place = if rules.once == RepeatAvoidance::Order {
                 let key = zone.key.wrapping_add(zone.visits);
                 let order = zone.order.get_or_insert_with(|| Permutation::new(count, key));
-                // A zone of which more is moved than it has begins again.
+                // If more is moved in a zone than it has, it begins again.
                 order.next().or_else(|| {
                     order.rewind();
                     order.next()
@@ -404,7 +404,7 @@ impl OffsetGenerator {
     }
 }
 
-/// What is left of a map may be less than a block of this direction: as much as there is, in whole units.
+/// The rest of a map may be less than a block of this direction: returns as much as there is, in whole units.
 fn cut(rules: &OffsetRules, room: u64) -> Option<u64> {
     Some(room / rules.smallest * rules.smallest).filter(|length| *length > 0)
 }

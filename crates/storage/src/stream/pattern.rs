@@ -11,7 +11,7 @@ use super::{longer, too_small};
 use crate::job::{FileChoice, Job};
 use crate::{Direction, Error, Io, NextIo, Result, Target};
 
-/// Makes the I/Os of a job that is not plain.
+/// Generates the I/Os of a job that is not plain.
 #[derive(Debug)]
 pub(crate) struct IoGenerator {
     rules: OffsetRules,
@@ -20,9 +20,9 @@ pub(crate) struct IoGenerator {
     mix: Mix,
     after: Option<After>,
     queue: VecDeque<NextIo>,
-    /// A file that was gone through begins again.
+    /// A finished file begins again.
     come_again: bool,
-    /// Bytes of the regions that the pass has still to move.
+    /// Bytes of the regions that remain in this pass.
     left: u64,
     all: u64,
 }
@@ -31,9 +31,9 @@ pub(crate) struct IoGenerator {
 #[derive(Debug, Clone, Copy)]
 enum Mix {
     One(Direction),
-    /// Reads with this chance, otherwise the other.
+    /// Reads with this probability, otherwise the other direction.
     Reads(f64, Direction),
-    /// Each place is trimmed, then written.
+    /// Each block is trimmed, then written.
     TrimThenWrite,
 }
 
@@ -88,7 +88,7 @@ impl IoGenerator {
             .collect();
         let all = targets.iter().map(|target| target.length).filter(|length| *length >= unit).sum();
         let come_again = job.targets.service.choice.is_uneven();
-        // Where each block is used once, there are no more than all of them.
+        // If each block is used once, a pass is limited to all of them.
         let all = if rules.once == RepeatAvoidance::No || come_again { longer(job, all) } else { all };
         let after = After::new(job);
         Ok(Self { rules, places, files, mix, after, queue: VecDeque::new(), come_again, left: all, all })
@@ -162,8 +162,8 @@ impl IoGenerator {
         None
     }
 
-    /// Where files end only by their shares, and the pass is longer than the sum of the shares, each gets its share
-    /// once more.
+    /// If files end only by their shares, and the pass is longer than the sum of the shares, each gets its share once
+    /// more.
     fn begin_shares_again(&mut self, streams: &mut Streams) -> bool {
         let endless =
             self.rules.random && self.rules.once == RepeatAvoidance::No && self.rules.zones.is_none();
@@ -175,7 +175,7 @@ impl IoGenerator {
         true
     }
 
-    /// Another pass, with the same draws or with others.
+    /// Begins another pass, with the same random choices or with others.
     pub(crate) fn restart(&mut self, same: bool, streams: &mut Streams) {
         self.left = self.all;
         self.queue.clear();

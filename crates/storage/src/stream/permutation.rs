@@ -1,13 +1,13 @@
-//! A random order of the numbers below n that takes no memory: each number comes once, none is remembered.
+//! A random order of the numbers below n that needs no memory: each number occurs once, without a list of used ones.
 //!
-//! A generalised Feistel network (Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002) on pairs (left, right)
-//! with left below a = ⌈√n⌉ and right below b = ⌈n/a⌉: each round adds a function of one half to the other. Whatever
-//! the functions, that is a permutation of the a·b pairs, which are fewer than n + a; the few pairs that stand for
-//! numbers from n on are left out.
+//! A generalised Feistel network (Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002) on pairs (left,
+//! right) with left below a = ⌈√n⌉ and right below b = ⌈n/a⌉: each round adds a function of one half to the other.
+//! Whatever the functions, this is a permutation of the a·b pairs, which are fewer than n + a. The few pairs that
+//! represent numbers from n on are skipped.
 //!
-//! A map of used blocks, which this stands in for, takes a bit a block (3 GiB for 100 TB in 4 KiB blocks), misses the
-//! cache at each draw, and has to search once most blocks are used. The steps here depend on a counter alone, so that the
-//! CPU works on the next while the last is still used.
+//! The alternative, a map of used blocks, takes a bit per block (3 GiB for 100 TB in 4 KiB blocks), misses the cache at
+//! each draw, and has to search once most blocks are used. The steps here depend only on a counter, so that the CPU can
+//! compute the next number while the last is still used.
 
 const ROUNDS: usize = 4;
 /// Shorter orders are shuffled: so few pairs cannot be mixed well, and the list is small.
@@ -18,14 +18,14 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
     keys: [u64; ROUNDS],
-    /// The order itself, of few.
+    /// The order itself, if it is short.
     list: Vec<u32>,
     n: u64,
     lefts: u64,
     rights: u64,
     left: u64,
     right: u64,
-    /// What the first round adds to the left half as long as the right one stays.
+    /// The number that the first round adds to the left half while the right one stays the same.
     turn: u64,
 }
 
@@ -33,19 +33,19 @@ pub(crate) struct Permutation {
 #[inline]
 fn spread(x: u64, key: u64, below: u64) -> u64 {
     let product = (x ^ key).wrapping_mul(FACTOR);
-    // The lower half takes part with the upper, or neighbours would be evenly spaced instead of random.
+    // Both halves are combined, otherwise adjacent numbers would be evenly spaced instead of random.
     let folded = (product ^ (product >> 32)) & 0xffff_ffff;
     (folded * below) >> 32
 }
 
-/// A sum of two numbers below `below`, brought below it again; without a branch, which nothing could predict.
+/// Reduces a sum of two numbers below `below` to below it, without a branch, which would be unpredictable.
 #[inline]
 fn wrapped(sum: u64, below: u64) -> u64 {
     sum.min(sum.wrapping_sub(below))
 }
 
 impl Permutation {
-    /// The order of the numbers below `n` that belongs to a key.
+    /// The order of the numbers below `n` for a key.
     pub(crate) fn new(n: u64, key: u64) -> Self {
         let lefts = (n.isqrt() + u64::from(n.isqrt().saturating_mul(n.isqrt()) < n)).max(1);
         let rights = n.div_ceil(lefts).max(1);
@@ -55,7 +55,7 @@ impl Permutation {
         new
     }
 
-    /// From the beginning, in another order.
+    /// Restarts in another order.
     pub(crate) fn restart(&mut self, key: u64) {
         let mut random = kelvin_measure::Random::part(key, 0, 0);
         self.keys = std::array::from_fn(|_| random.bits());
@@ -66,7 +66,7 @@ impl Permutation {
         self.rewind();
     }
 
-    /// From the beginning, in the same order.
+    /// Restarts in the same order.
     pub(crate) fn rewind(&mut self) {
         self.turn_to(0);
     }
@@ -76,7 +76,7 @@ impl Permutation {
         self.turn = spread(right, self.keys[0], self.lefts);
     }
 
-    /// The number of a pair; `turn` is what the first round adds.
+    /// The number of a pair; `turn` is the number that the first round adds.
     #[inline]
     fn number(&self, left: u64, right: u64, turn: u64) -> u64 {
         let left = wrapped(left + turn, self.lefts);
@@ -86,7 +86,7 @@ impl Permutation {
         right * self.lefts + left
     }
 
-    /// The next number; none when all came.
+    /// The next number; `None` after the last.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u64> {
         if self.n <= SHUFFLED {
@@ -109,7 +109,7 @@ impl Permutation {
         }
     }
 
-    /// The number at a place of the order, `place` below n: walks on from what lies beyond n, which is rare.
+    /// The number at an index of the order, `place` below n. Skips the rare numbers beyond n.
     pub(crate) fn at(&self, place: u64) -> u64 {
         if let Some(number) = self.list.get(place as usize) {
             return u64::from(*number);
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Every number is as likely as any other at each place of the order, also of very short ones.
+    /// Every number is equally likely at each index of the order, also in very short orders.
     #[test]
     fn small_orders_are_even() {
         for (n, parts, orders) in
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// The next number has nothing to do with the last: neither its place nor the distance between them, near and far.
+    /// The next number is independent of the last: both its index and the distance between them, near and far.
     #[test]
     fn followers_are_independent() {
         for n in [4096_u64, 100_000, 2 << 20, 1 << 33] {
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// A stretch of the order is spread over the whole, as draws are.
+    /// Any section of the order is spread over the whole range, as random draws are.
     #[test]
     fn any_stretch_is_even() {
         let n = 1_u64 << 21;

@@ -7,17 +7,17 @@ use super::permutation::Permutation;
 use super::seeds::Streams;
 use crate::{Io, NextIo};
 
-/// One block behind the other.
+/// One block after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Sequential {
     next: Io,
     begin: u64,
-    /// Where the last I/O begins; none when not even one fits.
+    /// Where the last I/O begins; `None` if not even one fits.
     last: Option<u64>,
 }
 
 impl Sequential {
-    /// `first` over and over up to `end`.
+    /// Repeats `first` at increasing offsets up to `end`.
     pub(crate) fn new(first: Io, end: u64) -> Self {
         let size = u64::from(first.length);
         let count = end.saturating_sub(first.offset) / size.max(1);
@@ -40,13 +40,13 @@ impl Sequential {
     }
 }
 
-/// Blocks drawn evenly.
+/// Uniformly distributed blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Scattered {
     io: Io,
     begin: u64,
     count: u64,
-    /// I/Os of a pass, and how many of them are left.
+    /// I/Os of a pass, and the number of remaining ones.
     ios: u64,
     left: u64,
     order: Option<Permutation>,
@@ -54,7 +54,7 @@ pub(crate) struct Scattered {
 }
 
 impl Scattered {
-    /// So many I/Os of one of `count` blocks, of which `first` is the first; each once when `once`.
+    /// `ios` I/Os of `count` blocks, of which `first` is the first; each block is used once if `once` is set.
     pub(crate) fn new(first: Io, (count, ios): (u64, u64), once: bool, streams: &mut Streams) -> Self {
         let order = once.then(|| Permutation::new(count.max(1), streams.keys.bits()));
         let random = streams.offsets.clone();
@@ -77,7 +77,7 @@ impl Scattered {
         NextIo::Io(Io { offset: self.begin + block * u64::from(self.io.length), ..self.io })
     }
 
-    /// Another pass: the same draws when there are streams to begin again with.
+    /// Begins another pass, with the same random choices if `again` has streams.
     pub(crate) fn restart(&mut self, again: Option<&mut Streams>, key: u64) {
         self.left = self.ios;
         if let Some(streams) = again {

@@ -1,5 +1,5 @@
-//! The part of its stream that a worker does: the interaction of `size=`, `io_size=`, `number_ios=` and `loops=`, as in
-//! fio.
+//! The part of its stream that a worker executes: the interaction of `size=`, `io_size=`,
+//! `number_ios=` and `loops=`, as in fio.
 //!
 //! A pass ends with the stream, or when the larger of `size=` and `io_size=` was issued. There are `loops=` passes, and
 //! more until `io_size=` is reached; but the total never exceeds `io_size=` (or else `size=`) per loop, or
@@ -14,7 +14,7 @@ use crate::{Direction, Target, TargetKind};
 /// The remaining work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quota {
-    /// Bytes of a pass, and of all together.
+    /// Bytes of a pass, and of all passes together.
     pass: u64,
     whole: u64,
     /// `io_size=` in bytes.
@@ -22,20 +22,20 @@ pub(crate) struct Quota {
     loops: u64,
     /// There is one pass.
     once: bool,
-    /// Passes follow each other until the time is over.
+    /// Passes are repeated until the time is over.
     timed: bool,
-    /// The longest I/O: no further pass is begun for a remainder smaller than that.
+    /// The longest I/O: no further pass begins for a remainder smaller than that.
     longest: u64,
     passes: u64,
-    /// Bytes issued, and how many there are to be when the pass ends.
+    /// Bytes issued, and the number at which the pass ends.
     bytes: u64,
     until: u64,
-    /// I/Os that are left.
+    /// Remaining I/Os.
     ios: u64,
 }
 
 impl Quota {
-    /// Of a worker with these regions.
+    /// For a worker with these regions.
     pub(crate) fn new(job: &Job, targets: &[Target]) -> Self {
         let amounts = &job.targets;
         // A block that is trimmed and then written counts once.
@@ -81,20 +81,20 @@ impl Quota {
         }
     }
 
-    /// Whether the pass is to end.
+    /// Whether the pass must end.
     #[inline]
     pub(crate) fn is_spent(&self) -> bool {
         self.bytes >= self.until || self.ios == 0
     }
 
-    /// An I/O of so many bytes is issued.
+    /// Counts an issued I/O of `length` bytes.
     #[inline]
     pub(crate) fn take(&mut self, length: u32) {
         self.bytes = self.bytes.saturating_add(u64::from(length));
         self.ios = self.ios.saturating_sub(1);
     }
 
-    /// A pass is over: whether another follows.
+    /// Ends a pass. Returns whether another follows.
     pub(crate) fn begin_another(&mut self) -> bool {
         self.passes += 1;
         let missing = self.wanted.map_or(0, |wanted| wanted.saturating_sub(self.bytes));

@@ -1,4 +1,4 @@
-//! Where a worker's random numbers come from.
+//! The random numbers of a worker.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -6,7 +6,8 @@ use kelvin_measure::Random;
 
 use crate::job::{Job, Pattern};
 
-/// What numbers are for. Each has a separate stream, so that, say, another mix does not change the offsets.
+/// The purpose of random numbers. Each has a separate stream, so that for example another mix does
+/// not change the offsets.
 #[derive(Debug, Clone, Copy)]
 enum Purpose {
     Offsets = 1,
@@ -30,23 +31,23 @@ pub(crate) struct Streams {
     pub(crate) keys: Random,
 }
 
-/// Whether every run, and every pass of a run, is to draw the same.
+/// Whether the random choices of every run, and every pass of a run, must be the same.
 pub(crate) fn repeats(pattern: &Pattern) -> bool {
     pattern.repeatable || pattern.all_repeatable || pattern.seed.is_some()
 }
 
-/// The seed of a worker's I/Os: that of the worker, in which its place in the run is, so that jobs of the same name and
-/// `randseed` differ as fio's do; with the job's name and `randseed`, and the system's randomness as well when nothing is to
-/// repeat.
+/// The seed of a worker's I/Os. It combines the worker's seed, which depends on its number in the run, so that jobs of
+/// the same name and `randseed` differ as in fio, the job's name and `randseed`, and the system's randomness if
+/// nothing must be repeatable.
 pub(crate) fn seed(job: &Job, run: u64) -> u64 {
     let name = hash(job.name.bytes());
-    // The standard library seeds its hash maps from the system's randomness, once a thread and then counting.
+    // The standard library seeds its hash maps from the system's randomness once per thread, and then counts.
     let fresh = if repeats(&job.pattern) { 0 } else { RandomState::new().build_hasher().finish() };
     let mixed = Random::part(run, name, fresh).bits();
     job.pattern.seed.map_or(mixed, |seed| Random::part(mixed, seed, 0).bits())
 }
 
-/// FNV-1a, whose values never change.
+/// FNV-1a, whose values never change between releases.
 pub(crate) fn hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes
         .into_iter()
@@ -54,11 +55,11 @@ pub(crate) fn hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
 }
 
 impl Streams {
-    /// The streams of a clone: one sequence for each purpose, cut by jumps.
+    /// The streams of a clone: sections of one sequence, separated by jumps.
     pub(crate) fn new(seed: u64, clone: u32) -> Self {
         let stream = |purpose: Purpose| {
             let seed = Random::part(seed, purpose as u64, 0).bits();
-            // The iterator has no end.
+            // The iterator is infinite.
             Random::users(seed).nth(clone as usize).unwrap_or_else(|| Random::part(seed, 0, u64::from(clone)))
         };
         Self {

@@ -1,4 +1,4 @@
-//! How long an I/O is.
+//! The length of an I/O.
 
 use kelvin_measure::Random;
 
@@ -15,7 +15,7 @@ pub(crate) enum Sizes {
     One(u64),
     /// Multiples of the step from low to high.
     Range { low: u64, step: u64, count: u64 },
-    /// Each up to its share of 1, ascending.
+    /// Cumulative share and length, ascending.
     Split(Vec<(f64, u64)>),
 }
 
@@ -41,7 +41,7 @@ impl Sizes {
         }
     }
 
-    /// The smallest.
+    /// The smallest length.
     pub(crate) fn smallest(&self) -> u64 {
         match self {
             Self::One(size) | Self::Range { low: size, .. } => *size,
@@ -49,7 +49,7 @@ impl Sizes {
         }
     }
 
-    /// Whether there is only one.
+    /// The length, if there is only one.
     pub(crate) fn one(&self) -> Option<u64> {
         match self {
             Self::One(size) => Some(*size),
@@ -57,7 +57,7 @@ impl Sizes {
         }
     }
 
-    /// A length, whether it fits or not.
+    /// Draws a length, whether it fits or not.
     #[inline]
     pub(crate) fn draw(&self, random: &mut Random) -> u64 {
         match self {
@@ -71,7 +71,7 @@ impl Sizes {
         }
     }
 
-    /// A length that fits into `room`; none when the smallest does not.
+    /// Draws a length that fits into `room`; `None` if the smallest does not.
     #[inline]
     pub(crate) fn fitting(&self, random: &mut Random, room: u64) -> Option<u64> {
         if let Self::One(size) = self {
@@ -119,13 +119,13 @@ impl JobSizes {
         if random { &self.random[direction] } else { &self.sequential[direction] }
     }
 
-    /// The sizes that a job can use at all.
+    /// The sizes that a job can use.
     pub(crate) fn used<'a>(&'a self, job: &Job) -> impl Iterator<Item = &'a Sizes> {
         let (pattern, percentages) = (&job.pattern, job.pattern.percentage_random);
         let used: Vec<_> = Direction::ALL
             .into_iter()
             .filter(|direction| pattern.has(*direction))
-            // A write behind its trim is as long as that.
+            // A write after its trim has the same length.
             .filter(|direction| !pattern.trim_then_write || *direction == Direction::Trim)
             .flat_map(|direction| {
                 let random = pattern.random && percentages[direction] > 0.0;

@@ -1,9 +1,9 @@
-//! What the tests of the stream judge distributions with.
+//! Statistics for the tests of the stream's distributions.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// Pearson's test of counts against weights: the probability of so large a deviation or a larger one. Neighbouring
-/// classes with fewer than 5 expected are put together, which takes their degrees of freedom away.
+/// Pearson's test of counts against weights: the probability of a deviation at least as large. Adjacent classes with
+/// fewer than 5 expected counts are merged, which reduces the degrees of freedom.
 pub(crate) fn chi_squared(seen: &[u64], weights: &[f64], freedom: u64) -> f64 {
     assert_eq!(seen.len(), weights.len());
     let (count, weight) = (seen.iter().sum::<u64>() as f64, weights.iter().sum::<f64>());

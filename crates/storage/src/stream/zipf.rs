@@ -1,8 +1,8 @@
-//! Zipf's law: the k-th most frequent comes k^-θ times as often as the first.
+//! Zipf's law: the k-th most frequent value occurs k^-θ times as often as the first.
 //!
-//! Drawn by rejection-inversion (Hörmann and Derflinger, Rejection-inversion to generate variates from monotone discrete
-//! distributions, ACM TOMACS 6, 1996): exact for any number of ranks, without a table and without a sum over the ranks,
-//! 1.1 uniform numbers a draw at most.
+//! Drawn by rejection-inversion (Hörmann and Derflinger, Rejection-inversion to generate variates from monotone
+//! discrete distributions, ACM TOMACS 6, 1996). It is exact for any number of ranks, without a table and without a sum
+//! over the ranks, and needs at most 1.1 uniform numbers per draw on average.
 
 use kelvin_measure::Random;
 
@@ -14,16 +14,16 @@ pub(crate) struct Zipf {
     /// The area under the curve up to rank 1 and up to the last.
     from: f64,
     to: f64,
-    /// So close to its rank, a point is under the histogram in any case.
+    /// A point this close to its rank is always under the histogram.
     sure: f64,
 }
 
-/// (e^x − 1)/x, also near 0.
+/// (e^x − 1)/x, also accurate near 0.
 fn growth(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 }
 }
 
-/// ln(1 + x)/x, also near 0.
+/// ln(1 + x)/x, also accurate near 0.
 fn decay(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x / 2.0 }
 }
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn many_ranks_need_no_sum() {
-        // 2^40 ranks: the first has 1/ζ(1.2; 2^40), with the sum's tail by Euler and Maclaurin.
+        // 2^40 ranks: the first has 1/ζ(1.2; 2^40); the tail of the sum by Euler and Maclaurin.
         let ranks = 1_u64 << 40;
         let head: f64 = (1..1000).map(|k| f64::from(k).powf(-1.2)).sum();
         let tail = (1000_f64.powf(-0.2) - (ranks as f64).powf(-0.2)) / 0.2 + 0.5 * 1000_f64.powf(-1.2);

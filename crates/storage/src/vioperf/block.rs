@@ -1,9 +1,9 @@
-//! The blocks of the files: what they hold, and their sum.
+//! The blocks of the files: their content and checksum.
 
-/// Where a buffer begins: what direct I/O of every device takes.
+/// Alignment of buffers, sufficient for direct I/O on every device.
 pub(super) const ALIGNMENT: usize = 4096;
 
-/// The sum, the thread, the place and the number of the write, each in its place at the beginning.
+/// The checksum, the thread, the block's number and the number of the write are at fixed offsets at the beginning.
 const SUMMED_FROM: usize = 4;
 const FRONT: usize = 24;
 
@@ -16,7 +16,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// So many bytes of what nothing can compress.
+    /// A buffer of `length` incompressible bytes.
     pub(super) fn new(length: usize, seed: u64) -> Self {
         let mut memory = vec![0; length + ALIGNMENT];
         let from = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
@@ -33,7 +33,7 @@ impl Buffer {
     }
 }
 
-/// Says in the block whose it is, and makes each of its pages different from all others ever written.
+/// Writes the block's owner into it, and makes each of its pages different from all others ever written.
 pub(super) fn stamp(bytes: &mut [u8], thread: u32, place: u64, number: u64) {
     bytes[..4].fill(0);
     bytes[4..8].copy_from_slice(&thread.to_le_bytes());
@@ -46,13 +46,13 @@ pub(super) fn stamp(bytes: &mut [u8], thread: u32, place: u64, number: u64) {
     }
 }
 
-/// Puts the sum in.
+/// Writes the checksum.
 pub(super) fn seal(bytes: &mut [u8]) {
     let sum = crc32c::crc32c(&bytes[SUMMED_FROM..]);
     bytes[..SUMMED_FROM].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Looks at the sum and whose block it is; what is wrong.
+/// Checks the checksum and the block's owner; returns the error.
 pub(super) fn check(bytes: &[u8], thread: u32, place: u64) -> Result<(), String> {
     let (sum, rest) = bytes.split_at(SUMMED_FROM);
     let is = crc32c::crc32c(rest);

@@ -1,4 +1,4 @@
-//! How many physical cores there are for us.
+//! The number of physical cores that are available.
 
 use kelvin_host::SystemTree;
 use kelvin_host::cgroup::cpu_limit;
@@ -9,10 +9,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// The cores that a rate is divided by.
+/// The cores by which rates are divided.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cores {
-    /// What rates are divided by: the cores that this process may use, or the share of a cgroup's quota when that is less.
+    /// The divisor of rates: the cores that this process may use, or the share of a cgroup's quota if that is less.
     pub counted: f64,
     /// Physical cores of the machine.
     pub machine: u32,
@@ -20,14 +20,14 @@ pub struct Cores {
     pub allowed: u32,
     /// Hardware threads that it may run on.
     pub threads: u32,
-    /// CPUs that a cgroup's quota allows, the smallest on the way up; none without a quota.
+    /// CPUs that a cgroup's quota allows: the smallest of all levels; `None` without a quota.
     pub quota: Option<f64>,
     /// Whether the kernel shows the topology; otherwise each hardware thread counts as a core.
     pub topology: bool,
 }
 
 impl Cores {
-    /// Of this process.
+    /// The cores of this process.
     pub fn read() -> Self {
         let allowed: Option<BTreeSet<usize>> = rustix::thread::sched_getaffinity(None)
             .ok()
@@ -35,7 +35,7 @@ impl Cores {
         Self::at(Path::new("/"), allowed.as_ref())
     }
 
-    /// With another root of `/sys` and `/proc`.
+    /// As [`Self::read`], with another root of `/sys` and `/proc`.
     fn at(root: &Path, allowed: Option<&BTreeSet<usize>>) -> Self {
         let mut threads = BTreeSet::new();
         let (mut all, mut ours) = (BTreeSet::new(), BTreeSet::new());
@@ -43,7 +43,7 @@ impl Cores {
             let name = entry.file_name();
             let number = name.to_str().and_then(|name| name.strip_prefix("cpu")?.parse::<usize>().ok());
             let Some(number) = number else { continue };
-            // Those that share a core name the same list; a processor that is off has none.
+            // CPUs that share a core have the same list. An offline CPU has none.
             let list = ["core_cpus_list", "thread_siblings_list"]
                 .iter()
                 .find_map(|name| fs::read_to_string(entry.path().join("topology").join(name)).ok());
@@ -68,7 +68,7 @@ impl Cores {
         Self { counted, machine, allowed: ours, threads, quota, topology }
     }
 
-    /// Why so many, as text.
+    /// The reason for the count, as text.
     pub fn why(&self) -> String {
         let mut words = if self.topology {
             count(self.machine, "physical core")

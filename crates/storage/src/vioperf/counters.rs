@@ -1,21 +1,21 @@
-//! What the threads count while they work.
+//! Counters of the threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Of one thread and test. Only that thread writes them.
+/// Counters of one thread in one test. Only that thread writes them.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) read: AtomicU64,
     pub(super) written: AtomicU64,
     pub(super) seeks: AtomicU64,
-    /// Of `written`, what made the file longer, and the nanoseconds that it took with the sync at its end.
+    /// The part of `written` that extended the file, and its time in nanoseconds, including the sync at its end.
     pub(super) extended: AtomicU64,
     pub(super) extending: AtomicU64,
-    /// Of `written`, what was written over, and the nanoseconds.
+    /// The part of `written` that overwrote data, and its time in nanoseconds.
     pub(super) overwritten: AtomicU64,
     pub(super) overwriting: AtomicU64,
-    /// CPU time of the thread, and the part of it that made and checked sums, over so many bytes.
+    /// CPU time of the thread, the part of it spent on checksums, and the bytes of these checksums.
     pub(super) cpu: AtomicU64,
     pub(super) crc: AtomicU64,
     pub(super) summed: AtomicU64,
@@ -33,7 +33,7 @@ pub(super) fn sum(counters: &[Counters], of: impl Fn(&Counters) -> &AtomicU64) -
     counters.iter().map(|counters| of(counters).load(Ordering::Relaxed)).sum()
 }
 
-/// What was moved in a directory.
+/// The I/O in a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) read: u64,
@@ -43,7 +43,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// By directory, and last for all together when there are several.
+    /// By directory; if there are several, all together last.
     pub(super) fn by_directory(counters: &[Counters], directories: &[usize], count: usize) -> Vec<Self> {
         let mut all = vec![Self::default(); count];
         for (counters, directory) in counters.iter().zip(directories) {

@@ -1,4 +1,4 @@
-//! How busy the machine's processors are, all their users together.
+//! CPU use of the machine, by all its users together.
 
 /// The counters of `/proc/stat`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(super) struct Machine {
     all: u64,
 }
 
-/// Percent of all processors' time; none if the kernel does not show it.
+/// Percent of the time of all CPUs; `None` if the kernel does not show it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Use {
     pub(super) busy: Option<f64>,
@@ -31,7 +31,7 @@ impl Machine {
 
     pub(super) fn since(&self, before: &Self) -> Use {
         let all = self.all.saturating_sub(before.all) as f64;
-        // The kernel lets the wait for I/O go back.
+        // The kernel's iowait can decrease.
         let share =
             |now: u64, before: u64| (all > 0.0).then(|| 100.0 * now.saturating_sub(before) as f64 / all);
         Use { busy: share(self.busy, before.busy), waiting: share(self.waiting, before.waiting) }

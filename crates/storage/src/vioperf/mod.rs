@@ -1,8 +1,8 @@
 //! Whether storage is fast enough for a column store, by its usual metric: MB/s per physical core.
 //!
 //! Four tests of equal length, as in vioperf: Write, ReWrite, Read, SkipRead; one thread per core, each with a separate
-//! file. Weaknesses of vioperf are avoided: files stop growing long before the filesystem is full, writes that extend a
-//! file are distinguished from overwrites, and the CPU time of the checksums from the rest.
+//! file. Three weaknesses of vioperf are avoided. Files stop growing long before the filesystem is full. Writes that
+//! extend a file are distinguished from overwrites, and the CPU time of the checksums from that of the rest.
 
 mod block;
 mod cores;
@@ -36,36 +36,36 @@ pub use report::{Cost, Rate, Report, Row, Split, Test};
 pub use table::{header, plan as plan_text, row as row_text, summary};
 pub use verdict::{MINIMUM, RECOMMENDED, ThroughputGrade};
 
-/// One MB: vioperf's rule is in units of ten.
+/// One MB. vioperf's rule uses powers of ten.
 pub const MB: f64 = 1e6;
 
 /// How often the runner checks for a stop request.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is asked for.
+/// Options of a measurement.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Existing directories, at least one.
     pub directories: Vec<PathBuf>,
-    /// Of all four tests together.
+    /// Duration of all four tests together.
     pub duration: Duration,
-    /// Between two rows of a test.
+    /// Time between two rows of a test.
     pub interval: Duration,
     /// Threads in total; one for each core by default.
     pub threads: Option<u32>,
     /// Whether blocks contain a checksum that reads verify.
     pub crc: bool,
-    /// Whether I/O goes past the page cache.
+    /// Whether I/O bypasses the page cache.
     pub direct: bool,
-    /// Bytes of an I/O; a multiple of 4096.
+    /// Bytes per I/O; a multiple of 4096.
     pub buffer: usize,
-    /// Bytes of all files together at most; chosen from the free space when none.
+    /// Maximum bytes of all files together; by default chosen from the free space.
     pub working_set: Option<u64>,
-    /// Whether the files stay.
+    /// Whether the files are kept.
     pub preserve: bool,
 }
 
-/// Something that happened.
+/// An event of a measurement.
 #[derive(Debug)]
 pub enum VioperfEvent<'a> {
     /// The plan. Nothing has been written yet.
@@ -76,7 +76,7 @@ pub enum VioperfEvent<'a> {
     Note(&'a str),
 }
 
-/// Measures. Errors are those before the first I/O; later errors are in the report, with the results up to then.
+/// Runs the tests. Errors are those before the first I/O; later errors are in the report, with the results up to then.
 pub fn run(
     options: &Options,
     stop: &Stop,
@@ -111,7 +111,7 @@ pub fn run(
     Ok(report)
 }
 
-/// One of the tests; returns the reason if it ended early.
+/// Runs one of the tests; returns the reason if it ended early.
 fn one(
     test: Test,
     options: &Options,
@@ -204,7 +204,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// A row for each directory, and one for all when there are several.
+    /// A row for each directory; if there are several, also one for all.
     fn rows(&mut self, plan: &VioperfPlan) -> Vec<Row> {
         let (now, machine) = (Instant::now(), Machine::read());
         let counts = Counts::by_directory(self.counters, self.directories, plan.directories.len());
@@ -217,12 +217,12 @@ impl Watch<'_> {
         rows
     }
 
-    /// The last of a test.
+    /// The last rows of a test.
     fn last(&mut self, plan: &VioperfPlan) -> Vec<Row> {
         self.rows(plan)
     }
 
-    /// The whole test as a row, with the CPU use of the whole test.
+    /// The whole test as a row, with its CPU use.
     fn whole(&self, plan: &VioperfPlan) -> Option<Row> {
         let counts = Counts::by_directory(self.counters, self.directories, plan.directories.len());
         let span = self.before_at - self.begin;

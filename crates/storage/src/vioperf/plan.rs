@@ -1,4 +1,4 @@
-//! What will be done: how many threads, how large files, so that no filesystem is filled.
+//! The plan of a measurement: number of threads, and file sizes that do not fill any filesystem.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -10,31 +10,31 @@ use super::block::ALIGNMENT;
 use super::{Cores, Options};
 use crate::error::{Error, Location, Result};
 
-/// The largest buffer of an I/O, in bytes.
+/// The largest I/O, in bytes.
 pub const LARGEST_BUFFER: usize = 64 << 20;
 
-/// The most bytes of files on a filesystem, unless another amount was asked for: more than the caches of most
-/// controllers, little enough to be made in a minute.
+/// Maximum bytes of files on a filesystem, unless another amount is requested: more than the cache of most controllers,
+/// and little enough to be written in a minute.
 const MOST: u64 = 16 << 30;
 
-/// The part of the free space that is taken.
+/// The free space divided by the space that the files use.
 const PART: u64 = 4;
 
-/// Blocks that a file holds at least: fewer could not be read out of their order.
+/// Minimum number of blocks of a file: fewer could not be read out of order.
 const LEAST_BLOCKS: u64 = 4;
 
-/// What will be done.
+/// The plan of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VioperfPlan {
-    /// What rates are divided by.
+    /// The divisor of rates.
     pub cores: Cores,
-    /// Threads in all.
+    /// Threads in total.
     pub threads: u32,
     /// The directories.
     pub directories: Vec<DirectoryPlan>,
-    /// Bytes of an I/O.
+    /// Bytes per I/O.
     pub buffer: usize,
-    /// Whether I/O goes past the page cache.
+    /// Whether I/O bypasses the page cache.
     pub direct: bool,
     /// Whether blocks hold a checksum.
     pub crc: bool,
@@ -42,11 +42,11 @@ pub struct VioperfPlan {
     pub seconds: f64,
     /// Seconds between two rows.
     pub interval: f64,
-    /// What a reader should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// What will be done in a directory.
+/// The plan for a directory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DirectoryPlan {
     /// Its path as given.
@@ -55,23 +55,23 @@ pub struct DirectoryPlan {
     pub free: u64,
     /// Threads, each with a file.
     pub threads: u32,
-    /// Bytes of each file at most.
+    /// Maximum bytes of each file.
     pub file: u64,
 }
 
 impl VioperfPlan {
-    /// Bytes of all files at most.
+    /// Maximum bytes of all files.
     pub fn working_set(&self) -> u64 {
         self.directories.iter().map(|directory| u64::from(directory.threads) * directory.file).sum()
     }
 }
 
-/// Something asked for that cannot be.
+/// An option that cannot be fulfilled.
 pub(super) fn refused(problem: String) -> Error {
     Error::Input { place: Location::default(), problem }
 }
 
-/// Free bytes for this user of the filesystem under a path.
+/// Bytes of the filesystem under a path that are free for this user.
 pub(super) fn free(path: &Path) -> Result<u64> {
     let found = rustix::fs::statvfs(path).map_err(|error| {
         Error::system(format!("cannot determine the free space of {}", path.display()))(error.into())
@@ -79,7 +79,7 @@ pub(super) fn free(path: &Path) -> Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Decides; writes nothing.
+/// Makes the plan. Writes nothing.
 pub(super) fn make(options: &Options) -> Result<VioperfPlan> {
     let buffer = options.buffer;
     if !(ALIGNMENT..=LARGEST_BUFFER).contains(&buffer) || !buffer.is_multiple_of(ALIGNMENT) {
@@ -108,7 +108,7 @@ pub(super) fn make(options: &Options) -> Result<VioperfPlan> {
             return Err(refused(format!("{} is not a directory", path.display())));
         }
         let free = free(path)?;
-        // Dealt out in turn.
+        // Distributed round robin.
         let mine = threads / count + u32::from((index as u32) < threads % count);
         let filesystem = filesystems.entry(found.dev()).or_insert((free, 0));
         filesystem.1 += mine;

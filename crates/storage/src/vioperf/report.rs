@@ -1,4 +1,4 @@
-//! What was measured.
+//! The results of a measurement.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use super::cpu::Use;
 use super::plan::VioperfPlan;
 use super::verdict::{ThroughputGrade, deciding};
 
-/// The tests, in their order.
+/// The tests, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Test {
-    /// Files grow, then are written over; in order.
+    /// Files grow, then are overwritten; sequentially.
     Write,
-    /// Each block is read and written back; in order.
+    /// Each block is read and written back; sequentially.
     ReWrite,
-    /// Blocks are read in order.
+    /// Blocks are read sequentially.
     Read,
-    /// Blocks are read in an order in which none follows its neighbour.
+    /// Blocks are read in an order without adjacent blocks.
     SkipRead,
 }
 
@@ -28,7 +28,7 @@ impl Test {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Write, Self::ReWrite, Self::Read, Self::SkipRead];
 
-    /// As vioperf calls it.
+    /// vioperf's name of it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Write => "Write",
@@ -38,7 +38,7 @@ impl Test {
         }
     }
 
-    /// What is counted.
+    /// The name of its counter.
     pub fn counter(self) -> &'static str {
         match self {
             Self::Write | Self::Read => "MB/s",
@@ -48,14 +48,14 @@ impl Test {
     }
 }
 
-/// A test's figure: MB/s of 10^6 bytes read and written, or seeks a second.
+/// A test's rate: MB/s of 10^6 bytes read and written, or seeks per second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Rate {
-    /// Read.
+    /// Read, in MB/s.
     pub read: Option<f64>,
-    /// Written.
+    /// Written, in MB/s.
     pub write: Option<f64>,
-    /// Places skipped to.
+    /// Seeks per second.
     pub seeks: Option<f64>,
 }
 
@@ -71,7 +71,7 @@ impl Rate {
         }
     }
 
-    /// For each core.
+    /// The rate per core.
     #[must_use]
     pub fn per(self, cores: f64) -> Self {
         let per = |value: Option<f64>| value.map(|value| value / cores);
@@ -109,31 +109,31 @@ pub struct Row {
     pub test: Test,
     /// The directory, or `all`.
     pub directory: String,
-    /// What is counted.
+    /// The name of the counter.
     pub counter_name: &'static str,
-    /// Since the test's beginning.
+    /// The rate since the test's beginning.
     pub counter_value: Rate,
-    /// Since the row before.
+    /// The rate since the previous row.
     pub counter_value_recent: Rate,
-    /// Since the beginning, for each core.
+    /// The rate since the beginning, per core.
     pub counter_value_per_core: Rate,
-    /// Since the row before, for each core.
+    /// The rate since the previous row, per core.
     pub counter_value_per_core_recent: Rate,
-    /// Threads at work.
+    /// Running threads.
     pub thread_count: u32,
-    /// Percent of all processors' time since the row before, all users of the machine together.
+    /// Percent of the time of all CPUs since the previous row, by all users of the machine together.
     pub cpu_percent: Option<f64>,
-    /// Percent of all processors' time in which they waited for I/O and had nothing else to do.
+    /// Percent of the time of all CPUs in which they waited for I/O and were otherwise idle.
     pub io_wait_percent: Option<f64>,
-    /// Since the test's beginning.
+    /// Seconds since the test's beginning.
     pub elapsed_s: f64,
-    /// To its end.
+    /// Seconds to the test's end.
     pub remaining_s: f64,
-    /// What the recent figures are over.
+    /// Seconds that the recent values cover.
     pub recent_s: f64,
 }
 
-/// Rows of a moment: one for each of the counts.
+/// The rows of a moment: one for each element of the counts.
 pub(super) fn rows(
     test: Test,
     plan: &VioperfPlan,
@@ -172,61 +172,62 @@ pub(super) fn rows(
         .collect()
 }
 
-/// Writes of one kind.
+/// Writes of one kind: extending a file, or overwriting data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Split {
     /// Bytes of all threads.
     pub bytes: u64,
-    /// MB/s of all threads together: the sum over threads of what each wrote in the time that it took.
+    /// MB/s of all threads together: the sum over threads of the bytes written divided by the time
+    /// that the writes took.
     pub mb_s: f64,
-    /// The same for each core.
+    /// The same per core.
     pub mb_s_per_core: f64,
 }
 
-/// What a test cost the threads.
+/// The CPU cost of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
     /// The test.
     pub test: Test,
-    /// CPU µs for each MB of sums made and checked; none without sums.
+    /// CPU µs per MB for making and checking checksums; `None` without checksums.
     pub crc_us_per_mb: Option<f64>,
-    /// CPU µs for each MB of everything else: the kernel's part, filling the blocks.
+    /// CPU µs per MB for everything else: the kernel's part, filling the blocks.
     pub rest_us_per_mb: f64,
     /// Percent of a CPU that each thread used on average.
     pub thread_cpu_percent: f64,
 }
 
-/// All of it.
+/// The complete result.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// What was to be done.
+    /// The plan.
     pub plan: VioperfPlan,
-    /// The rows in their order.
+    /// The rows in order.
     #[serde(skip)]
     pub rows: Vec<Row>,
     /// Each test as a whole, all directories together.
     pub tests: Vec<Row>,
-    /// Writes that made files longer.
+    /// Writes that extended files.
     pub extend: Option<Split>,
-    /// Writes over what was there, in the same test.
+    /// Overwrites in the same test.
     pub overwrite: Option<Split>,
-    /// By test.
+    /// CPU costs by test.
     pub costs: Vec<Cost>,
-    /// The test and the MB/s for each core that decide.
+    /// The deciding test and its MB/s per core.
     pub deciding: Option<(Test, f64)>,
-    /// What they amount to; none when not all tests were done.
+    /// The grade of this rate; `None` if not all tests were done.
     pub verdict: Option<ThroughputGrade>,
-    /// What a reader should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// Whether somebody asked to stop.
+    /// Whether a stop was requested.
     pub interrupted: bool,
-    /// What ended it before its time.
+    /// The error that ended it early.
     pub failure: Option<String>,
-    /// Files that were left on request.
+    /// Files that were kept on request.
     pub kept: Vec<std::path::PathBuf>,
 }
 
-/// Percent of a CPU from which on the processor, and not the storage, was the limit.
+/// Percent of a CPU above which the processor was the limit and not the storage.
 const BUSY: f64 = 90.0;
 
 impl Report {
@@ -247,7 +248,7 @@ impl Report {
         }
     }
 
-    /// Takes what a test came to.
+    /// Adds the result of a test.
     pub(super) fn add(&mut self, test: Test, whole: Option<Row>, counters: &[Counters], elapsed: Duration) {
         let moved = sum(counters, |counters| &counters.read) + sum(counters, |counters| &counters.written);
         if moved == 0 {
@@ -282,7 +283,7 @@ impl Report {
         }
     }
 
-    /// Judges.
+    /// Determines the deciding rate and its grade.
     pub(super) fn finish(&mut self) {
         let whole = !self.interrupted && self.failure.is_none();
         let rates: Vec<_> = self.tests.iter().map(|row| (row.test, row.counter_value_per_core)).collect();

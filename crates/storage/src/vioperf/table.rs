@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use super::report::{Report, Row, Split};
 use super::{MINIMUM, RECOMMENDED, VioperfPlan};
 
-/// Columns of a directory's name; of a longer one the end is shown.
+/// Maximum width of a directory's name; of a longer one the end is shown.
 const DIRECTORY: usize = 24;
 
-/// What will be done, for people.
+/// The plan as text.
 pub fn plan(plan: &VioperfPlan) -> String {
     let mut text = String::new();
     let way = if plan.direct {
@@ -41,7 +41,7 @@ pub fn plan(plan: &VioperfPlan) -> String {
     text
 }
 
-/// The heads of the columns, and a line below them.
+/// The column headers, and a line below them.
 pub fn header(plan: &VioperfPlan) -> String {
     let recent = format!("({} s avg)", plan.interval);
     let one = line([
@@ -84,7 +84,7 @@ fn line(cells: [&str; 12]) -> String {
         if index > 0 {
             text.push_str(" | ");
         }
-        // Words to the left, figures to the right.
+        // Text is left-aligned, numbers right-aligned.
         let _ = if index < 3 { write!(text, "{cell:<width$}") } else { write!(text, "{cell:>width$}") };
     }
     let end = text.trim_end().len();
@@ -121,7 +121,7 @@ fn seconds(value: f64) -> String {
     if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// The result.
+/// The result as text.
 pub fn summary(report: &Report) -> String {
     let mut text = String::new();
     let costs = &report.costs;

@@ -44,7 +44,7 @@ fn four_tests_are_done_within_the_working_set_and_nothing_is_left() {
     assert!(report.verdict.is_some());
     let (extend, overwrite) = (report.extend.unwrap(), report.overwrite.unwrap());
     assert!(extend.bytes > 0 && extend.bytes <= 8 << 20);
-    // What was written is what made files longer and what was written over.
+    // Bytes written are those that extended files and those that overwrote data.
     let write = &report.tests[0];
     let written = write.counter_value.write.unwrap() * MB * write.elapsed_s;
     assert!((written - (extend.bytes + overwrite.bytes) as f64).abs() < 1.0);

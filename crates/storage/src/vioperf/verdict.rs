@@ -1,4 +1,4 @@
-//! Whether it is enough: 20 MB/s for each physical core, better 40.
+//! Grades a rate: 20 MB/s per physical core are sufficient, 40 are recommended.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::report::{Rate, Test};
 
-/// MB/s for each core that a column store needs.
+/// MB/s per core that a column store needs.
 pub const MINIMUM: f64 = 20.0;
-/// MB/s for each core that it should have.
+/// MB/s per core that it should have.
 pub const RECOMMENDED: f64 = 40.0;
 
-/// What the figures amount to.
+/// The grade of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThroughputGrade {
@@ -19,12 +19,12 @@ pub enum ThroughputGrade {
     Fail,
     /// At least the minimum.
     Minimum,
-    /// At least what is recommended.
+    /// At least the recommended rate.
     Recommended,
 }
 
 impl ThroughputGrade {
-    /// Of a rate in MB/s for each core.
+    /// The grade of a rate in MB/s per core.
     pub fn for_rate(rate: f64) -> Self {
         if rate >= RECOMMENDED {
             Self::Recommended
@@ -46,8 +46,8 @@ impl fmt::Display for ThroughputGrade {
     }
 }
 
-/// The rate that decides, and of which test: the lowest of Write, ReWrite and Read, and of ReWrite the slower of its two
-/// directions, since the rule asks for both at once. None unless all three were done.
+/// The deciding test and its rate: the lowest of Write, ReWrite and Read. Of ReWrite the slower direction counts, since
+/// the rule requires both at once. `None` unless all three were done.
 pub(super) fn deciding(per_core: &[(Test, Rate)]) -> Option<(Test, f64)> {
     [Test::Write, Test::ReWrite, Test::Read]
         .into_iter()

@@ -17,13 +17,13 @@ use super::report::Test;
 use super::{MB, Options};
 use crate::error::{Error, Result};
 
-/// Blocks of a growing file between two checks of the free space.
+/// Blocks that a file grows by between two checks of the free space.
 const LOOK_EVERY: u64 = 64;
 
-/// Names tried for a file, should another run have left some.
+/// Number of names tried for a file, in case another run has left some.
 const NAMES: u32 = 100;
 
-/// What a thread is to do in a test.
+/// A thread's work in a test.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) test: Test,
@@ -42,24 +42,24 @@ pub(super) struct Worker {
     number: u32,
     direct: bool,
     buffer: Buffer,
-    /// Blocks that the file may have, and those that it has.
+    /// The maximum number of blocks of the file, and the present one.
     most: u64,
     blocks: u64,
-    /// Free bytes of the filesystem below which the file grows no more.
+    /// The file stops growing when the filesystem has fewer free bytes.
     reserve: u64,
-    /// Writes so far: no two blocks are alike.
+    /// Writes so far: no two blocks are equal.
     writes: u64,
     remove: bool,
 }
 
-/// Why a file grows no more.
+/// The reason why a file stopped growing.
 enum Grown {
     Enough,
-    /// The filesystem has less room than at the beginning.
+    /// The filesystem has less free space than at the beginning.
     NoRoom(String),
 }
 
-/// Makes the files, empty. They are removed again when one cannot be made.
+/// Creates the files, empty. Removes them again if one cannot be created.
 pub(super) fn open(options: &Options, plan: &mut VioperfPlan) -> Result<Vec<Worker>> {
     let mut workers = Vec::new();
     for (index, directory) in plan.directories.iter().enumerate() {
@@ -109,7 +109,7 @@ fn make(directory: &Path, number: u32, direct: bool) -> Result<(File, PathBuf, b
             Ok(file) => return Ok((file, path, direct)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) if direct && error.raw_os_error() == Some(libc::EINVAL) => {
-                // The kernel may have made it before it refused the flag.
+                // The kernel may have created it before it refused the flag.
                 let _gone = std::fs::remove_file(&path);
                 let file = open(false)
                     .map_err(Error::system(format!("cannot create a file in {}", directory.display())))?;
@@ -142,7 +142,7 @@ impl Worker {
         &self.path
     }
 
-    /// Removes the file, or leaves it; what went wrong.
+    /// Removes the file, or keeps it; returns the error.
     pub(super) fn end(&mut self, preserve: bool) -> std::result::Result<(), String> {
         self.remove = false;
         if preserve {
@@ -152,7 +152,7 @@ impl Worker {
             .map_err(|error| format!("{} cannot be removed: {error}; remove it by hand", self.path.display()))
     }
 
-    /// One test, until its time is over; returns a note, or what ended it.
+    /// Runs one test until its time is over; returns a note, or the error that ended it.
     pub(super) fn run(
         &mut self,
         order: &Order,
@@ -169,7 +169,7 @@ impl Worker {
         result
     }
 
-    /// Makes the file longer for half of the time, or until it is long enough; then writes over it from its beginning.
+    /// Extends the file for half of the time, or until it has its full size; then overwrites it from its beginning.
     fn write(&mut self, order: &Order, counters: &Counters) -> std::result::Result<Option<String>, String> {
         let begin = Instant::now();
         let half = order.begin + order.length / 2;
@@ -191,7 +191,7 @@ impl Worker {
         add_time(&counters.extending, begin.elapsed());
         let begin = Instant::now();
         let mut place = 0;
-        // Once at least, so that there is a figure however long the growing took.
+        // At least once, so that there is a result however long extending took.
         loop {
             self.put(place, order.crc, counters)?;
             add(&counters.overwritten, self.buffer.bytes().len() as u64);
@@ -205,7 +205,7 @@ impl Worker {
         Ok(note)
     }
 
-    /// A block more; why there is none.
+    /// Adds a block; returns the reason if the file cannot grow.
     fn grow(&mut self, order: &Order, counters: &Counters) -> std::result::Result<Option<Grown>, String> {
         if self.blocks >= self.most {
             return Ok(Some(Grown::Enough));
@@ -230,7 +230,7 @@ impl Worker {
                 add(&counters.extended, bytes as u64);
                 Ok(None)
             }
-            // No space, the quota is used up, or the file would be too large.
+            // No space, the quota is exhausted, or the file would be too large.
             Err(error)
                 if self.blocks > 0
                     && matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)) =>
@@ -274,7 +274,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Each block once in an order in which none follows the one before it, then again.
+    /// Reads each block once, in an order without adjacent blocks, repeatedly.
     fn skip_read(&mut self, order: &Order, counters: &Counters) -> std::result::Result<(), String> {
         self.forget_cached();
         let step = skip(self.blocks);
@@ -292,7 +292,7 @@ impl Worker {
         }
     }
 
-    /// The places from the first to the last, for ever.
+    /// The blocks from the first to the last, repeated indefinitely.
     fn around(&self) -> impl Iterator<Item = u64> + use<> {
         let blocks = self.blocks.max(1);
         (0..).map(move |count| count % blocks)
@@ -340,10 +340,10 @@ impl Worker {
         self.file.sync_data().map_err(|error| format!("cannot sync {}: {error}", self.path.display()))
     }
 
-    /// Without direct I/O a read must not find in memory what was written.
+    /// Without direct I/O, reads must not find written data in the page cache.
     fn forget_cached(&self) {
         if !self.direct {
-            // Where the kernel takes no advice, such as for files in memory, there is no medium either.
+            // If the kernel rejects the advice, as for files in memory, there is no medium either.
             let _advised = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
         }
     }
@@ -364,7 +364,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         if self.remove {
-            // An earlier failure is reported.
+            // An earlier failure was already reported.
             let _gone = std::fs::remove_file(&self.path);
         }
     }
@@ -374,7 +374,7 @@ fn over(order: &Order) -> bool {
     order.over.load(Ordering::Acquire) || order.begin.elapsed() >= order.length
 }
 
-/// Counts the CPU time of making or checking a sum.
+/// Counts the CPU time for making or checking a checksum.
 fn timed<T>(counters: &Counters, bytes: usize, what: impl FnOnce() -> T) -> T {
     let before = cpu_time();
     let result = what();
@@ -383,7 +383,7 @@ fn timed<T>(counters: &Counters, bytes: usize, what: impl FnOnce() -> T) -> T {
     result
 }
 
-/// How many blocks on the next one is: about 0.38 of them, without a common divisor, so that each has its turn.
+/// The stride in blocks: about 0.38 of their number, with no common divisor, so that each block is read.
 fn skip(blocks: u64) -> u64 {
     let divides = |mut one: u64, mut other: u64| {
         while other > 0 {
@@ -409,7 +409,7 @@ mod tests {
             let seen: BTreeSet<u64> = (0..blocks).map(|count| count * step % blocks).collect();
             assert_eq!(seen.len() as u64, blocks);
         }
-        // Of four and six no step but one and the last reaches all: what cannot be avoided is read backwards.
+        // With four and six blocks, only the strides one and the last reach all blocks: these are read backwards.
         assert_eq!((skip(4), skip(6)), (3, 5));
     }
 }

@@ -1,4 +1,4 @@
-//! `verify_async=`: threads that verify read data, so that the worker continues with other I/Os meanwhile.
+//! `verify_async=`: threads that verify read data, so that the worker can continue with other I/Os.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use super::thread_setup;
 use crate::Io;
 use crate::data::{Examiner, ReadExpectation};
 
-/// Longest wait for an answer: the worker has other duties.
+/// Maximum wait for an answer: the worker has other work to do.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A read whose data is to be verified.
@@ -36,7 +36,7 @@ pub(super) struct Checkers {
 }
 
 impl Checkers {
-    /// So many threads, each with an examiner made by `examiner`, on these CPUs if any are named.
+    /// `count` threads, each with an examiner made by `examiner`, on these CPUs if any are named.
     pub(super) fn new(count: u32, cpus: &[u32], mut examiner: impl FnMut() -> Examiner) -> io::Result<Self> {
         let (to, tasks) = channel::<Task>();
         let (answers, from) = channel();
@@ -55,7 +55,7 @@ impl Checkers {
         Ok(Self { to: Some(to), answers, from, threads })
     }
 
-    /// Passes a read on; `address` has its data, which do not change before the answer has arrived.
+    /// Passes a read on; its data are at `address` and do not change until the answer has arrived.
     pub(super) fn ask(&self, slot: u32, io: &Io, question: ReadExpectation, address: *const u8) {
         let task = Task { slot, io: *io, question, address };
         let sent = self.to.as_ref().is_some_and(|to| to.send(task).is_ok());
@@ -66,14 +66,14 @@ impl Checkers {
         }
     }
 
-    /// An answer, if there is one or one arrives within a moment.
+    /// An answer, if one is available; with `wait`, waits a moment for it.
     pub(super) fn answer(&self, wait: bool) -> Option<Answer> {
         if wait { self.from.recv_timeout(PATIENCE).ok() } else { self.from.try_recv().ok() }
     }
 }
 
 impl Drop for Checkers {
-    /// The buffers are borrowed, so no thread may be reading one afterwards.
+    /// The buffers are borrowed: no thread may still be reading one afterwards.
     fn drop(&mut self) {
         self.to = None;
         for thread in self.threads.drain(..) {
@@ -90,9 +90,9 @@ fn work(tasks: &Mutex<Receiver<Task>>, answers: &Sender<Answer>, mut examiner: E
             Err(_) => return,
         };
         let Ok(Task { slot, io, question, address }) = next else { return };
-        // SAFETY: the buffer has the I/O's length, and the worker leaves it alone until the answer has come.
+        // SAFETY: the buffer has the I/O's length, and the worker does not touch it until the answer has arrived.
         let buffer = unsafe { std::slice::from_raw_parts(address, io.length as usize) };
-        // Another thread waits for the answer in every case.
+        // The other thread waits for the answer in any case.
         let looked = catch_unwind(AssertUnwindSafe(|| examiner.examine(&question, buffer)));
         let result = match looked {
             Ok(result) => result.map_err(|wrong| format!("verify: {wrong}")),

@@ -1,4 +1,4 @@
-//! Counts between two ticks, and the sums of all ticks of a worker, with which its own counts have to agree.
+//! Counts between two ticks, and the sums of all ticks of a worker, which must agree with the worker's own counts.
 
 use kelvin_measure::Nanos;
 use kelvin_measure::event::LoadPart;
@@ -7,7 +7,7 @@ use crate::job::ReportOptions;
 use crate::tick::{DepthCounts, Failures, PriorityTimes, Tally, Tick};
 use crate::{Bins, Direction, Moments, PerDirection};
 
-/// The times of I/Os that were handed over together and ended together.
+/// The times of I/Os that were submitted together and ended together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IoTimes {
     /// 0 for an engine whose call returns when the I/O has ended.
@@ -31,12 +31,12 @@ struct Taken {
 #[derive(Debug)]
 pub(super) struct Counter {
     tick: Box<Tick>,
-    /// Tallies that a tick had no use for, to be used again.
+    /// Tallies that a tick did not need, for reuse.
     #[allow(clippy::vec_box, reason = "the boxes themselves are kept as part of a tick")]
     spare: Vec<Box<Tally>>,
     taken: Taken,
     synchronous: bool,
-    /// Sums of the ticks that were cut: I/Os and bytes by direction.
+    /// Sums of the completed ticks: I/Os and bytes by direction.
     pub(super) done: PerDirection<(u64, u64)>,
     /// I/Os that failed.
     pub(super) failed: u64,
@@ -99,7 +99,7 @@ impl Counter {
         }
     }
 
-    /// The time of an I/O with this priority.
+    /// Records the time of an I/O with this priority.
     pub(super) fn prioritized(&mut self, target: u32, direction: Direction, priority: u16, times: IoTimes) {
         let nanos = if self.taken.total_bins { times.total } else { times.completion };
         let known = &mut self.tally(target, direction).priorities;
@@ -111,7 +111,7 @@ impl Counter {
         known[place].bins.record(nanos);
     }
 
-    /// The time of an I/O from when it should have started.
+    /// Records the time of an I/O from its intended start.
     pub(super) fn respond(&mut self, target: u32, direction: Direction, response: Nanos) {
         let tally = self.tally(target, direction);
         tally.response.record(response);
@@ -124,12 +124,12 @@ impl Counter {
     #[inline]
     pub(super) fn tally(&mut self, target: u32, direction: Direction) -> &mut Tally {
         let (taken, spare) = (self.taken, &mut self.spare);
-        // Every target of the job has its place since `blank`.
+        // `blank` created an entry for every target of the job.
         let place = &mut self.tick.targets[target as usize][direction];
         place.get_or_insert_with(|| spare.pop().unwrap_or_else(|| fresh(taken)))
     }
 
-    /// An I/O is issued, with so many in flight, itself included.
+    /// Counts an issued I/O; `under_way` is the number in flight, including it.
     #[inline]
     pub(super) fn issued(&mut self, under_way: u32) {
         self.tick.depth.sum += u64::from(under_way);
@@ -138,25 +138,25 @@ impl Counter {
         self.tick.depth.at[class as usize] += 1;
     }
 
-    /// A call handed over so many.
+    /// Counts a call that submitted `count` I/Os.
     #[inline]
     pub(super) fn submitted(&mut self, count: usize) {
         self.tick.depth.submitted[batch_class(count)] += 1;
     }
 
-    /// A call brought so many.
+    /// Counts a call that returned `count` completions.
     #[inline]
     pub(super) fn completed(&mut self, count: usize) {
         self.tick.depth.completed[batch_class(count)] += 1;
     }
 
-    /// A sync has ended.
+    /// Counts a completed sync.
     pub(super) fn synced(&mut self, took: Nanos) {
         self.tick.syncs.record(took);
         self.tick.sync_bins.get_or_insert_default().record(took);
     }
 
-    /// An I/O, or a sync, has failed.
+    /// Counts a failed I/O or sync.
     pub(super) fn fail(&mut self, failure: Failures) {
         if let Some(direction) = failure.direction {
             self.tally(failure.target, direction).failed += 1;
@@ -234,7 +234,7 @@ fn blank(worker: u32, targets: usize, from: Nanos) -> Tick {
         worker,
         from,
         to: from,
-        // Known when it is cut.
+        // Set when the tick is cut.
         part: LoadPart::Measured,
         targets: std::iter::repeat_with(PerDirection::default).take(targets).collect(),
         syncs: Moments::default(),
@@ -244,7 +244,7 @@ fn blank(worker: u32, targets: usize, from: Nanos) -> Tick {
     }
 }
 
-/// Boxes of bins, as many as are wanted.
+/// A tally with the histograms that are recorded.
 fn fresh(taken: Taken) -> Box<Tally> {
     Box::new(Tally {
         total_bins: taken.total_bins.then(Bins::default),
@@ -258,7 +258,7 @@ fn is_blank(tally: &Tally) -> bool {
     tally.ios == 0 && tally.failed == 0 && tally.dropped == 0 && tally.short == 0
 }
 
-/// Makes a tick of another time, or of another worker, new.
+/// Resets a used tick, of this or another worker.
 fn recycle(tick: &mut Tick, worker: u32, targets: usize, from: Nanos, taken: Taken) {
     (tick.worker, tick.from, tick.to) = (worker, from, from);
     tick.targets.resize_with(targets, PerDirection::default);

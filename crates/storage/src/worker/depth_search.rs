@@ -1,15 +1,15 @@
-//! `latency_target=`: the largest depth at which the times are kept is searched for, window by window.
+//! `latency_target=`: searches for the largest depth that meets the latency target, window by window.
 
 use kelvin_measure::Nanos;
 
 use crate::job::LatencyGoal;
 
-/// What a window led to.
+/// The result of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Go on with this depth; it was found when the flag says so.
+    /// Continue with this depth; the flag is set if it is the result of the search.
     Depth(u32, bool),
-    /// The window at the depth that was found is over.
+    /// The window at the final depth has ended.
     Over,
 }
 
@@ -18,22 +18,22 @@ pub(super) enum Step {
 pub(super) struct Search {
     target: Nanos,
     window: Nanos,
-    /// The share of I/Os that is to keep the target, 0 to 1.
+    /// The share of I/Os that must meet the target, 0 to 1.
     share: f64,
     keep_running: bool,
-    /// Largest depth known to keep it, smallest known not to.
+    /// The largest depth known to meet it, and the smallest known not to.
     good: u32,
     bad: u32,
     depth: u32,
     found: bool,
-    /// When the window is over.
+    /// When the window ends.
     pub(super) next: Nanos,
     kept: u64,
     missed: u64,
 }
 
 impl Search {
-    /// None where there is no target.
+    /// `None` without a target.
     pub(super) fn new(goal: &LatencyGoal, depth: u32, now: Nanos) -> Option<Self> {
         let target = goal.target?;
         let window = goal.window.max(1_000_000);
@@ -52,28 +52,28 @@ impl Search {
         })
     }
 
-    /// The depth of now.
+    /// The current depth.
     pub(super) fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// The depth that was found: 0 when not even 1 keeps the target; none before.
+    /// The depth that was found: 0 if not even 1 meets the target; `None` until then.
     pub(super) fn result(&self) -> Option<u32> {
         self.found.then_some(self.good)
     }
 
-    /// Whether times before the end of the search are left out of the figures.
+    /// Whether times before the end of the search are excluded from the results.
     pub(super) fn is_apart(&self) -> bool {
         !self.keep_running
     }
 
-    /// An I/O has ended.
+    /// Records a completed I/O.
     #[inline]
     pub(super) fn record(&mut self, completion: Nanos) {
         if completion <= self.target { self.kept += 1 } else { self.missed += 1 }
     }
 
-    /// The window is over.
+    /// Ends the window.
     pub(super) fn close(&mut self, now: Nanos) -> Step {
         let all = self.kept + self.missed;
         let good = all > 0 && self.kept as f64 >= self.share * all as f64;
@@ -85,12 +85,12 @@ impl Search {
             if good || self.depth == 1 {
                 return Step::Depth(self.depth, true);
             }
-            // What held no longer does: down by one, and from there as before.
+            // The depth no longer meets the target: reduce it by one, and continue from there.
             self.good = self.depth - 1;
             self.depth = self.good;
             return Step::Depth(self.depth, true);
         }
-        // A window in which nothing ended says nothing: wait for the next.
+        // A window without completions gives no result: wait for the next.
         if all == 0 {
             return Step::Depth(self.depth, false);
         }
@@ -110,7 +110,7 @@ impl Search {
         Step::Depth(self.depth, self.found)
     }
 
-    /// Nothing has failed yet: go up in doublings.
+    /// No depth has failed yet: it is doubled.
     fn bad_is_a_guess(&self) -> bool {
         self.good == self.depth
     }
@@ -120,7 +120,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Searches on a device whose time grows with the depth: 100 µs for each I/O in flight.
+    /// Searches on a device whose latency grows with the depth: 100 µs for each I/O in flight.
     fn search_depth(target: Nanos, most: u32) -> (Option<u32>, u32) {
         let goal = LatencyGoal {
             target: Some(target),

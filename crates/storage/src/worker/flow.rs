@@ -1,4 +1,4 @@
-//! `flow=`: workers of one flow keep their I/Os in the proportion of their weights.
+//! `flow=`: workers of one flow keep the ratio of their I/Os equal to that of their weights.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,24 +10,24 @@ use crate::job::Flow;
 const AHEAD: i64 = 8;
 
 /// How long the share of an ended worker still limits the others. Workers that end together do not end in the same
-/// microsecond, and the last one would run far ahead in its last milliseconds alone.
+/// microsecond, and the last one would run far ahead in its last milliseconds.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// The sums of the workers of one flow that still run, or ended recently.
+/// The sums of the workers of one flow that are running, or ended recently.
 #[derive(Debug, Default)]
 struct Group {
     issued: AtomicI64,
     weights: AtomicI64,
     /// Workers that were started and have neither joined nor failed yet.
     expected: AtomicI64,
-    /// There are some in `gone`.
+    /// `gone` is not empty.
     some_gone: AtomicBool,
-    /// The ended workers that are still in the sums: the time of their end, their weights and I/Os.
+    /// The ended workers that are still in the sums: when they ended, their weights and I/Os.
     gone: Mutex<Vec<(Instant, i64, i64)>>,
 }
 
 impl Group {
-    /// Removes the workers from the sums that ended long enough ago.
+    /// Removes workers that ended long enough ago from the sums.
     #[cold]
     fn forget_gone(&self) {
         let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl Member {
 pub struct FlowGroups(Vec<Option<Member>>);
 
 impl FlowGroups {
-    /// Of workers with these options, in the order of their numbers.
+    /// For workers with these options, in the order of their numbers.
     pub fn new(flows: &[Option<Flow>]) -> Self {
         let mut groups: Vec<(i64, Arc<Group>)> = Vec::new();
         let members = flows.iter().map(|flow| {
@@ -86,7 +86,7 @@ impl FlowGroups {
     }
 
     /// These workers are about to be started together: none of a flow begins before all of them have joined. A worker
-    /// that began alone would gain a permanent lead over its share.
+    /// that began alone would permanently be ahead of its share.
     pub(crate) fn expect(&self, workers: &[usize]) {
         for member in workers.iter().filter_map(|worker| self.member(*worker as u32)) {
             if !member.expected.swap(true, Ordering::AcqRel) {
@@ -95,18 +95,18 @@ impl FlowGroups {
         }
     }
 
-    /// An expected worker has failed, or had nothing to do.
+    /// An expected worker has failed, or has nothing to do.
     pub(crate) fn absent(&self, worker: u32) {
         if let Some(member) = self.member(worker) {
             member.arrived();
         }
     }
 
-    /// The share of a worker, which counts in its flow from now on; none when it has no flow.
+    /// The share of a worker, which counts in its flow from now on; `None` if it has no flow.
     pub(crate) fn join(&self, worker: u32) -> Option<Share> {
         let member = self.member(worker)?;
         let Member { weight, group, .. } = member;
-        // One who joins later has not missed its share: it begins where the others are.
+        // A worker that joins later has not missed its share: it begins where the others are.
         let others = group.weights.fetch_add(*weight, Ordering::AcqRel);
         let issued = if others > 0 { group.issued.load(Ordering::Acquire) * weight / others } else { 0 };
         group.issued.fetch_add(issued, Ordering::AcqRel);
@@ -115,7 +115,7 @@ impl FlowGroups {
     }
 }
 
-/// A worker's part in its flow.
+/// A worker's share of its flow.
 #[derive(Debug)]
 pub(crate) struct Share {
     weight: i64,
@@ -124,7 +124,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Whether all who were started together are there.
+    /// Whether all workers that were started together have joined.
     pub(crate) fn is_complete(&self) -> bool {
         self.group.expected.load(Ordering::Acquire) <= 0
     }
@@ -152,7 +152,7 @@ impl Share {
 }
 
 impl Drop for Share {
-    /// The remaining workers share among themselves, a moment later.
+    /// The remaining workers share among themselves after a moment.
     fn drop(&mut self) {
         let mut gone = self.group.gone.lock().unwrap_or_else(PoisonError::into_inner);
         gone.push((Instant::now(), self.weight, self.issued));
@@ -199,7 +199,7 @@ mod tests {
             let workers: Vec<_> = (0..3)
                 .map(|worker| {
                     scope.spawn(move || {
-                        // The heaviest, which would be furthest ahead, is there first.
+                        // The worker with the greatest weight, which would be furthest ahead, joins first.
                         std::thread::sleep(std::time::Duration::from_millis(5 * u64::from(worker)));
                         let mut share = groups.join(worker).unwrap();
                         while !share.is_complete() {

@@ -1,4 +1,4 @@
-//! Why a worker ends early, with a message that says what to do.
+//! The reason why a worker ends early, with a message that says what to do.
 
 use std::io;
 
@@ -33,7 +33,7 @@ impl From<Error> for Halt {
     }
 }
 
-/// What an I/O that failed was, and what the number means.
+/// Describes a failed I/O and the meaning of its error number.
 pub(super) fn failed_io_message(io: &Io, path: &str, number: i32) -> String {
     let error = io::Error::from_raw_os_error(number);
     let hint = match number {
@@ -54,7 +54,7 @@ pub(super) fn failed_io_message(io: &Io, path: &str, number: i32) -> String {
     format!("{} of {} bytes at {} of {path}: {error}{hint}", io.direction, io.length, io.offset)
 }
 
-/// The file has no more data where there should be some.
+/// The file ends where more data was expected.
 pub(super) fn short_io_message(io: &Io, path: &str, moved: u32) -> String {
     let at = io.offset + u64::from(moved);
     match io.direction {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::job::LockFile;
 use crate::{Direction, Io, Target};
 
-/// The holders of a file: so many readers, or one writer.
+/// The holders of a file: a number of readers, or one writer.
 #[derive(Debug, Default)]
 struct Holders {
     readers: u32,
@@ -21,7 +21,7 @@ static HELD: Mutex<BTreeMap<PathBuf, Holders>> = Mutex::new(BTreeMap::new());
 #[derive(Debug)]
 pub(super) struct Locks {
     paths: Vec<PathBuf>,
-    /// Readers may be together.
+    /// Readers may hold a file together.
     shared_reads: bool,
 }
 
@@ -55,7 +55,7 @@ impl Locks {
         true
     }
 
-    /// Gives it back.
+    /// Releases it.
     pub(super) fn give(&self, io: &Io) {
         let Some(path) = self.paths.get(io.target as usize) else { return };
         if let Some(holders) = held().get_mut(path) {
@@ -68,7 +68,7 @@ impl Locks {
     }
 }
 
-/// A worker that died with the lock of the table left the table as it was.
+/// A worker that panicked while it held the table's lock left the table consistent.
 fn held() -> MutexGuard<'static, BTreeMap<PathBuf, Holders>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The measured path: a worker asks what comes next, hands it to an engine, takes back what ended, and counts.
+//! The measured path: a worker gets the next I/O, submits it to an engine, reaps completions, and counts.
 
 mod checkers;
 mod counter;
@@ -33,7 +33,7 @@ use measured::{Loop, LoopEnd, Made};
 use parts::{IoStream, WorkerParts};
 
 /// Carries out a plan in the calling thread, and reports to the channel of `shared`; the last message is
-/// [`Message::End`]. An error ends the worker and not the process: it is in what is returned and in that message.
+/// [`Message::End`]. An error ends the worker and not the process: it is in the returned value and in that message.
 #[allow(clippy::needless_pass_by_value, reason = "a worker owns its plan")]
 pub fn run(plan: WorkerPlan, shared: &Shared) -> WorkerEnd {
     run_parts(&plan, shared, || WorkerParts::for_plan(&plan))
@@ -66,7 +66,7 @@ pub(crate) fn run_parts<S: IoStream>(
     end
 }
 
-/// Makes what the worker needs, and lets it run.
+/// Creates what the worker needs, and runs it.
 fn attempt<S: IoStream>(
     plan: &WorkerPlan,
     shared: &Shared,
@@ -83,7 +83,7 @@ fn attempt<S: IoStream>(
     let name = job.engine.name;
     let several = name.is_asynchronous() || job.depth.offload;
     let wanted = job.depth.depth.max(1);
-    // Others may look at what was read while the next block is: each has a separate buffer then.
+    // Other threads may examine read data while the next block is read: each then has a separate buffer.
     let looked_at = job.verify.as_ref().is_some_and(|verify| verify.threads > 0);
     let depth = if several || looked_at { wanted.min(DEEPEST) } else { 1 };
     if depth < wanted {

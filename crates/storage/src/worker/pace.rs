@@ -11,31 +11,31 @@ use crate::{Direction, Io, PerDirection};
 
 const SECOND: u128 = 1_000_000_000;
 
-/// What a direction's rate is counted in.
+/// The unit of a direction's rate.
 #[derive(Debug, Clone, Copy)]
 enum Unit {
     Bytes,
     Ios,
 }
 
-/// Changes of the rates of all workers while they run, for whoever runs them.
+/// Changes of the rates of all workers during the run.
 #[derive(Debug, Default)]
 pub struct RateChanges {
-    /// When, and how many times what the jobs ask for; in the order of their times.
+    /// The time and the factor of each change, relative to the jobs' rates, in order of time.
     ordered: Mutex<Vec<(Nanos, f64)>>,
     count: AtomicUsize,
 }
 
 impl RateChanges {
-    /// From a time of the run's clock on, all rates are so many times what the jobs ask for. Later than any change before; best
-    /// a second ahead, so that every worker sees it in time.
+    /// From a time of the run's clock on, multiplies the rates of the jobs by `factor`. `at` must be later than any
+    /// earlier change, and should be a second ahead, so that every worker sees the change in time.
     pub fn change_at(&self, at: Nanos, factor: f64) {
         let mut ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
         ordered.push((at, factor.max(f64::MIN_POSITIVE)));
         self.count.store(ordered.len(), Ordering::Release);
     }
 
-    /// The mean factor from one time to another; none where nothing was changed.
+    /// The mean factor between two times; `None` if nothing was changed.
     pub fn mean(&self, from: Nanos, to: Nanos) -> Option<f64> {
         let ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
         if ordered.is_empty() || to <= from {
@@ -50,15 +50,15 @@ impl RateChanges {
         Some((before as f64 + parts.sum::<f64>()) / (to - from) as f64)
     }
 
-    /// The changes after the first so many.
+    /// The changes after the first `seen`.
     fn after(&self, seen: usize) -> Vec<(Nanos, f64)> {
         let ordered = self.ordered.lock().unwrap_or_else(PoisonError::into_inner);
         ordered.get(seen..).unwrap_or_default().to_vec()
     }
 }
 
-/// The schedule of one direction. Starts follow from it alone and not from when I/Os end, so that a device that falls
-/// behind is measured from when it should have been asked.
+/// The schedule of one direction. Start times do not depend on completions, so that the latency of a slow device is
+/// measured from the intended start.
 #[derive(Debug)]
 struct Lane {
     unit: Unit,
@@ -66,15 +66,15 @@ struct Lane {
     origin: Nanos,
     issued: u64,
     next: Nanos,
-    /// Times what the job asks for.
+    /// The current factor of the job's rate.
     factor: f64,
-    /// Changes that come later than `next`.
+    /// Changes later than `next`.
     changes: VecDeque<(Nanos, f64)>,
 }
 
 impl Lane {
-    /// What was to start after a change starts as much sooner, or later, as its rate is higher, or lower: evenly spaced and
-    /// exponential gaps remain what they are.
+    /// Applies changes before `next`: the time from a change to `next` scales inversely with the rate. Evenly spaced
+    /// and exponential gaps keep their distribution.
     fn follow(&mut self) {
         while let Some(&(at, factor)) = self.changes.front().filter(|(at, _)| *at < self.next) {
             let left = (self.next - at) as f64 * self.factor / factor;
@@ -89,15 +89,15 @@ impl Lane {
 #[derive(Debug)]
 pub(super) struct Pacer {
     lanes: PerDirection<Option<Lane>>,
-    /// Gaps are drawn; none for even ones.
+    /// Random gaps; `None` for even ones.
     random: Option<Random>,
     changes: Arc<RateChanges>,
-    /// Changes that the lanes know of.
+    /// Number of changes that the lanes have received.
     seen: usize,
 }
 
 impl Pacer {
-    /// None where there is no limit.
+    /// `None` without a limit.
     pub(super) fn new(rate: &Rate, seed: u64, origin: Nanos) -> Option<Self> {
         if !rate.limits() {
             return None;
@@ -112,7 +112,7 @@ impl Pacer {
             };
             let (rate, changes) = (rate.max(1), VecDeque::new());
             let mut lane = Lane { unit, rate, origin, issued: 0, next: origin, factor: 1.0, changes };
-            // The first gap of a Poisson process is as long as any other.
+            // The first gap of a Poisson process is distributed like any other.
             if let (Some(random), Unit::Ios) = (&mut random, unit) {
                 lane.next += random.exponential(1e9 / lane.rate as f64) as Nanos;
             }
@@ -122,13 +122,13 @@ impl Pacer {
         Some(Self { lanes, random, changes: Arc::default(), seen: 0 })
     }
 
-    /// The same, whose rates may be changed.
+    /// As before, but with rates that may change.
     pub(super) fn changed_by(mut self, changes: &Arc<RateChanges>) -> Self {
         self.changes = Arc::clone(changes);
         self
     }
 
-    /// Takes changes that were ordered meanwhile.
+    /// Receives new changes.
     #[inline]
     pub(super) fn follow(&mut self) {
         if self.changes.count.load(Ordering::Acquire) > self.seen {
@@ -141,7 +141,7 @@ impl Pacer {
         }
     }
 
-    /// When an I/O is to start; none for a direction without a limit.
+    /// When an I/O should start; `None` for a direction without a limit.
     #[inline]
     pub(super) fn start(&self, direction: Direction) -> Option<Nanos> {
         self.lanes[direction].as_ref().map(|lane| lane.next)
@@ -153,7 +153,7 @@ impl Pacer {
         [Direction::Read, Direction::Write].into_iter().find(|other| *other != direction && due(other))
     }
 
-    /// An I/O was started.
+    /// Records a started I/O.
     #[inline]
     pub(super) fn started(&mut self, io: &Io) {
         let Some(lane) = &mut self.lanes[io.direction] else { return };
@@ -164,7 +164,7 @@ impl Pacer {
         if let Some(random) = &mut self.random {
             lane.next += random.exponential(amount as f64 * 1e9 / (lane.rate as f64 * lane.factor)) as Nanos;
         } else {
-            // From the whole and not from the last: no rounding adds up.
+            // Calculated from the total, so that rounding errors do not add up.
             lane.issued += amount;
             let since = u128::from(lane.issued) * SECOND / u128::from(lane.rate);
             #[expect(clippy::float_cmp, reason = "the factor of a rate that nobody changed is exactly 1")]
@@ -176,7 +176,7 @@ impl Pacer {
         }
     }
 
-    /// Everything starts so much later: for pauses that are not made up for.
+    /// Delays all starts: for pauses that are not made up for.
     pub(super) fn put_off(&mut self, by: Nanos) {
         for lane in self.lanes.0.iter_mut().flatten() {
             lane.origin += by;
@@ -185,11 +185,11 @@ impl Pacer {
     }
 }
 
-/// `rate_min=`, `rate_iops_min=`: looked at once a cycle.
+/// `rate_min=`, `rate_iops_min=`: checked once a cycle.
 #[derive(Debug)]
 pub(super) struct Minimum {
     cycle: Nanos,
-    /// When to look next.
+    /// When the next check is due.
     pub(super) next: Nanos,
     from: Nanos,
     before: PerDirection<(u64, u64)>,
@@ -198,7 +198,7 @@ pub(super) struct Minimum {
 }
 
 impl Minimum {
-    /// None where there is no minimum.
+    /// `None` without a minimum.
     pub(super) fn new(rate: &Rate, now: Nanos) -> Option<Self> {
         let any = rate.bytes_min.0.iter().chain(&rate.iops_min.0).any(Option::is_some);
         let cycle = rate.cycle.max(1_000_000);
@@ -212,7 +212,7 @@ impl Minimum {
         })
     }
 
-    /// Looks at what was done up to now, I/Os and bytes by direction: what is below its minimum, as text.
+    /// Checks the I/Os and bytes up to now, by direction; describes a rate below its minimum.
     pub(super) fn check(&mut self, now: Nanos, done: &PerDirection<(u64, u64)>) -> Option<String> {
         let seconds = now.saturating_sub(self.from).max(1) as f64 / 1e9;
         let below = Direction::ALL.into_iter().find_map(|direction| {
@@ -293,7 +293,7 @@ mod tests {
             })
             .collect();
         gaps.sort_by(f64::total_cmp);
-        // Kolmogorov and Smirnov: 1.63/√n is exceeded once in a hundred.
+        // Kolmogorov and Smirnov: 1.63/√n is exceeded in one of a hundred cases.
         let n = gaps.len() as f64;
         let distance = gaps.iter().enumerate().fold(0.0_f64, |worst, (rank, gap)| {
             let expected = 1.0 - (-gap).exp();
@@ -323,7 +323,7 @@ mod tests {
                 pacer.started(&io(4096));
             }
             let sums: Vec<u32> = seconds.chunks(4).map(|part| part.iter().sum()).collect();
-            // Four deviations of a Poisson count.
+            // Four standard deviations of a Poisson count.
             let near =
                 |found: u32, expected: f64| (f64::from(found) - expected).abs() <= 4.0 * expected.sqrt();
             assert!(near(sums[0], 4e3) && near(sums[1], 12e3) && near(sums[2], 2e3), "{seconds:?}");

@@ -11,11 +11,11 @@ use crate::{Error, Io, NextIo, Result};
 
 /// The source of I/Os.
 pub(crate) trait IoStream {
-    /// The next.
+    /// The next I/O or step.
     fn next(&mut self) -> NextIo;
-    /// Another pass.
+    /// Begins another pass.
     fn restart(&mut self);
-    /// The length of its longest I/O in bytes, where it is not determined by the job (a trace).
+    /// The length of its longest I/O in bytes, if the job does not determine it (a trace).
     fn longest(&self) -> u32 {
         0
     }
@@ -27,7 +27,7 @@ pub(crate) trait IoStream {
 
 /// The content of written blocks.
 pub(crate) trait Fill {
-    /// Nothing has to be done for a write.
+    /// Whether nothing has to be done for a write.
     fn is_static(&self) -> bool;
     /// Called for each buffer before the first I/O.
     fn prepare(&mut self, buffer: &mut [u8]);
@@ -37,7 +37,7 @@ pub(crate) trait Fill {
 
 /// Verification of read data.
 pub(crate) trait Check {
-    /// Writes the header by which a block is verified later: the number of the write.
+    /// Writes the header by which a block is verified later. Returns the number of the write.
     fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> u64;
     /// A write has ended.
     fn written(&mut self, io: &Io, number: u64);
@@ -47,24 +47,24 @@ pub(crate) trait Check {
     fn trimmed(&mut self, io: &Io);
     /// Verifies read data; returns the error as text.
     fn check(&mut self, io: &Io, buffer: &[u8]) -> std::result::Result<(), String>;
-    /// Passes read data to another thread, which verifies it at `address` until [`Check::answer`] names the slot.
-    /// Returns whether it did: otherwise the worker verifies it itself.
+    /// Passes read data to another thread, which verifies the data at `address` until [`Check::answer`] returns the
+    /// slot. Returns whether it did; otherwise the worker verifies the data itself.
     fn hand_over(&mut self, _slot: u32, _io: &Io, _address: *const u8) -> bool {
         false
     }
-    /// A result of one of those threads; if there is none yet and `wait` is set, waits a moment.
+    /// A result from one of those threads; if there is none yet and `wait` is set, waits a moment.
     fn answer(&mut self, _wait: bool) -> Option<Answer> {
         None
     }
     /// The next read of a verifying pass; `None` at its end.
     fn next_read(&mut self) -> Option<Io>;
-    /// Enough was written that verification is due.
+    /// Whether enough was written for verification to be due.
     fn backlog_due(&self) -> bool;
     /// The verification pass begins: its state is saved if another run may verify again.
     fn keep(&mut self) -> Result<()> {
         Ok(())
     }
-    /// The worker ends, with or without having verified everything: notes for the reader.
+    /// The worker ends; `complete` is set if everything was verified. Returns a note for the user.
     fn finish(&mut self, complete: bool) -> Result<Option<String>>;
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn check(plan: &WorkerPlan) -> Result<()> {
     let job = &*plan.job;
     engine::check(job)?;
     Filler::new(job, plan.seed)?;
-    // A trace was gone through for its files, and may be a pipe.
+    // The trace was already read for its files, and may be a pipe.
     if job.replay.is_none() {
         IoSource::new(job, plan.clone, &plan.targets, plan.seed)?;
     }
@@ -223,7 +223,7 @@ impl Check for Verified {
     }
 
     fn keep(&mut self) -> Result<()> {
-        // As fio: the state is there after a normal end, too.
+        // As in fio, the state is saved after a normal end, too.
         if self.save { self.verifier.save_state(&self.state) } else { Ok(()) }
     }
 
@@ -247,7 +247,7 @@ impl Check for Verified {
                  data had another name or position in its run, and therefore used other offsets"
             )));
         }
-        // The state from before the pass contains the examined blocks; this one contains the remaining ones.
+        // The state from before the pass contains the verified blocks; this one contains the remaining ones.
         if complete || !self.save || self.verifier.remaining() == 0 {
             return Ok(None);
         }

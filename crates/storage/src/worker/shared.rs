@@ -17,40 +17,40 @@ use crate::{Direction, Io, Target};
 /// One worker: a clone of a job with its files.
 #[derive(Debug, Clone)]
 pub struct WorkerPlan {
-    /// Its place among all workers, from 0.
+    /// Its number among all workers, from 0.
     pub number: u32,
     /// What it does.
     pub job: Arc<Job>,
-    /// Which clone of the job, from 0.
+    /// The number of the clone of the job, from 0.
     pub clone: u32,
     /// Its group, from 0.
     pub group: u32,
-    /// Its files and devices, laid out.
+    /// Its files and devices, already laid out.
     pub targets: Vec<Target>,
-    /// What its random numbers are drawn from.
+    /// The seed of its random numbers.
     pub seed: u64,
-    /// The CPU that it is to run on (`cpus_allowed_policy=split`); none for those of the job.
+    /// Its CPU under `cpus_allowed_policy=split`; `None` for those of the job.
     pub pinned: Option<u32>,
-    /// Where the state and the dumps of `verify` are (`--aux-path`); the working directory when none.
+    /// The directory of the state and the dumps of `verify` (`--aux-path`); the working directory by default.
     pub aux_directory: Option<PathBuf>,
 }
 
-/// What all workers of a run see.
+/// State shared by all workers of a run.
 #[derive(Debug)]
 pub struct Shared {
-    /// The run's clock, whose origin all times count from.
+    /// The run's clock. All times are relative to its origin.
     pub clock: Clock,
-    /// Somebody asks all to stop: once for "end what is in flight", twice for "wait no longer".
+    /// Stop requests: after the first, I/Os in flight complete; after the second, they are not waited for.
     pub stop: Stop,
-    /// Where messages go.
+    /// The channel for messages.
     pub messages: Sender<Message>,
-    /// By worker: it is to end as if its time were over (`exitall`, steady state).
+    /// By worker: whether it must end as if its time were over (`exitall`, steady state).
     pub end: Vec<AtomicBool>,
-    /// Coupling of jobs by `flow=`.
+    /// Ratios between jobs by `flow=`.
     pub flow: FlowGroups,
-    /// Ticks that were read and can be filled again.
+    /// Ticks that were read, for reuse.
     pub spare: Spare,
-    /// By worker: the call that it is held up in, if any.
+    /// By worker: the call that it is in, if any.
     pub under_way: Vec<UnderWay>,
     /// Changes of the workers' rates.
     pub rates: Arc<RateChanges>,
@@ -83,16 +83,16 @@ impl Shared {
     }
 }
 
-/// Ticks that can be filled again, so that a run allocates no memory while it measures.
+/// Ticks for reuse, so that a run allocates no memory while it measures.
 #[derive(Debug, Default)]
 #[allow(clippy::vec_box, reason = "the boxes themselves are sent on in messages")]
 pub struct Spare(Mutex<Vec<Box<Tick>>>);
 
 impl Spare {
-    /// More than a few a worker are of no use.
+    /// Maximum number; a few per worker are sufficient.
     const MOST: usize = 64;
 
-    /// Takes back a tick that was read.
+    /// Returns a tick that was read.
     pub fn give(&self, tick: Box<Tick>) {
         if let Ok(mut all) = self.0.try_lock()
             && all.len() < Self::MOST
@@ -106,13 +106,13 @@ impl Spare {
     }
 }
 
-/// The call that a worker is in, written down before calls that may never return, so that others can see what a
-/// hung device was asked.
+/// The call that a worker is in. It is recorded before calls that may never return, so that others can see the last
+/// request to a hung device.
 #[derive(Debug, Default)]
 pub struct UnderWay {
-    /// When it began plus one; 0 for no call.
+    /// Its start time plus one; 0 for no call.
     since: AtomicU64,
-    /// Target in the upper half, direction and length in the lower: see `pack`.
+    /// The target in the upper half, direction and length in the lower: see `pack`.
     what: AtomicU64,
     offset: AtomicU64,
 }
@@ -131,7 +131,7 @@ impl UnderWay {
         self.since.store(0, Ordering::Release);
     }
 
-    /// The call that the worker is in: since when on the run's clock, and what it asked for.
+    /// The call that the worker is in: its start time on the run's clock, and the I/O.
     pub fn current_call(&self) -> Option<(Nanos, Io)> {
         let since = self.since.load(Ordering::Acquire).checked_sub(1)?;
         let what = self.what.load(Ordering::Relaxed);

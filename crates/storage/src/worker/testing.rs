@@ -1,4 +1,4 @@
-//! A small source of I/Os, and workers on real files, for the tests of the loop.
+//! A simple source of I/Os, and workers on real files, for the tests of the loop.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ pub(super) fn run(job: &Job, path: &Path, length: u64) -> Sent {
     run_on(job, file(path, length), &Stop::new(), |_| {})
 }
 
-/// The same on a target, with a way to stop it and something done to its parts.
+/// As [`run`], on a target, with a stop request and a change of its parts.
 pub(super) fn run_on(
     job: &Job,
     target: Target,
@@ -163,12 +163,12 @@ pub(super) fn run_on(
     Sent::from_messages(&received)
 }
 
-/// Runs a job with an engine of the test.
+/// Runs a job with a test engine.
 pub(super) fn run_engine<E: IoEngine>(job: &Job, engine: E, length: u64, stop: &Stop) -> Sent {
     run_engine_with(job, engine, length, stop, |_| {})
 }
 
-/// The same with something done to its stream.
+/// As [`run_engine`], with a change of its stream.
 pub(super) fn run_engine_with<E: IoEngine>(
     job: &Job,
     engine: E,

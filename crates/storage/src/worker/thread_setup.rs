@@ -1,4 +1,4 @@
-//! What a worker's thread is given before it begins: CPUs, priorities, a timer that fires on time.
+//! Settings of a worker's thread before it begins: CPUs, priorities, a timer that fires on time.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use crate::job::Process;
 /// `IOPRIO_WHO_PROCESS` of linux/ioprio.h.
 const WHO_PROCESS: i32 = 1;
 
-/// Gives the calling thread what its job wants.
+/// Applies the job's settings to the calling thread.
 pub(super) fn set_up_thread(plan: &WorkerPlan) -> Result<()> {
     let process = &plan.job.process;
-    // A sleep is to end when it should, not when it suits the kernel: 50 µs would be 5 % of a rate of 1,000.
+    // A sleep should end on time and not at the kernel's convenience: 50 µs would be 5 % of the gap at a rate of 1,000.
     kelvin_measure::schedule_promptly();
     let mut cpus = plan.pinned.map_or_else(|| process.cpus.clone(), |cpu| vec![cpu]);
     if cpus.is_empty() {
@@ -33,8 +33,8 @@ pub(super) fn set_up_thread(plan: &WorkerPlan) -> Result<()> {
     Ok(())
 }
 
-/// Gives the calling thread, and no other, the rights of the job's user and group. It is for the thread's whole life:
-/// what it runs before and after the job has them too, as with fio.
+/// Gives the calling thread, and no other, the rights of the job's user and group. They last for the thread's lifetime:
+/// commands before and after the job run with them too, as with fio.
 #[allow(unsafe_code, reason = "the C library's functions change all threads")]
 pub(crate) fn take_rights(process: &Process) -> Result<()> {
     let failed = |what: String| Error::system(what)(io::Error::last_os_error());
@@ -53,12 +53,12 @@ pub(crate) fn take_rights(process: &Process) -> Result<()> {
     Ok(())
 }
 
-/// The calling thread's number at the kernel.
+/// The calling thread's ID.
 pub(super) fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Puts the calling thread on these CPUs, if any are named.
+/// Pins the calling thread to these CPUs, if any are named.
 pub(super) fn pin_if_any(cpus: &[u32]) -> Result<()> {
     if cpus.is_empty() { Ok(()) } else { pin(cpus) }
 }
@@ -77,7 +77,7 @@ fn pin(cpus: &[u32]) -> Result<()> {
     pinned.map_err(Error::system(format!("cpus_allowed: CPUs {cpus:?}")))
 }
 
-/// The CPUs of a memory node.
+/// The CPUs of a NUMA node.
 fn cpus_of(node: u32) -> Result<Vec<u32>> {
     let path = format!("/sys/devices/system/node/node{node}/cpulist");
     let text = fs::read_to_string(&path).map_err(Error::system(format!("numa_cpu_nodes: node {node}")))?;
@@ -89,7 +89,7 @@ fn cpus_of(node: u32) -> Result<Vec<u32>> {
 
 #[allow(unsafe_code, reason = "setpriority of one thread")]
 fn set_nice(nice: i32) -> Result<()> {
-    // SAFETY: takes numbers; on Linux it changes the thread of this number.
+    // SAFETY: takes numbers; on Linux it changes only the thread with this ID.
     let answer = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread_id() as libc::id_t, nice) };
     if answer == 0 { Ok(()) } else { Err(Error::system(format!("nice {nice}"))(io::Error::last_os_error())) }
 }
@@ -142,7 +142,7 @@ mod tests {
             let (user, group) = ids(all("/proc/thread-self/status"));
             assert_eq!(user.unwrap(), "Uid:\t65534\t65534\t65534\t65534");
             assert_eq!(group.unwrap(), "Gid:\t65533\t65533\t65533\t65533");
-            // There is no way back.
+            // The original rights cannot be regained.
             assert!(take_rights(&Process { user: Some(0), ..Process::default() }).is_err());
         })
         .join()

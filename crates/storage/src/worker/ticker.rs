@@ -1,21 +1,22 @@
-//! The worker's clock: the processor's time stamp counter where it can be trusted, in nanoseconds of the run's clock.
+//! The worker's clock: the processor's time stamp counter where it is reliable, in nanoseconds of the run's clock.
 //!
-//! A reading costs half of what the vDSO's does, and two or three are taken for each I/O at depth 1. The counter is
-//! trusted when the processor says that it is invariant and the kernel itself keeps time by it. Its rate is measured
-//! against the run's clock (`CLOCK_MONOTONIC`) for [`FIRST`] once a process, and again, over the whole time since then,
-//! at each tick; should the two ever differ by more than [`TRUST`], the worker goes over to the run's clock and says so.
-//! Readings are not fenced: a processor may move one by some tens of cycles, less than a call costs.
+//! A reading costs half as much as one through the vDSO, and two or three are needed for each I/O at depth 1. The
+//! counter is used if the processor reports that it is invariant and the kernel itself uses it as its clock source.
+//! Its rate is measured against the run's clock (`CLOCK_MONOTONIC`) for [`FIRST`] once per process, and again, over
+//! the whole time since then, at each tick. If the two ever differ by more than [`TRUST`], the worker switches to
+//! the run's clock and reports it. Readings are not fenced: a processor may move one by some tens of cycles, which
+//! is less than a call costs.
 
 use std::sync::OnceLock;
 
 use kelvin_measure::{Clock, Nanos};
 
-/// How long the counter's rate is measured for before the first I/O of a process.
+/// How long the counter's rate is measured before the first I/O of a process.
 const FIRST: Nanos = 2_000_000;
 
-/// The difference from the run's clock at which the counter is not believed any more, in parts of the time since the
-/// last comparison (0.1 %) and at least this many nanoseconds, which a worker that lost its CPU between two readings
-/// may be off by.
+/// The difference from the run's clock at which the counter is no longer used: in parts of the time since the last
+/// comparison (0.1 %), and at least this many nanoseconds, by which the readings may differ if the worker lost its CPU
+/// between them.
 const TRUST: (u64, Nanos) = (1000, 50_000);
 
 /// Reads the time.
@@ -25,12 +26,12 @@ pub(crate) struct Ticker {
     counter: Option<Counter>,
 }
 
-/// How the counter relates to the run's clock.
+/// The relation of the counter to the run's clock.
 #[derive(Debug, Clone, Copy)]
 struct Counter {
-    /// Where the current stretch begins: counter and the time shown there.
+    /// Where the current interval begins: the counter, and the time shown there.
     from: (u64, Nanos),
-    /// Nanoseconds a count, in units of 2⁻³².
+    /// Nanoseconds per count, in units of 2⁻³².
     rate: u64,
     /// The first pair of readings, from which the rate is measured: counter and run's clock.
     first: (u64, Nanos),
@@ -39,7 +40,7 @@ struct Counter {
 impl Counter {
     #[inline]
     fn at(&self, count: u64) -> Nanos {
-        // A reading by another thread's core may lie before the stretch by a few counts.
+        // A reading on another core may be a few counts before the interval.
         let counts = count.saturating_sub(self.from.0);
         self.from.1 + ((u128::from(counts) * u128::from(self.rate)) >> 32) as u64
     }
@@ -76,8 +77,8 @@ impl Ticker {
         }
     }
 
-    /// Compares the counter with the run's clock and measures its rate anew. Says so, once, when the counter is not
-    /// believed any more.
+    /// Compares the counter with the run's clock and measures its rate again. Returns a note, once, when the
+    /// counter is no longer used.
     pub(crate) fn check(&mut self) -> Option<String> {
         let counter = self.counter.as_mut()?;
         let (count, truth) = pair(&self.clock);
@@ -92,8 +93,8 @@ impl Ticker {
                 since / 1_000_000
             ));
         }
-        // Over a longer time than this stretch the counter's rate is known better; and what the time shown is off by
-        // is made up over the next stretch of the same length.
+        // The rate is more accurate over the whole time than over this interval. The present error of the time shown is
+        // corrected over the next interval of the same length.
         if let Some(rate) = rate(counter.first, (count, truth)) {
             let correction = (truth as i64 - shown as i64).clamp(-(since as i64) / 2, since as i64 / 2);
             let stretch = since.max(1_000_000) as f64;
@@ -109,14 +110,14 @@ impl Ticker {
     }
 }
 
-/// Nanoseconds a count between two pairs of readings, in units of 2⁻³².
+/// Nanoseconds per count between two pairs of readings, in units of 2⁻³².
 fn rate(first: (u64, Nanos), last: (u64, Nanos)) -> Option<u64> {
     let counts = last.0.checked_sub(first.0).filter(|counts| *counts > 0)?;
     let nanos = last.1.checked_sub(first.1).filter(|nanos| *nanos > 0)?;
     u64::try_from((u128::from(nanos) << 32) / u128::from(counts)).ok()
 }
 
-/// Both clocks at the same moment, as well as they can be read: the closest of some tries.
+/// Both clocks at the same moment, as nearly as possible: the closest of several readings.
 fn pair(clock: &Clock) -> (u64, Nanos) {
     let mut best = (u64::MAX, (0, 0));
     for _ in 0..8 {
@@ -133,7 +134,7 @@ fn pair(clock: &Clock) -> (u64, Nanos) {
 
 #[cfg(target_arch = "x86_64")]
 mod tsc {
-    /// Whether the counter runs evenly in every state of the processor and the kernel keeps time by it.
+    /// Whether the counter is invariant in every state of the processor and is the kernel's clock source.
     pub(super) fn is_trusted() -> bool {
         use std::arch::x86_64::__cpuid;
         // The highest extended leaf, then "invariant TSC" (AMD APM 3, E.4.6; Intel SDM 2A, CPUID 80000007H).
@@ -145,7 +146,7 @@ mod tsc {
     #[inline]
     #[allow(unsafe_code, reason = "reading the counter is an intrinsic")]
     pub(super) fn read() -> u64 {
-        // SAFETY: every x86-64 has the instruction, and Linux lets programs use it.
+        // SAFETY: every x86-64 processor has the instruction, and Linux permits its use.
         unsafe { std::arch::x86_64::_rdtsc() }
     }
 }
@@ -177,7 +178,7 @@ mod tests {
                 last = now;
             }
             let (before, shown, after) = (clock.now(), ticker.now(), clock.now());
-            // Within what both readings may be off by, but for a lost CPU, which the outer pair brackets.
+            // Within the error of both readings. The outer pair brackets the time of a lost CPU.
             assert!(shown + 20_000 >= before && shown <= after + 20_000, "{before} {shown} {after}");
             clock.sleep_until(clock.now() + 500_000 * (round % 3));
             if ticker.counter.is_some() {

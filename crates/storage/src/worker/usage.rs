@@ -1,26 +1,26 @@
-//! What the calling thread has used of the machine.
+//! Resources that the calling thread has used.
 
 use kelvin_measure::Nanos;
 
-/// Counters of a thread, since it began.
+/// Counters of a thread since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     /// User and system time.
     pub(super) cpu: (Nanos, Nanos),
-    /// Both together, to the nanosecond: the kernel brings the two above up to date at its ticks only.
+    /// Both together, to the nanosecond: the kernel updates the two above only at its ticks.
     exact: Nanos,
-    /// Time ready to run without a CPU; none where the kernel does not say.
+    /// Time ready to run without a CPU; `None` if the kernel does not report it.
     pub(super) run_delay: Option<Nanos>,
     /// Context switches, voluntary and not.
     pub(super) switches: (u64, u64),
     /// Page faults, major and minor.
     pub(super) faults: (u64, u64),
-    /// When the reading began and ended; of a difference what lies between the first and the last of both.
+    /// When the reading began and ended; for a difference, the beginning of the first and the end of the last reading.
     at: (Nanos, Nanos),
 }
 
 impl Usage {
-    /// Of the calling thread, now.
+    /// The counters of the calling thread now.
     #[allow(unsafe_code, reason = "getrusage for one thread has no safe wrapper")]
     pub(super) fn now() -> Self {
         let clock = || {
@@ -47,13 +47,13 @@ impl Usage {
         }
     }
 
-    /// Of a difference: over how long it was counted. The thread runs at both ends, so that it can neither have used nor
-    /// have waited for a CPU for longer.
+    /// For a difference: the time over which it was counted. The thread runs at both ends, so it can neither have used
+    /// nor have waited for a CPU for longer.
     pub(super) fn span(&self) -> Nanos {
         self.at.1 - self.at.0
     }
 
-    /// Since an earlier reading.
+    /// The difference from an earlier reading.
     pub(super) fn since(&self, before: &Self) -> Self {
         let pair =
             |now: (u64, u64), then: (u64, u64)| (now.0.saturating_sub(then.0), now.1.saturating_sub(then.1));
@@ -91,7 +91,7 @@ mod tests {
         assert!(used.cpu.0 >= 5_000_000 && used.cpu.0 < 10_000_000_000, "{used:?}");
     }
 
-    /// However busy the machine is: what the kernel counts lies within the time that it is held against.
+    /// However busy the machine is, the kernel's counts do not exceed the time with which they are compared.
     #[test]
     fn trial_c9_no_thread_waits_for_longer_than_the_time_there_is() {
         for _ in 0..200 {

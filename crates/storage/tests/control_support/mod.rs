@@ -44,13 +44,13 @@ pub fn writer(name: &str, directory: &Path, size: u64) -> Job {
     job
 }
 
-/// The job runs for a time, with repeated passes.
+/// Runs the job for a time, with repeated passes.
 pub fn lasting(mut job: Job, time: Nanos) -> Job {
     (job.course.runtime, job.course.time_based) = (Some(time), true);
     job
 }
 
-/// The job's I/O is done by this engine, eight at a time where it can.
+/// Uses this engine for the job's I/O, with a depth of eight if it supports that.
 pub fn by(engine: EngineName, mut job: Job) -> Job {
     (job.engine.name, job.engine.given) = (engine, engine.word().into());
     job.depth.depth = if engine.is_asynchronous() { 8 } else { 1 };
@@ -63,7 +63,7 @@ pub fn forgetful(mut job: Job) -> Job {
     job
 }
 
-/// The job uses one named file.
+/// Uses one named file.
 pub fn on(mut job: Job, path: &Path) -> Job {
     (job.targets.filenames, job.targets.directories) = (vec![path.into()], Vec::new());
     job
@@ -83,7 +83,7 @@ pub struct Heard {
     pub ios: u64,
     /// When the first tick began, on the run's clock.
     pub first: Option<Nanos>,
-    /// Hears of the first measured I/O.
+    /// Receives a message at the first measured I/O.
     pub at_work: Option<Sender<()>>,
 }
 

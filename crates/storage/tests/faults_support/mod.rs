@@ -14,7 +14,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The output of a command; `None` when it fails.
+/// The output of a command; `None` if it fails.
 fn said(program: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(program).args(words).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -45,7 +45,7 @@ pub struct Canaries(Vec<(PathBuf, Vec<u8>)>);
 
 impl Canaries {
     pub fn beside(directory: &Path) -> Self {
-        // Names like those of jobs' files, which a wrong number would hit.
+        // Names like those of jobs' files, which a wrong number would overwrite.
         let names = ["within.0.1", "grow.1.0", "grow.0.1", "file.0.0", "read", "canary"];
         let all = names.map(|name| (directory.join(name), noise(10_000 + name.len() as u64)));
         for (path, bytes) in &all {
@@ -88,10 +88,10 @@ impl Drop for SmallFilesystem {
     }
 }
 
-/// Held while a loop device is created, and for longer where a number has to stay free.
+/// Held while a loop device is created, and for longer if a number must stay free.
 static LOOPS: Mutex<()> = Mutex::new(());
 
-/// No loop device is created in this process while this is held.
+/// While this is held, no loop device is created in this process.
 pub fn no_new_devices() -> MutexGuard<'static, ()> {
     LOOPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -132,12 +132,12 @@ impl LoopDevice {
         File::open(&self.path).unwrap().sync_all().unwrap();
     }
 
-    /// Takes the file away from the device.
+    /// Detaches the file from the device.
     pub fn detach(&self) {
         said("losetup", &["--detach", self.path.to_str().unwrap()]);
     }
 
-    /// The file that the device is over now, if any.
+    /// The present backing file of the device, if any.
     pub fn over(&self) -> Option<String> {
         let file = said("losetup", &["--noheadings", "--output", "BACK-FILE", self.path.to_str()?])?;
         Some(file).filter(|file| !file.is_empty())
@@ -146,7 +146,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // Only if it is still over this test's file: the number may be in use by another process now.
+        // Only if it is still backed by this test's file: another process may be using the number now.
         if self.over().is_some_and(|file| file.starts_with(&*self.file.path().to_string_lossy())) {
             self.detach();
         }

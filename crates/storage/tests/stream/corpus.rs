@@ -1,5 +1,5 @@
-//! Every job of the corpus of job files: its I/Os are where, as long and in the directions that its options say. What a
-//! distribution or a modifier does to the places is tested by itself, over more I/Os, in the files beside this one.
+//! Every job of the corpus of job files: the offsets, lengths and directions of its I/Os are those of its options. The
+//! effect of distributions and modifiers on offsets is tested separately, with more I/Os, in the other files here.
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use kelvin_storage::{Direction, Io, jobfile};
 use crate::statistics::chi_squared;
 use crate::support::{many, targets};
 
-/// Long enough that few I/Os meet a place that was taken before.
+/// Long enough that few I/Os hit an offset that was used before.
 const LENGTH: u64 = 16 << 30;
-/// I/Os of a job.
+/// I/Os per job.
 const COUNT: usize = 2000;
-/// Several hundred figures are examined, each of which may be unlikely once.
+/// Several hundred values are tested, each of which may be improbable once.
 const UNLIKELY: f64 = 1e-6;
 
 fn corpus() -> Vec<PathBuf> {
@@ -27,7 +27,7 @@ fn corpus() -> Vec<PathBuf> {
     files
 }
 
-/// The directions are mixed as asked.
+/// The directions have the requested mix.
 fn directions(job: &Job, ios: &[Io]) {
     let of = |direction| ios.iter().filter(|io| io.direction == direction).count();
     let counts = Direction::ALL.map(of);
@@ -38,7 +38,7 @@ fn directions(job: &Job, ios: &[Io]) {
         return;
     }
     for (direction, count) in Direction::ALL.into_iter().zip(counts) {
-        // Trims of what was written come on top.
+        // Trims of written blocks are additional.
         let among = direction == Direction::Trim && job.trims.percentage > 0.0;
         assert!(pattern.has(direction) || among || count == 0, "{counts:?}");
     }
@@ -50,9 +50,9 @@ fn directions(job: &Job, ios: &[Io]) {
     }
 }
 
-/// The lengths of each direction are drawn as asked.
+/// The lengths of each direction have the requested distribution.
 fn lengths(job: &Job, ios: &[Io]) {
-    // By order and not by direction: tested by itself.
+    // Sizes in order instead of by direction are tested separately.
     if job.blocks.by_sequence {
         return;
     }
@@ -91,7 +91,7 @@ fn lengths(job: &Job, ios: &[Io]) {
                 }
                 let of = |size: u32| all.iter().filter(|length| **length == size).count() as u64;
                 let seen: Vec<u64> = wanted.iter().map(|part| of(part.0)).collect();
-                // Where each block comes once, what does not fit between its neighbours is cut, as fio does.
+                // If each block occurs once, a length that does not fit between used blocks is cut, as in fio.
                 let (least, most) = wanted
                     .iter()
                     .fold((u32::MAX, 0), |(least, most), part| (least.min(part.0), most.max(part.0)));
@@ -116,7 +116,7 @@ fn lengths(job: &Job, ios: &[Io]) {
     }
 }
 
-/// The places follow each other, or are anywhere alike. Whether this test can decide that.
+/// Offsets are sequential, or uniformly distributed. Returns whether this test can decide that.
 fn places(job: &Job, ios: &[Io], files: usize) -> bool {
     let pattern = &job.pattern;
     let plain = pattern.modifier.is_none() && pattern.zones.is_none() && !pattern.trim_then_write;
@@ -124,7 +124,7 @@ fn places(job: &Job, ios: &[Io], files: usize) -> bool {
         return false;
     }
     if !pattern.random {
-        // Each direction goes through a file by itself.
+        // Each direction proceeds separately through a file.
         let mut ends = vec![[None; 3]; files];
         for io in ios {
             let end = &mut ends[io.target as usize][io.direction as usize];
@@ -169,9 +169,9 @@ fn every_job_does_what_its_options_say() {
             if job.replay.is_some() {
                 continue;
             }
-            // The same in every run of the test.
+            // Repeatable in every run of the test.
             job.pattern.repeatable = true;
-            // What is wrong is said by the assertion that fails; this says where.
+            // The failed assertion describes the error; this adds the job.
             let checked = catch_unwind(|| offsets_checked(&job));
             assert!(checked.is_ok(), "{} [{}]", path.display(), job.name);
             placed += u32::from(checked.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! `random_distribution=`: how often the places of a target are drawn.
+//! `random_distribution=`: how often the blocks of a target are drawn.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ fn counts(options: &str, blocks: u64, count: usize) -> Vec<u64> {
     let options = format!("rw=randread norandommap=1 randrepeat=0 randseed=5 {options}");
     let mut seen = vec![0_u64; blocks as usize];
     let mut job = crate::support::job(&options);
-    // Passes go on instead of beginning again, for more draws than one pass has.
+    // Passes continue with new random choices, for more draws than one pass has.
     job.pattern.repeatable = false;
     let one = crate::support::targets(&[blocks * BLOCK]);
     let mut passes = 0;
@@ -36,7 +36,7 @@ fn without_a_map_all_blocks_are_drawn_alike() {
     let seen = counts("", 500, 100_000);
     let p = chi_squared(&seen, &[1.0; 500], 499);
     assert!(p > 1e-4, "{p}");
-    // Also over a region that no map could cover, and next to each other.
+    // Also over a region that no map could cover, and for adjacent blocks.
     let length = 100_000_000_000_000;
     let all = offsets(&many(&mut source("rw=randread norandommap=1", length), 20_000));
     let parts: Vec<f64> = all.iter().map(|offset| *offset as f64 / length as f64).collect();
@@ -73,7 +73,7 @@ fn zipf_follows_its_distribution() {
     for theta in [0.6, 0.99, 1.2] {
         let blocks = 100_000;
         let (_, seen) = by_rank(&format!("random_distribution=zipf:{theta}"), blocks);
-        // The hottest ranks stand out clearly in their counts.
+        // The hottest ranks are clearly separated in their counts.
         let whole: f64 = (1..=blocks).map(|k| (k as f64).powf(-theta)).sum();
         for rank in 1..=3_u32 {
             let expected = f64::from(rank).powf(-theta) / whole * blocks as f64;
@@ -92,7 +92,7 @@ fn pareto_is_self_similar() {
         let hottest = (blocks as f64 * part) as usize;
         seen.iter().take(hottest).sum::<u64>() as f64 / blocks as f64
     };
-    // The hottest are chosen by what was drawn, which flatters them a little.
+    // The hottest are chosen by their counts, which biases them slightly upwards.
     assert!((0.79..0.9).contains(&share(0.2)), "{}", share(0.2));
     assert!((0.63..0.68).contains(&share(0.04)), "{}", share(0.04));
     let first = (1.0 / blocks as f64).powf((0.8_f64).ln() / (0.2_f64).ln());
@@ -107,7 +107,7 @@ fn the_hottest_lies_at_the_centre_and_otherwise_anywhere() {
             let (blocks, _) = by_rank(&format!("random_distribution={kind}:{centre}"), 10_000);
             assert_eq!(blocks[0], block, "{kind}:{centre}");
         }
-        // The others are scattered, not beside it.
+        // The others are scattered, not adjacent.
         let (blocks, _) = by_rank(&format!("random_distribution={kind}:0.5"), 10_000);
         let near = blocks.iter().take(50).filter(|block| block.abs_diff(5000) < 500).count();
         assert!(near < 15, "{kind}: {near}");
@@ -125,7 +125,7 @@ fn normal_has_its_mean_and_deviation_and_stays_inside() {
         let all = offsets(&many(&mut source(&options, blocks * BLOCK), blocks as usize));
         let normal = Normal::new(mean, deviation).unwrap();
         let (low, high) = (normal.cdf(0.0), normal.cdf(1.0));
-        // Places are whole blocks: compared at their middles.
+        // Offsets are whole blocks: compared at their middles.
         let parts: Vec<f64> =
             all.iter().map(|offset| ((offset / BLOCK) as f64 + 0.5) / blocks as f64).collect();
         let found = kolmogorov::one_sample(&parts, |x| (normal.cdf(x) - low) / (high - low)).unwrap();

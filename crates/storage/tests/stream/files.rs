@@ -1,4 +1,4 @@
-//! `file_service_type=`: which file is next.
+//! `file_service_type=`: the order of files.
 
 use kelvin_storage::stream::IoSource;
 
@@ -7,13 +7,13 @@ use crate::support::{KIB, MIB, describe_ios, ios, job, many, pass, targets};
 
 fn over(options: &str, lengths: &[u64]) -> IoSource {
     let mut job = job(options);
-    // The text describes a job with one file, of which no more than one can be open.
+    // The text describes a job with one file, so at most one can be open.
     let open = options.split_whitespace().find_map(|option| option.strip_prefix("openfiles="));
     job.targets.open_files = open.map(|open| open.parse().unwrap());
     IoSource::new(&job, 0, &targets(lengths), 3).unwrap()
 }
 
-/// As fio 3.33 does over three files.
+/// The order of fio 3.33 over three files.
 #[test]
 fn the_orders_are_fios() {
     for (options, expected) in [
@@ -60,7 +60,7 @@ fn every_file_is_gone_through_where_the_choice_is_even() {
                 for io in all {
                     bytes[io.target as usize] += u64::from(io.length);
                 }
-                // Where some are more frequent than others, these are repeated, as with fio.
+                // If some are more frequent than others, these are repeated, as with fio.
                 let uneven = ["zipf", "pareto", "normal"].iter().any(|uneven| choice.starts_with(uneven));
                 if uneven || rw == "rw" && !choice.starts_with("seq") && open.is_empty() {
                     assert_eq!(bytes.iter().sum::<u64>(), lengths.iter().sum::<u64>(), "{options}");
@@ -115,7 +115,7 @@ fn uneven_choices_follow_their_laws() {
     pareto.sort_unstable_by(|a, b| b.cmp(a));
     let hottest = pareto.iter().take(10).sum::<u64>() as f64 / 20_000.0;
     assert!((hottest - 0.8).abs() < 0.02, "{hottest}");
-    // The middle files are the likeliest; a fifth of 50 files is the deviation.
+    // The middle files are the most likely; the deviation is a fifth of 50 files.
     let normal = count("normal:20");
     let mean = normal.iter().enumerate().map(|(i, n)| (i as f64 + 0.5) * *n as f64).sum::<f64>() / 20_000.0;
     let square =

@@ -1,5 +1,5 @@
-//! Which I/O comes next: every pattern has the distribution that its options say, and traces go both ways between Kelvin
-//! and the real fio.
+//! The next I/O: every pattern has the distribution that its options specify, and traces are exchanged in both
+//! directions between Kelvin and the real fio.
 
 #![allow(clippy::unwrap_used, reason = "functions of tests")]
 

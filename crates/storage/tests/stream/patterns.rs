@@ -6,7 +6,7 @@ use kelvin_storage::stream::IoSource;
 use crate::statistics::chi_squared;
 use crate::support::{KIB, MIB, describe_ios, ios, job, many, offsets, pass, source, targets};
 
-/// Passes that fio 3.33 makes with the same options (`write_iolog`), where nothing is random.
+/// Passes of fio 3.33 with the same options (`write_iolog`), without random choices.
 #[test]
 fn sequential_passes_are_fios() {
     for (options, kib, expected) in [
@@ -27,7 +27,7 @@ fn sequential_passes_are_fios() {
             48,
             "r0 r4 r0 r4 r24 r28 r24 r28 r0 r4 r0 r4",
         ),
-        // The last zone is shorter: no more than its length is moved in it, and the first follows.
+        // The last zone is shorter: it gets no more bytes than its length, and the first follows.
         (
             "rw=read zonemode=strided zonesize=8k zonerange=16k zoneskip=4k",
             44,
@@ -96,12 +96,12 @@ fn a_seed_gives_the_same_again_and_clones_differ() {
             assert_ne!(first, ios(&mut new(1, 1)), "{options}");
             assert_ne!(ios(&mut new(7, 1)), ios(&mut new(8, 1)), "{options}");
         }
-        // A second pass is the first again.
+        // A second pass repeats the first.
         let mut again = new(0, 1);
         assert_eq!(ios(&mut again), first);
         again.restart();
         assert_eq!(ios(&mut again), first, "{options}");
-        // Also when the first was not gone through.
+        // Also if the first was not completed.
         again.restart();
         let _ = again.next();
         again.restart();
@@ -191,7 +191,7 @@ fn a_percentage_is_random_and_the_rest_goes_on_behind() {
         };
         assert!(p > 1e-4, "{percent}: {follows} of {count}");
     }
-    // Reads at random, writes in sequence.
+    // Random reads, sequential writes.
     let all = ios(&mut source("rw=randrw percentage_random=100,0", 16 * MIB));
     let writes: Vec<u64> =
         all.iter().filter(|io| io.direction == Direction::Write).map(|io| io.offset).collect();

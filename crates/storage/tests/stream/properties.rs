@@ -1,4 +1,4 @@
-//! What holds for any job: nothing outside the regions, no length that was not asked for, an end.
+//! Properties of any job: nothing outside the regions, only requested lengths, and an end.
 
 use kelvin_storage::job::{
     AbsoluteZone, BlockSizes, Distribution, FileChoice, FileService, RandomGenerator, Sequencer, Strided,
@@ -104,7 +104,7 @@ proptest! {
         let targets: Vec<_> =
             regions.iter().enumerate().map(|(i, (begin, length))| target(i, *begin, *length)).collect();
         let source = IoSource::new(&job, 0, &targets, 7);
-        // Too small for a block, or for a zone: such jobs are refused, and are not the most.
+        // Too small for a block or a zone: such jobs are refused, and must not be the majority.
         prop_assume!(source.is_ok());
         let mut source = source.unwrap();
         for _ in 0..2 {
@@ -128,7 +128,7 @@ proptest! {
                 }
             }
             prop_assert!(moved > 0);
-            // An I/O that begins below the bound is done whole, and so is a write behind its trim.
+            // An I/O that begins below the bound is done completely, and so is a write after its trim.
             let largest = job.blocks.sizes.0.iter().map(BlockSizes::largest).max().map_or(0, u64::from);
             let most = source.pass_bytes() + 2 * largest;
             prop_assert!(moved < most, "{moved} of {}", source.pass_bytes());

@@ -1,4 +1,4 @@
-//! Traces: what is read from them, and what is wrong with bad ones.
+//! Traces: their events, and the errors of invalid ones.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ fn a_second_pass_goes_on_where_the_first_ended() {
         if options.is_empty() {
             continue;
         }
-        // Somebody spoils the trace while it is read in pieces: the source ends and says why.
+        // The trace is damaged while it is read in pieces: the source ends and reports why.
         std::fs::write(&path, "fio version 3 iolog\n0 /a add\n10 /a read 0 4096\n30 /a leap 4096 4096\n")
             .unwrap();
         source.restart();
@@ -203,7 +203,7 @@ fn blktrace_is_read_in_either_byte_order() {
         assert_eq!(trace.names, [TraceFile::Device(254, 16), TraceFile::Device(8, 1)]);
         let mut source = replaying(&bytes, "replay_redirect=/a", &[on("/a", 1 << 20)]).unwrap();
         assert_eq!(describe_ios(&pass(&mut source)), expected);
-        // Cut at any byte, it is an error with its place, or a shorter trace.
+        // Truncated at any byte, it is an error with its offset, or a shorter trace.
         for cut in 4..bytes.len() {
             match Trace::read(Cursor::new(bytes[..cut].to_vec()), Path::new("t.bin")) {
                 Ok(shorter) => assert!(trace.events.starts_with(&shorter.events)),
@@ -299,8 +299,8 @@ fn a_name_with_a_blank_cannot_be_logged() {
     assert!(writer.issued(0, &io).is_err());
 }
 
-/// Standard input is looked through first and replayed then, in whole or in pieces. The test begins itself again, since a
-/// process has one standard input only.
+/// Standard input is examined first and then replayed, as a whole or in pieces. The test starts itself again, since a
+/// process has only one standard input.
 #[test]
 fn a_trace_comes_from_standard_input() {
     use std::io::Write;

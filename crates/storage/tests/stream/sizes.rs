@@ -1,4 +1,4 @@
-//! How long the I/Os are, and what their offsets are multiples of.
+//! The lengths of I/Os, and the alignment of their offsets.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn unaligned_lengths_are_any_of_the_range() {
     let lengths: Vec<f64> = all.iter().map(|io| (f64::from(io.length) - 999.5) / 4001.0).collect();
     let found = kelvin_stats::kolmogorov::one_sample(&lengths[..10_000], |x| x).unwrap();
     assert!(found.p > 1e-4, "{found:?}");
-    // One behind the other without gaps, up to a rest that is too short.
+    // Consecutive without gaps, up to a remainder that is too short.
     let end = all.iter().fold(0, |end, io| {
         assert_eq!(io.offset, end);
         end + u64::from(io.length)
@@ -102,7 +102,7 @@ fn blockalign_is_what_offsets_are_multiples_of() {
     }
 }
 
-/// With several sizes and a map, no byte is touched twice in a pass, and all are.
+/// With several sizes and a map, every byte is used exactly once in a pass.
 #[test]
 fn several_sizes_cover_each_byte_once() {
     for options in [
@@ -126,7 +126,7 @@ fn several_sizes_cover_each_byte_once() {
             source.restart();
         }
     }
-    // As long as there is room, the sizes are those of the split.
+    // While there is room, the sizes are those of the split.
     let options = "rw=randwrite bssplit=4k/50:16k/30:64k/20";
     let begun: Vec<Io> = many(&mut source(options, 1 << 30), 500);
     let seen = by_length(&begun);
@@ -134,8 +134,8 @@ fn several_sizes_cover_each_byte_once() {
     assert!(p > 1e-3, "{seen:?}");
 }
 
-/// A whole pass has fio's shares: fio 3.33 makes 0.608, 0.081, 0.055 and 0.256 of them, since it cuts to the gap that is
-/// left instead of drawing until something small fits.
+/// A whole pass has fio's shares: those of fio 3.33 are 0.608, 0.081, 0.055 and 0.256, since it cuts lengths to the
+/// remaining gap instead of drawing until a small one fits.
 #[test]
 fn a_whole_pass_of_a_split_has_fios_shares() {
     let all = ios(&mut source("rw=randread bssplit=4k/50:16k/50", 64 * MIB));

@@ -9,7 +9,7 @@ use kelvin_storage::{Direction, Io, NextIo, SyncCall, Target, TargetKind, jobfil
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// A job with these options; words with a blank between.
+/// A job with these options, separated by blanks.
 pub(crate) fn job(options: &str) -> Job {
     let lines = options.split_whitespace().collect::<Vec<_>>().join("\n");
     let text = format!("[j]\nioengine=null\nfilename=/x\nsize=1g\n{lines}\n");
@@ -24,12 +24,12 @@ pub(crate) fn targets(lengths: &[u64]) -> Vec<Target> {
     lengths.iter().enumerate().map(|(number, length)| target(number, 0, *length)).collect()
 }
 
-/// Over one target of so many bytes.
+/// A source over one target of `length` bytes.
 pub(crate) fn source(options: &str, length: u64) -> IoSource {
     IoSource::new(&job(options), 0, &targets(&[length]), 42).unwrap()
 }
 
-/// All that comes until the end.
+/// All I/Os and steps until the end.
 pub(crate) fn pass(source: &mut IoSource) -> Vec<NextIo> {
     std::iter::from_fn(|| Some(source.next()).filter(|next| *next != NextIo::End)).collect()
 }
@@ -42,7 +42,7 @@ pub(crate) fn ios(source: &mut IoSource) -> Vec<Io> {
         .collect()
 }
 
-/// So many I/Os, of as many passes as it takes.
+/// `count` I/Os, from as many passes as necessary.
 pub(crate) fn many(source: &mut IoSource, count: usize) -> Vec<Io> {
     let mut all = Vec::with_capacity(count);
     while all.len() < count {
@@ -59,7 +59,7 @@ pub(crate) fn offsets(ios: &[Io]) -> Vec<u64> {
     ios.iter().map(|io| io.offset).collect()
 }
 
-/// As fio's logs would say it, short: `r0+4`, in KiB.
+/// A short form of fio's logs: `r0+4`, in KiB.
 pub(crate) fn describe_ios(nexts: &[NextIo]) -> String {
     let word = |next: &NextIo| match next {
         NextIo::Io(io) => {

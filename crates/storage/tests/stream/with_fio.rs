@@ -1,4 +1,4 @@
-//! Comparison with the real fio: its logs are replayed here and Kelvin's there, and the distributions are the same.
+//! Comparison with the real fio: each replays the other's logs, and the distributions are the same.
 //! These tests fail where fio is not installed, as in CI: `cargo xtask packages` lists the requirements.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ fn fio(directory: &Path, options: &str) -> String {
     said
 }
 
-/// The trace that fio writes of a job.
+/// The trace that fio writes for a job.
 fn traced(options: &str) -> Trace {
     let directory = tempfile::tempdir().unwrap();
     fio(directory.path(), &format!("--write_iolog=log {options}"));
@@ -32,7 +32,7 @@ fn traced(options: &str) -> Trace {
     Trace::read(std::io::BufReader::new(file), Path::new("log")).unwrap()
 }
 
-/// Direction, offset, length of a trace's I/Os.
+/// File, direction, offset and length of a trace's I/Os.
 fn moves(trace: &Trace) -> Vec<(u32, Direction, u64, u32)> {
     let io = |event: &kelvin_storage::stream::replay::TraceEvent| match event.action {
         Action::Io { direction, offset, length } => Some((event.name, direction, offset, length)),
@@ -51,7 +51,7 @@ fn kelvins(options: &str, lengths: &[u64]) -> Vec<(u32, Direction, u64, u32)> {
     all.into_iter().map(|io| (io.target, io.direction, io.offset, io.length)).collect()
 }
 
-/// Without random values, the stream is fio's I/O by I/O.
+/// Without random values, the stream is identical to fio's, I/O by I/O.
 #[test]
 fn orders_without_chance_are_fios() {
     for (options, kib, files) in [
@@ -80,7 +80,7 @@ fn orders_without_chance_are_fios() {
     }
 }
 
-/// Shares of draws that the hottest 1, 4, 16, 64, 256 blocks get.
+/// The shares of draws of the hottest 1, 4, 16, 64, 256 blocks.
 fn hottest(offsets: impl Iterator<Item = u64>) -> Vec<f64> {
     let mut seen: HashMap<u64, u64> = HashMap::new();
     for offset in offsets {
@@ -103,15 +103,15 @@ fn the_hottest_blocks_get_as_much_as_fios() {
         let mut source = IoSource::new(&job(&options), 0, &targets(&[64 << 20]), 9).unwrap();
         let ours = hottest(many(&mut source, 16_384).into_iter().map(|io| io.offset));
         for (ours, theirs) in ours.iter().zip(&theirs) {
-            // Two samples of 16,384; fio's scattering by a hash maps some blocks to the same one.
+            // Two samples of 16,384; fio's hash maps some blocks to the same one.
             assert!((ours - theirs).abs() < 0.015 + 0.03 * theirs, "{distribution}: {ours} {theirs}");
         }
     }
 }
 
-/// fio's normal distribution, determined by the files it chooses, where it is not scattered by a hash as for offsets.
-/// Its centre and its shape are the same. Its width differs from the requested one (with 400 files, deviations of 35
-/// for 10 % and 41 for 20 %), unlike Kelvin's.
+/// fio's normal distribution, determined from its choice of files, which is not scattered by a hash as offsets are. Its
+/// centre and its shape are the same. Its width differs from the requested one (with 400 files, deviations of 35 for
+/// 10 % and 41 for 20 %), unlike Kelvin's.
 #[test]
 fn the_normal_distribution_has_fios_middle_and_form() {
     let files = 400;
@@ -132,7 +132,7 @@ fn the_normal_distribution_has_fios_middle_and_form() {
     }
 }
 
-/// A job of fio's with several files, sizes, directions and syncs, replayed here as it was.
+/// A job of fio with several files, sizes, directions and syncs, replayed here unchanged.
 #[test]
 fn fios_logs_are_replayed() {
     let directory = tempfile::tempdir().unwrap();
@@ -173,7 +173,7 @@ fn fios_logs_are_replayed() {
     assert_eq!(lines, theirs);
 }
 
-/// fio replays Kelvin's logs: the same bytes in each direction, and as long as in the log.
+/// fio replays Kelvin's logs: the same bytes in each direction, in the time of the log.
 #[test]
 fn fio_replays_kelvins_logs() {
     let directory = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ use super::cases::Case;
 pub(crate) struct Totals {
     /// I/Os and bytes of the first job's workers: read, written. Reads for verification are not counted.
     pub(crate) directions: [(u64, u64); 2],
-    /// The reason why nothing was begun.
+    /// The reason for which nothing was started.
     pub(crate) refused: Option<String>,
     /// The error of a worker, or of a worker of the second job.
     pub(crate) failed: Option<String>,
@@ -44,7 +44,7 @@ impl IoWatcher for Nobody {
     fn event(&mut self, _event: &IoEvent<'_>) {}
 }
 
-/// Both tools, and where they work.
+/// Both tools and their working directory.
 pub(crate) struct Both {
     directory: tempfile::TempDir,
 }
@@ -61,14 +61,14 @@ impl Both {
         Some(Self { directory: directory.unwrap() })
     }
 
-    /// A case alone.
+    /// Runs a single case.
     pub(crate) fn one(&self, case: &Case) -> (Totals, Totals) {
         self.all(std::slice::from_ref(case)).remove(0)
     }
 
-    /// Kelvin's totals and fio's of each. fio runs those together that Kelvin does not refuse: if one of them is
-    /// contradictory, fio runs none. With lfsr each runs alone: with some seeds, which follow from the position among
-    /// the jobs, fio draws nothing.
+    /// Kelvin's totals and fio's for each case. fio runs together the cases that Kelvin does not refuse: if one of
+    /// them is contradictory, fio runs none. With lfsr each runs alone: with some seeds, which depend on the position
+    /// among the jobs, fio draws nothing.
     pub(crate) fn all(&self, cases: &[Case]) -> Vec<(Totals, Totals)> {
         let kelvin: Vec<Totals> = cases.iter().map(|case| self.kelvin(case)).collect();
         let (alone, together): (Vec<usize>, Vec<usize>) =
@@ -85,7 +85,7 @@ impl Both {
         kelvin.into_iter().zip(fio).collect()
     }
 
-    /// The same difference with fewer options.
+    /// A case with fewer options and the same difference.
     pub(crate) fn shrink(&self, case: &Case) -> Case {
         let mut small = case.clone();
         let what = |case: &Case| {
@@ -161,7 +161,7 @@ impl Both {
         self.fio(&[case]).map_or_else(refused, |mut totals| totals.remove(0))
     }
 
-    /// All in one process, one after the other. `None` if fio refuses one of them.
+    /// All in one process, one after another. `None` if fio refuses one of them.
     fn fio(&self, cases: &[&Case]) -> Option<Vec<Totals>> {
         let mut text = String::new();
         for (number, case) in cases.iter().enumerate() {
@@ -186,7 +186,7 @@ impl Both {
             "--output",
         ]);
         let ended = fio.arg(&output).arg(&file).output().ok()?;
-        // A stopped run has results, too: none for jobs after the one that did not end.
+        // A stopped run has results, too, but none for jobs after the one that did not end.
         if matches!(ended.status.code(), Some(124 | 137) | None) {
             return None;
         }
@@ -207,7 +207,7 @@ impl Both {
             let verifies =
                 case.get("verify").is_some() && case.get("rw").is_some_and(|rw| !rw.contains("read"));
             for (place, direction) in ["read", "write"].into_iter().enumerate() {
-                // A verifying pass is in fio's reads.
+                // fio's reads include a verifying pass.
                 if first.is_none() && !(verifies && place == 0) {
                     totals.directions[place].0 += job[direction]["total_ios"].as_u64()?;
                     totals.directions[place].1 += job[direction]["io_bytes"].as_u64()?;

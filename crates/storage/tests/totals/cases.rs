@@ -1,11 +1,11 @@
-//! Random jobs: sizes, counts, offsets, files, patterns and verification of fio's manual, in combination.
+//! Random jobs: combinations of sizes, counts, offsets, files, patterns and verification of fio's manual.
 
 use kelvin_measure::Random;
 
 /// A job, or a writer and a verifier of its data, as lines of a job file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Case {
-    /// Bytes of the file that is there before, `data` in the job's directory.
+    /// Bytes of a file that exists before, `data` in the job's directory.
     pub(crate) there: Option<u64>,
     /// Options of the job.
     pub(crate) lines: Vec<(&'static str, String)>,
@@ -13,14 +13,14 @@ pub(crate) struct Case {
     pub(crate) after: Option<Vec<(&'static str, String)>>,
 }
 
-/// The values that have to be equal.
+/// The values that must be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exact {
     /// I/Os of all directions together.
     pub(crate) ios: bool,
     /// Bytes of all directions together; else they differ by less than an I/O for each worker and pass.
     pub(crate) bytes: bool,
-    /// Each direction for itself; else only their sum, since which comes next is drawn.
+    /// Each direction separately; otherwise only their sum, since the next direction is drawn.
     pub(crate) directions: bool,
 }
 
@@ -38,7 +38,7 @@ impl Case {
         digits.parse().ok().map(|number: u64| number * unit)
     }
 
-    /// The text of its sections, in this directory; the first has this name and the second the same with a `v`.
+    /// The text of its sections, in this directory. The first section has this name, the second the name with a `v`.
     pub(crate) fn text(&self, name: &str, directory: &str) -> String {
         let section = |name: &str, lines: &[(&str, String)]| {
             let lines: Vec<String> =
@@ -55,7 +55,7 @@ impl Case {
         let one_size = !self.draws_lengths() && !self.get("bs").is_some_and(|bs| bs.contains(',') && mixed);
         let drawn_files = self.get("filesize").is_some_and(|size| size.contains('-'));
         let bounded = self.get("number_ios").is_some();
-        // Sizes that are drawn fill a region to its end, but not an amount to its last byte.
+        // Drawn sizes fill a region to its end, but not an amount to its last byte.
         let fills = self.get("io_size").is_none()
             && !(self.get("filesize").is_some() && self.get("size").is_some())
             && !(rw.starts_with("rand") && self.get("norandommap").is_some())
@@ -71,7 +71,7 @@ impl Case {
         }
     }
 
-    /// Lengths are drawn, I/O by I/O.
+    /// Each I/O's length is drawn.
     pub(crate) fn draws_lengths(&self) -> bool {
         ["bsrange", "bssplit"].iter().any(|option| self.get(option).is_some())
     }
@@ -84,7 +84,7 @@ impl Case {
         }
     }
 
-    /// Every length that an I/O may have divides this.
+    /// Every length that an I/O may have is a divisor of `bytes`.
     fn fills(&self, bytes: u64) -> bool {
         let mut lengths = self.get("bs").unwrap_or("4k").split(',');
         let is_divided = |length: &str| {
@@ -94,7 +94,7 @@ impl Case {
         !self.draws_lengths() && lengths.all(is_divided)
     }
 
-    /// The regions of all files end with a whole block.
+    /// The regions of all files end with a complete block.
     fn has_no_rest(&self) -> bool {
         let files = self.number("nrfiles").unwrap_or(1);
         let whole = self.number("filesize").map_or(self.size().or(self.there), |each| Some(each * files));
@@ -102,7 +102,7 @@ impl Case {
         whole.is_some_and(|all| all.is_multiple_of(files) && self.fills(all / files)) && !moved
     }
 
-    /// Why fio's totals cannot be compared: docs/job-files.md lists the reasons.
+    /// The reason for which fio's totals cannot be compared: docs/job-files.md lists them.
     pub(crate) fn excluded(&self) -> Option<&'static str> {
         let rw = self.get("rw").unwrap_or_default();
         let (random, mixed) = (rw.starts_with("rand"), rw.contains("rw"));
@@ -147,7 +147,7 @@ impl Case {
         if drawn_size && self.is_moved() {
             return Some("offset in a file of random size");
         }
-        // Other passes and clones find the file longer than the first did.
+        // Other passes and clones find the file longer than the first.
         let others =
             self.more("loops") || self.more("numjobs") || self.has("io_size") || self.draws_lengths();
         let grows = self.there.is_none_or(|there| region.is_some_and(|region| there <= region));
@@ -190,7 +190,7 @@ impl Case {
         self.ends_at_a_draw(random, mixed).or_else(|| self.excluded_verifying(rw))
     }
 
-    /// A clone may find the file longer than its region, since another clone's ends behind it.
+    /// A clone may find the file longer than its region, since another clone's region ends after it.
     fn is_lengthened(&self, random: bool) -> bool {
         let clones = self.more("numjobs") && self.number("offset_increment").is_some_and(|bytes| bytes > 0);
         let one_file = self.has("filename") && !self.has("filesize");
@@ -232,7 +232,7 @@ impl Case {
         (drawn || self.has("file_append") && self.draws_lengths()).then_some("random end of a pass")
     }
 
-    /// The same of verification.
+    /// As [`Self::excluded`], for verification.
     fn excluded_verifying(&self, rw: &str) -> Option<&'static str> {
         if !self.has("verify") {
             return None;
@@ -322,7 +322,7 @@ impl Case {
         self.get("percentage_random").is_some_and(|percent| percent != "100")
     }
 
-    /// Blocks are drawn that were drawn before.
+    /// Blocks may be drawn repeatedly.
     fn comes_again(&self, random: bool) -> bool {
         random && (self.has("norandommap") || self.has("random_distribution"))
     }
@@ -331,7 +331,7 @@ impl Case {
         matches!(self.get("ioengine"), Some("io_uring" | "libaio"))
     }
 
-    /// A file that was gone through begins again.
+    /// A finished file begins again.
     fn is_uneven(&self) -> bool {
         self.get("file_service_type").is_some_and(|how| how.starts_with("zipf"))
     }
@@ -525,7 +525,7 @@ impl Draw {
         if self.chance(50) {
             case.lines.push(("zoneskip", format!("{}k", block * self.below(5))));
         }
-        // Mostly of whole zones, since others are not compared.
+        // Mostly of complete zones, since others are not compared.
         if let Some(step) = case.zone_step().filter(|_| self.chance(80)) {
             case.lines.retain(|(option, _)| *option != "filesize" && *option != "size");
             case.lines.push(("size", (step * (1 + self.below(12))).to_string()));

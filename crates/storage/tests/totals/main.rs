@@ -1,5 +1,5 @@
-//! The amount of a job's work: the totals of random jobs compared with those of the installed fio, and the trials that
-//! found differences.
+//! The amount of a job's work: the totals of random jobs are compared with those of the installed fio. Includes earlier
+//! trials that found differences.
 //!
 //! By default a few cases with a fixed seed; `KELVIN_TOTALS=CASES,SEED` compares others
 //! (`cargo xtask bench fio-totals`).
@@ -21,7 +21,7 @@ use cases::{Case, Draw};
 /// Jobs per fio process, which takes a third of a second to start.
 const BATCH: usize = 40;
 
-/// Maximum size of a file of a case in bytes: many times the size that any needs.
+/// Maximum file size of a case in bytes: many times the size that any case needs.
 const LARGEST: u64 = 64 << 20;
 /// Default cases and seed: a few seconds.
 const EVERY_DAY: &str = "40,1";
@@ -75,7 +75,7 @@ fn totals_are_those_of_fio() {
 impl Case {
     /// The differences, as text.
     fn differs(&self, kelvin: &Totals, fio: &Totals) -> Option<String> {
-        // fio reports with an error, or by doing nothing, what Kelvin refuses.
+        // Where Kelvin refuses a job, fio reports an error or does nothing.
         if kelvin.is_refused() || fio.did_nothing() && fio.failed.is_none() {
             let both = kelvin.did_nothing() && fio.did_nothing();
             return (!both).then(|| "one refuses".into());
@@ -96,7 +96,7 @@ impl Case {
         if exact.ios && !exact_ios {
             return Some("I/Os".into());
         }
-        // With drawn sizes the same number of I/Os has varying bytes, or reaches the end of the region earlier.
+        // With drawn sizes, the same number of I/Os has varying bytes, or reaches the end of the region earlier.
         let so_many = self.get("number_ios").is_some() && (exact_ios || self.draws_lengths());
         let near_bytes = so_many || pairs.iter().all(|((_, a), (_, b))| near(*a, *b));
         (exact.bytes && !exact_bytes || !near_bytes).then(|| "bytes".into())
@@ -116,7 +116,7 @@ impl Case {
         numbers.filter_map(|number| number.parse::<u64>().ok()).max().unwrap_or(4) * 1024
     }
 
-    /// Of `filesize=` with a range.
+    /// The maximum of a `filesize=` range.
     fn largest_file(&self) -> u64 {
         let range = self.get("filesize").and_then(|size| size.split_once('-'));
         range.and_then(|(_, high)| high.strip_suffix('k')?.parse::<u64>().ok()).unwrap_or(0) * 1024

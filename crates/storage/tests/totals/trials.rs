@@ -54,7 +54,7 @@ fn trial_c1_a_device_is_not_filled_beyond_what_was_said() {
     assert_eq!(written(&format!("{job}filesize=4m\n")), [64]);
     assert_eq!(written(&format!("{job}io_size=2m\n")), [32]);
     assert_eq!(written(&format!("{job}size=4m\nio_size=2m\nloops=2\n")), [64]);
-    // A reader does not fill the filesystem before, either.
+    // A reader does not fill the filesystem first, either.
     let directory = tempfile::tempdir().unwrap();
     let text = "[a]\nrw=read\nbs=64k\nfill_device=1\nfilename=DIR/f\nsize=1m\n";
     assert_eq!(ios(directory.path(), Direction::Read, text), (vec![16], None));
@@ -74,7 +74,7 @@ fn trial_c2_a_size_beside_a_filesize_says_how_much_is_moved() {
     assert_eq!(written(&format!("{job}filename=DIR/f\nsize=4m\nloops=3\n")), [192]);
 }
 
-/// A writer, and a job that verifies its data with the options `looks`.
+/// The error of a job that verifies a writer's data with the options `looks`.
 fn looked_at(writer: &str, looks: &str) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let common = "filename=DIR/f\nbs=4k\nsize=256k\nverify=crc32c\nverify_state_save=0\n";
@@ -123,7 +123,7 @@ fn trial_c3_verify_only_finds_what_is_lost_and_changes_nothing() {
             assert!(found.contains("verify"), "{name} {rw} {damage:?}: {found:?}");
             assert_eq!(fs::read(&path).unwrap(), bad, "nothing is written");
         }
-        // Shorter than specified: it is not laid out for the verification.
+        // Shorter than specified: it is not laid out for verification.
         fs::write(&path, &good[..64 << 10]).unwrap();
         assert!(look().is_some() || rw.contains("norandommap"));
         assert_eq!(fs::metadata(&path).unwrap().len(), 64 << 10);
@@ -134,7 +134,7 @@ fn trial_c3_verify_only_finds_what_is_lost_and_changes_nothing() {
     }
 }
 
-/// Files that a job of the same name leaves and refuses.
+/// Files that a job of the same name leaves unchanged and refuses.
 fn files(directory: &Path) -> Vec<(String, u64, i64)> {
     let mut all: Vec<_> = fs::read_dir(directory)
         .unwrap()
@@ -159,7 +159,7 @@ fn trial_c8_nothing_is_emptied_before_all_is_decided() {
         "[a]\nrw=write\nsize=64k\nopendir=DIR\n",
         "[a]\nrw=randwrite\nsize=64k\nopendir=DIR\nbsrange=4k-8k\n",
         "[a]\nrw=write\nsize=1m\nopendir=DIR\nverify=crc32c\nverify_only=1\nrandrepeat=0\n",
-        // A job behind others.
+        // A job after others.
         "[a]\nrw=write\nsize=1m\nopendir=DIR\n[b]\nstonewall\nrw=write\nsize=64k\nopendir=DIR\n",
         "[a]\nrw=write\nsize=1m\nopendir=DIR\nverify=crc32c\nverify_state_load=1\n",
         "[a]\nrw=write\nsize=1m\nopendir=DIR\ndedupe_percentage=50\ndedupe_mode=working_set\nfilesize=10m\nsize=50%\n",
@@ -212,7 +212,7 @@ fn an_io_size_above_size_is_what_a_pass_moves() {
 #[test]
 fn an_io_size_above_size_is_what_a_pass_moves_of_several_files() {
     let job = "[a]\ndirectory=DIR\nbs=4k\nnrfiles=6\n";
-    // Each file gets its share over and over.
+    // Each file gets its share repeatedly.
     for line in
         ["openfiles=1", "openfiles=4", "file_service_type=sequential", "openfiles=2\npercentage_random=0"]
     {
@@ -227,7 +227,7 @@ fn an_io_size_above_size_is_what_a_pass_moves_of_several_files() {
     let bytes: u64 =
         outcome.workers[0].targets.iter().map(|target| target.directions[Direction::Write].bytes).sum();
     assert!((1_581_056..1_581_056 + 8192).contains(&bytes), "{bytes}");
-    // Files that were gone through begin again.
+    // Finished files begin again.
     let uneven = format!("{job}file_service_type=zipf\nsize=292k\n");
     assert_eq!(written(&format!("{uneven}rw=randwrite\nio_size=324k\nloops=3\n")), [243]);
     assert_eq!(written(&format!("{uneven}rw=randwrite\nio_size=294k\n")), [74]);

@@ -7,7 +7,7 @@ use flate2::write::DeflateEncoder;
 use super::super::example;
 use super::*;
 
-/// Blocks written one after another, each from a buffer that a read has left full of something.
+/// Blocks written one after another, each from a buffer that a read has filled with other data.
 fn blocks(job: &Job, seed: u64, count: usize, length: usize) -> Vec<Vec<u8>> {
     let mut filler = Filler::new(job, seed).unwrap();
     let mut buffers = [vec![0xaa; length], vec![0xaa; length]];
@@ -23,7 +23,7 @@ fn blocks(job: &Job, seed: u64, count: usize, length: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The part that is left after deflating all of it as one.
+/// The share that remains after deflating all blocks as one.
 fn compressed(blocks: &[Vec<u8>]) -> f64 {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(6));
     for block in blocks {
@@ -33,7 +33,7 @@ fn compressed(blocks: &[Vec<u8>]) -> f64 {
     encoder.finish().unwrap().len() as f64 / length as f64
 }
 
-/// The part of blocks that were there before.
+/// The share of blocks that occurred before.
 fn repeated(blocks: &[Vec<u8>]) -> f64 {
     let different: HashSet<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
     1.0 - different.len() as f64 / blocks.len() as f64
@@ -47,7 +47,7 @@ fn by_default_no_sector_is_like_another_and_nothing_compresses() {
         assert_eq!(sectors.len(), blocks.len() * length / 512, "{length}");
         assert!(compressed(&blocks) > 0.999, "{length}: {}", compressed(&blocks));
     }
-    // Two workers write different things, and one the same again.
+    // Two workers write different content; the same worker writes the same again.
     let job = example::job();
     assert_ne!(blocks(&job, 1, 1, 4096), blocks(&job, 2, 1, 4096));
     assert_eq!(blocks(&job, 1, 3, 4096), blocks(&job, 1, 3, 4096));
@@ -66,7 +66,7 @@ fn a_compressor_reaches_the_ratio_that_was_asked_for() {
             job.buffers.compress_chunk = chunk;
             let blocks = blocks(&job, 1, (1 << 20) / length, length);
             let (left, asked) = (compressed(&blocks), 1.0 - percent / 100.0);
-            // Each chunk costs the compressor a few bytes to say where the fixed part begins and ends.
+            // Each chunk costs the compressor a few bytes to mark the beginning and end of the fixed part.
             assert!((left - asked).abs() < 0.025, "{percent} % in {chunk}: {left}");
             if percent < 100.0 {
                 assert_eq!(repeated(&blocks), 0.0);

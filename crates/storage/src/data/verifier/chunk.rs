@@ -1,4 +1,4 @@
-//! One chunk: putting header and sum on it, and looking whether they are right.
+//! One chunk: writes its header and checksum, and verifies them.
 
 use super::verify_only::OwnDraws;
 use super::{BufferContent, Chunks, Pattern, checksum, header};
@@ -7,21 +7,21 @@ use crate::error::{Error, Result};
 use crate::job::{Job, Verify, VerifyMethod};
 use header::{Header, NoHeader, Number};
 
-/// The write that is expected.
+/// The expected write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected<'a> {
     pub(super) number: u64,
     pub(super) seed: Option<u64>,
     pub(super) or_later: bool,
-    /// Detects whose write a header is from, where those of other jobs are also valid.
+    /// Detects which job wrote a header, if those of other jobs are also valid.
     pub(super) drawn: Option<&'a OwnDraws>,
-    /// Whether the number is examined.
+    /// Whether the number is verified.
     pub(super) sequence: bool,
     /// All writes have lower numbers.
     pub(super) below: Option<u64>,
 }
 
-/// Makes and checks chunks.
+/// Seals and verifies chunks.
 #[derive(Debug, Clone)]
 pub(super) struct Sealer {
     method: VerifyMethod,
@@ -31,7 +31,7 @@ pub(super) struct Sealer {
     content: BufferContent,
     pattern: Option<Pattern>,
     thread: u16,
-    /// For chunks put together to be examined.
+    /// Buffer for chunks assembled for verification.
     scratch: Vec<u8>,
 }
 
@@ -89,7 +89,7 @@ impl Sealer {
         self.chunks
     }
 
-    /// Whether a chunk can be checked without knowing the block that it was written with.
+    /// Whether a chunk can be verified without knowing the block that it was written with.
     pub(super) fn parts_stand_alone(&self) -> bool {
         match self.method {
             VerifyMethod::Pattern | VerifyMethod::PatternHeader => {
@@ -119,9 +119,9 @@ impl Sealer {
         }
     }
 
-    /// Fills a chunk, unless a pattern is in it, and puts header and sum on it.
+    /// Fills a chunk, unless it has a pattern, and writes its header and checksum.
     fn seal(&self, at: u64, seed: u64, number: Number, chunk: &mut [u8]) {
-        // With `null` the filler has filled it.
+        // With `null` the filler has already filled it.
         if self.pattern.is_none() && self.method != VerifyMethod::Null {
             self.content.fill(seed, chunk);
         }
@@ -197,7 +197,7 @@ impl Sealer {
         self.check_header(found, at, chunk.len(), expected.filter(|_| foreign.is_none()))?;
         let (front, data) = chunk.split_at(self.sealed());
         if matches!(self.method, VerifyMethod::PatternHeader | VerifyMethod::Meta) {
-            // The header was swapped back already, so the pattern is where it was written.
+            // The header was swapped back already, so the pattern is at its original position.
             return self.check_pattern(block, at, chunk, self.sealed(), scratch);
         }
         let held = &front[header::LENGTH..];
@@ -310,8 +310,8 @@ impl Sealer {
         }
     }
 
-    /// The expected content of the chunk, as far as known: from the write that is to be there, or else from the
-    /// header that was read.
+    /// The expected content of the chunk, as far as known: from the expected write, or else from the header that was
+    /// read.
     pub(super) fn expected(
         &mut self,
         block: u64,
@@ -326,7 +326,7 @@ impl Sealer {
                 let mut straight = chunk.to_vec();
                 self.swap(&mut straight);
                 let found = Header::parse(straight.first_chunk()?).ok()?;
-                // fio's content follows from the seed in a separate way.
+                // fio derives its content from the seed in a different way.
                 if found.is_of_fio() && self.pattern.is_none() {
                     return None;
                 }
@@ -344,7 +344,7 @@ impl Sealer {
     }
 }
 
-/// Looks whether a trimmed place reads as zeros.
+/// Checks that a trimmed range reads as zeros.
 pub(super) fn zeros(chunk: &[u8]) -> std::result::Result<(), String> {
     match chunk.iter().position(|byte| *byte != 0) {
         None => Ok(()),

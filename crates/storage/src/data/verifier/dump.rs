@@ -1,16 +1,16 @@
-//! `verify_dump`: keeps what was read and what was expected.
+//! `verify_dump`: saves the received and the expected data.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Pairs of files that a worker writes at most: a target that is wrong throughout must not fill the disk.
+/// Maximum number of file pairs of a worker: a target that is wrong everywhere must not fill the disk.
 const MOST: u32 = 100;
 
 #[derive(Debug, Clone)]
 pub(super) struct Dump {
     pub(super) directory: PathBuf,
-    /// Together with the threads that look for the same worker.
+    /// Shared with the other threads that verify for the same worker.
     left: Arc<AtomicU32>,
 }
 
@@ -19,7 +19,7 @@ impl Dump {
         Self { directory: PathBuf::from("."), left: Arc::new(AtomicU32::new(MOST)) }
     }
 
-    /// Writes `NAME.OFFSET.received` and, where it is known, `NAME.OFFSET.expected`; what to add to the problem.
+    /// Writes `NAME.OFFSET.received` and, if known, `NAME.OFFSET.expected`. Returns an addition to the error message.
     pub(super) fn keep(
         &self,
         target: Option<&PathBuf>,

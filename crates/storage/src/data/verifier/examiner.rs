@@ -44,7 +44,7 @@ impl Examiner {
         question.blocks.iter().try_for_each(|(at, entry)| self.block(question, buffer, *at, *entry))
     }
 
-    /// Checks those chunks of the block at `at` which lie within the read.
+    /// Verifies the chunks of the block at `at` that are within the read.
     fn block(
         &mut self,
         question: &ReadExpectation,
@@ -98,7 +98,7 @@ impl Examiner {
     }
 }
 
-/// The seed of the chunk at an offset: chunks differ from each other, but in blocks that are to be equal.
+/// The seed of the chunk at an offset. Chunks differ from each other, except in blocks that must be equal.
 pub(super) fn seed_at(base: u64, repeat: bool, offset: u64) -> u64 {
     if repeat { base } else { mix(base ^ offset) }
 }

@@ -1,15 +1,15 @@
-//! Writes that are in flight: what they leave behind is unknown until they have ended.
+//! Writes in flight: the content at their offsets is unknown until they have ended.
 
 use crate::Io;
 
-/// What is known of a write's place when it ends.
+/// What is known of a write's range when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spoiled {
-    /// It was alone there.
+    /// There was no other write.
     No,
-    /// Others wrote the same block at the same time: it is this write's or a later one's.
+    /// Other writes to the same block were in flight: the content is that of this write or of a later one.
     AtLeast(u64),
-    /// Others wrote a part of it at the same time.
+    /// Other writes to a part of it were in flight.
     Lost,
 }
 
@@ -20,7 +20,7 @@ struct Flight {
     spoiled: Spoiled,
 }
 
-/// The writes in flight: as many as the queue is deep.
+/// The writes in flight: as many as the queue depth.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flights(Vec<Flight>);
 
@@ -56,12 +56,12 @@ impl Flights {
     pub(super) fn end(&mut self, number: u64) -> Spoiled {
         match self.0.iter().position(|flight| flight.number == number) {
             Some(at) => self.0.swap_remove(at).spoiled,
-            // It was never begun: nothing is known of its place.
+            // It was never begun: nothing is known of its range.
             None => Spoiled::Lost,
         }
     }
 
-    /// Something else changed this place; whether no write was in flight there.
+    /// Another I/O changed this range. Returns whether no write was in flight there.
     pub(super) fn spoil(&mut self, io: &Io) -> bool {
         let mut alone = true;
         for flight in self.0.iter_mut().filter(|flight| overlap(&flight.io, io)) {

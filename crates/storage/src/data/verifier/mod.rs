@@ -45,7 +45,7 @@ const ALIGNMENT: usize = 4096;
 
 /// Verifies the I/O of one worker.
 ///
-/// Writes are remembered by offset (12 bytes and a key for each block; see `remembered.rs`), up to eight million
+/// Writes are remembered by offset (12 bytes and a key for each block; see `remembered_writes.rs`), up to eight million
 /// blocks: then [`Verifier::backlog_due`] requests a pass, which drops the verified ones.
 #[derive(Debug)]
 pub struct Verifier {
@@ -62,7 +62,7 @@ pub struct Verifier {
     /// How a partly overwritten block is split; `None` when it cannot be split.
     split: Option<Chunks>,
     remembered: RememberedWrites,
-    /// Writes that were not remembered, for lack of room.
+    /// Writes that were not remembered for lack of space.
     unremembered: u64,
     flights: Flights,
     /// Reads of the verifying pass that are in flight.
@@ -73,7 +73,7 @@ pub struct Verifier {
     since: u64,
     /// The backlog was reported as due.
     asked: Cell<bool>,
-    /// Reads that are left of a pass of the backlog.
+    /// Remaining reads of a pass of the backlog.
     left: Option<u64>,
     cursor: BlockAddress,
     replay: Option<Replay>,
@@ -136,16 +136,16 @@ impl Verifier {
         })
     }
 
-    /// The directory of the files of `verify_dump`, instead of the working directory.
+    /// The directory for the files of `verify_dump`, instead of the working directory.
     pub fn dump_into(&mut self, directory: PathBuf) {
         if let Some(dump) = &mut self.examiner.dump {
             dump.directory = directory;
         }
     }
 
-    /// Fills the buffer of a write, including headers, and returns the number of the write, which has to be passed to
-    /// [`Verifier::written`]. To be called when the write is submitted: the content at its offset is unknown from then
-    /// on. Does nothing for other I/Os.
+    /// Fills the buffer of a write, including headers. Returns the number of the write, which must be passed to
+    /// [`Verifier::written`]. Must be called when the write is submitted: from then on, the content at its offset is
+    /// unknown. Does nothing for other I/Os.
     pub fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> u64 {
         let number = self.number;
         if io.direction != Direction::Write {
@@ -160,7 +160,7 @@ impl Verifier {
         number
     }
 
-    /// A write has ended well.
+    /// A write has completed without error.
     pub fn written(&mut self, io: &Io, number: u64) {
         let spoiled = self.flights.end(number);
         self.since += 1;
@@ -188,10 +188,10 @@ impl Verifier {
         self.remembered.forget((io.target, io.offset), io.length, self.split);
     }
 
-    /// A trim has ended well: with `trim_verify_zero` zeros are to be read there.
+    /// A trim has completed without error: with `trim_verify_zero`, the range must read as zeros.
     pub fn trimmed(&mut self, io: &Io) {
         self.unknown(io);
-        // A write that was in flight with it may have come before or after.
+        // A write that was in flight with it may have been executed before or after.
         let alone = self.flights.spoil(io);
         if alone && self.job.trims.verify_zero && self.remembers() {
             self.remembered.insert((io.target, io.offset), RememberedBlock::trimmed(io.length), self.split);
@@ -199,7 +199,7 @@ impl Verifier {
     }
 
     /// The next read of the verifying pass, or of a pass of the backlog after [`Verifier::backlog_due`] returned true;
-    /// `None` when the pass is over. A returned block is no longer remembered, and is verified by [`Verifier::check`].
+    /// `None` at the end of the pass. A returned block is no longer remembered, and is verified by [`Verifier::check`].
     pub fn next_read(&mut self) -> Option<Io> {
         if self.asked.replace(false) {
             self.since = 0;
@@ -223,7 +223,7 @@ impl Verifier {
             let written = self.writes.then_some(self.number);
             while let Some((io, number)) = replay.next(written) {
                 let place = (io.target, io.offset);
-                // The same block again while it is being read: verifying it once is sufficient.
+                // The same block is already being read: verifying it once is sufficient.
                 if !self.checking.contains_key(&place) {
                     return Some((place, RememberedBlock::written(io.length, number).or_later()));
                 }
@@ -235,7 +235,7 @@ impl Verifier {
         Some((place, entry))
     }
 
-    /// Whether a verifying pass is due (`verify_backlog`, or no room for more).
+    /// Whether a verifying pass is due (`verify_backlog`, or no space for more writes).
     pub fn backlog_due(&self) -> bool {
         let due = self.verify.after
             && self.replay.is_none()
@@ -252,14 +252,14 @@ impl Verifier {
         self.remembered.len() as u64
     }
 
-    /// Writes that could not be remembered, because there were too many: they will not be verified.
+    /// Writes that could not be remembered because there were too many: they are not verified.
     pub fn unremembered(&self) -> u64 {
         self.unremembered
     }
 
     /// Reads that could not be verified: reads of offsets that a loaded state does not contain, and blocks without a
-    /// header, found by a job whose offsets differ from those of the writer. An error if the writer turned out to have
-    /// the same offsets: then the blocks are lost.
+    /// header that were found by a job with other offsets than the writer. An error if the writer had the same offsets
+    /// after all: then the blocks are lost.
     pub fn doubtful(&self) -> Result<(u64, u64)> {
         let (count, lost) = self.examiner.drawn.as_ref().map_or((0, false), OwnDraws::doubts);
         if lost && count > 0 {
@@ -280,7 +280,7 @@ impl Verifier {
         self.examiner.examine(&question, buffer)
     }
 
-    /// The expectation with which [`Verifier::check`] compares a read, for an examiner in another thread; `None` where
+    /// The expectation with which [`Verifier::check`] compares a read, for an examiner in another thread; `None` if
     /// there is nothing to verify. The blocks are no longer remembered.
     pub(crate) fn expectation_for(&mut self, io: &Io) -> Option<ReadExpectation> {
         let place = (io.target, io.offset);
@@ -379,7 +379,7 @@ impl Verifier {
     }
 }
 
-/// Whether writes of a pass can lie partly over each other.
+/// Whether writes of a pass can overlap partly.
 fn overlaps(job: &Job) -> bool {
     let (pattern, blocks) = (&job.pattern, &job.blocks);
     if !pattern.random {

@@ -1,4 +1,4 @@
-//! A thousand planted changes of one byte, for each method: all are to be found.
+//! A thousand planted changes of one byte for each method: all must be found.
 
 use super::super::example::{target, verifying, write};
 use super::*;
@@ -23,7 +23,7 @@ const METHODS: [VerifyMethod; 16] = [
     VerifyMethod::PatternHeader,
 ];
 
-/// How blocks are cut and where their headers are: (block, interval, offset).
+/// How blocks are divided and where their headers are: (block, interval, offset).
 const SHAPES: [(u32, Option<u32>, u32); 4] =
     [(2048, None, 0), (2048, Some(512), 0), (2048, None, 300), (2500, Some(700), 200)];
 
@@ -44,7 +44,7 @@ fn every_one_of_a_thousand_changes_of_a_byte_is_found() {
             let number = verifier.stamp(&io, &mut buffer);
             verifier.written(&io, number);
             let io = verifier.next_read().unwrap();
-            // Every fourth within the first bytes, where the header is.
+            // Every fourth is within the first bytes, where the header is.
             let most = if index % 16 < 4 { 64 } else { i64::from(block) };
             let at = random.range(0, most - 1) as usize;
             buffer[at] ^= random.range(1, 255) as u8;
@@ -66,7 +66,7 @@ fn every_one_of_a_thousand_changes_of_a_byte_is_found() {
 
 #[test]
 fn no_change_of_a_byte_passes_the_shortest_sum() {
-    // Seven bits let one change of 255 pass; the second sum does not.
+    // Seven bits miss one of 255 changes. The CRC-16 does not.
     let mut verifier = Verifier::new(&verifying(VerifyMethod::Crc7), 0, &[target("/t/file")], 1).unwrap();
     let mut buffer = vec![0; 512];
     verifier.stamp(&write(0, 512), &mut buffer);

@@ -1,14 +1,14 @@
-//! `experimental_verify` and `verify_only`: the writes are drawn again instead of being remembered.
+//! `experimental_verify` and `verify_only`: the writes are generated again instead of being remembered.
 
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::stream::{IoSource, Quota};
 use crate::{Direction, Io, NextIo, Target};
 
-/// Where the writes come from.
+/// The source of the writes.
 pub(super) trait Draws: std::fmt::Debug + Send {
     fn next(&mut self) -> NextIo;
-    /// Another pass.
+    /// Begins another pass.
     fn restart(&mut self);
 }
 
@@ -22,18 +22,18 @@ impl Draws for IoSource {
     }
 }
 
-/// The writes of a job once more, in their order.
+/// The writes of a job, generated again in order.
 #[derive(Debug)]
 pub(super) struct Replay {
     source: Box<dyn Draws>,
-    /// How far passes go.
+    /// The limit of a pass.
     quota: Option<Quota>,
     /// Number of the next write.
     number: u64,
 }
 
 impl Replay {
-    /// Those of a clone of a job over its targets. Refuses a job that does not draw the same again.
+    /// The writes of a clone of a job to its targets. Refuses a job whose random choices are not repeatable.
     pub(super) fn new(job: &Job, clone: u32, targets: &[Target], seed: u64) -> Result<Self> {
         if !job.pattern.repeatable && !job.pattern.all_repeatable && job.pattern.seed.is_none() {
             return Err(Error::refused(
@@ -51,8 +51,8 @@ impl Replay {
         Self { source, quota: None, number: 0 }
     }
 
-    /// The next write and its number. `written` is how many there were; none when an earlier run did all that the job
-    /// says.
+    /// The next write and its number. `written` is the number of writes; `None` if an earlier run
+    /// completed all writes of the job.
     pub(super) fn next(&mut self, written: Option<u64>) -> Option<(Io, u64)> {
         if written.is_some_and(|written| self.number >= written) {
             return None;

@@ -31,7 +31,7 @@ impl Medium {
         &self.0[io.offset as usize..(io.offset + u64::from(io.length)) as usize]
     }
 
-    /// The whole verifying pass: how many blocks, and what was wrong.
+    /// The whole verifying pass: the number of blocks, and the errors.
     fn pass(&self, verifier: &mut Verifier) -> (u64, Vec<Corruption>) {
         let (mut count, mut wrong) = (0, Vec::new());
         while let Some(io) = verifier.next_read() {
@@ -133,7 +133,7 @@ fn what_is_being_written_is_not_held_against_anything() {
     let mut medium = Medium::new();
     medium.write(&mut verifier, 0, BLOCK);
     assert_eq!(verifier.check(&read(0, BLOCK), &medium.0[..4096]), Ok(()));
-    // Two writes of a block at once: either may have come last, but nothing older.
+    // Two concurrent writes of a block: either may be the last, but nothing older.
     let old = medium.0[..4096].to_vec();
     let (mut one, mut other) = (vec![0; 4096], vec![0; 4096]);
     let io = write(0, BLOCK);
@@ -145,13 +145,13 @@ fn what_is_being_written_is_not_held_against_anything() {
     for (content, right) in [(&one, true), (&other, true), (&old, false)] {
         assert_eq!(verifier.check(&read(0, BLOCK), content).is_ok(), right);
     }
-    // Two that overlap in part leave nothing known.
+    // Two that overlap partly leave the content unknown.
     let io = write(4096, BLOCK);
     let (first, second) = (verifier.stamp(&io, &mut one), verifier.stamp(&write(6144, BLOCK), &mut other));
     verifier.written(&io, first);
     verifier.written(&write(6144, BLOCK), second);
     assert_eq!(verifier.remaining(), 1);
-    // One that failed neither.
+    // A failed write does, too.
     let number = verifier.stamp(&write(0, BLOCK), &mut one);
     verifier.failed(&write(0, BLOCK), number);
     assert_eq!(verifier.remaining(), 0);
@@ -314,7 +314,7 @@ fn the_writes_of_a_real_job_are_drawn_again_also_by_a_later_run() {
     let (count, wrong) = medium.pass(&mut verifier);
     assert_eq!((count, wrong), (writes, vec![]));
 
-    // What one pass wrote, looked at by a run that writes nothing.
+    // A run that writes nothing verifies what one pass wrote.
     let verify = job.verify.as_mut().unwrap();
     (verify.replay_generator, verify.only) = (false, true);
     job.course.loops = 1;
@@ -358,7 +358,7 @@ fn what_cannot_be_verified_whole_is_refused() {
     "#);
 }
 
-/// What the killed writer does: blocks by number, the state after every few, until it is killed.
+/// The killed writer: writes blocks by number, and saves the state after every few, until it is killed.
 fn write_until_killed(directory: &Path) {
     use std::os::unix::fs::FileExt;
     let file = std::fs::File::create(directory.join("file")).unwrap();
@@ -366,7 +366,7 @@ fn write_until_killed(directory: &Path) {
     let mut verifier = Verifier::new(&job, 0, &[target(directory.join("file"))], 7).unwrap();
     let mut random = kelvin_measure::Random::part(7, 7, 7);
     let mut buffer = vec![0; 4096];
-    // Bounded: a parent that died must not leave a writer behind.
+    // Bounded: if the parent dies, the writer must end, too.
     for count in 0..2_000_000_u64 {
         let io = write(random.range(0, 255) as u64 * 4096, BLOCK);
         let number = verifier.stamp(&io, &mut buffer);

@@ -1,8 +1,9 @@
 //! `verify_only`: compares the repeated random choices with the data.
 //!
-//! A job draws its places and the numbers of its writes by its name and its place in the run. One that looks at what
-//! another wrote draws others: of a block of the other's it knows whether it is whole and where it belongs, and not which
-//! write was the last. Where it draws only some of the places, a place without a header may never have been written.
+//! A job draws its offsets and the numbers of its writes from a seed that includes its name and its place in the
+//! run. A job that verifies another job's blocks draws different ones: of such a block it knows whether it is intact
+//! and where it belongs, but not which write was the last. If it draws only some of the offsets, one without a
+//! header may never have been written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,11 +14,11 @@ use crate::data::header::{Header, Number};
 use crate::data::seeds::Seeds;
 use crate::job::{Distribution, Job};
 
-/// What identifies a worker's writes, and which were seen; shared by all examiners.
+/// Identifies a worker's writes, and records which were seen; shared by all examiners.
 #[derive(Debug, Clone)]
 pub(super) struct OwnDraws {
     seeds: Seeds,
-    /// Every place of the regions is written, whatever is drawn, and always the same length at each.
+    /// Every offset of the regions is written, whatever is drawn, and always with the same length.
     everywhere: bool,
     own: Arc<AtomicBool>,
     doubtful: Arc<AtomicU64>,
@@ -28,7 +29,7 @@ impl OwnDraws {
         Self { seeds, everywhere: is_everywhere(job), own: Arc::default(), doubtful: Arc::default() }
     }
 
-    /// Whether this worker's draws made the write that a header is of.
+    /// Whether this worker's random choices produced the write that a header is from.
     pub(super) fn is_own(&self, found: &Header) -> bool {
         let Number::Whole(number) = found.number else { return false };
         let own = seed_at(self.seeds.seed_of(number), self.seeds.repeat(), found.offset) == found.seed;
@@ -38,7 +39,7 @@ impl OwnDraws {
         own
     }
 
-    /// What should be at a place is not there: whether that may be because another job drew other places. Counted.
+    /// Whether missing data at an offset may be due to another job's different offsets. Counts the call.
     pub(super) fn may_be_unwritten(&self) -> bool {
         let doubtful = !self.everywhere && !self.own.load(Ordering::Relaxed);
         if doubtful {
@@ -47,7 +48,7 @@ impl OwnDraws {
         doubtful
     }
 
-    /// How many chunks were doubtful, and whether they are no more: some of the draws turned out to be this worker's.
+    /// The number of doubtful chunks, and whether they are doubtful no longer: some of the writes were this worker's.
     pub(super) fn doubts(&self) -> (u64, bool) {
         (self.doubtful.load(Ordering::Relaxed), self.own.load(Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! Against the real fio: each looks at what the other wrote.
+//! Against the real fio: each verifies what the other wrote.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use super::super::example::{read, target, verifying, write};
 use super::*;
 use crate::job::VerifyMethod;
 
-/// Methods whose blocks both tools understand, as fio calls them.
+/// Methods whose blocks both tools can verify, with fio's names.
 const METHODS: [(VerifyMethod, &str); 13] = [
     (VerifyMethod::Md5, "md5"),
     (VerifyMethod::Crc64, "crc64"),
@@ -25,8 +25,8 @@ const METHODS: [(VerifyMethod, &str); 13] = [
 ];
 const SIZE: usize = 16 * 4096;
 
-/// Runs fio with a job for each of the methods at the same time, each with a separate file; how many of them found
-/// something wrong. None without fio.
+/// Runs fio with a job for each of the methods at the same time, each with a separate file. Returns the number of jobs
+/// that found an error; `None` without fio.
 #[allow(clippy::print_stderr, reason = "a test reports why it compared nothing")]
 fn fio(directory: &Path, rw: &str, jobs: &[(&str, &[&str])]) -> Option<i32> {
     let mut command = Command::new("fio");
@@ -46,7 +46,7 @@ fn fio(directory: &Path, rw: &str, jobs: &[(&str, &[&str])]) -> Option<i32> {
     output.status.code()
 }
 
-/// Both ways of laying out a block, in fio's words and ours.
+/// The layouts of a block, as fio's options and as Kelvin's.
 const SHAPES: [(&[&str], Option<u32>, u32); 3] =
     [(&[], None, 0), (&["--verify_interval=1k"], Some(1024), 0), (&["--verify_offset=1000"], None, 1000)];
 
@@ -66,8 +66,8 @@ fn words(jobs: &[(VerifyMethod, &'static str, usize)]) -> Vec<(&'static str, &'s
     jobs.iter().map(|(_, word, shape)| (*word, SHAPES[*shape].0)).collect()
 }
 
-/// Changes a byte of the fifth block. It is in its last chunk: of several chunks in a block fio 3.33 lets the last alone
-/// decide.
+/// Changes a byte of the fifth block, in its last chunk: fio 3.33 verifies only the last of several chunks in a
+/// block.
 fn change(path: &Path) {
     let mut content = std::fs::read(path).unwrap();
     content[5 * 4096 + 4000] ^= 4;

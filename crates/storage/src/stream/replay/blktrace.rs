@@ -1,7 +1,7 @@
 //! The kernel's binary traces of block devices, as `blkparse DEVICE -o /dev/null -d FILE` writes them.
 //!
-//! Records of 48 bytes (`struct blk_io_trace` of linux/blktrace_api.h, in the byte order of the machine that traced),
-//! each followed by a payload of the given length. Queue events are replayed; all others are skipped.
+//! Records of 48 bytes (`struct blk_io_trace` of linux/blktrace_api.h, in the byte order of the traced machine), each
+//! followed by a payload of the given length. Queue events are replayed; all others are skipped.
 
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const SECTOR: u64 = 512;
 const QUEUED: u32 = 1;
 /// Set with the event if the record also has the control group (`__BLK_TA_CGROUP`), in its payload.
 const CGROUP: u32 = 1 << 8;
-/// The upper half: its categories.
+/// The upper half: the categories.
 const WRITE: u32 = 1 << 1;
 const FLUSH: u32 = 1 << 2;
 const PASSED_THROUGH: u32 = 1 << 9;
@@ -44,17 +44,17 @@ pub fn is_trace(bytes: &[u8]) -> bool {
 pub struct BlktraceRecord {
     /// Nanoseconds since the trace began.
     pub at: Nanos,
-    /// In sectors of 512 bytes.
+    /// Offset in sectors of 512 bytes.
     pub sector: u64,
-    /// How much.
+    /// Length in bytes.
     pub bytes: u32,
     /// The event: 1 queued, 7 issued, 8 completed and so on (`enum blktrace_act`).
     pub event: u32,
-    /// What kind of request it is, a bit each (`enum blktrace_cat`): 1 read, 2 write, 4 flush, 8 sync, …
+    /// The kind of request, as a bit mask (`enum blktrace_cat`): 1 read, 2 write, 4 flush, 8 sync, …
     pub categories: u32,
     /// The thread that caused it.
     pub pid: i32,
-    /// Major and minor.
+    /// Major and minor number.
     pub device: (u32, u32),
     /// Whether the device reported an error.
     pub failed: bool,
@@ -66,7 +66,7 @@ pub struct Records {
     path: PathBuf,
     /// Bytes before the next record.
     position: u64,
-    /// The time of the first that was queued.
+    /// The time of the first queued event.
     first: Option<Nanos>,
 }
 
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Records {
 }
 
 impl Records {
-    /// Reads from `input`; `path` stands in messages.
+    /// Reads from `input`; `path` is used in messages.
     pub fn new(input: Input, path: &Path) -> Self {
         Self { input, path: path.to_path_buf(), position: 0, first: None }
     }
@@ -93,7 +93,7 @@ impl Records {
         Error::system(format!("reading the trace {}", self.path.display()))
     }
 
-    /// The fields of the next record, behind which its payload was skipped. `position` stays before the record.
+    /// The fields of the next record; its payload is skipped. `position` stays before the record.
     fn fields(&mut self) -> Result<Option<Fields>> {
         let failed = self.system();
         if self.input.fill_buf().map_err(failed)?.is_empty() {
@@ -128,11 +128,11 @@ impl Records {
         Ok(Some(fields))
     }
 
-    /// The next record, of whatever event.
+    /// The next record, of any event; `None` at the end.
     ///
     /// # Errors
     ///
-    /// What is no record, with its byte.
+    /// Invalid records, with their byte offsets.
     pub fn next_record(&mut self) -> Result<Option<BlktraceRecord>> {
         let Some(fields) = self.fields()? else { return Ok(None) };
         self.position += RECORD as u64 + u64::from(fields.follows);
@@ -211,7 +211,7 @@ impl Fields {
         self.action & 0xffff & !CGROUP
     }
 
-    /// None when the magic number is missing.
+    /// `None` if the magic number is missing.
     fn of_record(record: &[u8; RECORD]) -> Option<Self> {
         let first = *record.first_chunk::<4>()?;
         let little = is_magic(u32::from_le_bytes(first));

@@ -1,8 +1,8 @@
 //! fio's text form of traces, versions 2 and 3.
 //!
 //! `fio version N iolog`, then a line for each action: `FILE add|open|close`, `FILE read|write|trim OFFSET LENGTH`,
-//! `FILE sync|datasync [OFFSET LENGTH]`, and in version 2 `FILE wait MICROSECONDS [0]`, which counts from the wait before.
-//! In version 3 each line begins with a time in microseconds instead.
+//! `FILE sync|datasync [OFFSET LENGTH]`, and in version 2 `FILE wait MICROSECONDS [0]`, which counts from the previous
+//! wait. In version 3 each line begins with a time in microseconds instead.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -15,9 +15,9 @@ use kelvin_measure::Nanos;
 use super::trace::{Action, Input, TraceEvent, TraceFile, bad_line};
 use crate::{Direction, Error, Result, SyncCall};
 
-/// Longer than any line with the longest path.
+/// Maximum length of a line: longer than any line with the longest path.
 const LONGEST_LINE: u64 = 1 << 14;
-/// Nanoseconds of a microsecond.
+/// Nanoseconds per microsecond.
 const MICROSECOND: Nanos = 1000;
 
 /// Reads an iolog line by line.

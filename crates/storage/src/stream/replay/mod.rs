@@ -1,4 +1,4 @@
-//! Replaying traces: fio's iologs (versions 2 and 3) and blktrace's binary form; and writing iologs.
+//! Replays traces: fio's iologs (versions 2 and 3) and blktrace's binary form. Writes iologs.
 
 mod blktrace;
 mod iolog;
@@ -29,7 +29,7 @@ pub struct ReplayTarget {
 }
 
 /// The files that a clone's trace uses, in the order in which the trace names them, with the information needed to lay
-/// them out. Reads the whole trace once. Empty when the job replays none.
+/// them out. Reads the whole trace once. Empty if the job replays none.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ fn file_of<'a>(job: &Job, replay: &'a Replay, clone: u32) -> Result<&'a Path> {
     file.map(PathBuf::as_path).ok_or_else(|| Error::refused(&job.name, "read_iolog= does not name a trace"))
 }
 
-/// Applies the options to an event; `None` when it is left out.
+/// Applies the options to an event; `None` if it is excluded.
 fn changed(replay: &Replay, event: TraceEvent) -> Option<TraceEvent> {
     let TraceEvent { at, name, action } = event;
     let action = match action {
@@ -72,7 +72,7 @@ fn changed(replay: &Replay, event: TraceEvent) -> Option<TraceEvent> {
 /// Facts from a first reading of a trace.
 struct Survey {
     reached: Vec<ReplayTarget>,
-    /// For each name of the trace the place in `reached`.
+    /// The index in `reached` for each name of the trace.
     places: Vec<u32>,
     /// The time of its last event.
     end: Nanos,
@@ -104,7 +104,7 @@ impl Survey {
         Ok(all)
     }
 
-    /// Finds out where the names lead that were not known before.
+    /// Resolves names that are not known yet.
     fn learn(&mut self, job: &Job, replay: &Replay, names: &[TraceFile]) -> Result<()> {
         for name in names.iter().skip(self.places.len()) {
             let path = match &replay.redirect {
@@ -128,11 +128,11 @@ pub(crate) struct Replaying {
     replay: Replay,
     path: PathBuf,
     events: Events,
-    /// For each name of the trace the worker's target.
+    /// The worker's target for each name of the trace.
     targets: Vec<u32>,
     bytes: u64,
     longest: u32,
-    /// The duration of a pass, and the beginning of the current one, by the trace's time.
+    /// The duration of a pass, and the beginning of the current one, in the trace's time.
     lasts: Nanos,
     began: Nanos,
     /// The time that was requested last.
@@ -143,9 +143,9 @@ pub(crate) struct Replaying {
 
 #[derive(Debug)]
 enum Events {
-    /// All of them, and the next.
+    /// All events, and the index of the next.
     Whole(Vec<TraceEvent>, usize),
-    /// Read as they are needed (`read_iolog_chunked`).
+    /// Read when needed (`read_iolog_chunked`).
     Pieces(Option<Reader>),
 }
 
@@ -237,7 +237,7 @@ impl Replaying {
                         }
                     }
                     Ok(None) => return None,
-                    // It was read completely before, so it was changed meanwhile.
+                    // It was read completely before, so it has been changed since.
                     Err(problem) => {
                         self.problem = Some(problem);
                         *reader = None;

@@ -1,4 +1,4 @@
-//! What is in a trace, whatever its format.
+//! The content of a trace, independent of its format.
 
 use std::io::{BufRead, Cursor};
 use std::path::{Path, PathBuf};
@@ -10,30 +10,30 @@ use super::{blktrace, iolog};
 use crate::error::Location;
 use crate::{Direction, Error, Result, SyncCall};
 
-/// Something that a trace says was done.
+/// An event of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// When, in nanoseconds from the beginning of the trace.
+    /// Its time in nanoseconds from the beginning of the trace.
     pub at: Nanos,
-    /// To which file, by its place among [`Trace::names`].
+    /// The file, by its index in [`Trace::names`].
     pub name: u32,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
-/// What was done.
+/// An action of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Data was moved, or forgotten.
+    /// Data was read, written or trimmed.
     Io {
-        /// What was done with it.
+        /// The direction.
         direction: Direction,
-        /// From where on, in bytes.
+        /// The offset in bytes.
         offset: u64,
-        /// How much, in bytes, at least 1.
+        /// The length in bytes, at least 1.
         length: u32,
     },
-    /// Data was brought to the medium.
+    /// A sync.
     Sync(SyncCall),
 }
 
@@ -51,7 +51,7 @@ impl TraceFile {
     ///
     /// # Errors
     ///
-    /// When there is no device of the number.
+    /// If there is no device with this number.
     pub fn path(&self) -> std::result::Result<PathBuf, String> {
         match self {
             Self::Path(path) => Ok(path.clone()),
@@ -70,7 +70,7 @@ impl TraceFile {
     }
 }
 
-/// A trace that is read event by event.
+/// Reads a trace event by event.
 pub struct Reader {
     format: Format,
     names: Vec<TraceFile>,
@@ -81,15 +81,15 @@ enum Format {
     Blktrace(blktrace::Records),
 }
 
-/// Where a trace comes from.
+/// The input of a trace.
 pub type Input = Box<dyn BufRead + Send>;
 
 impl Reader {
-    /// A trace of the given name (for messages), whose first bytes show its format.
+    /// Reads a trace named `path` in messages, whose first bytes determine its format.
     ///
     /// # Errors
     ///
-    /// When the first line or bytes belong to no format.
+    /// If the first line or bytes match no format.
     pub fn new(mut input: Input, path: &Path) -> Result<Self> {
         let first =
             input.fill_buf().map_err(Error::system(format!("reading the trace {}", path.display())))?;
@@ -101,16 +101,16 @@ impl Reader {
         Ok(Self { format, names: Vec::new() })
     }
 
-    /// A trace in a file, or of standard input (`-`).
+    /// Opens a trace in a file, or of standard input (`-`).
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Self::new(open(path)?, path)
     }
 
-    /// The next event; none at the end.
+    /// The next event; `None` at the end.
     ///
     /// # Errors
     ///
-    /// What does not belong there, with its line or byte.
+    /// Invalid data, with its line or byte offset.
     #[allow(clippy::should_implement_trait, reason = "an iterator's items would all be results")]
     pub fn next(&mut self) -> Result<Option<TraceEvent>> {
         match &mut self.format {
@@ -119,7 +119,7 @@ impl Reader {
         }
     }
 
-    /// The files met so far.
+    /// The files that have occurred so far.
     pub fn names(&self) -> &[TraceFile] {
         &self.names
     }
@@ -134,19 +134,19 @@ impl std::fmt::Debug for Reader {
 /// A whole trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
-    /// Its files, in the order of their appearance.
+    /// Its files, in order of appearance.
     pub names: Vec<TraceFile>,
-    /// What was done, in the order of the trace.
+    /// Its events, in the order of the trace.
     pub events: Vec<TraceEvent>,
 }
 
 impl Trace {
-    /// Reads a trace: an iolog of version 2 or 3, or blktrace's binary form, recognised by its first bytes. `path` stands
-    /// in messages.
+    /// Reads a trace: an iolog of version 2 or 3, or blktrace's binary form, recognised by its first bytes.
+    /// `path` is used in messages.
     ///
     /// # Errors
     ///
-    /// What does not belong there, with its line or byte.
+    /// Invalid data, with its line or byte offset.
     pub fn read(input: impl BufRead + Send + 'static, path: &Path) -> Result<Self> {
         let mut reader = Reader::new(Box::new(input), path)?;
         let mut events = Vec::new();
@@ -157,7 +157,7 @@ impl Trace {
     }
 }
 
-/// Standard input as it was: it can be read once only, but a trace is looked through before it is replayed.
+/// The content of standard input: it can be read only once, but a trace is examined before it is replayed.
 static STANDARD_INPUT: OnceLock<std::result::Result<Arc<[u8]>, String>> = OnceLock::new();
 
 fn open(path: &Path) -> Result<Input> {
@@ -181,7 +181,7 @@ fn open(path: &Path) -> Result<Input> {
     Ok(Box::new(std::io::BufReader::with_capacity(1 << 17, file)))
 }
 
-/// Something in a trace that does not belong there.
+/// An error for invalid data in a trace.
 pub(crate) fn bad_line(path: &Path, line: u32, problem: impl Into<String>) -> Error {
     Error::Input {
         place: Location { file: Some(path.to_path_buf()), line, column: 0 },
@@ -189,9 +189,9 @@ pub(crate) fn bad_line(path: &Path, line: u32, problem: impl Into<String>) -> Er
     }
 }
 
-/// A file's place among the names; a new one when it was not there.
+/// The index of a file among the names; adds it if it is new.
 pub(crate) fn number_of(names: &mut Vec<TraceFile>, name: TraceFile) -> u32 {
-    // Traces have few files, and the one that was used last is the likeliest.
+    // Traces have few files, and the last used one is the most likely.
     if let Some(number) = names.iter().rposition(|other| *other == name) {
         return number as u32;
     }

@@ -17,11 +17,12 @@ pub struct IologWriter<W: Write> {
 }
 
 impl<W: Write> IologWriter<W> {
-    /// Begins a log of I/Os on these files, whose numbers are their places: the first line, and one for each file.
+    /// Begins a log of I/Os on these files, which are numbered by index: writes the first line, and
+    /// a line for each file.
     ///
     /// # Errors
     ///
-    /// When it cannot be written; for a name with a blank, which an iolog has no way to say.
+    /// If it cannot be written, or a name contains a blank, which an iolog cannot represent.
     pub fn new(mut out: W, files: Vec<PathBuf>) -> io::Result<Self> {
         for file in &files {
             if file.as_os_str().is_empty() || file.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace)
@@ -60,36 +61,36 @@ impl<W: Write> IologWriter<W> {
         Ok(file)
     }
 
-    /// An I/O was issued; its file is opened by the first.
+    /// Writes an issued I/O. Its file is opened by its first I/O.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn issued(&mut self, at: Nanos, io: &Io) -> io::Result<()> {
         let file = self.open(at, io.target)?;
         self.line(at, file, format_args!("{} {} {}", io.direction.word(), io.offset, io.length))
     }
 
-    /// A sync was issued; `sync_file_range` stands there as the nearest that an iolog has, `datasync`.
+    /// Writes an issued sync. `sync_file_range` is written as `datasync`, the nearest action of an iolog.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn synced(&mut self, at: Nanos, target: u32, how: SyncCall) -> io::Result<()> {
         let file = self.open(at, target)?;
         let word = match how {
             SyncCall::Fsync => "sync",
             SyncCall::Fdatasync | SyncCall::Range(_) => "datasync",
         };
-        // fio takes a line without numbers for one about the file.
+        // fio interprets a line without numbers as an action on the file.
         self.line(at, file, format_args!("{word} 0 0"))
     }
 
-    /// Closes the files and gives back what was written to, flushed.
+    /// Closes the files, and returns the flushed output.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn finish(mut self, at: Nanos) -> io::Result<W> {
         for file in 0..self.files.len() {
             if self.open.get(file) == Some(&true) {

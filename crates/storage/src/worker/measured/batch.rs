@@ -1,21 +1,21 @@
-//! Number of I/Os that are submitted and reaped together.
+//! The number of I/Os that are submitted and reaped together.
 
 use crate::job::Depth;
 
-/// Number of I/Os that are submitted and reaped at a time.
+/// The numbers of I/Os that are submitted and reaped at a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
     pub(super) submit: u32,
     pub(super) least: u32,
     pub(super) most: u32,
-    /// Whether `submit` and `most` follow the target, where the job sets no number: see `Batch::adapt`.
+    /// Whether `submit` and `most` adapt to the target, if the job sets no number: see `Batch::adapt`.
     adapts: (bool, bool),
-    /// The queue is refilled when no more than this are in flight.
+    /// The queue is refilled when at most this many are in flight.
     pub(super) low: u32,
 }
 
 impl Batch {
-    /// The job's setting, or the default that follows the target.
+    /// The job's setting, or the default, which adapts to the target.
     pub(super) fn new(wanted: &Depth, depth: u32, synchronous: bool) -> Self {
         let (submit, most) = (wanted.submit, wanted.complete_max.filter(|most| *most > 0));
         let adapts = submit.is_none() && !synchronous;
@@ -28,14 +28,14 @@ impl Batch {
         }
     }
 
-    /// Adapts the number of I/Os submitted and reaped at a time, after a call in which all or not all `ended`.
+    /// Adapts the number of I/Os submitted and reaped at a time, after a call in which all or not all have `ended`.
     ///
-    /// Where I/Os end in the call that submits them (holes, the page cache) no device is involved: calls are their only
-    /// cost, so there are as few as possible. A device answers later, and gets its I/Os one by one, as from fio: a
-    /// batch would let the block layer merge adjacent I/Os, so that the device sees other sizes than the job requests,
-    /// and the queue would empty and fill in waves (measured on a virtual disk: random 4 KiB reads at depth 32 were
-    /// 0.83 times as many, sequential writes 5.6 times). One is reaped for each submitted; otherwise the I/Os that have
-    /// been reaped and wait to be issued again would reduce the queue depth below the requested one.
+    /// If I/Os complete in the call that submits them (holes, the page cache), no device is involved: calls are their
+    /// only cost, so there are as few as possible. A device completes I/Os later and receives them one by one, as with
+    /// fio: a batch would let the block layer merge adjacent I/Os, so that the device would see other sizes than the
+    /// job requests, and the queue would empty and fill in waves (measured on a virtual disk: random 4 KiB reads at
+    /// depth 32 were 0.83 times as many, sequential writes 5.6 times). One is reaped for each submitted; otherwise
+    /// I/Os that were reaped and wait to be issued again would reduce the queue depth below the requested one.
     #[inline]
     pub(super) fn adapt(&mut self, ended: bool, depth: u32) {
         let (submit, most) = self.adapts;

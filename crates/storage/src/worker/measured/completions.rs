@@ -16,7 +16,7 @@ use kelvin_measure::event::LoadPart;
 const MOST_DUMPED: u32 = 1000;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// Additional work of some jobs for a completed I/O. `kept` is set if its slot is not free yet.
+    /// Additional work of some jobs for a completed I/O. Sets `kept` if its slot is not free yet.
     pub(super) fn extras(&mut self, slot: u32, at: Nanos, kept: &mut bool) -> Result<(), Halt> {
         let flight = self.queue.flights[slot as usize];
         let io = flight.io;
@@ -71,7 +71,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
                 total / 1000,
                 most / 1000
             );
-            // fio's number of it.
+            // The error number that fio uses.
             return Err(Halt { number: libc::ETIMEDOUT, message });
         }
         Ok(())
@@ -111,7 +111,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             if !flight.apart {
                 self.counter.tally(io.target, io.direction).short += 1;
             }
-            // With O_DIRECT the rest of a partial sector cannot be requested: the file ends there.
+            // With O_DIRECT the remainder of a partial sector cannot be requested: the file ends there.
             if !(self.job.sync.direct && result % 512 != 0) {
                 self.queue.resumed.push(slot);
                 self.queue.filling = true;
@@ -181,7 +181,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         if apart {
             self.outcome.dropped_as_error += 1;
         }
-        // As in fio, the job continues only after errors of single blocks; a failed device does not recover.
+        // As in fio, the job continues only after errors of single blocks. A failed device does not recover.
         let go_on = go_on && matches!(number, libc::EIO | libc::EILSEQ);
         self.failed(io, number, message, go_on, usize::from(!reads))
     }

@@ -1,4 +1,4 @@
-//! The end of a worker, and whether its counts agree.
+//! The end of a worker, and the check of its counts.
 
 use super::super::depth_search::Search;
 use super::super::halt::Halt;
@@ -11,11 +11,11 @@ use crate::message::Message;
 use kelvin_measure::event::LoadPart;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// An error: what is in flight is waited for, and counted.
+    /// Winds down after an error: waits for the I/Os in flight and counts them.
     pub(super) fn wind_down(&mut self) {
         self.end_work();
         while self.queue.under_way > 0 && !self.end.gave_up {
-            // What is to be resumed is not.
+            // Incomplete I/Os are not resumed.
             for slot in std::mem::take(&mut self.queue.resumed) {
                 let io = self.queue.flights[slot as usize].io;
                 if !self.queue.flights[slot as usize].apart {
@@ -38,13 +38,13 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
                 break;
             }
             if let Err(halt) = self.take_back() {
-                // A second error of an I/O changes nothing; one of the engine's calls is the end.
+                // A second error of an I/O changes nothing. An error of the engine's calls ends the wait.
                 self.end.gave_up |= halt.message.starts_with("waiting");
             }
         }
     }
 
-    /// The figures end here.
+    /// Ends the measured part.
     pub(super) fn close_measured(&mut self) {
         let now = self.timeline.now;
         self.cut(now, self.timeline.part);
@@ -111,21 +111,21 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         course
     }
 
-    /// The verifying pass is over: how long it took.
+    /// Adds the duration of the verifying pass that has ended.
     pub(super) fn count_looking(&mut self) {
         if let Some(verified) = &mut self.outcome.verified {
             verified.time += self.timeline.now.saturating_sub(self.timeline.looking_since);
         }
     }
 
-    /// What was issued has ended in one way or another; and I/Os were in flight no longer than there was time for
-    /// (Little's law: the sum of their times is the mean number in flight times the time).
+    /// Every issued I/O must have ended in one way or another, and the time in flight must not exceed what is possible
+    /// (Little's law: the sum of the times is the mean number in flight times the elapsed time).
     pub(super) fn check_counts(&mut self) {
         let done: u64 = self.counter.done.0.iter().map(|(ios, _)| ios).sum();
         let wrong = self.counter.failed - self.outcome.dropped_as_error.min(self.counter.failed);
         let ended = done + wrong + self.counter.dropped;
         let verify_failed = self.counter.failed > 0 && self.check.is_some();
-        // A read whose data is wrong has ended and failed.
+        // A read with wrong data has both ended and failed.
         let agree = ended == self.outcome.issued || verify_failed && ended >= self.outcome.issued;
         let time = u128::from(self.timeline.now.saturating_sub(self.timeline.begun))
             * self.queue.flights.len() as u128;

@@ -1,27 +1,27 @@
-//! An I/O between being drawn and being counted.
+//! An I/O from being drawn to being counted.
 
 use kelvin_measure::Nanos;
 
 use super::super::counter::IoTimes;
 use crate::{Direction, Io};
 
-/// No time: of I/Os that may start at any.
+/// No intended start time: the I/O may start at any time.
 pub(super) const ANY_TIME: Nanos = Nanos::MAX;
 
 /// An I/O in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flight {
     pub(super) io: Io,
-    /// When handing over began and when it ended.
+    /// When its submission began and when it ended.
     pub(super) begin: Nanos,
     pub(super) handed: Nanos,
     /// When it should have started.
     pub(super) intended: Nanos,
-    /// Bytes moved by earlier parts.
+    /// Bytes moved by earlier partial completions.
     pub(super) moved: u32,
     /// The verifier's number of a write.
     pub(super) number: u64,
-    /// It is in no figure of reads and writes: it is read to be examined, or it is a sync, which has no length.
+    /// It is excluded from the counts of reads and writes: a verifying read, or a sync, which has no length.
     pub(super) apart: bool,
 }
 
@@ -35,13 +35,13 @@ pub(super) const NO_FLIGHT: Flight = Flight {
     apart: false,
 };
 
-/// Whether an I/O moved all that was asked of it.
+/// Whether an I/O moved all bytes that were requested.
 #[inline]
 pub(super) fn is_whole(flight: &Flight, result: i64) -> bool {
     i64::from(flight.moved) + result == i64::from(flight.io.length) && result >= 0
 }
 
-/// Its times, when it was taken back at `at`.
+/// Its times, if it was reaped at `at`.
 #[inline]
 pub(super) fn times(flight: &Flight, at: Nanos, synchronous: bool) -> IoTimes {
     let total = at.saturating_sub(flight.begin);

@@ -1,4 +1,4 @@
-//! Work that is not done for each I/O: flags of other threads, ticks, the edges of the measured part.
+//! Work that is not done for each I/O: flags from other threads, ticks, the edges of the measured part.
 
 use super::super::depth_search::Step;
 use super::super::halt::Halt;
@@ -18,7 +18,7 @@ use std::time::Duration;
 const FLOW_PAUSE: Duration = Duration::from_micros(50);
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// The workers of a flow begin together: until all are there.
+    /// Waits until all workers of the flow have started: they begin together.
     pub(super) fn wait_for_flow(&self) {
         let Some(share) = &self.pacing.share else { return };
         while !share.is_complete()
@@ -29,7 +29,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// Work that is not done for each I/O: flags of other threads, ticks, the edges of the measured part.
+    /// Work that is not done for each I/O: flags from other threads, ticks, the edges of the measured part.
     #[cold]
     #[inline(never)]
     pub(super) fn do_housekeeping(&mut self) -> Result<(), Halt> {
@@ -159,7 +159,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             self.outcome.notes.push(said);
         }
         let tick = self.counter.cut(now, part, self.shared.spare.take());
-        // The receiver is gone only when the run was abandoned.
+        // The receiver is gone only if the run was abandoned.
         let _ = self.shared.messages.send(Message::Tick(tick));
         if let Some(chunk) = self.recorder.as_mut().and_then(|recorder| recorder.take(now)) {
             let _ = self.shared.messages.send(Message::Log(self.plan.number, chunk));

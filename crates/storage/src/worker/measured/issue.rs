@@ -11,7 +11,7 @@ use kelvin_measure::Nanos;
 const LOCK_PAUSE: Nanos = 20_000;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// The next I/O, if it may be issued now, and when it should have been.
+    /// The next I/O, if it may be issued now, and its intended start.
     #[inline]
     pub(super) fn pull(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
         if self.wanted.gate || self.supply.held.is_some() || self.supply.source != WorkOrigin::Work {
@@ -43,7 +43,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
     #[cold]
     pub(super) fn not_an_io(&mut self, next: NextIo) {
         self.supply.blocked = match next {
-            // As with fio, I/Os in flight continue: the sync is one more beside them.
+            // As with fio, I/Os in flight continue: the sync is an additional one.
             NextIo::Sync { target, how } => {
                 self.supply.call = Some(Call::Sync(target, how));
                 Blocked::No
@@ -57,7 +57,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         };
     }
 
-    /// The same where checks are needed: rates, pauses, shares, overlaps, the verifier's turn.
+    /// As [`Self::pull_work`], if checks are needed: rates, pauses, flow shares, overlaps, the verifier's turn.
     pub(super) fn pull_with_care(&mut self, now: Nanos) -> Option<(Io, Nanos)> {
         if self.supply.source != WorkOrigin::Work {
             let next = self.check.as_mut().and_then(|check| check.next_read());
@@ -87,7 +87,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         let mut io = self.supply.held.take().or_else(|| self.pull_work())?;
         let mut intended = ANY_TIME;
         if self.job.replay.is_some() && self.job.is_open_loop() {
-            // Those of one moment are all due then; those of the first moment are due when the job begins.
+            // I/Os of the same time are all due then. Those at time zero are due when the job begins.
             intended = self.supply.not_before.max(self.timeline.begun);
         }
         if let Some(pacer) = &mut self.pacing.pacer {
@@ -97,7 +97,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             && let Some(start) = pacer.start(io.direction)
         {
             if start > now {
-                // One of two rates must not wait for the other: the slot is used in the direction that is due.
+                // A direction must not wait for another's rate: the slot is used for the direction that is due.
                 let other = pacer.other_due(io.direction, now).filter(|_| self.may_turn(&io));
                 let Some(other) = other else {
                     self.supply.held = Some(io);
@@ -115,7 +115,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
         if self.pacing.locks.as_ref().is_some_and(|locks| !locks.take(&io)) {
             self.supply.held = Some(io);
-            // The holder is an I/O of this worker, or another worker, for which it cannot wait.
+            // The holder is an I/O of this worker or of another worker, so it cannot be waited for.
             self.supply.blocked =
                 if self.queue.under_way > 0 { Blocked::One } else { Blocked::Until(now + LOCK_PAUSE) };
             return None;
@@ -135,13 +135,13 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Some((io, intended))
     }
 
-    /// An I/O that waits for its time has another one when the rates are changed meanwhile: seen at every housekeeping, as
-    /// the gaps of a low rate are long.
+    /// Updates the start time of a waiting I/O after a change of the rates. Called at every housekeeping, since the
+    /// gaps of a low rate are long.
     pub(super) fn follow_rates(&mut self) {
         let (Some(pacer), Some(io)) = (&mut self.pacing.pacer, &self.supply.held) else { return };
         let Some(before) = pacer.start(io.direction) else { return };
         pacer.follow();
-        // It may wait for something else: a pause remains as long as it is.
+        // It may wait for something else: a pause keeps its length.
         if self.supply.blocked == Blocked::Until(before) && pacer.start(io.direction) != Some(before) {
             self.supply.blocked = Blocked::No;
         }
@@ -177,7 +177,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// Whether an I/O of a mix can change its direction and still comply with the job.
+    /// Whether an I/O of a mixed workload can change its direction and still comply with the job.
     pub(super) fn may_turn(&self, io: &Io) -> bool {
         let (pattern, sizes) = (&self.job.pattern, &self.job.blocks.sizes);
         pattern.reads

@@ -1,10 +1,10 @@
 //! The loop: fill the queue, submit, reap, count.
 //!
-//! The clock is read when a batch begins (where data is generated for it: when that is done), when it has been
-//! submitted, and when the reaping call has returned. I/Os of one batch share the first two readings, since they are
-//! submitted by one call; completions that one call returns share the third, since the worker learns of all of them at
-//! that moment (fio does the same). Nothing else is shared: a worker at depth 1 reads the clock three times for each
-//! I/O, twice where the call is the I/O.
+//! The clock is read when a batch begins (if data is generated for it: when that is done), when it has been
+//! submitted, and when the reaping call has returned. I/Os of one batch share the first two readings, since one call
+//! submits them. Completions returned by one call share the third, since the worker learns of all of them at that
+//! moment (fio does the same). Nothing else is shared: at depth 1 a worker reads the clock three times for each I/O,
+//! or twice if the call is the I/O.
 
 mod batch;
 mod completions;
@@ -46,14 +46,14 @@ use states::{
     WorkOrigin,
 };
 
-/// How often flags of other threads are checked.
+/// How often flags from other threads are checked.
 const GLANCE: Nanos = 20_000_000;
-/// How long I/Os may be in flight at the end before it is reported.
+/// How long I/Os may remain in flight at the end before it is reported.
 const PATIENCE: Nanos = 10_000_000_000;
-/// Maximum number of attempts for an I/O that the kernel asks to repeat.
+/// Maximum number of attempts for an I/O that the kernel asks to retry.
 const TRIES: u32 = 1_000_000;
 
-/// A worker at work.
+/// A running worker.
 pub(super) struct Loop<'a, E, S> {
     shared: &'a Shared,
     plan: &'a WorkerPlan,
@@ -61,7 +61,7 @@ pub(super) struct Loop<'a, E, S> {
     engine: E,
     synchronous: bool,
     files: Arc<Files>,
-    /// Before the buffers: its threads may be reading one.
+    /// Declared before the buffers, since its threads may be reading one.
     check: Option<Box<dyn Check>>,
     pool: BufferPool,
     stream: S,
@@ -158,7 +158,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         }
     }
 
-    /// From the first I/O to the last.
+    /// Runs from the first I/O to the last.
     pub(super) fn run(mut self) -> LoopEnd {
         for buffer in 0..self.pool.count() as u32 {
             let size = self.pool.size();
@@ -191,7 +191,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         self.finish()
     }
 
-    /// Times count from here: the work before is not included in any tick.
+    /// Restarts the times: earlier work is not included in any tick.
     fn start_again(&mut self, now: Nanos) {
         self.timeline.now = now;
         self.timeline.due = now;
@@ -214,7 +214,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         }
     }
 
-    /// One round. Whether there is another.
+    /// One round. Returns whether there is another.
     #[inline]
     fn step(&mut self) -> Result<bool, Halt> {
         if self.timeline.now >= self.timeline.due {
@@ -229,7 +229,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
                     return Ok(true);
                 }
             }
-            // The batch is full and the queue is not: the next batch.
+            // The batch is full and the queue is not: begin the next batch.
             if (again || self.queue.batch.submit < self.queue.depth)
                 && self.supply.blocked == Blocked::No
                 && self.queue.under_way < self.queue.depth
@@ -247,7 +247,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         Ok(true)
     }
 
-    /// Fills the queue up to a batch. Whether something was done that is not in the batch.
+    /// Fills the queue up to a batch. Returns whether something was done outside the batch.
     #[inline]
     fn fill(&mut self) -> Result<bool, Halt> {
         if self.queue.looked_at > 0 {
@@ -306,12 +306,12 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         Ok(self.supply.call.is_some())
     }
 
-    /// Passes an I/O, or the rest of one, to the engine.
+    /// Passes an I/O, or the remainder of one, to the engine.
     #[inline]
     fn enqueue(&mut self, slot: u32) {
         let Flight { io, moved, .. } = self.queue.flights[slot as usize];
         #[allow(unsafe_code, reason = "an address within a buffer")]
-        // SAFETY: fewer bytes have moved than the I/O has, and it fits into its buffer.
+        // SAFETY: fewer bytes were moved than the I/O has, and the I/O fits into its buffer.
         let address = unsafe { self.pool.address(slot).add(moved as usize) };
         self.engine.queue(Request {
             slot,
@@ -324,11 +324,11 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         self.queue.fresh.push(slot);
     }
 
-    /// Hands the batch over.
+    /// Submits the batch.
     #[inline]
     fn hand_over(&mut self) -> Result<(), Halt> {
         if self.wanted.fill {
-            // Data was made for the batch since: that is the worker's time and not the target's. No I/O has begun yet.
+            // The time to generate data for the batch is the worker's and not the target's. No I/O has begun yet.
             self.timeline.now = self.timeline.ticker.now();
             for slot in &self.queue.fresh {
                 let flight = &mut self.queue.flights[*slot as usize];
@@ -354,7 +354,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         self.queue.batch.adapt(self.engine.have_all_ended(), self.queue.depth);
         for slot in self.queue.fresh.drain(..) {
             let flight = &mut self.queue.flights[slot as usize];
-            // A repeated I/O, and the rest of a short one, was submitted before.
+            // A retried I/O, and the remainder of a short one, was submitted before.
             if flight.handed == 0 {
                 flight.handed = handed;
             }
@@ -362,7 +362,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         Ok(())
     }
 
-    /// Reaps completed I/Os, and waits for some where nothing else can be done.
+    /// Reaps completed I/Os, and waits for some if nothing else can be done.
     #[inline]
     fn take_back(&mut self) -> Result<(), Halt> {
         let until = if let Blocked::Until(time) = self.supply.blocked {
@@ -372,7 +372,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         };
         let left = until.saturating_sub(self.timeline.now).clamp(1_000, 100_000_000);
         let (least, wait) = match self.supply.blocked {
-            // Handing over had to make room and brought some: waiting for others would make their times longer.
+            // Submission had to make room and reaped some: waiting for others would extend their times.
             _ if !self.queue.ended.is_empty() => (0, Wait::No),
             Blocked::No if self.queue.batch.least == 0 => (0, Wait::No),
             Blocked::No => (self.queue.batch.least.min(self.queue.under_way), Wait::AtMost(left)),
@@ -391,7 +391,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         self.account()
     }
 
-    /// Counts the completed I/Os, at the time of `now`.
+    /// Counts the completed I/Os, with `now` as their completion time.
     #[inline]
     fn account(&mut self) -> Result<(), Halt> {
         let at = self.timeline.now;
@@ -447,7 +447,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// The place of an I/O that has ended is free again.
+    /// Frees the slot of a completed I/O.
     #[inline]
     fn release(&mut self, slot: u32, at: Nanos, failure: &mut Option<Halt>) {
         let mut kept = false;

@@ -1,4 +1,4 @@
-//! The places of the queue: which are free, and what is under way in the others.
+//! The slots of the queue: which are free, and the I/Os in the others.
 
 use std::collections::HashSet;
 
@@ -7,28 +7,28 @@ use super::flight::{Flight, NO_FLIGHT};
 use crate::Io;
 use crate::engine::CompletedRequest;
 
-/// A worker's queue. A place that is in none of `free`, `fresh` and `resumed` is with the engine.
+/// A worker's queue. A slot that is in none of `free`, `fresh` and `resumed` is in the engine.
 pub(super) struct Queue {
-    /// The places.
+    /// The slots.
     pub(super) flights: Vec<Flight>,
     pub(super) free: Vec<u32>,
-    /// Given to the engine and not handed over yet.
+    /// Passed to the engine and not submitted yet.
     pub(super) fresh: Vec<u32>,
-    /// Those that moved a part: the rest is asked for again.
+    /// Slots of partially completed I/Os, whose remainder is requested again.
     pub(super) resumed: Vec<u32>,
-    /// Taken back and not counted yet.
+    /// Reaped and not counted yet.
     pub(super) ended: Vec<CompletedRequest>,
     pub(super) under_way: u32,
-    /// So many may be under way now.
+    /// Maximum number in flight now.
     pub(super) depth: u32,
     pub(super) filling: bool,
     pub(super) batch: Batch,
-    /// Reads that other threads look at: they have ended, and their places are not free yet.
+    /// Reads that other threads verify: they have completed, and their slots are not free yet.
     pub(super) looked_at: u32,
 }
 
 impl Queue {
-    /// With so many places, of which `depth` are used now.
+    /// A queue with `places` slots, of which `depth` are used now.
     pub(super) fn new(places: u32, depth: u32, batch: Batch) -> Self {
         let list = || Vec::with_capacity(places as usize);
         Self {
@@ -45,14 +45,14 @@ impl Queue {
         }
     }
 
-    /// What is in the places that are not free.
+    /// The I/Os in the slots that are not free.
     pub(super) fn in_flight(&self) -> impl Iterator<Item = &Flight> {
         let free: HashSet<u32> = self.free.iter().copied().collect();
         let slots = self.flights.iter().enumerate();
         slots.filter(move |(slot, _)| !free.contains(&(*slot as u32))).map(|(_, flight)| flight)
     }
 
-    /// Whether something under way touches the blocks of an I/O.
+    /// Whether an I/O in flight overlaps the blocks of an I/O.
     pub(super) fn overlaps(&self, io: &Io) -> bool {
         let end = io.offset + u64::from(io.length);
         self.flights.iter().enumerate().any(|(slot, flight)| {

@@ -1,4 +1,4 @@
-//! Actions when no I/O is in flight: pauses, the next pass, the end of the work.
+//! Actions when no I/O is in flight: pauses, the next pass, the end of the workload.
 
 use super::super::halt::Halt;
 use super::super::parts::IoStream;
@@ -7,9 +7,9 @@ use crate::engine::IoEngine;
 use crate::event::WorkerState;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// Nothing is in flight: what was waited for is done.
+    /// Nothing is in flight: carries out the action that waited for this.
     pub(super) fn idle(&mut self) -> Result<bool, Halt> {
-        // What others look at is not over, though nothing is under way.
+        // Reads that other threads verify are not finished, although none is in flight.
         if self.queue.looked_at > 0
             && (self.queue.free.is_empty() || matches!(self.supply.blocked, Blocked::Drain(_)))
         {
@@ -59,7 +59,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Ok(true)
     }
 
-    /// The pass is over. Another, or the end of the work.
+    /// The pass has ended. Begins another one, or ends the workload.
     pub(super) fn next_pass(&mut self) -> Result<bool, Halt> {
         if let Some(problem) = self.stream.problem() {
             return Err(problem.into());
@@ -76,7 +76,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         self.after_work()
     }
 
-    /// The work is over: syncs, then the verifying pass.
+    /// After the workload: syncs, then the verifying pass.
     pub(super) fn after_work(&mut self) -> Result<bool, Halt> {
         if self.supply.source == WorkOrigin::Verify {
             return Ok(false);
@@ -102,7 +102,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Ok(true)
     }
 
-    /// No more work is issued.
+    /// Ends the workload: no more I/O of the stream is issued.
     pub(super) fn end_work(&mut self) {
         self.end.ending = true;
         (self.supply.held, self.supply.call) = (None, None);
@@ -123,7 +123,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             std::hint::spin_loop();
         }
         let until = from + rule.time;
-        // Housekeeping goes on meanwhile.
+        // Housekeeping continues meanwhile.
         self.supply.blocked = Blocked::Until(until);
         (thinker.count, thinker.since) = (0, until);
         if self.job.rate.ignore_think_time

@@ -15,25 +15,25 @@ use crate::result::Verified;
 use crate::stream::Quota;
 use crate::{Io, SyncCall};
 
-/// Work done by a separate call after the batch before it was submitted: I/Os in flight continue meanwhile.
+/// Work done by a separate call after the preceding batch was submitted: I/Os in flight continue meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
     /// A trim, and when it should have started.
     Trim(Io, Nanos),
-    /// A sync of a target. Engines that can carry it along take it with the batch.
+    /// A sync of a target. Engines that support it take it with the batch.
     Sync(u32, SyncCall),
 }
 
 /// The reason why no I/O is issued at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blocked {
-    /// It is.
+    /// Issuing is not blocked.
     No,
     /// Not before this time.
     Until(Nanos),
     /// Until one I/O in flight has ended.
     One,
-    /// Until all I/Os in flight have ended; then the given step.
+    /// Until all I/Os in flight have ended; then the given step follows.
     Drain(AfterDrain),
 }
 
@@ -54,18 +54,18 @@ pub(super) enum WorkOrigin {
     Work,
     /// The verifier, until it has no more; then the stream again.
     Backlog,
-    /// The verifier, at the end.
+    /// The verifier, at the end of the run.
     Verify,
 }
 
-/// The special options in use: the hot path checks only two flags.
+/// The special options in use. The hot path checks only two flags.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Wanted {
     /// Checks are needed before an I/O is issued.
     pub(super) gate: bool,
-    /// There is something to do for each write.
+    /// Each write needs preparation.
     pub(super) fill: bool,
-    /// There is something to do for each I/O that has ended.
+    /// Each completed I/O needs additional work.
     pub(super) extras: bool,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Wanted {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Thinker {
     pub(super) rule: Thinking,
-    /// I/Os since the last pause, and when it was.
+    /// I/Os since the last pause, and the time of that pause.
     pub(super) count: u64,
     pub(super) since: Nanos,
 }
@@ -81,9 +81,9 @@ pub(super) struct Thinker {
 /// The worker's times.
 pub(super) struct Timeline {
     pub(super) ticker: Ticker,
-    /// The last reading.
+    /// The last clock reading.
     pub(super) now: Nanos,
-    /// When there is housekeeping to be done.
+    /// When housekeeping is due.
     pub(super) due: Nanos,
     pub(super) begun: Nanos,
     pub(super) part: LoadPart,
@@ -105,9 +105,9 @@ impl Timeline {
 pub(super) struct Supply {
     pub(super) source: WorkOrigin,
     pub(super) blocked: Blocked,
-    /// Drawn, and not to be issued before something.
+    /// An I/O that was drawn and may not be issued yet.
     pub(super) held: Option<Io>,
-    /// Waits for the batch before it to go.
+    /// Waits for the preceding batch to be submitted.
     pub(super) call: Option<Call>,
     /// When the last I/O of a trace was due, or 0.
     pub(super) not_before: Nanos,
@@ -123,7 +123,7 @@ impl Supply {
     }
 }
 
-/// Limits on the speed of a worker; most jobs have none of them.
+/// Limits on the rate of a worker; most jobs have none of them.
 pub(super) struct Pacing {
     pub(super) pacer: Option<Pacer>,
     pub(super) minimum: Option<Minimum>,
@@ -133,10 +133,10 @@ pub(super) struct Pacing {
     pub(super) search: Option<Search>,
 }
 
-/// Written and not yet synced ranges.
+/// Ranges that were written and not synced yet.
 pub(super) struct Unsynced {
     pub(super) writes: bool,
-    /// By target: where it was written to since the last sync, begin and end.
+    /// By target: the range written since the last sync, begin and end.
     pub(super) dirty: Vec<(u64, u64)>,
 }
 
@@ -157,7 +157,7 @@ pub(super) struct Outcome {
     pub(super) notes: Vec<String>,
     pub(super) issued: u64,
     pub(super) dropped_as_error: u64,
-    /// Errors that were reported and ended nothing.
+    /// Reported errors that did not end the worker.
     pub(super) dumped: u32,
     pub(super) apart: u64,
 }

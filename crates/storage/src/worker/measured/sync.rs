@@ -1,5 +1,5 @@
-//! Syncs among the writes: by an engine that supports them as separate I/Os, else by a call of the worker. Neither
-//! waits for the I/Os in flight, as with fio: there the queue stays filled during a sync, too.
+//! Syncs during writes: by an engine that supports them as separate I/Os, else by a call of the worker. Neither waits
+//! for the I/Os in flight, as with fio: the queue stays filled during a sync, too.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::{Direction, Io, SyncCall};
 use kelvin_measure::Nanos;
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// Puts the sync that is due into the batch, where the engine can carry it. Whether it did.
+    /// Puts the sync that is due into the batch, if the engine supports it. Returns whether it did.
     #[cold]
     pub(super) fn carry_sync(&mut self, begin: Nanos) -> bool {
         let Some(Call::Sync(target, how)) = self.supply.call else { return false };
@@ -34,7 +34,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         true
     }
 
-    /// A sync that the engine carried has ended.
+    /// Completes a sync that the engine carried out.
     #[cold]
     pub(super) fn sync_ended(&mut self, slot: u32, result: i64, at: Nanos) -> Result<(), Halt> {
         let flight = self.queue.flights[slot as usize];
@@ -54,13 +54,13 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         self.synced(target, Some(times), answer)
     }
 
-    /// The sync at the end of the work, which as in fio is excluded from all results.
+    /// The sync at the end of the workload, which as in fio is excluded from all results.
     pub(super) fn last_sync(&mut self, target: u32) -> Result<(), Halt> {
         let (_, answer) = self.flush(target, SyncCall::Fsync);
         self.synced(target, None, answer)
     }
 
-    /// From when to when a sync took, and its result.
+    /// The start and end of a sync, and its result.
     fn flush(&mut self, target: u32, how: SyncCall) -> ((Nanos, Nanos), io::Result<()>) {
         let begin = self.timeline.ticker.now();
         self.note_sync(begin, target, how);
@@ -84,8 +84,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         }
     }
 
-    /// The range of a target that was written since the last sync, begin and end: all of it where the range was not
-    /// tracked.
+    /// Returns the range of a target that was written since the last sync, begin and end, and resets it. All of the
+    /// target if the range was not tracked.
     fn forget_written(&mut self, target: u32) -> (u64, u64) {
         let all = (0, self.files.target(target).map_or(0, |region| region.begin + region.length));
         self.unsynced
@@ -94,7 +94,7 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
             .map_or(all, |range| std::mem::replace(range, (u64::MAX, 0)))
     }
 
-    /// Counts a sync that has ended, where it has times, or what it failed with.
+    /// Counts a completed sync, with its times or its error.
     fn synced(
         &mut self,
         target: u32,

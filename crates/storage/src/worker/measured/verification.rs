@@ -7,7 +7,7 @@ use crate::engine::IoEngine;
 use crate::{Direction, Io};
 
 impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
-    /// Passes a completed I/O to the verifier. `kept` is set if another thread verifies its buffer, which is in use
+    /// Passes a completed I/O to the verifier. Sets `kept` if another thread verifies its buffer, which is in use
     /// until [`Loop::collect`] has the answer.
     pub(super) fn verify_io(&mut self, slot: u32, kept: &mut bool) -> Result<(), Halt> {
         let flight = self.queue.flights[slot as usize];
@@ -29,8 +29,8 @@ impl<E: IoEngine, S: IoStream> Loop<'_, E, S> {
         Ok(())
     }
 
-    /// Collects the results of the other threads; waits a moment for them where nothing else can be done. Their buffers
-    /// are free again.
+    /// Collects the results of the other threads, and frees their buffers. Waits a moment for them if
+    /// nothing else can be done.
     #[cold]
     pub(super) fn collect(&mut self, wait: bool) -> Result<(), Halt> {
         let mut failure = None;

@@ -13,16 +13,16 @@ use crate::engine::{CompletedRequest, IoEngine, Request, Wait};
 use crate::job::*;
 use crate::{Io, NextIo, SyncCall};
 
-/// Decides the result of each I/O: from its number to its result.
+/// Decides the result of each I/O from its number.
 struct Fate<F> {
     decide: F,
     asked: u64,
     waiting: Vec<CompletedRequest>,
     seen: Vec<Io>,
-    /// It takes syncs along, which end after so many further I/Os.
+    /// It accepts syncs, which end after this many further I/Os.
     syncs: Option<u64>,
     carried: Vec<(u32, u64)>,
-    /// The first I/O ends when so many have been handed over.
+    /// The first I/O ends when this many have been submitted.
     holds: Option<u64>,
     held: Option<CompletedRequest>,
 }

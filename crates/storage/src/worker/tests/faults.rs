@@ -1,4 +1,4 @@
-//! Targets that are full, or shorter than was thought.
+//! Targets that are full, or shorter than expected.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ fn a_truncated_file_is_reported_without_a_crash() {
         assert!(message.contains(&path.display().to_string()), "{message}");
         assert!(message.contains("read of 4096 bytes at 52"), "{message}");
         assert_eq!(sent.read().ios, 128, "{name:?}");
-        // Going on counts every block that is not there.
+        // With continue_on_error, every missing block is counted.
         job.errors.go_on_read = true;
         let sent = run(&job, &path, MIB);
         assert_eq!(sent.end.error, None);

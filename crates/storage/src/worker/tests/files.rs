@@ -1,4 +1,4 @@
-//! Files that are not all open, and files that are made anew.
+//! Files that are not all open, and files that are created again.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -36,7 +36,7 @@ fn files_that_are_closed_and_opened_again_hold_what_was_written() {
         wanted.pattern.no_random_map = false;
         wanted.targets.files = 8;
         wanted.targets.open_files = Some(2);
-        // Any file at any time, so that they change places often.
+        // Any file at any time, so that they are often closed and opened.
         wanted.targets.service.choice = FileChoice::Zipf(1.2);
         wanted.sync.fsync = 10;
         wanted.sync.end_fsync = true;

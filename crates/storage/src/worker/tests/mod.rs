@@ -1,4 +1,4 @@
-//! Workers at work: on real files, and on engines that misbehave.
+//! Workers on real files, and on engines that misbehave.
 
 mod fate;
 mod faults;
@@ -24,7 +24,7 @@ use crate::{Direction, NextIo, PerDirection, SyncCall};
 const MIB: u64 = 1 << 20;
 const MS: u64 = 1_000_000;
 
-/// All engines that move data, with options that take other paths through them.
+/// All engines that move data, with options that lead to other code paths.
 fn engines() -> Vec<Job> {
     let mut all: Vec<Job> = [
         EngineName::IoUring,
@@ -100,7 +100,7 @@ fn every_engine_reads_what_every_other_wrote() {
         assert_eq!(sent.read().total.count, 256);
         let synchronous = !reader.engine.name.is_asynchronous() && !reader.depth.offload;
         assert_eq!(sent.read().submission.count, if synchronous { 0 } else { 256 });
-        // 256 I/Os, each with those in flight when it was issued.
+        // 256 I/Os, each with the number in flight when it was issued.
         assert_eq!(sent.depth.at.iter().sum::<u64>(), 256);
         assert!(sent.depth.sum <= 256 * u64::from(reader.depth.depth));
     }
@@ -204,7 +204,7 @@ fn a_rate_that_is_changed_in_a_gap_ends_the_gap() {
             let parts = WorkerParts { stream, fill: Box::new(Offsets), check: None };
             run_parts(&plan(&job, vec![file(Path::new("/nowhere"), MIB)]), &shared, || Ok(parts));
         });
-        // It runs, and has soon done the only block of the first ten seconds.
+        // It is running, and has soon done the only block of the first ten seconds.
         received.recv().unwrap();
         std::thread::sleep(Duration::from_millis(50));
         shared.rates.change_at(shared.clock.now() + 50 * MS, 10_000.0);
@@ -295,7 +295,7 @@ fn one_who_is_asked_to_stop_ends_and_keeps_what_it_has() {
             let parts = WorkerParts { stream, fill: Box::new(Offsets), check: None };
             run_parts(&plan(&job, vec![file(Path::new("/nowhere"), MIB)]), &shared, || Ok(parts));
         });
-        // A tick is the first sign of what it did.
+        // A tick is the first sign of its I/O.
         while ios_before_the_stop == 0 {
             if let Message::Tick(tick) = received.recv().unwrap() {
                 let tallies = tick.targets.iter().flat_map(PerDirection::iter);
@@ -346,7 +346,7 @@ fn a_depth_is_found_for_a_latency() {
     wanted.course.runtime = Some(10_000 * MS);
     wanted.latency = LatencyGoal {
         target: Some(3_600_000 * MS),
-        // Longer than a busy machine keeps a thread from its CPU.
+        // Longer than a busy machine keeps a thread off its CPU.
         window: 50 * MS,
         percentile: 100.0,
         keep_running: false,

@@ -1,4 +1,4 @@
-//! What was written is verified, and errors are reported.
+//! Written data are verified, and errors are reported.
 
 use std::fs;
 
@@ -66,7 +66,7 @@ fn the_first_corruption_is_the_last_where_that_is_asked_for() {
     }
 }
 
-/// By CRC-32C, after the writes.
+/// CRC-32C, after the writes.
 pub(super) fn crc() -> Verify {
     Verify { state_save: false, ..Verify::by(VerifyMethod::Crc32c) }
 }
@@ -112,12 +112,12 @@ fn threads_look_at_what_was_read_and_find_the_same() {
         let sent = real(&wanted);
         assert_eq!(sent.end.error, None, "{name:?}");
         assert_eq!(sent.end.verified.unwrap()[Direction::Read].ios, 256, "{name:?}");
-        // In between, too.
+        // Also during the writes.
         wanted.verify = Some(Verify { threads: 2, backlog: Some(50), backlog_batch: Some(50), ..crc() });
         let sent = real(&wanted);
         assert_eq!(sent.end.error, None, "{name:?}");
         assert_eq!(sent.end.verified.unwrap()[Direction::Read].ios, 256, "{name:?}");
-        // Wrong bytes are found by those who only read, each once.
+        // Workers that only read find wrong bytes, each once.
         let good = fs::read(&path).unwrap();
         let mut bad = good.clone();
         let places = [0, 7, 100, 101, 255];

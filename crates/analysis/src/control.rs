@@ -7,22 +7,22 @@ use kelvin_stats::student;
 use crate::StudyInput;
 use crate::fit::Estimate;
 
-/// What the controls say.
+/// The result of the controls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Control {
-    /// Cells that were controlled.
+    /// Cells with a control.
     pub cells: Vec<Vec<usize>>,
-    /// Blocks with both runs.
+    /// Blocks in which both runs count.
     pub pairs: usize,
-    /// Control over run, as a part.
+    /// Control run over measured run, as a fraction.
     pub difference: Estimate,
-    /// Half the width of its interval: the smallest effect that this study resolves, as a part.
+    /// Half the width of the interval: the smallest effect that this study resolves, as a fraction.
     pub floor: Option<f64>,
-    /// Whether the same thing differs from itself.
+    /// Whether the interval excludes 0, although both runs are of the same cell.
     pub differs: bool,
 }
 
-/// The controls of the goal's figure; none where the study has none.
+/// The result of the controls for a metric; none where the study has no controls.
 pub(crate) fn control(input: &StudyInput, metric: &str) -> Option<Control> {
     let counting =
         |control: bool| input.runs.iter().filter(move |run| run.control == control && run.void.is_none());
@@ -59,7 +59,7 @@ pub(crate) fn control(input: &StudyInput, metric: &str) -> Option<Control> {
     })
 }
 
-/// The smallest effect that the controls leave resolvable; none without controls, or with one pair.
+/// The smallest effect that the controls can resolve, as a fraction; none with fewer than two pairs.
 pub(crate) fn floor(input: &StudyInput, metric: &str) -> Option<f64> {
     control(input, metric)?.floor
 }

@@ -1,4 +1,4 @@
-//! Effects as people read them.
+//! Effects as text for people.
 
 use kelvin_measure::text::{plain_percent, signed_percent};
 

@@ -1,4 +1,4 @@
-//! Effects and interactions of one figure: how much of its variation is whose, and what each comes to.
+//! Effects and interactions of one metric: the share of the variation that each explains, and its size.
 
 use kelvin_stats::factorial::{self, Analysis, Design, FactorialError};
 use kelvin_stats::fractional::Fraction;
@@ -20,17 +20,17 @@ pub struct Effect {
     pub name: String,
     /// Sum of squares.
     pub sum_of_squares: f64,
-    /// Its share of all variation, of 1.
+    /// Its share of all variation, from 0 to 1.
     pub share: f64,
     /// Degrees of freedom.
     pub degrees: usize,
-    /// F statistic; none without an error.
+    /// F statistic; none without an error estimate.
     pub f: Option<f64>,
-    /// The probability of an F as large when there is no effect.
+    /// The probability of an F this large if there is no effect.
     pub p: Option<f64>,
-    /// The same after Holm's correction for all effects that are examined beside it.
+    /// The same after Holm's correction for all effects that are tested together.
     pub adjusted: Option<f64>,
-    /// From each factor's first level to others.
+    /// Contrasts of each factor's first level with the others.
     pub contrasts: Vec<Contrast>,
     /// In a fraction, the other effects that are confounded with it.
     pub aliases: Vec<String>,
@@ -39,26 +39,27 @@ pub struct Effect {
 /// One contrast of an effect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Contrast {
-    /// The levels that it goes to, in the order of the effect's factors.
+    /// The levels compared with the first ones, in the order of the effect's factors.
     pub levels: Vec<usize>,
-    /// From what to what: "off → on"; of an interaction "remote, on".
+    /// Both levels: "off → on"; for an interaction "remote, on".
     pub name: String,
-    /// The effect as a part; of an interaction, by what the effects together differ from their product.
+    /// The effect as a fraction; for an interaction, how far the combined effect departs from the product of
+    /// the single ones.
     pub estimate: Estimate,
 }
 
-/// Where all variation of a figure went.
+/// How the variation of a metric is allocated to effects, blocks and error.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Allocation {
-    /// Effects, those of most variation first.
+    /// Effects, largest share of the variation first.
     pub effects: Vec<Effect>,
-    /// The blocks' share; none where it is not taken apart.
+    /// The blocks' share; none where it was not separated.
     pub blocks: Option<f64>,
-    /// What is left: from run to run.
+    /// The share of the variation from run to run; none without degrees of freedom.
     pub error: Option<f64>,
     /// Total sum of squares.
     pub total: f64,
-    /// What the reader must know of it.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -75,10 +76,10 @@ fn contrast_name(input: &StudyInput, factors: &[usize], levels: &[usize]) -> Str
     factors.iter().zip(levels).map(|(f, l)| level(*f, *l)).collect::<Vec<_>>().join(", ")
 }
 
-/// Shares the variation out; says why where it cannot.
+/// Allocates the variation. The inner error is the reason why it cannot.
 ///
 /// # Errors
-/// When the generators of a fraction are wrong.
+/// When the generators of a fraction are invalid.
 pub(crate) fn allocation(
     input: &StudyInput,
     values: &Values,
@@ -157,8 +158,8 @@ fn analysed(
     Analysis::from_observations(&Design::new(levels), &observations, input.confidence)
 }
 
-/// A fraction is the full factorial of the factors that are not generated, each of whose effects stands for a class of
-/// effects of all factors.
+/// A fraction is the full factorial of the factors that are not generated. Each of its effects stands for a
+/// class of confounded effects of all factors.
 fn fraction(
     input: &StudyInput,
     values: &Values,
@@ -181,7 +182,8 @@ fn fraction(
         Err(error) => return Ok(Err(error.to_string())),
     };
     let effect = |of: &factorial::Effect| {
-        // The class begins with the effect of the fewest factors: it is named after that one, as it is the likeliest.
+        // A class begins with the effect of the fewest factors. The class is named after it because it is the
+        // likeliest.
         let class = fraction.aliases_of(&of.factors);
         let (first, others) =
             class.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
@@ -215,7 +217,8 @@ fn alias(input: &StudyInput, word: &str, turned: bool) -> String {
     format!("{minus}{}", name(input, &factors_of(word)))
 }
 
-/// The factors of a word of letters: "ABD" are the first, second and fourth. There is no I, which means no factor.
+/// The factors of a word of letters: "ABD" means the first, second and fourth. The letter I is skipped
+/// because it stands for no factor.
 fn factors_of(word: &str) -> Vec<usize> {
     let place = |letter: char| "ABCDEFGHJKLMNOP".chars().position(|l| l == letter);
     word.chars().filter_map(place).collect()

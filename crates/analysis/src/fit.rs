@@ -1,12 +1,12 @@
-//! Means of cells and what they differ by, with blocks taken out: the additive model y = cell + block + error by least
-//! squares (Jain, The Art of Computer Systems Performance Analysis, chapters 20 to 22; Montgomery, Design and Analysis of
-//! Experiments, chapter 4). Least squares, and not plain means, because a void run leaves a hole in its block, and the
-//! plain means would then charge the block to the cell.
+//! Means of cells and their differences with block effects removed: the additive model y = cell + block +
+//! error, fitted by least squares (Jain, The Art of Computer Systems Performance Analysis, chapters 20 to 22;
+//! Montgomery, Design and Analysis of Experiments, chapter 4). Plain means would not do: a void run leaves a
+//! hole in its block, and they would then attribute the block's effect to the cell.
 
 use kelvin_stats::student;
 use serde::Serialize;
 
-/// One figure of one run.
+/// One metric of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Observation {
     pub(crate) cell: Vec<usize>,
@@ -15,7 +15,7 @@ pub(crate) struct Observation {
     pub(crate) value: f64,
 }
 
-/// An estimate in the terms in which the fit was made.
+/// An estimate on the scale of the fit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
     /// The estimate.
@@ -24,22 +24,22 @@ pub struct Estimate {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// The probability of a value as far from 0 when there is no effect.
+    /// The probability of a value this far from 0 if there is no effect.
     pub p: Option<f64>,
 }
 
 impl Estimate {
-    /// The same thing in other terms, which keep the order.
+    /// The estimate on another scale; `to` must be increasing.
     pub(crate) fn map(self, to: impl Fn(f64) -> f64) -> Self {
         Self { value: to(self.value), low: self.low.map(&to), high: self.high.map(&to), p: self.p }
     }
 
-    /// With its sign turned.
+    /// The estimate with the opposite sign.
     pub(crate) fn negated(self) -> Self {
         Self { value: -self.value, low: self.high.map(|v| -v), high: self.low.map(|v| -v), p: self.p }
     }
 
-    /// Whether its interval is known and leaves 0 out.
+    /// Whether the interval is known and excludes 0.
     pub fn is_not_zero(&self) -> bool {
         self.low.is_some_and(|low| low > 0.0) || self.high.is_some_and(|high| high < 0.0)
     }
@@ -48,24 +48,24 @@ impl Estimate {
 /// The fitted model.
 #[derive(Debug, Clone)]
 pub(crate) struct Fit {
-    /// The cells that have a value, in ascending order.
+    /// The cells with at least one value, in ascending order.
     pub(crate) cells: Vec<Vec<usize>>,
-    /// Values of each.
+    /// The number of values of each cell.
     pub(crate) counts: Vec<usize>,
-    /// Mean of each in a block of average level.
+    /// The mean of each cell in a block of average level.
     pub(crate) means: Vec<f64>,
     /// Residual mean square; none without degrees of freedom.
     pub(crate) error: Option<f64>,
     /// Degrees of freedom of the error.
     pub(crate) freedom: usize,
-    /// Blocks that have a value.
+    /// Blocks with at least one value.
     pub(crate) blocks: Vec<u32>,
     covariance: Vec<Vec<f64>>,
     confidence: f64,
 }
 
 impl Fit {
-    /// Fits; none without values, and where blocks and cells are confounded.
+    /// Fits the model; none without values, or if blocks and cells are confounded.
     pub(crate) fn of(observations: &[Observation], confidence: f64) -> Option<Self> {
         let distinct = |mut all: Vec<Vec<usize>>| {
             all.sort();
@@ -141,37 +141,38 @@ impl Fit {
         Estimate { value, low: Some(value - t * error), high: Some(value + t * error), p }
     }
 
-    /// w'Vw: by what the error's variance is multiplied in a contrast; none without an error.
+    /// w'Vw: the factor from the variance of the error to the variance of the contrast; none without an error
+    /// estimate.
     fn spread(&self, weights: &[f64]) -> Option<f64> {
         self.error?;
         let row = |i: usize| -> f64 { self.covariance[i].iter().zip(weights).map(|(c, w)| c * w).sum() };
         Some((0..weights.len()).map(|i| weights[i] * row(i)).sum())
     }
 
-    /// The standard deviation of a contrast taken within one complete block; none without an error.
+    /// The standard deviation of a contrast within one complete block; none without an error estimate.
     pub(crate) fn deviation_in_block(&self, weights: &[f64]) -> Option<f64> {
         Some((self.error? * weights.iter().map(|w| w * w).sum::<f64>()).sqrt())
     }
 
-    /// Weights that give the mean over the cells that `holds` says; none when there are none.
+    /// Weights for the mean over the cells that `holds` selects; none when it selects none.
     pub(crate) fn mean_of(&self, holds: impl Fn(&[usize]) -> bool) -> Option<Vec<f64>> {
         let within: Vec<bool> = self.cells.iter().map(|cell| holds(cell)).collect();
         let count = within.iter().filter(|in_it| **in_it).count();
         (count > 0).then(|| within.into_iter().map(|in_it| f64::from(in_it) / count as f64).collect())
     }
 
-    /// Weights of one cell alone.
+    /// Weights for a single cell.
     pub(crate) fn only(&self, cell: &[usize]) -> Option<Vec<f64>> {
         self.mean_of(|other| other == cell)
     }
 }
 
-/// `to` less `from`.
+/// `to` minus `from`.
 pub(crate) fn less(to: &[f64], from: &[f64]) -> Vec<f64> {
     to.iter().zip(from).map(|(to, from)| to - from).collect()
 }
 
-/// The cell's column, and the block's, coded so that the blocks' effects sum to 0.
+/// The columns of the cell and of the block, coded so that the blocks' effects sum to 0.
 fn row(cell: usize, cells: usize, blocks: &[u32], block: u32) -> Vec<f64> {
     let last = blocks.len() - 1;
     let place = blocks.binary_search(&block).unwrap_or(last);
@@ -185,7 +186,7 @@ fn row(cell: usize, cells: usize, blocks: &[u32], block: u32) -> Vec<f64> {
     row
 }
 
-/// Gauss and Jordan with the largest pivot; none for a singular matrix.
+/// Gauss-Jordan elimination with the largest pivot; none for a singular matrix.
 fn inverted(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     let n = matrix.len();
     for (i, row) in matrix.iter_mut().enumerate() {
@@ -221,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_hole_in_a_block_is_not_charged_to_its_cell() {
-        // Cells 1 and 3, blocks +0 and +10; the second cell is missing in the high block, whose plain mean would be 3.
+        // Cells 1 and 3, blocks +0 and +10. The second cell is missing in the high block; the plain mean of
+        // the first would be 3.
         let found = Fit::of(
             &[
                 observed(0, 0, 1.0),

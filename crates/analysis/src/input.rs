@@ -1,12 +1,12 @@
-//! What an analysis starts from: factors, runs with their figures, the goal and the claim. It knows neither stores nor
-//! study folders, so that published examples go through the same code as studies.
+//! The input of an analysis: factors, runs with their metrics, the goal and the claim. It is independent of
+//! stores and study folders, so that published examples run through the same code as studies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kelvin_diagnose::{Better, NoisePrice};
 use serde::Serialize;
 
-/// Everything that is known of a study when it is analysed.
+/// Everything known about a study when it is analysed.
 #[derive(Debug, Clone)]
 pub struct StudyInput {
     /// The study's name.
@@ -17,17 +17,17 @@ pub struct StudyInput {
     pub factors: Vec<Factor>,
     /// Every run, void ones and controls included, in any order.
     pub runs: Vec<Run>,
-    /// What the study is about.
+    /// The goal of the study.
     pub goal: Goal,
-    /// What the hypothesis says of it, in terms of factors and levels; none if it is only text.
+    /// The hypothesis in terms of factors and levels; none if it is only text.
     pub claim: Option<Claim>,
-    /// Figures beside the goal's, by id; what comes of them is exploratory.
+    /// Metrics other than the goal's, by id; their results are exploratory.
     pub secondary: Vec<String>,
-    /// Names, units and directions of figures by id.
+    /// Names, units and directions of metrics by id.
     pub figures: BTreeMap<String, MetricInfo>,
-    /// Of every interval, such as 0.95.
+    /// Confidence of every interval, such as 0.95.
     pub confidence: f64,
-    /// In what terms effects are added up.
+    /// The scale on which effects are added up.
     pub scale: Scale,
 }
 
@@ -41,7 +41,7 @@ pub enum StudyDesign {
     Factorial,
     /// A part of the combinations of factors with two levels.
     Fraction {
-        /// Such as "D=ABC", with the factors as letters in their order.
+        /// Generators such as "D=ABC", with the factors as letters in their order.
         generators: Vec<String>,
     },
     /// One factor over a range of numbers.
@@ -49,7 +49,7 @@ pub enum StudyDesign {
 }
 
 impl StudyDesign {
-    /// In words.
+    /// The design as text.
     pub fn describe(&self) -> &'static str {
         match self {
             Self::Ab => "comparison of variants",
@@ -60,13 +60,13 @@ impl StudyDesign {
     }
 }
 
-/// In what terms effects are added up.
+/// The scale on which effects are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// Of logarithms: effects are ratios, as those of most settings are.
+    /// Logarithms: effects are ratios, as the effects of most settings are.
     Ratio,
-    /// Of the figures themselves.
+    /// The values themselves: effects are differences.
     Difference,
 }
 
@@ -75,9 +75,9 @@ pub enum Scale {
 pub struct Factor {
     /// Its name.
     pub name: String,
-    /// Its levels; the first is the one that others are compared with.
+    /// Its levels; the others are compared with the first.
     pub levels: Vec<Level>,
-    /// Whether its levels are numbers of virtual users.
+    /// Whether the levels are numbers of virtual users.
     pub users: bool,
 }
 
@@ -86,7 +86,7 @@ pub struct Factor {
 pub struct Level {
     /// Its name.
     pub name: String,
-    /// What it is as a number, for an axis.
+    /// The level as a number, for an axis; none if it is not numeric.
     pub number: Option<f64>,
 }
 
@@ -101,43 +101,43 @@ pub struct Run {
     pub block: u32,
     /// The index of each factor's level, in the order of the factors.
     pub cell: Vec<usize>,
-    /// Whether it repeats its block's run of the same cell, for the difference that is none.
+    /// Whether it is a control: it repeats a run of the same cell in its block.
     pub control: bool,
-    /// Figures by id; those that are not known are missing.
+    /// Metrics by id; unknown ones are missing.
     pub values: BTreeMap<String, f64>,
-    /// Why it does not count.
+    /// Why it is void; none if it counts.
     pub void: Option<String>,
-    /// What limited it, by its verdict.
+    /// The resource that limited it, according to its verdict.
     pub limit: Option<String>,
-    /// Whether its specification lets it count whatever other work on the machine cost it.
+    /// Whether its specification lets it count regardless of the CPU time that other processes took.
     pub accepts_noise: bool,
-    /// What that cost; none where it is not known.
+    /// What other processes cost it; none where that is unknown.
     pub noise: Option<NoisePrice>,
 }
 
-/// Name, unit and direction of a figure.
+/// Name, unit and direction of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MetricInfo {
-    /// As a heading has it.
+    /// Its name in headings.
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// Which way it is better.
+    /// Whether higher or lower is better; none where neither is.
     pub better: Option<Better>,
 }
 
-/// What the study is about.
+/// The goal of the study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Goal {
-    /// The one figure that decides, by id.
+    /// The id of the metric that decides.
     pub metric: String,
-    /// Which way it is better.
+    /// Whether higher or lower is better.
     pub better: Better,
-    /// The smallest effect that matters, as a part: 0.01 for 1 %.
+    /// The smallest effect that matters, as a fraction: 0.01 for 1 %.
     pub smallest: f64,
 }
 
-/// Which way a figure is to go.
+/// The expected direction of a metric's change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -145,74 +145,74 @@ pub enum Direction {
     Up,
     /// Down.
     Down,
-    /// Nowhere that matters.
+    /// No change that matters.
     Same,
 }
 
-/// What the hypothesis says: going from some levels to others moves the goal's figure.
+/// The hypothesis: going from some levels to others changes the goal's metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// Factor and level of each side, by index; a factor that a side does not name is averaged over.
+    /// Factor and level of the first side, by index; the result is averaged over factors that are not listed.
     pub from: Vec<(usize, usize)>,
-    /// The other side.
+    /// The other side, in the same form.
     pub to: Vec<(usize, usize)>,
-    /// Which way the goal's figure is to go.
+    /// The expected direction of the goal's metric.
     pub direction: Direction,
-    /// By how much at least, as a part, and with [`Direction::Same`] by how much at most; the goal's smallest effect where it
-    /// is not said.
+    /// The minimum size of the change, as a fraction; with [`Direction::Same`] the maximum. The default is
+    /// the goal's smallest effect.
     pub least: Option<f64>,
-    /// What else must then be seen.
+    /// Other changes that must then be observed.
     pub signature: Vec<Prediction>,
 }
 
-/// What must be seen if the mechanism is the supposed one.
+/// A change that must be observed if the supposed mechanism is right.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// The figure, by id.
+    /// The id of the metric.
     pub metric: String,
-    /// Which way it is to go.
+    /// Its expected direction.
     pub direction: Direction,
-    /// By how much at least, as a part; with [`Direction::Same`], by how much at most.
+    /// The minimum size of the change, as a fraction; with [`Direction::Same`] the maximum.
     pub size: Option<f64>,
 }
 
-/// What is wrong with an input.
+/// Why an input is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
-    /// No factor.
+    /// There is no factor.
     #[error("the study has no factor; give at least one with two levels")]
     NoFactor,
-    /// A factor with one level.
+    /// A factor has fewer than two levels.
     #[error("factor {0:?} has {1} level(s); a factor needs at least two")]
     FewLevels(String, usize),
-    /// Not one factor.
+    /// The design needs exactly one factor.
     #[error("a {0} has one factor, but there are {1}")]
     NotOneFactor(&'static str, usize),
-    /// A run whose cell does not exist.
+    /// The cell of a run does not exist.
     #[error("run {0} is in no cell of the study's factors")]
     NoCell(i64),
-    /// A claim about what is not there.
+    /// The claim names a factor or level that does not exist.
     #[error("the hypothesis names a factor or level that the study does not have")]
     NoSuchLevel,
-    /// The sides of the claim are one.
+    /// Both sides of the claim are the same.
     #[error("the hypothesis compares a set of cells with itself")]
     SameSides,
-    /// A confidence that is none.
+    /// The confidence is out of range.
     #[error("a confidence of {0} is not between 0.5 and 1")]
     Confidence(String),
-    /// A smallest effect that is none.
+    /// The smallest effect is out of range.
     #[error("the smallest effect that matters, {0}, is not a fraction between 0 and 1")]
     Smallest(String),
-    /// Generators of no fraction.
+    /// The generators do not define a fraction.
     #[error("invalid fraction: {0}")]
     Fraction(String),
 }
 
 impl StudyInput {
-    /// Refuses what cannot be analysed.
+    /// Refuses an input that cannot be analysed.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first problem found.
     pub fn check(&self) -> Result<(), InputError> {
         if self.factors.is_empty() {
             return Err(InputError::NoFactor);
@@ -251,12 +251,12 @@ impl StudyInput {
         Ok(())
     }
 
-    /// Each factor's level of a cell: "numa=local huge-pages=on".
+    /// A cell as text, each factor with its level: "numa=local huge-pages=on".
     pub fn cell_name(&self, cell: &[usize]) -> String {
         self.levels_named(&cell.iter().copied().enumerate().collect::<Vec<_>>())
     }
 
-    /// Some factors at levels: "numa=local".
+    /// Factors with their levels as text: "numa=local".
     pub(crate) fn levels_named(&self, levels: &[(usize, usize)]) -> String {
         let name = |(factor, level): &(usize, usize)| {
             let factor = &self.factors[*factor];
@@ -265,12 +265,12 @@ impl StudyInput {
         levels.iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
-    /// The name of a figure as a heading has it, its id where it has none.
+    /// The name of a metric for headings; its id where it has no name.
     pub fn figure_name<'a>(&'a self, id: &'a str) -> &'a str {
         self.figures.get(id).map_or(id, |figure| &figure.name)
     }
 
-    /// The goal's figure and the others, each once.
+    /// The ids of the goal's metric and the others, without duplicates.
     pub(crate) fn metrics(&self) -> Vec<String> {
         let mut seen = BTreeSet::from([self.goal.metric.clone()]);
         let mut metrics = vec![self.goal.metric.clone()];

@@ -1,6 +1,6 @@
-//! The analysis of a study's stored runs: effects, interactions and the variation that is theirs; the verdict on the
-//! hypothesis and on what it predicted; and what may be said of the measurement itself. It is a function of its [`StudyInput`]
-//! and gives the same answer every time.
+//! The analysis of a study's stored runs: effects, interactions and their shares of the variation; the
+//! verdict on the hypothesis and its predictions; and the quality of the measurement. It is a function of its
+//! [`StudyInput`] and gives the same answer every time.
 
 mod contrast;
 mod control;
@@ -48,7 +48,7 @@ pub use verdict::{HypothesisAnswer, HypothesisVerdict, PredictionResult, Signatu
 use fit::Fit;
 use values::{Counting, Values};
 
-/// Everything that is concluded from a study's runs.
+/// The result of an analysis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Analysis {
     /// The study's name.
@@ -57,39 +57,39 @@ pub struct Analysis {
     pub design: StudyDesign,
     /// The factors and their levels.
     pub factors: Vec<Factor>,
-    /// What it was about.
+    /// The goal of the study.
     pub goal: Goal,
     /// Confidence of every interval.
     pub confidence: f64,
-    /// Runs, those that count, void ones, and controls among those that count.
+    /// Counts of runs.
     pub runs: Runs,
-    /// The goal's figure.
+    /// The goal's metric.
     pub primary: Metric,
-    /// The others: exploratory.
+    /// The other metrics; their results are exploratory.
     pub secondary: Vec<Metric>,
-    /// One row a cell.
+    /// One row per cell.
     pub table: Table,
     /// The verdict on the hypothesis.
     pub verdict: HypothesisVerdict,
-    /// What it predicted beside.
+    /// The results of its predictions.
     pub signature: Vec<SignatureLine>,
-    /// What differs between runs of the same; none without controls.
+    /// The difference between runs of the same cell; none without controls.
     pub control: Option<Control>,
-    /// The answer with and without void runs.
+    /// The verdict with and without void runs.
     pub sensitivity: Sensitivity,
-    /// What one factor at a time would have concluded; none for one factor.
+    /// The conclusions of changing one factor at a time; none for one factor.
     pub one_at_a_time: Option<OneAtATime>,
-    /// Drift over the order of the runs; none for fewer than five.
+    /// Drift over the order of the runs; none for fewer than five runs.
     pub drift: Option<Drift>,
-    /// Every block.
+    /// Every block with a counted run.
     pub blocks: Vec<Block>,
     /// The curve of a sweep.
     pub sweep: Option<Sweep>,
-    /// The best cell and what limits it, where its runs agree on it.
+    /// The best cell and its limit, where more than half of its runs agree on the limit.
     pub limit: Option<(Vec<usize>, String)>,
-    /// What the reader must know of the whole.
+    /// Notes on the whole analysis for the reader.
     pub notes: Vec<String>,
-    /// What is left open.
+    /// Open questions.
     pub next: Vec<Question>,
 }
 
@@ -98,30 +98,30 @@ pub struct Analysis {
 pub struct Runs {
     /// All of them.
     pub all: usize,
-    /// Those that count, controls left out.
+    /// Counted runs, without controls.
     pub counted: usize,
-    /// Void ones.
+    /// Void runs.
     pub void: usize,
-    /// Controls that count.
+    /// Counted controls.
     pub controls: usize,
 }
 
-/// One figure.
+/// The analysis of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metric {
     /// Its id.
     pub id: String,
-    /// As a heading has it.
+    /// Its name in headings.
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// In what terms it was analysed.
+    /// The scale of the analysis.
     pub scale: Scale,
-    /// Values.
+    /// The number of values.
     pub n: usize,
     /// Blocks with a value.
     pub blocks: usize,
-    /// Variation from run to run, standard deviation over mean, as a part; none where nothing was repeated.
+    /// Variation from run to run, as standard deviation over mean; none where nothing was repeated.
     pub variation: Option<f64>,
     /// Degrees of freedom of the error.
     pub freedom: usize,
@@ -129,16 +129,16 @@ pub struct Metric {
     pub allocation: Option<Allocation>,
     /// Why there are no effects.
     pub no_effects: Option<String>,
-    /// Means of each factor's levels, and of each pair of factors' levels.
+    /// Means at each level of each factor, and at each pair of levels of two factors.
     pub marginals: Vec<Marginal>,
-    /// Variants against the first; of a comparison of variants.
+    /// Variants compared with the first; only in a comparison of variants.
     pub pairs: Vec<Pairs>,
 }
 
-/// Analyses.
+/// Analyses a study.
 ///
 /// # Errors
-/// When the input contradicts itself. Runs that are missing or void are no error: the analysis says what it cannot say.
+/// When the input is inconsistent. Missing or void runs are no error: the analysis states what cannot be concluded.
 pub fn analyze(input: &StudyInput) -> Result<Analysis, InputError> {
     input.check()?;
     let values = Values::of(input, &input.goal.metric, Counting::Valid);
@@ -211,7 +211,7 @@ fn metric(input: &StudyInput, id: &str) -> Result<Metric, InputError> {
     })
 }
 
-/// Holm's correction over all effects of these figures together.
+/// Holm's correction over all effects of these metrics together.
 fn correct(metrics: &mut [Metric]) {
     let mut effects: Vec<&mut Effect> =
         metrics.iter_mut().filter_map(|m| m.allocation.as_mut()).flat_map(|a| &mut a.effects).collect();
@@ -222,7 +222,7 @@ fn correct(metrics: &mut [Metric]) {
     }
 }
 
-/// What limits the best cell, where more than half of its runs say the same.
+/// The limit of the best cell, if more than half of its runs have it.
 fn limit(input: &StudyInput, table: &Table) -> Option<(Vec<usize>, String)> {
     let cell = &table.rows.get(table.best?)?.cell;
     let runs: Vec<&Run> =

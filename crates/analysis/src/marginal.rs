@@ -11,7 +11,7 @@ use crate::values::Values;
 pub struct Marginal {
     /// Factor and level, by index; one or two of them.
     pub at: Vec<(usize, usize)>,
-    /// The mean in the figure's unit; the interval is of the comparison within blocks.
+    /// The mean in the unit of the metric; its interval is that of a comparison within blocks.
     pub mean: Estimate,
 }
 

@@ -10,13 +10,13 @@ use kelvin_measure::text::{count, plain_percent, signed_percent};
 /// Maximum number of effects of each kind, to keep the list readable.
 const MOST: usize = 3;
 
-/// Why a question was left.
+/// Why a question is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Open {
     /// The hypothesis is undecided.
     Inconclusive,
-    /// The effect is there and its predicted cause is not seen.
+    /// The effect is there, but its predicted cause is not observed.
     Signature,
     /// One factor changes the effect of another, which was not predicted.
     Interaction,
@@ -30,7 +30,7 @@ pub enum Open {
     Limit,
     /// Void runs decide the answer.
     Void,
-    /// The level moved while the study went on.
+    /// The level drifted during the study.
     Drift,
 }
 
@@ -39,7 +39,7 @@ pub enum Open {
 pub struct Question {
     /// Why it was left.
     pub open: Open,
-    /// In a sentence.
+    /// The question as a sentence.
     pub question: String,
     /// The reason.
     pub why: String,
@@ -47,11 +47,11 @@ pub struct Question {
     pub factors: Vec<String>,
     /// The metric concerned, by id.
     pub metric: Option<String>,
-    /// Blocks that the study needs in all, if known.
+    /// The total number of blocks that the study needs, if known.
     pub blocks: Option<u32>,
 }
 
-/// Every question that the analysis leaves open, the most pressing first.
+/// Every open question of the analysis, the most pressing first.
 pub(crate) fn questions(input: &StudyInput, of: &Analysis) -> Vec<Question> {
     let claim = input.claim.iter().flat_map(|claim| claim.from.iter().chain(&claim.to));
     let mut claimed: Vec<usize> = claim.map(|(factor, _)| *factor).collect();
@@ -172,7 +172,7 @@ impl Questions<'_> {
         }
     }
 
-    /// Questions from the range, the time and the limit of the best cell.
+    /// Questions about the edge of the range, drift, and the limit of the best cell.
     fn of_the_course(&mut self) {
         let (input, of, name) = (self.input, self.of, self.name);
         if let Some(sweep) = of.sweep.as_ref().filter(|sweep| sweep.at_the_edge) {

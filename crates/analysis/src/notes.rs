@@ -12,8 +12,8 @@ pub const PHASES: [&str; 8] = [
     "Further research",
 ];
 
-/// The user's paragraphs of each phase. `template` is the notebook as created: unchanged text is a hint and not the
-/// user's.
+/// The user's paragraphs of each phase. `template` is the notebook as created; text that equals it is a hint,
+/// not the user's.
 pub fn phases(notebook: &str, template: &str) -> [Vec<String>; 8] {
     let hints = sections(template);
     let mut found = sections(notebook);
@@ -37,7 +37,7 @@ fn sections(notebook: &str) -> [Vec<String>; 8] {
             own = false;
         }
         let heading = if plain && own { number(line) } else { None };
-        // A code block's empty lines are its own.
+        // Empty lines inside a code block belong to it.
         if heading.is_some() || !own || (line.trim().is_empty() && !fenced) {
             if let (Some(at), false) = (phase, paragraph.trim().is_empty()) {
                 let into: &mut Vec<String> = &mut found[at];

@@ -1,6 +1,7 @@
-//! What changing one factor after another would have concluded, from the same runs: it sees each factor's effect at one
-//! level of all others and takes it for the effect everywhere, which an interaction makes wrong. What is said against it is
-//! the largest of many contrasts, so that each has to be as rare by chance as all together may be (Bonferroni).
+//! The conclusions that changing one factor at a time would have drawn from the same runs. That method sees
+//! the effect of each factor at one level of all others and takes it for the effect everywhere, which is
+//! wrong if factors interact. Objections to it are selected from many contrasts, so each contrast is tested
+//! at the level of all divided by their number (Bonferroni).
 
 use kelvin_diagnose::Better;
 use serde::Serialize;
@@ -13,24 +14,24 @@ use crate::table::best;
 use crate::values::Values;
 use kelvin_measure::text::signed_percent;
 
-/// One factor at a time against the whole design.
+/// One factor at a time, compared with the whole design.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OneAtATime {
-    /// The cell that it starts from: every factor at its first level.
+    /// The starting cell: every factor at its first level.
     pub base: Vec<usize>,
-    /// The cell that it ends at: of each factor the level that was best alone.
+    /// The final cell: each factor at the level that was best alone.
     pub chosen: Vec<usize>,
     /// The best cell.
     pub best: Vec<usize>,
-    /// Each factor's best level alone: its effect there as a part.
+    /// The best level of each factor alone, with its effect.
     pub steps: Vec<FactorStep>,
-    /// By what the chosen cell would differ from the base if the effects multiplied, as a part.
+    /// The change from the base to the chosen cell if the effects multiplied, as a fraction.
     pub promised: f64,
-    /// By what it does, as a part.
+    /// The measured change from the base to the chosen cell, as a fraction.
     pub found: Estimate,
-    /// The best cell against the chosen one, as a part.
+    /// The best cell compared with the chosen one, as a fraction.
     pub lost: Estimate,
-    /// What it would have got wrong, in sentences; empty where it would have been right.
+    /// Its wrong conclusions, one sentence each; empty if there are none.
     pub wrong: Vec<String>,
 }
 
@@ -41,11 +42,11 @@ pub struct FactorStep {
     pub factor: usize,
     /// The level that was best.
     pub level: usize,
-    /// Its effect from the base, as a part.
+    /// Its effect from the base, as a fraction.
     pub effect: Estimate,
 }
 
-/// None for one factor, and in a grid with holes.
+/// The conclusions; none for one factor, or for a grid with holes.
 pub(crate) fn one_at_a_time(input: &StudyInput, values: &Values, fit: &Fit) -> Option<OneAtATime> {
     if input.factors.len() < 2 || !missing(input, fit).is_empty() {
         return None;
@@ -103,8 +104,8 @@ pub(crate) fn one_at_a_time(input: &StudyInput, values: &Values, fit: &Fit) -> O
     Some(OneAtATime { base, chosen, best, steps, promised, found, lost, wrong })
 }
 
-/// How many sentences might be said: any cell but the chosen one may be the best, the promise is one, and each factor's
-/// effect may turn in each of the cells that have its level.
+/// The number of contrasts that could give a sentence. Any cell other than the chosen one may be the best,
+/// the promise is one, and the effect of each factor may be reversed in each cell with its level.
 fn sentences(fit: &Fit, steps: &[FactorStep]) -> usize {
     let at = |step: &FactorStep| fit.cells.iter().filter(|cell| cell[step.factor] == step.level).count();
     fit.cells.len() + steps.iter().map(at).sum::<usize>()
@@ -114,7 +115,8 @@ fn beyond(found: &Estimate, chance: f64) -> bool {
     found.p.is_some_and(|p| p < chance)
 }
 
-/// A factor whose effect at the base has the other sign somewhere else, both beyond `chance`.
+/// A sentence about a factor whose effect has the opposite sign in another cell, both effects significant at
+/// `chance`.
 fn turned(input: &StudyInput, values: &Values, fit: &Fit, step: &FactorStep, chance: f64) -> Option<String> {
     if !beyond(&step.effect, chance) {
         return None;

@@ -1,4 +1,4 @@
-//! Effects of time on the figures: drift over the order of the runs, and blocks.
+//! Effects of time: drift over the order of the runs, and block effects.
 
 use serde::Serialize;
 
@@ -8,27 +8,27 @@ use crate::fit::{Fit, Observation};
 use crate::input::Scale;
 use crate::values::Values;
 
-/// Whether the level moved while the study went on.
+/// Whether the level drifted during the study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Drift {
-    /// Change of the fitted line from the first run to the last, as a part.
+    /// Change of the fitted line from the first run to the last, as a fraction.
     pub change: f64,
-    /// The probability of a line as steep when there is none.
+    /// The probability of a line this steep if there is no drift.
     pub p: f64,
-    /// Each run's place and its value over its cell's mean, in the order of time.
+    /// Each run's position and its value over the mean of its cell, in time order.
     pub runs: Vec<(u32, f64)>,
 }
 
 /// One block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Block {
-    /// Which, from 0.
+    /// Its number, from 0.
     pub block: u32,
     /// Runs that count.
     pub runs: usize,
-    /// Mean of the runs over their cells' means, less 1.
+    /// Mean of the runs over their cells' means, minus 1.
     pub level: f64,
-    /// Standard deviation of the same; none for one run.
+    /// Standard deviation of the same ratios; none for one run.
     pub spread: Option<f64>,
 }
 
@@ -44,7 +44,7 @@ fn relative(values: &Values, fit: &Fit) -> Vec<f64> {
     values.observations.iter().map(of).collect()
 }
 
-/// Drift; none for fewer than five runs, and where a cell's mean is 0.
+/// The drift; none for fewer than five runs, or if the mean of a cell is 0.
 pub(crate) fn drift(values: &Values, fit: &Fit) -> Option<Drift> {
     let relative = relative(values, fit);
     if !relative.iter().all(|v| v.is_finite()) {

@@ -1,4 +1,4 @@
-//! Variants against the first one, paired by block.
+//! Comparisons of variants with the first one, paired by block.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,27 @@ use crate::fit::Estimate;
 use crate::values::{Counting, Values};
 use crate::{Scale, StudyInput, control};
 
-/// A variant against the first.
+/// A variant compared with the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pairs {
-    /// The figure's id.
+    /// The id of the metric.
     pub metric: String,
     /// The level, by index; it is compared with level 0.
     pub level: usize,
-    /// Blocks that have both.
+    /// Blocks that contain both.
     pub blocks: usize,
-    /// Variant over first, as a part.
+    /// The relative change from the first to the variant, as a fraction.
     pub change: Estimate,
-    /// The same without the assumption of a distribution (Hodges and Lehmann), as a part.
+    /// The distribution-free estimate of the same change (Hodges and Lehmann), as a fraction.
     pub hodges_lehmann: f64,
     /// The answer: "changed", "within noise", "no change shown", "not testable".
     pub verdict: &'static str,
-    /// How it was found.
+    /// The method of the test.
     pub method: &'static str,
 }
 
-/// Every variant of a figure against the first; what is not above 0 has no ratio and is left out.
+/// Every variant compared with the first, for one metric. Variants without positive values in both have no
+/// ratio and are left out.
 pub(crate) fn pairs(input: &StudyInput, metric: &str) -> Vec<Pairs> {
     let values = Values::of(input, metric, Counting::Valid);
     let noise = input.goal.smallest.max(control::floor(input, metric).unwrap_or(0.0));

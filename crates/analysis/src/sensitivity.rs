@@ -1,4 +1,4 @@
-//! What the answer would be with the void runs in it.
+//! The verdict with the void runs included.
 
 use serde::Serialize;
 
@@ -6,20 +6,20 @@ use crate::StudyInput;
 use crate::values::Counting;
 use crate::verdict::{HypothesisAnswer, HypothesisVerdict, verdict};
 
-/// Both answers.
+/// The verdicts without and with void runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sensitivity {
-    /// Void runs that have the goal's figure.
+    /// Void runs with a value of the goal's metric.
     pub void_with_value: usize,
-    /// With void runs left out, as it counts.
+    /// The verdict without void runs, which is the one that counts.
     pub without: HypothesisVerdict,
-    /// With them; none where none of them has a value.
+    /// The verdict with void runs; none if no void run has a value.
     pub with: Option<HypothesisVerdict>,
-    /// Whether the conclusion depends on which.
+    /// Whether the two differ.
     pub depends: bool,
 }
 
-/// Judges twice.
+/// Judges with and without void runs.
 pub(crate) fn sensitivity(input: &StudyInput, without: &HypothesisVerdict) -> Sensitivity {
     let void = input.runs.iter().filter(|run| {
         run.void.is_some()

@@ -7,41 +7,41 @@ use crate::Analysis;
 /// A study with its analysis.
 #[derive(Debug, Clone, Serialize)]
 pub struct StudyPageContent {
-    /// What was found.
+    /// The results.
     pub analysis: Analysis,
-    /// What was asked.
+    /// The question of the study.
     pub question: String,
     /// The study that it continues.
     pub parent: Option<String>,
-    /// What the answer holds for, in the author's words.
+    /// The scope of the answer, in the author's words.
     pub universe: Vec<(String, String)>,
     /// The machine and the versions of the last session.
     pub facts: Vec<(String, String)>,
     /// The hypothesis in a sentence.
     pub statement: String,
-    /// Why it should be so.
+    /// The supposed mechanism.
     pub mechanism: String,
-    /// What else could explain the same.
+    /// Other explanations of the same effect.
     pub rivals: Vec<String>,
-    /// When it was fixed, with its hash and the runs that had been begun before; none when it was not.
+    /// When the hypothesis was locked, with its hash and the number of runs begun before; none if it was not locked.
     pub lock: Option<(String, String, usize)>,
-    /// What is not as it was fixed, or as it was before.
+    /// Deviations from the lock, or from earlier sessions.
     pub deviations: Vec<String>,
-    /// How each factor is applied: name, levels, how.
+    /// How each factor is applied: name, levels, method.
     pub method: Vec<(String, String, String)>,
     /// Blocks, seed, controls, reset, as text.
     pub design: Vec<(String, String)>,
-    /// The run of which every run is a variation, as TOML; no password.
+    /// The specification that every run is a variation of, as TOML; no password.
     pub run_toml: String,
-    /// Measured runs in the order of time.
+    /// Measured runs in time order.
     pub runs: Vec<Member>,
-    /// Runs that could not be made.
+    /// Runs that failed to execute.
     pub failed: Vec<FailedRun>,
-    /// Planned runs that have no result.
+    /// Planned runs without a result.
     pub missing: usize,
-    /// What a person wrote, by phase.
+    /// The user's notes, by phase.
     pub notes: [Vec<String>; 8],
-    /// The version that made the page.
+    /// The version of Kelvin that wrote the page.
     pub kelvin: String,
 }
 
@@ -50,29 +50,29 @@ pub struct StudyPageContent {
 pub struct Member {
     /// Its number in the store.
     pub run: i64,
-    /// Its place in time, from 1.
+    /// Its position in time, from 1.
     pub place: u32,
     /// Its block, from 1.
     pub block: u32,
     /// Its treatment.
     pub treatment: String,
-    /// The goal's figure.
+    /// The value of the goal's metric.
     pub value: Option<f64>,
-    /// Why it does not count.
+    /// Why it is void; none if it counts.
     pub void: Option<String>,
-    /// A separate page, beside the study's.
+    /// The run's own page next to the study's.
     pub page: Option<String>,
 }
 
-/// A run that could not be made.
+/// A run that failed to execute.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FailedRun {
-    /// Its place in time, from 1.
+    /// Its position in time, from 1.
     pub place: u32,
     /// Its block, from 1.
     pub block: u32,
     /// Its treatment.
     pub treatment: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }

@@ -1,4 +1,4 @@
-//! A figure over one factor's numbers.
+//! A metric over a range of numbers of one factor.
 
 use kelvin_stats::usl::{PeakUsers, Point, Usl};
 use serde::Serialize;
@@ -7,37 +7,37 @@ use crate::StudyInput;
 use crate::fit::{Estimate, Fit};
 use crate::values::Values;
 
-/// Replicates of the bootstrap, and where its random numbers begin: the same for every reader.
+/// Replicates of the bootstrap, and the seed of its random numbers: fixed, so that every reader gets the same result.
 const REPLICATES: usize = 1000;
 const SEED: u64 = 20_261_121;
 
 /// The curve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sweep {
-    /// The level's number, its name, and the figure there.
+    /// Each level's number, its name, and the value of the metric.
     pub points: Vec<(Option<f64>, String, Estimate)>,
-    /// Levels that do not differ significantly from the best one, which is the first, by index.
+    /// Indexes of the levels that do not differ significantly from the best one, which comes first.
     pub best: Vec<usize>,
-    /// Whether the best one is the last or the first that was measured.
+    /// Whether the best level is the first or the last that was measured.
     pub at_the_edge: bool,
-    /// The law of scalability, where the factor is the number of users.
+    /// The scalability model, where the factor is the number of users.
     pub law: Option<ScalabilityModel>,
-    /// Why there is no law, where there should be one.
+    /// Why there is no model, where one is expected.
     pub no_law: Option<String>,
 }
 
-/// The Universal Scalability Law of the curve, in the unit of the figure.
+/// The Universal Scalability Law fitted to the curve, in the unit of the metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScalabilityModel {
     /// λ, σ and κ with their intervals.
     pub parameters: [Estimate; 3],
-    /// The share of variation that it explains.
+    /// The share of the variation that it explains.
     pub r_squared: f64,
-    /// Where the figure is highest; none where that is out of reach.
+    /// The number of users with the highest value; none where it is out of range.
     pub peak: Option<f64>,
     /// The same as text: "below 4", "12.3", "beyond 64".
     pub peak_words: String,
-    /// The fitted curve.
+    /// Points of the fitted curve: users and value.
     pub curve: Vec<(f64, f64)>,
 }
 

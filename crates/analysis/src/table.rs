@@ -1,4 +1,4 @@
-//! One row a cell: what was measured there, and how far it is from the best.
+//! One row per cell: its measurements, and its distance from the best cell.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::contrast::missing;
 use crate::fit::{Estimate, Fit, less};
 use crate::values::{Counting, Values};
 
-/// Figures that stand beside the goal's where they are known, by id: instructions per cycle, and CPU a transaction.
+/// Metrics shown next to the goal's where they are known, by id: instructions per cycle, and CPU per transaction.
 pub const BESIDE: [&str; 2] = [IPC, "cpu"];
 
 /// Instructions per cycle of the server.
@@ -20,11 +20,11 @@ pub const IPC: &str = metric::SERVER_IPC;
 /// The cells.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
-    /// One entry a cell, in the order of the levels, cells without a run that counts included.
+    /// One row per cell, in the order of the levels, including cells without a counted run.
     pub rows: Vec<Row>,
-    /// Which of the figures in [`BESIDE`] are known of any cell.
+    /// The metrics of [`BESIDE`] that are known for at least one cell.
     pub beside: Vec<String>,
-    /// Which row is best; none without any value.
+    /// The index of the best row; none without any value.
     pub best: Option<usize>,
 }
 
@@ -37,26 +37,26 @@ pub struct Row {
     pub levels: Vec<String>,
     /// Runs that count.
     pub runs: usize,
-    /// Void ones.
+    /// Void runs.
     pub void: usize,
-    /// The goal's figure; none where no run counts.
+    /// The value of the goal's metric; none where no run counts.
     pub value: Option<Estimate>,
-    /// Of the best cell's, of 1, with the interval of the ratio.
+    /// Ratio to the best cell, with its interval.
     pub of_best: Option<Estimate>,
-    /// Whether it does not differ significantly from the best.
+    /// Whether it does not differ significantly from the best cell.
     pub with_best: bool,
-    /// Figures beside it, by id: mean and part of the best cell's.
+    /// Other metrics by id: mean, and ratio to the best cell.
     pub beside: BTreeMap<String, (f64, Option<f64>)>,
 }
 
-/// The best cell of a fit by the goal.
+/// The index of the best cell of a fit, by the goal.
 pub(crate) fn best(input: &StudyInput, fit: &Fit) -> Option<usize> {
     let sign = if input.goal.better == Better::Higher { 1.0 } else { -1.0 };
     (0..fit.cells.len())
         .max_by(|a, b| (sign * fit.means[*a]).total_cmp(&(sign * fit.means[*b])).then(b.cmp(a)))
 }
 
-/// The table of the goal's figure.
+/// The table for the goal's metric.
 pub(crate) fn table(input: &StudyInput, values: &Values, fit: Option<&Fit>) -> Table {
     let mut cells: Vec<Vec<usize>> = input.runs.iter().map(|run| run.cell.clone()).collect();
     if let Some(fit) = fit.filter(|_| !matches!(input.design, super::StudyDesign::Fraction { .. })) {
@@ -121,7 +121,7 @@ pub(crate) fn table(input: &StudyInput, values: &Values, fit: Option<&Fit>) -> T
     }
 }
 
-/// One cell's mean over another's, of 1.
+/// The ratio of one cell's mean to another's.
 fn part_of(values: &Values, fit: &Fit, own: &[f64], best: &[f64]) -> Estimate {
     let difference = fit.contrast(&less(own, best));
     match values.scale {

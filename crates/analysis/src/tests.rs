@@ -42,7 +42,7 @@ fn run(input: &mut StudyInput, block: u32, cell: &[usize], values: &[(&str, f64)
     });
 }
 
-/// Runs around the cells' means with blocks of their own level; the noise of a cell adds up to nothing, so that its
+/// Runs around the means of the cells; each block has a separate level. The noise of a cell sums to 0, so its
 /// geometric mean is exact.
 fn filled(mut input: StudyInput, blocks: u32, means: &[(&[usize], f64)], cv: f64) -> StudyInput {
     let mut random = Resampler::new(7);
@@ -98,7 +98,7 @@ fn jains_example_has_jains_shares_and_effects() {
     let allocation = found.primary.allocation.as_ref().unwrap();
     assert!((allocation.total - 4512.0).abs() < 1e-9);
     let of = |name: &str| allocation.effects.iter().find(|e| e.name == name).unwrap();
-    // q and the share in per cent; going from one level to the other is 2q, of the mean of 40.
+    // q and the share in per cent; the change from one level to the other is 2q, relative to the mean of 40.
     for (name, q, percent) in [
         ("memory", 10.0, 17.73),
         ("cache", 5.0, 4.43),
@@ -167,7 +167,7 @@ fn one_factor_at_a_time_is_shown_where_an_interaction_makes_it_wrong() {
         alone.wrong
     );
 
-    // Effects that multiply: it is right, and nothing is said against it.
+    // Effects that multiply: the method is right, and there is no objection.
     let means: [(&[usize], f64); 4] =
         [(&[0, 0], 1e5), (&[1, 0], 1.04e5), (&[0, 1], 1.05e5), (&[1, 1], 1.092e5)];
     let found = analyze(&filled(input(StudyDesign::Factorial, factors), 6, &means, 0.005)).unwrap();
@@ -190,7 +190,7 @@ fn trial_a9_noise_alone_says_nothing_against_one_factor_at_a_time() {
             !analyze(&study).unwrap().one_at_a_time.unwrap().wrong.is_empty()
         })
         .count();
-    // 5 % at most; it was 9 %.
+    // At most 5 %; it was 9 %.
     assert!(accused <= 10, "{accused} of 200");
 }
 
@@ -241,7 +241,7 @@ fn a_claim_of_a_lower_figure_is_judged_downwards() {
     input.claim.as_mut().unwrap().least = Some(0.2);
     let found = analyze(&input).unwrap();
     assert!(found.verdict.sentence.contains("less than the 20 % claimed"), "{}", found.verdict.sentence);
-    // Of "the same" the size is the margin: −10 % lies within 20 %, and beyond the 1 % that matters.
+    // For "the same", the size is the margin: −10 % lies within 20 %, but beyond the 1 % that matters.
     input.claim.as_mut().unwrap().direction = Direction::Same;
     assert_eq!(analyze(&input).unwrap().verdict.answer, HypothesisAnswer::Supported);
     input.claim.as_mut().unwrap().least = None;
@@ -290,13 +290,13 @@ fn controls_set_the_floor_of_what_is_resolved() {
     }
     let found = analyze(&input).unwrap();
     let control = found.control.unwrap();
-    // s of ±0.03, ±0.02, ±0.04 is 0.03406, t(0.975, 5) 2.571: half 0.03575, a part of 0.0364.
+    // s of ±0.03, ±0.02, ±0.04 is 0.03406, t(0.975, 5) is 2.571: half 0.03575, as a fraction 0.0364.
     assert!((control.floor.unwrap() - 0.0364).abs() < 2e-4 && !control.differs, "{control:?}");
     assert!((found.verdict.least - control.floor.unwrap()).abs() < 1e-12);
-    // 2 % are more than the 1 % that was claimed, and less than what can be resolved: neither supports nor refutes it.
+    // 2 % is more than the claimed 1 % but less than the study can resolve: neither supported nor refuted.
     assert_eq!(found.verdict.answer, HypothesisAnswer::Inconclusive, "{}", found.verdict.sentence);
     assert!(found.verdict.sentence.contains("too small to resolve"), "{}", found.verdict.sentence);
-    // Six blocks times (3.575/0.995)², less six.
+    // Six blocks times (3.575/0.995)², minus six.
     assert_eq!(found.verdict.more_blocks, Some(72));
     input.claim.as_mut().unwrap().direction = Direction::Same;
     let same = analyze(&input).unwrap().verdict;
@@ -322,7 +322,7 @@ fn it_is_said_when_the_answer_depends_on_void_runs() {
 fn a_void_run_leaves_a_hole_and_not_a_bias() {
     let mut input = numa_and_pages();
     let all = analyze(&input).unwrap();
-    // Its block is 30 % faster, so that plain means would charge the block to the cell.
+    // Its block is 30 % faster, so plain means would attribute the block's effect to the cell.
     for run in input.runs.iter_mut().filter(|run| run.block == 2) {
         *run.values.get_mut("nopm").unwrap() *= 1.3;
     }
@@ -346,7 +346,7 @@ fn missing_cells_and_void_studies_are_told_and_no_error() {
     );
     assert!(found.primary.allocation.is_none() && found.primary.no_effects.is_some());
     assert_eq!(found.table.rows.len(), 4);
-    // What is left compares huge pages at remote NUMA only.
+    // The remaining runs compare huge pages at remote NUMA only.
     assert!((found.verdict.effect.unwrap().value - (764_983.0 / 716_298.0 - 1.0)).abs() < 1e-3);
 
     for run in &mut input.runs {
@@ -394,7 +394,7 @@ fn drift_over_the_order_is_found() {
     assert!(drift.p < 0.01 && (drift.change - 0.03).abs() < 0.005, "{drift:?}");
     assert!(found.blocks.first().unwrap().level < found.blocks.last().unwrap().level);
     assert!(found.next.iter().any(|q| q.open == Open::Drift));
-    // Blocks take it out: the effect is what it was.
+    // The blocks remove the drift: the effect is unchanged.
     assert!((found.verdict.effect.unwrap().value - 0.03).abs() < 0.004);
 }
 

@@ -50,11 +50,11 @@ impl Values {
         Fit::of(&self.observations, confidence)
     }
 
-    /// A difference of means as a part: of the ratio, or of the mean of all values.
+    /// A difference of means as a fraction: from the ratio, or relative to the mean of all values.
     pub(crate) fn relative(&self, difference: Estimate) -> Estimate {
         match self.scale {
             Scale::Ratio => difference.map(|v| v.exp() - 1.0),
-            // All of them 0: no change, for sure.
+            // All values are 0: certainly no change.
             Scale::Difference if self.mean == 0.0 && difference.value == 0.0 => difference.map(|_| 0.0),
             Scale::Difference => difference.map(|v| v / self.mean.abs()),
         }

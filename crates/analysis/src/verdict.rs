@@ -1,4 +1,4 @@
-//! The hypothesis against its goal, and against what it predicted beside it.
+//! The verdict on the hypothesis by its goal, and on its predictions.
 
 use serde::Serialize;
 
@@ -13,28 +13,28 @@ use crate::values::{Counting, Values};
 use crate::{StudyInput, control};
 use kelvin_measure::text::{count, plain_percent};
 
-/// Runs a side below which nothing is concluded, and the degrees of freedom of four pairs.
+/// Minimum number of runs per side for a conclusion, and the degrees of freedom of four pairs.
 const FLOOR: usize = 4;
 const FREEDOM: usize = 3;
-/// Blocks beyond which more of them are no plan.
+/// The maximum number of additional blocks that is still suggested.
 const MOST_BLOCKS: u32 = 500;
 
-/// What became of the hypothesis.
+/// The verdict on the hypothesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HypothesisAnswer {
-    /// The effect is there, in the direction and of the size that was said.
+    /// The effect is there, in the claimed direction and of the claimed size.
     Supported,
-    /// An effect of the size that was said is excluded.
+    /// An effect of the claimed size is excluded.
     Refuted,
     /// Neither.
     Inconclusive,
-    /// The hypothesis says nothing that figures could decide.
+    /// The hypothesis makes no claim that measurements could decide.
     NotTestable,
 }
 
 impl HypothesisAnswer {
-    /// In a word.
+    /// The answer as text.
     pub fn word(self) -> &'static str {
         match self {
             Self::Supported => "supported",
@@ -50,36 +50,37 @@ impl HypothesisAnswer {
 pub struct HypothesisVerdict {
     /// The answer.
     pub answer: HypothesisAnswer,
-    /// What was claimed, as text.
+    /// The claim, as text.
     pub claim: Option<String>,
-    /// The effect on the goal's figure, as a part.
+    /// The effect on the goal's metric, as a fraction.
     pub effect: Option<Estimate>,
-    /// The smallest effect that counts here, as a part: what was claimed or matters, or the A/A floor where that is more.
+    /// The smallest effect that counts here, as a fraction: the claimed size or the smallest that matters, or
+    /// the A/A floor where that is larger.
     pub least: f64,
     /// Whether the whole interval lies within ± the smallest effect that matters: equivalent.
     pub equivalent: bool,
     /// The answer in a sentence.
     pub sentence: String,
-    /// Blocks that would decide it, beside those that there are; none where it is decided, or nothing would.
+    /// Additional blocks that would decide it; none where it is decided, or where no reasonable number would.
     pub more_blocks: Option<u32>,
 }
 
-/// What came of a prediction.
+/// The result of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PredictionResult {
     /// As predicted.
     Matched,
-    /// It went another way, or not as far.
+    /// The change has the opposite direction, or is too small.
     NotMatched,
     /// The interval allows both.
     NotShown,
-    /// The figure is not known, or nothing was repeated.
+    /// The metric is unknown, or nothing was repeated.
     NotKnown,
 }
 
 impl PredictionResult {
-    /// As text.
+    /// The result as text.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Matched => "matched",
@@ -90,22 +91,22 @@ impl PredictionResult {
     }
 }
 
-/// A predicted figure and what was found.
+/// A predicted metric and its measured effect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SignatureLine {
-    /// Its id.
+    /// The id of the metric.
     pub metric: String,
-    /// As a heading has it.
+    /// Its name in headings.
     pub name: String,
-    /// What was predicted, as text.
+    /// The prediction, as text.
     pub predicted: String,
-    /// What was found, as a part.
+    /// The measured effect, as a fraction.
     pub found: Option<Estimate>,
-    /// Whether it matches.
+    /// Whether it matches the prediction.
     pub matched: PredictionResult,
 }
 
-/// Judges the goal's figure.
+/// Judges the claim by the goal's metric.
 pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdict {
     let smallest = input.goal.smallest;
     let none = |answer, sentence: String| HypothesisVerdict {
@@ -154,7 +155,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
         let bounds = if claim.direction == Direction::Same { [-claimed, claimed] } else { [0.0, claimed] };
         let have = fit.blocks.len() as u32;
         let more = more_blocks(deviation, have, &toward, bounds, input.confidence)?;
-        // The floor falls with the root of the blocks.
+        // The floor decreases with the square root of the number of blocks.
         let for_floor = f64::from(have) * ((floor.ln_1p() / claimed.ln_1p()).powi(2) - 1.0);
         Some(more.max(for_floor.max(0.0).ceil() as u32)).filter(|more| *more <= MOST_BLOCKS)
     };
@@ -207,7 +208,7 @@ pub(crate) fn verdict(input: &StudyInput, counting: Counting) -> HypothesisVerdi
     }
 }
 
-/// `toward` is the effect in the direction that was claimed.
+/// `toward` is the effect in the claimed direction.
 fn judge(
     claim: &Claim,
     toward: f64,
@@ -271,8 +272,8 @@ fn judge(
     }
 }
 
-/// Where the claimed effect goes the other way, beyond chance, at some levels of the other factors: a mean over them would
-/// hide it. The largest, as text.
+/// The levels of the other factors at which the claimed effect has the opposite sign, significantly: a mean
+/// over all levels would hide it. The largest such effect, as text.
 pub(crate) fn exception(input: &StudyInput) -> Option<String> {
     let claim = input.claim.as_ref()?;
     let values = Values::of(input, &input.goal.metric, Counting::Valid);
@@ -289,7 +290,7 @@ pub(crate) fn exception(input: &StudyInput) -> Option<String> {
     let mut places: Vec<_> = fit.cells.iter().map(at).collect();
     places.sort_unstable();
     places.dedup();
-    // All places together may go the other way by chance as seldom as one (Bonferroni).
+    // Bonferroni: all places together may be wrong by chance as rarely as a single one.
     let chance = (1.0 - input.confidence) / places.len() as f64;
     let against = places.into_iter().filter_map(|at| {
         let side = |levels: &[(usize, usize)]| [levels, &at].concat();
@@ -305,7 +306,7 @@ pub(crate) fn exception(input: &StudyInput) -> Option<String> {
     ))
 }
 
-/// Judges the other figures that were predicted.
+/// Judges the predictions about other metrics.
 pub(crate) fn signature(input: &StudyInput) -> Vec<SignatureLine> {
     let Some(claim) = &input.claim else { return Vec::new() };
     claim.signature.iter().map(|prediction| line(input, claim, prediction)).collect()
@@ -367,7 +368,7 @@ fn predicted(prediction: &Prediction, smallest: f64) -> String {
     prediction.size.map_or_else(|| word.into(), |size| format!("{word} by {} or more", plain_percent(size)))
 }
 
-/// The claim in words: "huge-pages=off → huge-pages=on raises NOPM by 1 % or more".
+/// The claim as text: "huge-pages=off → huge-pages=on raises NOPM by 1 % or more".
 fn describe_claim(input: &StudyInput, claim: &Claim) -> String {
     let least = plain_percent(claim.least.unwrap_or(input.goal.smallest));
     let name = input.figure_name(&input.goal.metric);
@@ -379,7 +380,7 @@ fn describe_claim(input: &StudyInput, claim: &Claim) -> String {
     format!("{} → {} {what}", input.levels_named(&claim.from), input.levels_named(&claim.to))
 }
 
-/// Runs on the smaller side.
+/// The number of runs on the smaller side.
 fn runs_a_side(fit: &Fit, weights: &[f64]) -> usize {
     let side = |up: bool| -> usize {
         let counted = fit.counts.iter().zip(weights);
@@ -388,10 +389,10 @@ fn runs_a_side(fit: &Fit, weights: &[f64]) -> usize {
     side(true).min(side(false))
 }
 
-/// Additional blocks after which the effect would be significant, with the observed error: as many as show
-/// an effect as large as the second of `bounds` from none with [`POWER`] (of "the same", as many as rule it out on both
-/// sides, each of which fails half as often); and where that many are there already, as many as would part the estimate
-/// from those of the bounds that its interval holds.
+/// Additional blocks after which the effect would be significant, at the observed error. The result is the
+/// number that distinguishes an effect as large as the second of `bounds` from 0 with [`POWER`]. (For "the
+/// same" both sides must be excluded, so each may fail half as often.) If that many blocks have run already,
+/// it is the number that separates the estimate from each bound within its interval.
 fn more_blocks(
     deviation: f64,
     have: u32,

@@ -1,8 +1,8 @@
-//! Counts on recorded noise how often A/B comparisons are wrong. `cargo xtask bench lab` runs it.
+//! Counts how often A/B comparisons on recorded noise are wrong. `cargo xtask bench lab` runs it.
 //!
-//! `studies mm4 RUNS`: the p99 of simulated open loops against the same arrivals followed to their end.
+//! `studies mm4 RUNS`: the p99 of simulated open loops, compared with the same arrivals followed to their end.
 //!
-//! `studies false-alarms RECORD STUDIES`, `studies power RECORD STUDIES PER-CENT POWER`, and on noise that is made
+//! `studies false-alarms RECORD STUDIES`, `studies power RECORD STUDIES PER-CENT POWER`, and on generated noise
 //! `studies carry-over STUDIES SEED` and `studies dependence STUDIES SEED`.
 
 #![allow(clippy::print_stdout, reason = "a program for a person")]
@@ -23,7 +23,7 @@ use kelvin_stats::rank::median;
 use kelvin_stats::student::mean_interval;
 use kelvin_store::{GroupId, GroupSlot, RunId, Store};
 
-/// Other seeds than those of the tests.
+/// Seeds that differ from those of the tests.
 const SEEDS: u64 = 7_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -141,7 +141,7 @@ fn found(noise: &Noise, studies: u32, effect: f64, power: f64) -> Result<(), Ben
     println!("means of three, more than 1 % lower: {}", share(counted.means_of_three, studies));
     let blocks = middle(&counted.blocks);
     println!("blocks planned: median {blocks:.0}, from {} to {}", least(&counted), most(&counted));
-    // What a fixed number of blocks would have found, to hold the planned one against.
+    // The power of a fixed number of blocks, for comparison with the planned number.
     let at = |blocks: u32| -> Result<f64, BenchError> {
         let fixed = AbPlan { blocks, ..plan() };
         Ok(f64::from(count(&fixed, &Setting { seed: 3, ..setting })?.changed) / f64::from(studies))
@@ -162,7 +162,7 @@ fn found(noise: &Noise, studies: u32, effect: f64, power: f64) -> Result<(), Ben
     Ok(())
 }
 
-/// What lasts from a run to the next of its side, what comes round, and the power where there is neither.
+/// Carry-over from a run to the next run of its side, periodic disturbances, and the power without either.
 fn carry_over(studies: u32, seed: u64) -> Result<(), BenchError> {
     println!("{studies} studies each; independent noise of 1 % where nothing else is said");
     println!("| plan | setting | interval covers | \"changed\" | sign flips p <= 5 % | control differs |");
@@ -223,7 +223,7 @@ fn rows(values: &[f64]) -> Vec<GroupRun> {
     (0..).zip(values).map(row).collect()
 }
 
-/// `--repeat 6`: what is called known, and whether it is.
+/// `--repeat 6`: how many results are called known, and in how many of those the interval covers the true mean.
 fn repeats(studies: u32, seed: u64) {
     println!("{studies} groups of 6 runs each, deviation 1 %, asked: ± 2 %; Student's interval beside it");
     println!(
@@ -268,7 +268,7 @@ fn repeats(studies: u32, seed: u64) {
     println!();
 }
 
-/// `--until`: what ended it, and whether it covers.
+/// `--until`: why it ended, and whether the interval covers the true mean.
 fn until(studies: u32, seed: u64) -> Result<(), BenchError> {
     println!(
         "| φ | deviation | `--until 'ci<1%'` says yes | of them covers | runs in the mean |\n|---|---|---|---|---|"
@@ -301,7 +301,7 @@ fn until(studies: u32, seed: u64) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// `compare` and `gate` of 6 runs and then 6 more, of one thing.
+/// `compare` and `gate` on 6 runs and then 6 more of the same thing.
 fn groups(studies: u32, seed: u64) {
     println!("6 runs and then 6 more, deviation 1 %; a regression of more than 3 % fails the gate");
     println!(

@@ -30,7 +30,7 @@ pub struct Measured {
     pub figures: Vec<KeyFigure>,
     /// Whether it counts, and why not. The store has the same judgement.
     pub judgement: Judgement,
-    /// Everything that it took, reset included, in seconds.
+    /// Total duration in seconds, reset included.
     pub seconds: f64,
 }
 
@@ -70,8 +70,8 @@ pub trait Bench {
     fn stopped(&self) -> bool;
 }
 
-/// The specification of a run in a block: every block has separate random values, so that the result holds for more
-/// than one random sequence, and all runs of a block have the same, so that they differ in nothing else.
+/// The specification of a run in a block. Each block has different random values, so that the result holds for more
+/// than one random sequence. All runs of a block have the same ones, so that they differ in nothing else.
 pub fn in_block(spec: &Spec, block: u32) -> Spec {
     let mut spec = spec.clone();
     spec.load.seed = spec.load.seed.wrapping_add(u64::from(block));

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
-/// Waits; when dropped, it tells the shell that there is nothing to undo.
+/// A shell that waits. When this is dropped, the shell learns that there is nothing to undo, and exits.
 #[derive(Debug)]
 pub(crate) struct Guard {
     child: Child,
@@ -21,7 +21,8 @@ done
 /// Continues the stopped processes that were announced.
 pub(crate) const CONTINUE: &str = "for one in $all; do kill -CONT \"$one\"; done";
 
-/// Gives the CPUs of `$1` back to the process `$2` and all below it, twice: it may make another meanwhile.
+/// Restores the CPUs `$1` of the process `$2` and its descendants. It does so twice, as the process may fork
+/// meanwhile.
 pub(crate) const AFFINITY: &str = "put() {
   taskset -acp \"$1\" \"$2\"
   for child in $(cat /proc/\"$2\"/task/*/children); do put \"$1\" \"$child\"; done
@@ -30,7 +31,7 @@ put \"$1\" \"$2\"
 put \"$1\" \"$2\"";
 
 impl Guard {
-    /// Starts it.
+    /// Starts the shell.
     pub(crate) fn start(script: &str, args: &[String]) -> Result<Self, String> {
         let text = format!("exec 2>/dev/null\n{WAIT}{script}");
         let mut command = Command::new("sh");
@@ -50,14 +51,14 @@ impl Guard {
 
 #[cfg(test)]
 impl Guard {
-    /// Lets it act as after a kill of this process, and waits for it.
+    /// Lets the shell act as after a kill of this process, and waits for its end.
     pub(crate) fn abandon(&mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().is_ok());
     }
 }
 
-/// In a separate process group: Ctrl-C is for Kelvin, and the shell has to outlive it.
+/// Starts the command in a separate process group: Ctrl-C is meant for Kelvin, and the shell has to outlive it.
 pub(crate) fn apart(command: &mut Command) -> &mut Command {
     use std::os::unix::process::CommandExt;
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null())

@@ -19,7 +19,7 @@ pub struct FactorSetting {
 }
 
 impl DesignCell {
-    /// Its name, such as "numa=local huge-pages=on": the treatment under which its runs stand in their group.
+    /// Its name, such as "numa=local huge-pages=on": the treatment of its runs in their group.
     pub fn name(&self) -> String {
         let each = self.0.iter().map(|one| format!("{}={}", one.factor, one.level));
         each.collect::<Vec<_>>().join(" ")
@@ -32,6 +32,6 @@ pub trait CellConditions {
     /// before for another cell, and differs, is restored or changed again. When it fails, what was changed is restored.
     fn apply(&mut self, cell: &DesignCell, spec: &mut Spec) -> Result<(), BenchError>;
 
-    /// Puts everything back as it was before the first [`CellConditions::apply`]. Doing it again does nothing.
+    /// Restores the state before the first [`CellConditions::apply`]. A second call does nothing.
     fn undo(&mut self) -> Result<(), BenchError>;
 }

@@ -1,9 +1,10 @@
 //! A separate control group, into which processes are moved temporarily.
 //!
-//! Version 1 has a tree per controller, version 2 one for all. In version 1 the group is below the processes' own, so
-//! that existing limits still apply; in version 2, where a group with processes may have no groups below it, it is at
-//! the top. Whatever ends this process, the processes are moved back: when the group is dropped, and after a kill by a
-//! shell that waits for the end of this process, or from the undo journal in which the group stands ([`Group::journalled`]).
+//! Version 1 has a tree per controller, version 2 a single one. In version 1 the group is created below that
+//! of the processes, so that existing limits still apply. In version 2, where a group with processes may have
+//! no groups below it, it is created at the top. However this process ends, the processes are moved back:
+//! when the group is dropped, and after a kill either by a shell that waits for the end of this process, or
+//! from the undo journal that lists the group ([`Group::journalled`]).
 
 use kelvin_host::cgroup::{group_of, hierarchy};
 use kelvin_host::disk::{device_name, device_number, whole_disk};
@@ -19,8 +20,8 @@ use std::time::Duration;
 use crate::cleanup_shell::apart;
 use crate::undo::ReversibleChange;
 
-/// Bandwidth is dealt out once a period: short against a transaction's second, long against the slices of 5 ms in which
-/// the scheduler hands it to a CPU.
+/// The kernel grants bandwidth once per period. The period is short compared with a transaction's second, and
+/// long compared with the slices of 5 ms in which the scheduler assigns it to a CPU.
 const PERIOD_US: u64 = 20_000;
 
 /// Restores the processes left in these groups when its standard input ends, that is, when this process ends. The
@@ -53,12 +54,12 @@ enum Version {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hierarchy {
     mount: PathBuf,
-    /// The group that is mounted there: in a container it may be one of the host.
+    /// The group that is mounted there. In a container it may be a group of the host.
     root: String,
     version: Version,
 }
 
-/// One directory of ours.
+/// A directory of our group in one tree.
 #[derive(Debug)]
 struct Directory {
     path: PathBuf,
@@ -79,7 +80,7 @@ pub(crate) struct Group {
     io: Option<usize>,
     memory: Option<usize>,
     directories: Vec<Directory>,
-    /// The controllers that were switched off for the top-level groups before, with the file that controls it.
+    /// The controllers that were off for the top-level groups, each with the file that controls it.
     switched_on: Vec<(PathBuf, &'static str)>,
     backstop: Option<Child>,
 }
@@ -103,7 +104,7 @@ impl Controller {
     }
 }
 
-/// Takes a change that is about to be made: where it can be undone from after a kill.
+/// Records a change that is about to be made, so that it can be undone after a kill.
 type About<'a> = &'a mut dyn FnMut(ReversibleChange) -> Result<(), String>;
 
 impl Group {
@@ -121,8 +122,8 @@ impl Group {
         (group, refused)
     }
 
-    /// Creates a group of this name beside that of `process`, with all of these controllers. What it changes goes through
-    /// `about` before.
+    /// Creates a group of this name beside that of `process`, with all of these controllers. Every change is
+    /// passed to `about` first.
     pub(crate) fn journalled(
         tree: &SystemTree,
         name: &str,
@@ -145,7 +146,7 @@ impl Group {
         controller: Controller,
         about: About<'_>,
     ) -> Result<(), String> {
-        // Before checking whether a group exists: it is the same for all controllers.
+        // Done before checking whether a group exists, because it is the same for all controllers.
         let hierarchy = self.switch_on(controller, about)?;
         let label = controller.name(hierarchy.version);
         let known = self.directories.iter().position(|one| one.hierarchy.mount == hierarchy.mount);
@@ -159,7 +160,7 @@ impl Group {
         Ok(())
     }
 
-    /// Switches a controller of version 2 on, which is off again when this is dropped.
+    /// Switches a controller of version 2 on. It is switched off again when this is dropped.
     pub(crate) fn switch_on(
         &mut self,
         controller: Controller,
@@ -207,7 +208,7 @@ impl Group {
         apart(command.stdin(Stdio::piped())).spawn().ok()
     }
 
-    /// Moves processes into it. One that has ended meanwhile is no error.
+    /// Moves processes into the group. A process that has ended meanwhile is no error.
     pub(crate) fn take(&mut self, processes: &[u32]) -> Result<(), String> {
         for one in &mut self.directories {
             for &process in processes {
@@ -229,7 +230,7 @@ impl Group {
         Ok(())
     }
 
-    /// An empty one.
+    /// A group without directories.
     pub(crate) fn none() -> Self {
         Self {
             tree: SystemTree::default(),
@@ -249,8 +250,8 @@ impl Group {
         text.lines().filter_map(|line| line.trim().parse().ok()).collect()
     }
 
-    /// Gives it the weight of so many separate processes: the scheduler treats a group like one process, and moving
-    /// sixteen processes into one would give most of their CPU time to the processes outside.
+    /// Gives the group the weight of `processes` separate processes. The scheduler treats a group like one process,
+    /// so moving sixteen processes into one would give most of their CPU time to the processes outside.
     pub(crate) fn weigh_as(&self, processes: u32) -> Result<(), String> {
         let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
         match one.hierarchy.version {
@@ -266,7 +267,7 @@ impl Group {
         }
     }
 
-    /// Bounds the CPU time of its processes to so many CPUs; none lifts the bound.
+    /// Limits the CPU time of the group's processes to that of `cores` CPUs; none removes the limit.
     pub(crate) fn bound_cpu(&self, cores: Option<f64>) -> Result<(), String> {
         let one = self.cpu.map(|index| &self.directories[index]).ok_or("it has no CPU controller")?;
         let quota = cores.map(|cores| ((cores * PERIOD_US as f64) as u64).max(1000));
@@ -283,7 +284,7 @@ impl Group {
         }
     }
 
-    /// Bounds requests per second and bytes per second to a device ("254:0"); none lifts the bound.
+    /// Limits requests per second and bytes per second on a device ("254:0"); none removes the limit.
     pub(crate) fn bound_io(&self, device: &str, bound: Option<Flow>) -> Result<(), String> {
         let one = self.io.map(|index| &self.directories[index]).ok_or("it has no I/O controller")?;
         match one.hierarchy.version {
@@ -295,7 +296,7 @@ impl Group {
                     ("write_iops", flow.writes),
                     ("write_bps", flow.written_bytes),
                 ] {
-                    // 0 lifts it; a rate without a value is left unchanged.
+                    // 0 removes the limit; a rate without a value is left unchanged.
                     let path = one.path.join(format!("blkio.throttle.{file}_device"));
                     write(&path, &format!("{device} {}", value.ceil() as u64))?;
                 }
@@ -317,7 +318,8 @@ impl Group {
         }
     }
 
-    /// Bounds the memory of its processes, the pages of files that they read and write among it, in bytes.
+    /// Limits the memory of the group's processes, in bytes, including the page cache of files that they read
+    /// and write.
     pub(crate) fn bound_memory(&self, bytes: u64) -> Result<(), String> {
         let one = self.memory.map(|index| &self.directories[index]).ok_or("it has no memory controller")?;
         let (limit, swap) = match one.hierarchy.version {
@@ -325,12 +327,13 @@ impl Group {
             Version::Two => ("memory.max", ("memory.swap.max", 0)),
         };
         write(&one.path.join(limit), &bytes.to_string())?;
-        // Where swap is not accounted, there is no such file. Version 1 counts memory and swap together.
+        // Without swap accounting there is no such file. Version 1 counts memory and swap together.
         let file = one.path.join(swap.0);
         if file.exists() { write(&file, &swap.1.to_string()) } else { Ok(()) }
     }
 
-    /// How many of its processes the kernel has killed because of its memory limit; none where that is not counted.
+    /// The number of its processes that the kernel has killed because of its memory limit; none where that is
+    /// not counted.
     pub(crate) fn killed_for_memory(&self) -> Option<u64> {
         let one = &self.directories[self.memory?];
         let file = if one.hierarchy.version == Version::One { "memory.oom_control" } else { "memory.events" };
@@ -338,13 +341,13 @@ impl Group {
         text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
     }
 
-    /// The version of the trees that it is in; none of an empty one.
+    /// The version of its trees; none for an empty group.
     pub(crate) fn version(&self) -> Option<u32> {
         let one = self.directories.first()?;
         Some(if one.hierarchy.version == Version::One { 1 } else { 2 })
     }
 
-    /// Requests and bytes of its processes to a device so far; none where the kernel does not count them.
+    /// Requests and bytes of its processes on a device so far; none where the kernel does not count them.
     pub(crate) fn io(&self, device: &str) -> Option<Flow> {
         let one = &self.directories[self.io?];
         let read = |file: &str| fs::read_to_string(one.path.join(file)).ok();
@@ -358,12 +361,12 @@ impl Group {
         Some(Flow { reads, read_bytes, writes, written_bytes })
     }
 
-    /// Whether it can bound the CPU.
+    /// Whether it can limit CPU time.
     pub(crate) fn has_cpu(&self) -> bool {
         self.cpu.is_some()
     }
 
-    /// Whether it can bound I/O.
+    /// Whether it can limit I/O.
     pub(crate) fn has_io(&self) -> bool {
         self.io.is_some()
     }
@@ -387,7 +390,7 @@ fn flow_one(text: &str, device: &str) -> (f64, f64) {
     (of("Read "), of("Write "))
 }
 
-/// The same of a line such as "254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0".
+/// Reads and writes in a line such as "254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0".
 fn flow_two(text: &str, device: &str) -> Flow {
     let line = text.lines().find_map(|l| l.strip_prefix(device)?.strip_prefix(' ')).unwrap_or("");
     let of = |key: &str| {
@@ -426,7 +429,8 @@ impl Drop for Group {
     }
 }
 
-/// Moves the processes of a group to where they were, or to `from`, and removes it. Does nothing if it no longer exists.
+/// Moves the processes of a group to their previous groups, or to `from`, and removes the group. Does nothing
+/// if it no longer exists.
 pub(crate) fn release(group: &Path, from: &Path, homes: &BTreeMap<u32, PathBuf>) -> Result<(), String> {
     // A process that forks while it is moved leaves a child behind, so the list is read again.
     for _ in 0..100 {
@@ -453,18 +457,18 @@ fn is_off(file: &Path, label: &str) -> bool {
     on.split_whitespace().all(|one| one != label)
 }
 
-/// Switches a controller off that was switched on. It stays on where there is any other group: it may have been given
-/// limits meanwhile, and the kernel lifts those of a group without groups below it instead of refusing.
+/// Switches off a controller that was switched on. It stays on if there is any other group: that group may
+/// have limits by now, and the kernel would remove them instead of refusing.
 pub(crate) fn switch_off(file: &Path, name: &str) {
     let beside = file.parent().and_then(|top| fs::read_dir(top).ok()).into_iter().flatten().flatten();
     let others = beside.map(|entry| entry.path().join("cgroup.procs")).any(|group| group.exists());
     if !others && !is_off(file, name) {
-        // One that has just been made, with groups below it.
+        // Fails if a group has just been created that has groups below it.
         let _in_use = write(file, &format!("-{name}"));
     }
 }
 
-/// The one disk below a path or a block device, whose I/O a group can bound: its name and its number.
+/// The name and the number of the only disk below a path or a block device, for I/O limits.
 pub(crate) fn disk_below(path: &Path) -> Result<(String, String), String> {
     let tree = SystemTree::default();
     let block = fs::metadata(path).ok().filter(|data| data.file_type().is_block_device());
@@ -487,7 +491,7 @@ pub(crate) fn disk_below(path: &Path) -> Result<(String, String), String> {
     Ok((disk.clone(), number.trim().to_owned()))
 }
 
-/// Where the groups of a controller are.
+/// The mount of a controller's groups.
 fn find(tree: &SystemTree, controller: Controller) -> Result<Hierarchy, String> {
     let mounts = tree.mounts();
     let of = |found: &Mount, version| Hierarchy {

@@ -1,4 +1,4 @@
-//! Instruments of the server that are switched on for one run, and restored after it, also when this process is killed
+//! Server instruments that are switched on for one run and restored after it, even if this process is killed
 //! in between.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::undo::{Journal, ReversibleChange};
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 
-/// Switched on until it is dropped.
+/// Instruments that stay switched on until this is dropped.
 pub(crate) struct DeepObservation {
     engine: Arc<dyn Engine>,
     journal: Option<Journal>,
@@ -55,7 +55,7 @@ impl DeepObservation {
         Ok((this, note))
     }
 
-    /// Puts them back.
+    /// Restores the instruments.
     pub(crate) fn end(mut self) -> Result<()> {
         self.put_back()
     }

@@ -21,8 +21,8 @@ pub fn data() -> Result<PathBuf, StoreBenchError> {
     Ok(base.ok_or_else(refused)?.join("kelvin"))
 }
 
-/// Where managed servers live. The server's unprivileged user must be able to reach it, which it cannot under
-/// root's home.
+/// The directory of managed servers. The unprivileged user of the server must be able to reach it, which is
+/// impossible below root's home.
 pub fn servers() -> Result<PathBuf, StoreBenchError> {
     if let Some(path) = std::env::var_os("KELVIN_SERVERS") {
         return Ok(path.into());
@@ -30,20 +30,21 @@ pub fn servers() -> Result<PathBuf, StoreBenchError> {
     if rustix::process::geteuid().is_root() { Ok("/var/lib/kelvin".into()) } else { data() }
 }
 
-/// Where the journals of changed servers are, if there are any.
+/// The directory for journals of changed servers; none if it does not exist.
 pub fn existing_journals() -> Option<PathBuf> {
     let directory = data().ok()?.join("settings");
     directory.is_dir().then_some(directory)
 }
 
-/// Where the journals of changed servers are, which is made if need be.
+/// The directory for journals of changed servers; created if it does not exist.
 pub fn settings_journals() -> Result<PathBuf, StoreBenchError> {
     let directory = data()?.join("settings");
     std::fs::create_dir_all(&directory).doing(format!("cannot create {}", directory.display()))?;
     Ok(directory)
 }
 
-/// The journal of a server, whatever user and database it is entered with; `of` begins its name.
+/// The path of a server's journal; the same for every user and database of that server. Its name begins with
+/// `of`.
 pub fn settings_journal(target: &Target, of: &str) -> Result<PathBuf, StoreBenchError> {
     let server = match target {
         Target::Postgres(config) => (&config.host, config.port),
@@ -64,22 +65,22 @@ pub fn settings_journal(target: &Target, of: &str) -> Result<PathBuf, StoreBench
     Ok(settings_journals()?.join(format!("{of}{name}_{}.journal", server.1)))
 }
 
-/// What the journal of a server's instruments begins with.
+/// The prefix of journals of server instruments.
 pub const INSTRUMENTS: &str = "instruments_";
 
-/// What the journal of an advice that is being proved begins with.
+/// The prefix of journals of advice that is being proved.
 pub const ADVICE: &str = "advice_";
 
-/// What the journals of limits begin with, each that of a process.
+/// The prefix of journals of limits; each process has a separate journal.
 pub const LIMITS: &str = "limits_";
 
-/// Where dumps of databases are kept that have no room for snapshots beside them.
+/// The directory for dumps of databases that have no room for snapshots next to them.
 pub fn dumps() -> Result<PathBuf, StoreBenchError> {
     Ok(data()?.join("snapshots"))
 }
 
-/// A directory for a database that lives as long as one run. `/var/tmp` before `/tmp`, which is memory on many
-/// systems: a benchmark on it would measure no disk.
+/// A temporary directory for a database that exists for one run. `/var/tmp` is preferred to `/tmp`, which is
+/// in memory on many systems: a benchmark there would not measure a disk.
 pub fn scratch() -> Result<tempfile::TempDir, StoreBenchError> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("kelvin-");

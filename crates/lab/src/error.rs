@@ -1,4 +1,4 @@
-//! Why there is no run, or none that can be shown.
+//! Errors of runs.
 
 use kelvin_run::RunError;
 use kelvin_store::RunId;
@@ -8,30 +8,30 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// Why a run was not made, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreBenchError {
-    /// Something else failed before the run began; nothing was measured.
+    /// An error before the run began; nothing was measured.
     #[error(transparent)]
     Failed(Cause),
-    /// The same, and what was being done.
+    /// The same, with the operation that failed.
     #[error("{what}")]
     FailedWhile {
-        /// What was being done, such as "cannot use sqlite:x.db".
+        /// The operation, such as "cannot use sqlite:x.db".
         what: String,
-        /// What failed.
+        /// The cause.
         source: Cause,
     },
-    /// What was requested cannot be done; nothing was measured.
+    /// The request cannot be fulfilled; nothing was measured.
     #[error("{0}")]
     Refused(String),
-    /// The check of freshly built data could not be done.
+    /// The check of freshly built data could not be executed.
     #[error(transparent)]
     Check(RunError),
-    /// Somebody asked to stop; as text, what that left behind.
+    /// A stop was requested; the text says what it left behind.
     #[error("{0}")]
     Stopped(String),
-    /// A run that was begun, and is kept, was ended by an error.
+    /// An error ended the run early; the part that was measured is stored.
     #[error("run {0} ended early")]
     EndedEarly(RunId, #[source] RunError),
-    /// Something went wrong after the measurement, which is kept.
+    /// An error after the measurement, which is stored.
     #[error("the run was measured and is stored, but cannot be shown")]
     Kept(#[source] Cause),
 }
@@ -51,7 +51,7 @@ impl StoreBenchError {
     }
 }
 
-/// Adds what was being done to an error.
+/// Adds the failed operation to an error.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl Into<String>) -> Result<T, StoreBenchError>;
 }

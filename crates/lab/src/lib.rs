@@ -1,6 +1,7 @@
-//! Groups of runs with one answer: runs that repeat ([`repeat`]), A against B ([`ab`]), studies of factors ([`study`],
-//! [`factor`]), what is restored before and after ([`reset`], [`undo`]), and less of the machine than there
-//! is ([`squeeze`]), changes that are proved ([`advise`]). One run is [`kelvin_run`]'s; [`store_bench`] opens its target, prepares its data and keeps it.
+//! Groups of runs with one answer: repeated runs ([`repeat`]), A/B comparisons ([`ab`]), studies of factors
+//! ([`study`], [`factor`]), restoring state before and after runs ([`reset`], [`undo`]), runs with reduced
+//! resources ([`squeeze`]), and proofs of advice ([`advise`]). A single run is made by [`kelvin_run`];
+//! [`store_bench`] opens its target, prepares its data and stores it.
 
 pub mod ab;
 pub mod advise;

@@ -1,8 +1,8 @@
-//! Limits of a process that generates load, or of a database's server: CPUs, memory, and the I/O on one disk, by its affinity
-//! and a control group.
+//! Limits on a process that generates load, or on a database server: CPUs, memory, and the I/O on one disk,
+//! by CPU affinity and a control group.
 //!
-//! What is changed stands in an undo journal before it is changed. Whoever holds the limits takes the groups away again; what
-//! a kill leaves behind is taken away by the next who holds some, and by [`recover_left_over`].
+//! Every change is in an undo journal before it is made. The owner of the limits removes the groups again. If
+//! it is killed, they are removed by the next process that sets limits, and by [`recover_left_over`].
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::error::StoreBenchError;
 use crate::factor::{Access, UndoError, cpus, recover};
 use crate::undo::{Journal, JournalError, ReversibleChange};
 
-/// What a process may use. In a file:
+/// The resources that a process may use. In a file:
 ///
 /// ```toml
 /// cpus = "0-1"        # these CPUs; or a number of them, such as 1.5
@@ -31,19 +31,19 @@ use crate::undo::{Journal, JournalError, ReversibleChange};
 pub struct Limits {
     /// CPUs.
     pub cpus: Option<CpuLimit>,
-    /// Bytes of memory, pages of files among them.
+    /// Bytes of memory, page cache included.
     pub memory: Option<MemoryLimit>,
-    /// I/O on the disk of its files.
+    /// I/O on the disk that holds its files.
     pub io: Option<IoLimit>,
 }
 
-/// Which CPUs, or how many.
+/// A list or a number of CPUs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "WrittenCpus")]
 pub enum CpuLimit {
     /// A list in the kernel's form: "0-1,4".
     List(String),
-    /// As much CPU time as so many CPUs have.
+    /// CPU time equal to that of so many CPUs.
     Number(f64),
 }
 
@@ -52,17 +52,17 @@ pub enum CpuLimit {
 #[serde(try_from = "String")]
 pub struct MemoryLimit(pub u64);
 
-/// I/O per second; each none where it is not limited.
+/// I/O per second; each value is none where it is not limited.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(try_from = "WrittenIo")]
 pub struct IoLimit {
-    /// Bytes read.
+    /// Bytes read per second.
     pub read: Option<f64>,
-    /// Bytes written.
+    /// Bytes written per second.
     pub write: Option<f64>,
-    /// Reads.
+    /// Read requests per second.
     pub read_iops: Option<f64>,
-    /// Writes.
+    /// Write requests per second.
     pub write_iops: Option<f64>,
 }
 
@@ -105,7 +105,7 @@ impl TryFrom<WrittenCpus> for CpuLimit {
             WrittenCpus::List(list) => Err(format!(
                 "\"{list}\" is not a list of CPUs; write \"0-1\", or a number of CPUs such as 1.5"
             )),
-            // The kernel's shortest quota is a millisecond in a period of 20.
+            // The kernel's minimum quota is a millisecond, in a period of 20 ms.
             WrittenCpus::Number(number) if (0.05..=4096.0).contains(&number) => Ok(Self::Number(number)),
             WrittenCpus::Number(number) => Err(format!("{number} CPUs are not possible; 0.05 to 4096 are")),
         }
@@ -215,11 +215,11 @@ impl Limits {
     }
 }
 
-/// A process to be limited: before it is started, or a server that is at work.
+/// A process with limits: one that is not started yet, or a running server.
 pub struct Limited<'a> {
-    /// Its name in messages and as a part of that of its group.
+    /// Its name in messages, and part of the name of its group.
     pub name: String,
-    /// What it may use.
+    /// Its limits.
     pub limits: &'a Limits,
     /// The files and devices that it reads and writes.
     pub paths: Vec<PathBuf>,
@@ -228,10 +228,10 @@ pub struct Limited<'a> {
 }
 
 impl<'a> Limited<'a> {
-    /// A database's server, which has to be on this host. It may have as much CPU time beside others as so many processes.
+    /// A database server, which has to run on this host. Its group gets the CPU weight of all its processes.
     ///
     /// # Errors
-    /// When it is not, or cannot be told from others.
+    /// When it does not run on this host, or cannot be distinguished from other servers.
     pub fn server(name: String, limits: &'a Limits, engine: &dyn Engine) -> Result<Self, StoreBenchError> {
         let mut session = engine.connect().doing("connecting to the server that is to be limited")?;
         let found = kelvin_observe::engine::locate_server(engine, &mut *session);
@@ -246,11 +246,12 @@ impl<'a> Limited<'a> {
     }
 }
 
-/// Limits in place, until this is dropped.
+/// Limits that are in effect until this is dropped.
 pub struct HeldLimits {
-    /// In the order in which they were asked for.
+    /// One entry per request, in the order of the requests.
     held: Vec<Option<Held>>,
-    /// The controllers that all of them need: switched on before the first group and off after the last, in the journal too.
+    /// The controllers that all groups need. They are switched on before the first group and off after the
+    /// last one, in the journal too.
     controllers: Group,
     journal: Option<Journal>,
 }
@@ -264,11 +265,11 @@ struct Held {
 }
 
 impl HeldLimits {
-    /// Makes the groups of processes that are started later; none for those without limits. What an earlier process left
-    /// behind is taken away before.
+    /// Creates the groups for processes that are started later; none for those without limits. Groups that an
+    /// earlier process left behind are removed first.
     ///
     /// # Errors
-    /// When one cannot be limited, with its name; then none is.
+    /// When one of them cannot be limited, with its name; then no limit is set.
     pub fn hold(wanted: &[Option<Limited<'_>>]) -> Result<Self, StoreBenchError> {
         let servers: Vec<&Limited<'_>> = wanted.iter().flatten().filter(|one| one.server.is_some()).collect();
         for (index, one) in servers.iter().enumerate() {
@@ -339,15 +340,15 @@ impl HeldLimits {
         Ok(Held { limits: limits.clone(), server: one.server, group, description })
     }
 
-    /// The limits of one in a sentence; none of one without.
+    /// The limits of a process in a sentence; none if it has none.
     pub fn describe(&self, index: usize) -> Option<&str> {
         self.held.get(index)?.as_ref().map(|one| one.description.as_str())
     }
 
-    /// Puts a process under its limits; best before it has done anything.
+    /// Moves a process under its limits. It should not have done any work yet.
     ///
     /// # Errors
-    /// When it cannot be.
+    /// When it cannot be moved.
     pub fn take(&mut self, index: usize, process: u32) -> Result<(), String> {
         let Some(Some(one)) = self.held.get_mut(index) else { return Ok(()) };
         if let Some(group) = &mut one.group {
@@ -359,13 +360,14 @@ impl HeldLimits {
         }
     }
 
-    /// Whether the first process of a server is no longer under its limits: it has ended, and a new one is outside of its group.
+    /// Whether the server's first process is no longer under its limits: it has ended, and a new one is
+    /// outside its group.
     pub fn has_lost_server(&self, index: usize) -> bool {
         let Some(Some(one)) = self.held.get(index) else { return false };
         one.server.zip(one.group.as_ref()).is_some_and(|(server, group)| !group.processes().contains(&server))
     }
 
-    /// Whether the kernel has killed a process of its because of its memory limit.
+    /// Whether the kernel has killed one of its processes because of the memory limit.
     pub fn was_killed_for_memory(&self, index: usize) -> bool {
         let group = self.held.get(index).and_then(|one| one.as_ref()?.group.as_ref());
         group.and_then(Group::killed_for_memory).is_some_and(|count| count > 0)
@@ -383,16 +385,16 @@ impl Drop for HeldLimits {
         };
         let done: Vec<u64> =
             journal.pending().iter().filter(|one| gone(&one.change)).map(|one| one.number).collect();
-        // What is left, or cannot be written, stands in the journal for the next one.
+        // Changes that could not be undone or recorded stay in the journal for the next process.
         let settled = done.into_iter().try_for_each(|number| journal.undone(number));
         let _left = settled.and_then(|()| journal.end());
     }
 }
 
-/// Takes away the limits that killed processes left behind; what they were, in a sentence each.
+/// Removes the limits that killed processes left behind; returns one sentence for each.
 ///
 /// # Errors
-/// When some cannot be taken away.
+/// When some of them cannot be removed.
 pub fn recover_left_over() -> Result<Vec<String>, StoreBenchError> {
     let mut found = Vec::new();
     let Some(journals) = directories::existing_journals() else { return Ok(found) };
@@ -401,7 +403,7 @@ pub fn recover_left_over() -> Result<Vec<String>, StoreBenchError> {
         let access = Access::new(Manager::new(directories::servers()?));
         match recover(&entry.path(), &access, &mut |_| ()) {
             Ok(undone) => found.extend(undone.changes),
-            // Of a process that is at work.
+            // The journal of a running process.
             Err(UndoError::Journal(JournalError::InUse { .. })) => {}
             Err(error) => return Err(StoreBenchError::Refused(error.to_string())),
         }
@@ -415,13 +417,13 @@ pub fn is_journal(path: &Path) -> bool {
     name.starts_with(directories::LIMITS) && name.ends_with(".journal")
 }
 
-/// Moves a server's processes into its group. The scheduler treats a group like one process, so with a controller of CPU time
-/// it gets the weight of all of them.
+/// Moves a server's processes into its group. The scheduler treats a group like one process, so with a CPU
+/// controller the group gets the weight of all of them.
 fn take_server(group: &mut Group, server: u32, cpu: bool) -> Result<(), String> {
     if cpu {
         group.weigh_as(cpus::processes_of_tree(server).len() as u32)?;
     }
-    // Twice: the server may have made another process while the first ones were moved.
+    // Twice, because the server may have created another process while the first ones were moved.
     (0..2).try_for_each(|_| group.take(&cpus::processes_of_tree(server)))
 }
 
@@ -429,7 +431,7 @@ fn because(name: &str, why: &str) -> String {
     format!("the limits of {name} cannot be set: {why}")
 }
 
-/// The one disk below these files and devices; those that are made later are on that of their directory.
+/// The only disk below these files and devices; a file that does not exist yet is on the disk of its directory.
 fn one_disk(paths: &[PathBuf]) -> Result<(String, String), String> {
     let existing = |path: &PathBuf| {
         let path = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;

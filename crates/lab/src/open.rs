@@ -1,4 +1,4 @@
-//! From a target to a database that can be connected to.
+//! Opens the database of a target.
 
 use std::fmt::Display;
 use std::io;
@@ -22,7 +22,7 @@ use crate::reset::DataLocation;
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 
-/// Prompts for the password of the named server; none without a terminal.
+/// Prompts for the password of a server; none without a terminal.
 pub type PasswordPrompt = fn(server: &dyn Display) -> io::Result<Option<Password>>;
 
 /// An opened database.
@@ -40,9 +40,9 @@ pub struct Opened {
 pub enum Purpose {
     /// Run a load; a temporary database will do.
     Run,
-    /// Make data that stays after this process.
+    /// Create data that remains after this process.
     Keep,
-    /// Work on data that is there.
+    /// Use existing data.
     Existing,
 }
 
@@ -76,7 +76,7 @@ pub fn open(
             (Arc::new(engine), DataLocation::Temporary, Some(scratch))
         }
         Target::Postgres(config) => {
-            // Found by its address, too, so that a study may name the server either way.
+            // A managed server is also found by its address, so that a study may name it either way.
             let managed = managed_by_address(&config);
             let place =
                 DataLocation::Postgres { config: config.clone(), managed, dumps: directories::dumps()? };
@@ -120,7 +120,7 @@ pub fn open(
     Ok(Opened { engine, place, _scratch: scratch })
 }
 
-/// Connects to a running server with a password that the caller has.
+/// Connects to a running server with the given password.
 pub fn connect_with_password(target: &str, password: &str) -> Result<Box<dyn Session>> {
     let password = (!password.is_empty()).then(|| Password::new(password));
     let mut target = Target::parse(target)?;
@@ -154,8 +154,8 @@ fn managed_by_address(config: &Config) -> Option<(Manager, u32)> {
     Some((manager, major))
 }
 
-/// Engine of a target that can be connected to directly; `None` for a file, and for servers that Kelvin has to start
-/// first.
+/// The engine of a target that can be connected to directly; `None` for a file, and for a server that Kelvin
+/// has to start first.
 pub fn server(target: Target) -> Option<Arc<dyn Engine>> {
     match target {
         Target::Postgres(config) => Some(Arc::new(PostgresEngine::new(*config))),
@@ -187,13 +187,13 @@ pub fn with_password(target: Target, prompt: PasswordPrompt) -> Result<Target> {
     Ok(target)
 }
 
-/// The same without asking anybody.
+/// [`with_password`] without a prompt.
 pub(crate) fn with_known_password(target: Target) -> kelvin_database::Result<Target> {
     look_up(target).map(|(target, _)| target)
 }
 
-/// The target with its password, and whether it wants no other. Any other failure than a missing password is reported by the
-/// caller, who connects again.
+/// The target with its password, and whether no other password is needed. A failure other than a missing
+/// password is reported by the caller, who connects again.
 fn look_up(mut target: Target) -> kelvin_database::Result<(Target, bool)> {
     let missing = server(target.clone())
         .is_some_and(|engine| engine.connect().is_err_and(|error| password::is_missing(&error)));

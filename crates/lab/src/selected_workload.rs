@@ -16,21 +16,21 @@ use crate::error::StoreBenchError;
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 
-/// Says what was being done when the database failed. What the user got wrong says so itself.
+/// Adds the operation to a database error. Errors in the user's input explain themselves.
 pub(crate) fn while_doing(what: &'static str) -> impl Fn(Error) -> Error {
     move |error| if error.class() == ErrorClass::Usage { error } else { error.context(what) }
 }
 
-/// A workload, and what only its kind knows.
+/// A workload, and the properties that only its kind has.
 #[derive(Debug)]
 pub enum SelectedWorkload {
     /// TPROC-C.
     TprocC(TprocC),
     /// TPROC-H.
     TprocH(TprocH),
-    /// pgbench, and scripts of the user's in its language.
+    /// pgbench, and user scripts in its language.
     Pgbench(Pgbench),
-    /// Scans of TPROC-C's tables.
+    /// Scans of the TPROC-C tables.
     Scan(Scan),
 }
 
@@ -49,8 +49,8 @@ impl SelectedWorkload {
         })
     }
 
-    /// The workload, when this engine can carry it. What nobody said of pgbench's tables (scale factor, fillfactor,
-    /// foreign keys, unlogged tables) becomes what the database holds, and stands in `spec` from then on.
+    /// The workload, if this engine supports it. Properties of pgbench's tables that the specification leaves out
+    /// (scale factor, fillfactor, foreign keys, unlogged tables) are read from the database and written into `spec`.
     pub fn for_engine(engine: &dyn Engine, spec: &mut Spec) -> Result<Self> {
         let chosen = Self::new(spec)?;
         chosen.get().check_engine(engine)?;
@@ -81,7 +81,7 @@ impl SelectedWorkload {
         Ok(chosen)
     }
 
-    /// As every command sees it.
+    /// The workload as a trait object, for code that is independent of its kind.
     pub fn get(&self) -> &dyn Workload {
         match self {
             Self::TprocC(workload) => workload,
@@ -91,7 +91,7 @@ impl SelectedWorkload {
         }
     }
 
-    /// Looks at the data; see [`Workload::inspect`].
+    /// Inspects the data; see [`Workload::inspect`].
     pub fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>> {
         let notes = match self {
             Self::TprocC(workload) => workload.inspect(engine),
@@ -102,7 +102,7 @@ impl SelectedWorkload {
         Ok(notes.map_err(while_doing("checking the workload's data"))?)
     }
 
-    /// For the driver.
+    /// The workload for the driver.
     pub fn shared(self) -> Arc<dyn Workload> {
         match self {
             Self::TprocC(workload) => Arc::new(workload),
@@ -112,20 +112,20 @@ impl SelectedWorkload {
         }
     }
 
-    /// The size of the data against the server's cache and memory, for workloads whose reader thinks in them.
+    /// The size of the data compared with the server's cache and memory, for workloads where that is customary.
     pub fn working_set(&self, engine: &dyn Engine) -> Result<Option<String>> {
         let Self::Pgbench(pgbench) = self else { return Ok(None) };
         if !pgbench.uses_tables() {
             return Ok(None);
         }
         let mut session = engine.connect()?;
-        // Our memory is the server's only on the same host.
+        // This host's memory is the server's only if the server runs here.
         let local = engine.data_directory(session.as_mut()).is_some();
         let memory = local.then(|| Host::read().memory.total_bytes);
         Ok(Some(pgbench.working_set(session.as_mut(), memory)?))
     }
 
-    /// Bytes that a build loads, about.
+    /// The approximate number of bytes that a build loads.
     pub(crate) fn bytes_to_build(&self) -> u64 {
         let (number, bytes_each) = match self {
             Self::TprocC(workload) => (workload.options().warehouses, 100_000_000),
@@ -138,7 +138,7 @@ impl SelectedWorkload {
         u64::from(number.unwrap_or(1)) * bytes_each
     }
 
-    /// What is left after an interrupted build.
+    /// The state after an interrupted build, as text.
     pub fn unfinished(&self) -> &'static str {
         match self {
             Self::TprocC(_) | Self::Scan(_) => {
@@ -150,7 +150,7 @@ impl SelectedWorkload {
     }
 }
 
-/// Refuses a database that does not hold the workload's complete data.
+/// Refuses a database without the complete data of the workload.
 pub fn must_be_built(workload: &dyn Workload, engine: &dyn Engine) -> Result<()> {
     if !workload.is_built(engine)? {
         let (target, name) = (engine.describe(), workload.name());

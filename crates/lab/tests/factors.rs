@@ -1,4 +1,4 @@
-//! Factors on a real server, and that they are taken off: in good order, after a failure, and after a kill.
+//! Factors on a real server: they are applied, and reverted in the normal case, after a failure, and after a kill.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
@@ -18,7 +18,7 @@ use kelvin_run::spec::WorkloadName;
 
 const ALL: Consent = Consent { commands: true, settings: true };
 
-/// A managed server in a separate directory, stopped at the end whatever happens.
+/// A managed server in a separate directory. It is always stopped at the end.
 struct Place {
     manager: Manager,
     directory: tempfile::TempDir,
@@ -70,7 +70,7 @@ impl Place {
         applier(self.directory.path())
     }
 
-    /// Everything as it was before the first factor.
+    /// Asserts that everything is as it was before the first factor.
     fn is_as_before(&self, cpus: &str) {
         assert_eq!(self.set_by_system(), ["work_mem = '5MB'"]);
         let shown = ["work_mem", "synchronous_commit", "shared_buffers"].map(|name| self.show(name));
@@ -80,7 +80,7 @@ impl Place {
         assert!(!self.marker().exists() && !self.journal().exists());
     }
 
-    /// The CPUs of the server's processes, each list once.
+    /// The CPU lists of the server's processes, without duplicates.
     fn server_cpus(&self) -> Vec<String> {
         let pid = self.instance().pid();
         let mut all: Vec<String> = std::fs::read_dir("/proc")
@@ -123,7 +123,7 @@ fn some_cpus() -> (String, String) {
     (all.split(['-', ',']).next().unwrap().to_owned(), all)
 }
 
-/// Settings with and without a restart, binding of both sides, a value of the specification, and a command.
+/// Settings with and without a restart, bindings of both sides, a value of the specification, and a command.
 fn factors(directory: &Path) -> Vec<Factor> {
     #[derive(serde::Deserialize)]
     struct File {
@@ -169,7 +169,7 @@ fn factors(directory: &Path) -> Vec<Factor> {
 
 fn applier(directory: &Path) -> Applier {
     let access = Access::new(Manager::new(directory.join("base")));
-    // On one CPU the levels of binding are equal, which is not allowed in a study.
+    // On a single CPU the levels of a binding are equal, which a study does not allow.
     Applier::new(factors(directory), &directory.join("undo.journal"), access, ALL).unwrap()
 }
 
@@ -196,7 +196,7 @@ fn factors_are_put_on_hold_and_are_taken_off_however_it_ends() {
     let place = Place::new();
     let (one, all) = some_cpus();
     assert_ne!(one, all, "this test needs two CPUs");
-    // A user's own change, which has to be restored at the end.
+    // A change by the user, which must be restored at the end.
     place.run("ALTER SYSTEM SET work_mem = '5MB'");
     place.run("SELECT pg_reload_conf()");
 
@@ -223,7 +223,7 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     assert_eq!(shown, ["7MB", "off", "32MB"]);
     assert_eq!((place.server_cpus(), cpus_of("self")), (vec![one.to_owned()], one.to_owned()));
     assert!(place.marker().exists());
-    // Another study would take this one's settings for the previous state, and restore them.
+    // Another study would take this study's settings for the previous state, and restore them.
     let second = place.directory.path().join("second.journal");
     let mut another = Applier::new(commit, &second, place.access(), ALL).unwrap();
     let level = FactorSetting { factor: "commit".into(), level: "on".into() };
@@ -235,7 +235,7 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     applier.apply(&cell(OTHER), &mut changed).unwrap();
     assert_eq!(place.instance().pid(), pid, "what is on is left alone");
 
-    // The server is started from a bound process, and is not bound by that.
+    // The server is started by a bound process, but must not be bound by that.
     let [_, _, small, all_cpus, ..] = BASE;
     applier.apply(&cell(["off", "7MB", small, all_cpus, "one", "16", "none"]), &mut changed).unwrap();
     assert_eq!((place.server_cpus(), cpus_of("self")), (vec![all.to_owned()], one.to_owned()));
@@ -244,7 +244,7 @@ fn put_on_and_taken_off(place: &Place, one: &str, all: &str) {
     applier.undo().unwrap();
     place.is_as_before(all);
     applier.undo().unwrap();
-    // A caller that forgets it is corrected.
+    // Dropping the applier restores everything, in case the caller forgets it.
     applier.apply(&cell(WITHOUT_RESTART), &mut changed).unwrap();
     drop(applier);
     place.is_as_before(all);
@@ -274,14 +274,14 @@ fn failures_leave_nothing(place: &Place, all: &str) {
     assert!(error.contains("failed (exit status: 1): no"), "{error}");
     assert!(with(5, "17").contains("has no level \"17\"; its levels are 4, 16"));
 
-    // A level that something else overrides has not been taken.
+    // A level that something else overrides is not in effect.
     place.run("ALTER DATABASE kelvin SET work_mem = '9MB'");
     let error = applier.apply(&cell(WITHOUT_RESTART), &mut changed).unwrap_err().to_string();
     place.run("ALTER DATABASE kelvin RESET work_mem");
     assert!(error.contains("\"memory\"") && error.contains("the server has 9MB (database)"), "{error}");
     place.is_as_before(all);
 
-    // Without consent no command is run.
+    // Without consent no command runs.
     let none = Consent::default();
     let factors = factors(place.directory.path());
     let refused = Applier::new(factors, &place.journal(), place.access(), none).err().unwrap().to_string();
@@ -317,7 +317,7 @@ fn a_kill_is_recovered_from(place: &Place, one: &str, all: &str) {
 }
 
 fn another_server_is_changed_with_consent_only(place: &Place, all: &str) {
-    // By its address it is an external server.
+    // Named by its address, it is an external server.
     let mut of_others = spec();
     of_others.target = place.instance().config().to_string().parse().unwrap();
     let some = |consent: Consent| {
@@ -372,11 +372,11 @@ fn the_kernels_part_is_given_back(place: &Place, all: &str) {
         Ok(()) => {
             assert_eq!((place.show("huge_pages").as_str(), read(INTERVAL).trim()), ("on", "7"));
             let pages = |text: &str| text.trim().parse::<u64>().unwrap();
-            // 24 MB of buffers and the server's other shared memory.
+            // 24 MB of buffers plus the server's other shared memory.
             let reserved = pages(&read(PAGES)) - pages(&before.0);
             assert!((12..200).contains(&reserved), "{reserved}");
         }
-        // Without root, or where no contiguous memory is available.
+        // Without root, or if no contiguous memory is available.
         Err(error) => {
             let error = error.to_string();
             assert!(
@@ -404,7 +404,7 @@ fn a_crashed_server_is_put_right(place: &Place, all: &str) {
     }
     applier.undo().unwrap();
     place.manager.up(None, &mut |_| ()).unwrap();
-    // Its next start has Kelvin's own settings again, and not those from the beginning of this test.
+    // Its next start has the settings that Kelvin manages, and not those from the beginning of this test.
     assert_eq!(place.set_by_system(), ["work_mem = '5MB'"]);
     assert_eq!((place.server_cpus(), cpus_of("self")), (vec![all.to_owned()], all.to_owned()));
     assert!(!place.marker().exists() && !place.journal().exists());
@@ -421,7 +421,7 @@ fn put_on_in_a_process_that_is_killed() {
     panic!("nobody has killed this process");
 }
 
-/// The scheduler and the read-ahead of a loop device without a file, which nobody uses.
+/// The scheduler and the read-ahead of a loop device without a file, which is unused.
 #[test]
 fn a_disks_queue_is_changed_and_given_back() {
     #[derive(serde::Deserialize)]
@@ -456,7 +456,7 @@ fn a_disks_queue_is_changed_and_given_back() {
         assert!(read("scheduler").contains("[mq-deadline]"), "{}", read("scheduler"));
         assert_eq!(read("read_ahead_kb").trim(), "4096");
     }
-    // The first scheduler again, as on the other side of a comparison.
+    // The first scheduler again, as for the other side of a comparison.
     let first = DesignCell(vec![level("scheduler", "none"), level("ahead", "64")]);
     applier.apply(&first, &mut spec()).unwrap();
     assert_eq!((read("scheduler"), read("nr_requests")), (before.0.clone(), before.2.clone()));

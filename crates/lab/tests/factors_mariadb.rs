@@ -1,4 +1,5 @@
-//! Settings of a managed MariaDB as factors: put on with and without a restart, taken off in good order and after a kill.
+//! Settings of a managed MariaDB as factors: applied with and without a restart, reverted in the normal case and
+//! after a kill.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
@@ -16,7 +17,7 @@ use kelvin_lab::factor::{Access, Applier, Consent, Factor, recover};
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
-/// Stopped at the end, whatever happens.
+/// A manager whose servers are always stopped at the end.
 struct Managed(Manager);
 
 impl Drop for Managed {
@@ -107,13 +108,13 @@ fn settings_are_put_on_and_taken_off_also_after_a_kill() {
     applier.apply(&cell(["little", "few", "ON"]), &mut spec).unwrap();
     assert_eq!(server.all(), ["300", "70", "ON"].map(str::to_owned));
     assert_ne!(up().pid, pid, "restarted");
-    // One that the server does not take: nothing stays.
+    // A value that the server rejects: nothing remains changed.
     let error = applier.apply(&cell(["wrong", "few", "ON"]), &mut spec).unwrap_err().to_string();
     assert!(error.contains("innodb_io_capacity") && error.contains("\"capacity\" at \"wrong\""), "{error}");
     assert_eq!((server.all(), std::fs::read_to_string(&file).unwrap()), (before.clone(), written.clone()));
     drop(applier);
 
-    // As a killed process leaves it: with the server running, and with it stopped.
+    // The state after a kill, with the server running, and with it stopped.
     for stop in [false, true] {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "put_on_in_a_process_that_is_killed", "--nocapture"])

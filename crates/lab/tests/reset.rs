@@ -1,4 +1,4 @@
-//! A reset gives exactly the same tables, whichever way is taken, and takes nothing from anybody.
+//! A reset restores exactly the same tables with every method, and deletes nothing else.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../run/tests/robustness_support/mod.rs"]
@@ -23,7 +23,7 @@ use kelvin_workload::{Stop, Workload};
 use robustness_support::disk::Disk;
 use transactions_support::digests;
 
-/// Builds without a word and remembers what it was told.
+/// Builds data without progress output and records the messages.
 struct Around<'a> {
     engine: &'a dyn Engine,
     workload: &'a TprocC,
@@ -57,7 +57,7 @@ fn by(how: ResetMethod) -> Reset {
     Reset { how, rest: Some(Span::seconds(0)), ..Reset::default() }
 }
 
-/// Resets, and returns the result's notes, all that was told, and how often the data were built.
+/// Resets, and returns the notes for the result, all messages, and how often the data was built.
 fn done(
     engine: &dyn Engine,
     place: &DataLocation,
@@ -72,7 +72,7 @@ fn done(
     Ok((notes, around.told, around.built))
 }
 
-/// What a run does to the tables, and some things that none does.
+/// The changes of a run to the tables, and some that no run makes.
 fn change(engine: &dyn Engine) {
     engine
         .connect()
@@ -115,7 +115,7 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let (_, _, built) = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap();
     assert_eq!((built, tables(&engine) == loaded, has_left_behind(&engine)), (0, true, false));
 
-    // Another process has the file open: the error names it, and its data are kept.
+    // Another process has the file open: the error names it, and its data is kept.
     change(&engine);
     let other = engine.connect().unwrap();
     let error = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
@@ -123,7 +123,7 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     drop(other);
     assert!(has_left_behind(&engine));
 
-    // What a save leaves when it is killed is no snapshot, and in nobody's way.
+    // An incomplete snapshot, left by a killed save, is not used and does not interfere.
     let snapshots = directory.path().join("tpcc.db.snapshots");
     let all = place.snapshots().unwrap();
     let name = all[0].name.clone();
@@ -138,7 +138,7 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     assert_eq!((built, tables(&engine) == loaded), (1, true));
     assert!(told.iter().any(|line| line.contains("rebuilding them")), "{told:?}");
 
-    // A snapshot that somebody has changed, and one of other data.
+    // A snapshot that was modified, and one of other data.
     let changed =
         std::fs::OpenOptions::new().append(true).open(snapshots.join(format!("{name}.db"))).unwrap();
     changed.set_len(1 << 20).unwrap();
@@ -185,7 +185,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         dumps: directory.path().join("dumps"),
     };
     let mut session = engine.connect().unwrap();
-    // Durability costs these tests seconds and gains them nothing.
+    // Durability would only make these tests slower.
     session.run("alter system set fsync = off").unwrap();
     session.run("select pg_reload_conf()").unwrap();
     drop(session);
@@ -202,7 +202,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
             save(&engine, &place, how);
         }
         change(&engine);
-        // Whoever has bound the server finds it bound.
+        // A server that was bound to CPUs must still be bound.
         let pid = |process: u32| rustix::process::Pid::from_raw(i32::try_from(process).unwrap());
         let running = || server.0.running(major).unwrap().pid();
         let cpus = || rustix::thread::sched_getaffinity(pid(running())).unwrap();
@@ -216,7 +216,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), all, "this process is where it was");
         assert_eq!(server.0.profile(major).unwrap().name, "mine.conf");
         assert_eq!((built, tables(&engine) == loaded), (0, true), "{how}: {notes:?}");
-        // A dump restores what was in it and leaves alone what was not.
+        // A dump restores its contents and leaves other tables alone.
         assert_eq!(has_left_behind(&engine), how == ResetMethod::Dump, "{how}");
         let settings = engine
             .connect()
@@ -236,7 +236,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
                  and relnamespace = 'public'::regnamespace";
     assert_eq!(session.query(stale).unwrap().int(0, 0).unwrap(), 0);
 
-    // Who is connected stays connected, and is named.
+    // Other sessions stay connected, and the error names them.
     session.run("set application_name = 'a colleague'; create table mine ()").unwrap();
     std::thread::scope(|scope| {
         for how in [ResetMethod::Template, ResetMethod::Files] {
@@ -251,7 +251,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     session.run("select * from mine").unwrap();
 }
 
-/// MariaDB, or the product below `KELVIN_MYSQL_BASE`, whose programs are in the path then.
+/// MariaDB, or the product below `KELVIN_MYSQL_BASE`; its programs are then in the path.
 #[test]
 fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
     use kelvin_database::mysql::managed::{self, MysqlServer};
@@ -263,7 +263,7 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
     } else {
         Product::Mariadb
     };
-    // MySQL's server may come without its client.
+    // MySQL's server may be installed without its client programs.
     let dumps = product == Product::Mariadb || snapshot::programs(product, base.as_deref()).is_some();
 
     let directory = tempfile::Builder::new().prefix("kelvin-test-").tempdir_in("/var/tmp").unwrap();
@@ -274,7 +274,7 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
         lines: [
             ("innodb_log_file_size", "96M"),
             ("innodb_buffer_pool_size", "128M"),
-            // Durability costs these tests seconds and gains them nothing.
+            // Durability would only make these tests slower.
             ("innodb_flush_log_at_trx_commit", "0"),
         ]
         .map(|(name, value)| Line::new(name, value, ""))
@@ -300,7 +300,7 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
         change(&engine);
         let (notes, _, built) = done(&engine, &place, &by(how), Build::Never).unwrap();
         assert_eq!((built, tables(&engine) == loaded), (0, true), "{how}: {notes:?}");
-        // A dump brings back what was in it and leaves alone what was not.
+        // A dump restores its contents and leaves other tables alone.
         assert_eq!(has_left_behind(&engine), how == ResetMethod::Dump, "{how}");
         assert_eq!(managed::status(&server.0)[0].profile, "mine.cnf");
     }
@@ -308,7 +308,7 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
     let kept: BTreeSet<String> = all.iter().map(|about| about.way.to_string()).collect();
     assert_eq!(kept, ways.iter().map(ToString::to_string).collect());
     assert!(all.iter().all(|about| about.contents.engine.starts_with(&product.to_string())), "{all:?}");
-    // The redo log has its room on the disk again, as the server had given it.
+    // The redo log has its previous size on disk again.
     let data = managed::status(&server.0).remove(0).data_directory;
     let redo = ["ib_logfile0", "#innodb_redo"].map(|name| data.join(name));
     let redo = redo.iter().find(|path| path.exists()).unwrap();
@@ -322,13 +322,13 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
         assert!(std::os::unix::fs::MetadataExt::blocks(&redo) * 512 >= redo.len(), "{file:?}: {redo:?}");
     }
 
-    // Without the product's programs there is no dump, and the other product's are not used.
+    // Without the product's programs there is no dump; those of the other product are not used.
     if !dumps {
         let error = done(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
         assert!(error.contains("the client programs of MySQL"), "{error}");
     }
 
-    // Who is connected stays connected, and is named.
+    // Other sessions stay connected, and the error names them.
     let mut session = engine.connect().unwrap();
     let error = done(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
     assert!(error.contains("other sessions are active"), "{error}");
@@ -339,7 +339,7 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
     session.run("select 1").unwrap();
 }
 
-/// Stopped at the end, whatever happens.
+/// A manager whose servers are always stopped at the end.
 struct ManagedMariadb(Manager);
 
 impl Drop for ManagedMariadb {
@@ -348,7 +348,7 @@ impl Drop for ManagedMariadb {
     }
 }
 
-/// Keeps the data, which are as they were built, under the name by which a reset looks for them.
+/// Saves the data, which is as built, under the name that a reset searches for.
 fn save(engine: &dyn Engine, place: &DataLocation, how: ResetMethod) {
     let way = if how == ResetMethod::Files { SnapshotMethod::Files } else { SnapshotMethod::Dump };
     let workload = one_warehouse();
@@ -359,7 +359,7 @@ fn save(engine: &dyn Engine, place: &DataLocation, how: ResetMethod) {
     keeper.save(&new_name(&contents, way), &contents, &mut job).unwrap();
 }
 
-/// Stopped at the end, whatever happens.
+/// A manager whose servers are always stopped at the end.
 struct Managed(Manager);
 
 impl Drop for Managed {

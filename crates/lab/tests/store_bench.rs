@@ -1,4 +1,4 @@
-//! A run is started without the command: data are made, the run is kept, judged and shown.
+//! Runs without the command-line program: data is created, and the run is stored, judged and shown.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId, RunState, Store};
 use kelvin_workload::Stop;
 
-/// Remembers what it is shown.
+/// Records what it is shown.
 #[derive(Default)]
 struct Seen {
     begun: Vec<i64>,
@@ -92,9 +92,9 @@ fn what_cannot_be_run_is_refused_before_anything_is_kept() {
     assert!(live.begun.is_empty() && live.judged.is_empty());
 }
 
-/// Has the store's only write lock from a run's begin until all its seconds have come: the thread that commits gets as
-/// far as on a disk that does not answer. The lock ends in the thread that passes events on, so that a run that waits for
-/// a commit before then fails.
+/// Holds the store's only write lock from the start of a run until all its seconds have arrived, so that the
+/// committing thread is blocked as on a disk that does not answer. The thread that forwards events releases the lock;
+/// a run that waits for a commit before that fails.
 struct StalledDisk {
     store: PathBuf,
     lock: Option<rusqlite::Connection>,
@@ -126,11 +126,11 @@ impl Live for StalledDisk {
     fn end(&mut self) {}
 }
 
-/// The counts of each kind of transaction by second, and whether the second was measured.
+/// The counts of each transaction type by second, and whether the second was measured.
 type CountsBySecond = BTreeMap<(i64, bool), Vec<[u64; 5]>>;
 
-/// Everything but the seconds and the progress, of which the store keeps the last of a moment, in its order; and the
-/// counts of each second, of all the parts in which it came.
+/// All events except seconds and progress (the store keeps only the last progress event of a moment), in their order;
+/// and the counts of each second, summed over all its parts.
 fn taken_apart(events: &[SourcedEvent]) -> (Vec<String>, CountsBySecond) {
     let (mut others, mut seconds) = (Vec::new(), CountsBySecond::new());
     for event in events {

@@ -1,5 +1,5 @@
-//! A study from its file to its results on a simulated bench: whatever ends it, and whenever, it goes on to the same
-//! results, and what it changed is restored.
+//! A study from its file to its results on a simulated bench. However and whenever a session ends, the study
+//! continues to the same results, and its changes are restored.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,14 +19,14 @@ use kelvin_run::spec::Spec;
 use kelvin_store::{GroupId, Judgement, RunId};
 use proptest::prelude::*;
 
-/// What the simulated world does.
+/// The events of the simulated world.
 #[derive(Debug, Clone, Default)]
 struct World {
-    /// Tries that are void, by block and treatment: so many, one after another.
+    /// Number of consecutive void attempts, by block and treatment.
     void: BTreeMap<(u32, String), u32>,
-    /// Tries that fail, likewise; before the void ones.
+    /// Number of consecutive failed attempts, likewise; they precede the void ones.
     fail: BTreeMap<(u32, String), u32>,
-    /// Somebody asks to stop in this run of the session.
+    /// A stop is requested in this run of the session.
     interrupt: Option<u32>,
     /// The bench panics in this run of the session.
     panic: Option<u32>,
@@ -34,7 +34,7 @@ struct World {
 
 struct Simulated {
     world: World,
-    /// Void and failed tries so far.
+    /// Void and failed attempts so far.
     tried: BTreeMap<(u32, String), u32>,
     runs: u32,
     applied: Rc<Shared<bool>>,
@@ -74,7 +74,7 @@ impl Bench for Simulated {
             *tried += 1;
             why.push("a checkpoint fell into the window".to_owned());
         }
-        // Of nothing but what is run and the seed: 1/3 has no end in binary.
+        // The value depends only on the run and the seed. A third has no finite binary representation.
         let length: usize = planned.slot.treatment.len();
         let value = (planned.spec.load.seed as f64 + length as f64) / 3.0;
         let figure = |id: &str, value| KeyFigure {
@@ -138,7 +138,7 @@ fn study(levels: &[usize], blocks: u32, control: bool) -> Study {
     );
     for (index, &count) in levels.iter().enumerate() {
         let values: Vec<String> = (1..=count).map(|level| level.to_string()).collect();
-        // Paths of values that are there, so that no two factors change the same.
+        // Paths of existing values, so that no two factors change the same one.
         let path = ["load.users", "load.retries", "tproc-c.warehouses"][index];
         let values = values.join(", ");
         text.push_str(&format!("[[factor]]\nname = \"f{index}\"\nlevels = [{values}]\nspec = \"{path}\"\n"));
@@ -146,7 +146,7 @@ fn study(levels: &[usize], blocks: u32, control: bool) -> Study {
     Study::parse(&text, "study.toml", Path::new(".")).unwrap()
 }
 
-/// One session: opens the ledger, goes on, and looks that everything is restored.
+/// One session: opens the ledger, continues the study, and checks that everything is restored.
 fn session(study: &Study, ledger: &Path, world: &World) -> (Result<StudyEnd, StudyError>, State) {
     let plan = StudyPlan::of(study);
     let (mut ledger, entries) = Ledger::open(ledger).unwrap();
@@ -175,13 +175,13 @@ fn session(study: &Study, ledger: &Path, world: &World) -> (Result<StudyEnd, Stu
     (ended, state)
 }
 
-/// What decides the answer: which run of which cell has which figures.
+/// The data that determines the answer: the metrics of each run of each cell.
 fn table(study: &Study, state: &State) -> Vec<(u32, usize, bool, Vec<KeyFigure>)> {
     let counted = state.counted(&StudyPlan::of(study));
     counted.into_iter().map(|one| (one.block, one.cell, one.control, one.results.figures)).collect()
 }
 
-/// A directory whose files need no disk: the ledger waits for it at every line.
+/// A directory in memory if possible, because the ledger waits for the disk at every line.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -205,13 +205,13 @@ fn studies() -> impl Strategy<Value = (Study, World)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// A kill after any line, or within one, leaves what the ledger then holds; the next session goes on from that.
+    /// A kill after any line, or within one, leaves an intact ledger; the next session continues from it.
     #[test]
     fn killed_anywhere_it_comes_to_the_same_results((study, world) in studies(), kills in proptest::collection::vec((0.0..1.0, 0_usize..80), 1..4)) {
         let place = directory();
         let whole = place.path().join("whole.jsonl");
         let (ended, state) = session(&study, &whole, &world);
-        // Three failures one after another end a session; the next goes on.
+        // Three consecutive failures end a session; the next one continues.
         let mut ended = ended;
         let mut state = state;
         while ended.is_err() {
@@ -237,7 +237,7 @@ proptest! {
         prop_assert_eq!(after.replaced() <= StudyPlan::of(&study).replacements, true);
     }
 
-    /// A request to stop in any run, and a bench that panics.
+    /// A stop request in any run, and a bench that panics.
     #[test]
     fn stopped_anywhere_it_comes_to_the_same_results((study, world) in studies(), at in 1_u32..12) {
         let place = directory();
@@ -312,7 +312,7 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
     let path = place.path().join("ledger.jsonl");
     let study = study(&[2], 4, false);
     let base = "f0=1".to_owned();
-    // 8 runs, so 2 replacements; the first is needed twice.
+    // 8 runs, therefore 2 replacements. The first one counts, the second is void, too.
     let void = BTreeMap::from([((0, base.clone()), 1), ((1, base.clone()), 9)]);
     let (ended, state) = session(&study, &path, &World { void, ..World::default() });
     assert_eq!(ended.unwrap(), StudyEnd::Missing(1));
@@ -326,7 +326,7 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
         .collect();
     assert!(blocks.is_sorted(), "a block stays together: {blocks:?}");
     assert!(state.void.iter().all(|(_, results, why)| results.run.0 >= 100 && !why.is_empty()));
-    // A larger budget, in another session, fills the gap.
+    // In another session, a larger budget fills the gap.
     let (mut ledger, entries) = Ledger::open(&path).unwrap();
     let plan = StudyPlan::of(&study);
     let mut state = State::of(&plan, &entries);
@@ -349,7 +349,7 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
 fn a_replacement_that_was_interrupted_is_one_of_the_budget() {
     let place = directory();
     let path = place.path().join("ledger.jsonl");
-    // Four runs, so two replacements; both cells of the first block are void once.
+    // Four runs, therefore two replacements; both cells of the first block are void once.
     let study = study(&[2], 2, false);
     let void = ["f0=1", "f0=2"].map(|name| ((0, name.to_owned()), 1)).into_iter().collect();
     let world = World { void, ..World::default() };

@@ -1,11 +1,11 @@
-//! Runs in their blocks.
+//! Complete blocks of runs.
 
 use std::collections::BTreeMap;
 
 use super::AbPlan;
 use crate::repeat::GroupRun;
 
-/// A block in which every treatment has a run that counts and has the figure.
+/// A block in which every treatment has a counted run with the metric.
 #[derive(Debug, Clone)]
 pub(crate) struct Block<'a> {
     /// Its runs, in the order of the treatments.
@@ -13,8 +13,8 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The values of a figure, in the order of the treatments; none unless all have it and it is above 0. What is known
-    /// from below only is its bound: [`bounds`] says which are.
+    /// The values of a metric, in the order of the treatments; none unless all have a value above 0. A value
+    /// that is only known as a lower bound is included: [`bounds`] says which ones are.
     pub(crate) fn values(&self, figure: Option<&str>) -> Option<Vec<f64>> {
         let value = |run: &&GroupRun| Some(run.bounded(figure)?.value).filter(|value| *value > 0.0);
         self.runs.iter().map(value).collect()
@@ -37,15 +37,15 @@ pub(crate) fn complete<'a>(plan: &AbPlan, rows: &'a [GroupRun]) -> Vec<Block<'a>
     found.filter(|block| block.values(plan.figure.as_deref()).is_some()).collect()
 }
 
-/// The values of a figure by treatment, block by block; none unless every block has it.
+/// The values of a metric by treatment, block by block; none unless every block has them.
 pub(crate) fn values(blocks: &[Block<'_>], figure: Option<&str>) -> Option<Vec<Vec<f64>>> {
     let rows: Vec<Vec<f64>> = blocks.iter().map(|block| block.values(figure)).collect::<Option<_>>()?;
     let treatments = rows.first()?.len();
     Some((0..treatments).map(|one| rows.iter().map(|row| row[one]).collect()).collect())
 }
 
-/// Which values of a figure are known from below only, by side of a comparison with A, block by block: where a run of the
-/// side is, the side's mean is.
+/// Which values of a metric are only lower bounds, by side of a comparison with A, block by block. If a run
+/// of a side is a lower bound, the mean of the side is one.
 pub(crate) fn bounds(
     plan: &AbPlan,
     blocks: &[Block<'_>],
@@ -60,7 +60,7 @@ pub(crate) fn bounds(
     blocks.iter().map(|block| (of(0, block), of(side, block))).unzip()
 }
 
-/// Both sides of a comparison with A, pair by pair: of A the geometric mean of its runs in the block.
+/// Both sides of a comparison with A, pair by pair. For A it is the geometric mean of its runs in the block.
 pub(crate) fn sides(plan: &AbPlan, values: &[Vec<f64>], side: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let treatments = plan.treatments();
     let of = |side: usize| -> Vec<&Vec<f64>> {

@@ -1,4 +1,4 @@
-//! Makes the runs block by block.
+//! Executes the runs block by block.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ pub enum AbEvent<'a> {
     Ran {
         /// The run.
         row: &'a GroupRun,
-        /// Blocks in all, as far as known.
+        /// The total number of blocks, as far as known.
         blocks: u32,
-        /// Whether these are the pilot's.
+        /// Whether the run belongs to the pilot.
         pilot: bool,
-        /// Estimated time for the rest of them.
+        /// Estimated remaining time.
         left: Duration,
     },
     /// A run could not be made, or ended early.
@@ -123,7 +123,7 @@ fn attempt<B: Bench>(
     }
 }
 
-/// Actions after a block: the plan after the pilot, and an interim analysis.
+/// Steps after a block: the plan after the pilot, and an interim analysis.
 fn after<B: Bench>(
     plan: &AbPlan,
     attempts: &mut Attempts<'_, B>,
@@ -132,7 +132,7 @@ fn after<B: Bench>(
     words: &dyn Fn(&AbEvent<'_>) -> String,
 ) -> (AbProgress, bool) {
     let found = complete(plan, &attempts.rows);
-    // Between the pilot's end and the last block nothing changes.
+    // Nothing changes between the end of the pilot and the last block.
     let settled = plan.effect.is_none() || before.planning.is_some() && block < before.blocks;
     let course = if settled { before.clone() } else { AbProgress::of(plan, &found) };
     let mut messages = Vec::new();

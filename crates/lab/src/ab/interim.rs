@@ -21,9 +21,9 @@ pub struct Planning {
     pub sd: f64,
     /// Its degrees of freedom.
     pub freedom: u32,
-    /// Blocks that it takes; none when it takes more than can be counted.
+    /// Required number of blocks; none when it exceeds any practical number.
     pub needed: Option<u32>,
-    /// Blocks that are run.
+    /// Number of blocks that will run.
     pub blocks: u32,
 }
 

@@ -1,4 +1,5 @@
-//! What noise costs a comparison: blocks. It affects both sides alike, so it scatters ratios without a bias.
+//! The cost of noise for a comparison, in blocks. Noise affects both sides alike, so it scatters ratios
+//! without a bias.
 
 use kelvin_diagnose::Better;
 use serde::Serialize;
@@ -7,20 +8,20 @@ use super::AbPlan;
 use super::blocks::{Block, values};
 use crate::repeat::{GroupRun, RunNoise};
 
-/// Degrees of freedom below which nothing can be said of what the scatter follows.
+/// Below these degrees of freedom, the share of the scatter that noise explains cannot be estimated.
 const FEWEST: usize = 4;
 
-/// What noise cost the runs and the comparison.
+/// The cost of noise for the runs and for the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AbNoise {
-    /// What it cost the runs.
+    /// The cost for the runs.
     #[serde(flatten)]
     pub runs: RunNoise,
-    /// Share of the scatter's variance that goes with the runs' prices: none with fewer than four degrees of freedom, or
-    /// where no price differs from another.
+    /// Share of the scatter's variance that correlates with the runs' noise prices; none with fewer than four
+    /// degrees of freedom, or if all prices are equal.
     pub explained: Option<f64>,
-    /// Blocks that make up for it: as many more are worth these on a quiet machine.
+    /// Additional blocks that compensate for the noise: with them the comparison is as precise as on a quiet machine.
     pub more_blocks: Option<u32>,
 }
 
@@ -33,8 +34,8 @@ impl AbNoise {
     }
 }
 
-/// The squared correlation, less what chance gives, of the logarithms of figures with those of 1 − price, both without the
-/// effects of treatment and block. A figure that is better where more was lost follows something else: 0.
+/// The squared correlation of the logarithms of the metric with those of 1 − price, both without the effects of
+/// treatment and block, corrected for chance. If the metric is better where more was lost, noise is not the cause: 0.
 fn explained(plan: &AbPlan, blocks: &[Block<'_>]) -> Option<f64> {
     let figures: Vec<Vec<f64>> = values(blocks, plan.figure.as_deref())?
         .into_iter()
@@ -58,19 +59,20 @@ fn explained(plan: &AbPlan, blocks: &[Block<'_>]) -> Option<f64> {
         return None;
     }
     let better = blocks.first()?.runs.first()?.figure(plan.figure.as_deref())?.better;
-    // 1 − price falls with the noise: what is to be high falls with it, what is to be low rises.
+    // 1 − price decreases with noise. A metric that should be high decreases with it, and one that should be
+    // low increases.
     let wrong = match better {
         Some(Better::Higher) => both < 0.0,
         Some(Better::Lower) => both > 0.0,
         None => false,
     };
     let squared = if wrong { 0.0 } else { both.powi(2) / (of_figures * of_prices) };
-    // As an adjusted coefficient of determination has it (Wherry, Annals of Mathematical Statistics 2, 1931).
+    // As in the adjusted coefficient of determination (Wherry, Annals of Mathematical Statistics 2, 1931).
     let adjusted = 1.0 - (1.0 - squared) * freedom as f64 / (freedom - 1) as f64;
     Some(adjusted.clamp(0.0, 0.99))
 }
 
-/// What is left of values by treatment and block without the means of either.
+/// The values by treatment and block minus the means of both.
 fn without_effects(values: &[Vec<f64>]) -> Vec<f64> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let of_treatment: Vec<f64> = values.iter().map(|one| mean(one)).collect();

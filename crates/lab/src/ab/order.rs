@@ -1,4 +1,4 @@
-//! In which order a block runs its treatments.
+//! The order in which a block runs its treatments.
 
 use kelvin_stats::bootstrap::Resampler;
 
@@ -68,7 +68,7 @@ mod tests {
         assert!(order(1, 0, true, 5).is_empty());
     }
 
-    /// How often each side followed each other side, in so many blocks.
+    /// How often each side followed each other side in this number of blocks.
     fn followed(seed: u64, sides: usize, twice: bool, blocks: u32) -> Vec<Vec<i32>> {
         let of = |treatment: usize| if twice { treatment / 2 } else { treatment };
         let all: Vec<usize> =
@@ -90,7 +90,8 @@ mod tests {
                 }
             }
         }
-        // With itself as often as with any other, in the long run; 1/n of all by two standard errors and more.
+        // In the long run, each side follows itself as often as any other: 1/n of all runs, within more than
+        // two standard errors.
         for sides in 2..=4 {
             for (of, row) in followed(3, sides, true, 3000).into_iter().enumerate() {
                 let all: i32 = row.iter().sum();

@@ -9,15 +9,15 @@ use kelvin_run::Spec;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AdviceOrigin {
-    /// The run that it is for.
+    /// The run that the advice is for.
     pub run: i64,
     /// The finding.
     pub finding: String,
     /// The change in one line.
     pub title: String,
-    /// How much of the throughput it could gain at most, by its bound; none where that is not known.
+    /// The maximum gain in throughput according to its bound, as a fraction; none where that is unknown.
     pub bound: Option<f64>,
-    /// The changes that both sides had.
+    /// The previously accepted changes, which both sides have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
 }
@@ -30,29 +30,29 @@ pub struct AbPlan {
     pub sides: Vec<Side>,
     /// Whether sides run twice in each block.
     pub control: bool,
-    /// Whether only side A runs twice, as in comparisons of earlier versions, whose A followed itself more often than B
-    /// did.
+    /// Whether only side A runs twice, as in comparisons of earlier versions. There A followed itself more
+    /// often than B did.
     #[serde(default = "earlier")]
     pub control_of_a: bool,
-    /// Blocks; of the pilot, where an effect is given.
+    /// Number of blocks; that of the pilot if an effect is given.
     pub blocks: u32,
-    /// The relative effect that is to be found; the number of blocks follows from it and the pilot.
+    /// The relative effect to detect; the number of blocks follows from it and the pilot.
     pub effect: Option<f64>,
-    /// The probability with which it is to be found.
+    /// The probability of detecting it.
     pub power: f64,
-    /// Blocks at most.
+    /// Maximum number of blocks.
     pub most: u32,
     /// Whether the comparison ends before its last block if an interim analysis is clear enough.
     pub stop_early: bool,
     /// The smallest relative change that matters.
     pub noise: f64,
-    /// Decides the order of the runs.
+    /// Seed for the order of the runs.
     pub seed: u64,
-    /// Void runs that are replaced.
+    /// Maximum number of void runs that are replaced.
     pub replace: u32,
     /// The metric that is judged; `None` for the first of the key metrics.
     pub figure: Option<String>,
-    /// The advice that it proves; none for files of the user.
+    /// The advice that it tests; none for a comparison of the user's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<AdviceOrigin>,
 }
@@ -62,13 +62,13 @@ fn earlier() -> bool {
     true
 }
 
-/// One of the things compared.
+/// One side of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Side {
     /// "A", "B", …
     pub name: String,
-    /// Its source: the file.
+    /// Its source: the path of the file.
     pub source: String,
     /// The specification, as TOML.
     pub spec: String,
@@ -86,14 +86,14 @@ pub struct Treatment {
 impl AbPlan {
     /// The default number of blocks: with six pairs a sign-flip test can reach p = 0.03, with five it cannot.
     pub const BLOCKS: u32 = 6;
-    /// The maximum number of blocks of a comparison that goes on until it is clear: so many that its first interim analysis is after
-    /// the default number.
+    /// The maximum number of blocks of a comparison that continues until it is clear. It is chosen so that
+    /// the first interim analysis is after the default number.
     pub const UNTIL_CLEAR: u32 = 2 * Self::BLOCKS;
     /// The minimum number of blocks for a test.
     pub const FEWEST: u32 = 4;
     /// The default maximum number of blocks, where the number follows from a pilot.
     pub const MOST: u32 = 60;
-    /// The default probability with which an effect is to be found.
+    /// The default probability of detecting the effect.
     pub const POWER: f64 = kelvin_stats::power::POWER;
     /// The default smallest change that matters, as in criterion.
     pub const NOISE: f64 = 0.01;
@@ -150,7 +150,7 @@ impl AbPlan {
         0.05 / self.sides.len().saturating_sub(1).max(1) as f64
     }
 
-    /// A third of the runs of so many blocks, and at least one.
+    /// One third of the runs of so many blocks, but at least one.
     pub fn replacements(&self, blocks: u32) -> u32 {
         (blocks * self.treatments().len() as u32).div_ceil(3)
     }

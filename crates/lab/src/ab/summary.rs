@@ -13,7 +13,7 @@ use super::noise::AbNoise;
 use super::{AbPlan, Treatment};
 use crate::repeat::{GroupRun, RepeatMetric, half_width, named};
 
-/// Figures beside the judged one. Which of CPU figures is known depends on where the database runs.
+/// Additional metrics. Where the database runs decides which of the CPU metrics are known.
 const BESIDE: [&str; 11] = [
     "nopm",
     "tps",
@@ -32,34 +32,34 @@ const BESIDE: [&str; 11] = [
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AbSummary {
-    /// The figure that is judged.
+    /// The metric that is judged.
     pub figure: RepeatMetric,
-    /// Names of what ran in each block.
+    /// Names of the treatments in each block.
     pub treatments: Vec<String>,
-    /// Every block that was begun.
+    /// Every block that was started.
     pub blocks: Vec<BlockLine>,
-    /// Blocks in which everything counts.
+    /// Number of blocks in which every run counts.
     pub complete: u32,
-    /// Runs that do not count.
+    /// Void runs.
     pub void: Vec<VoidRun>,
-    /// Whether more of them were void than may be replaced.
+    /// Whether more runs were void than may be replaced.
     pub too_many_void: bool,
-    /// How many blocks there were to be, and why.
+    /// The planned number of blocks, and its reason.
     pub course: AbProgress,
-    /// Whether a look ended it before its last block.
+    /// Whether an interim analysis ended it before its last block.
     pub stopped_early: bool,
-    /// What the sides differ from themselves by; none without a control, or with fewer than two blocks.
+    /// The difference of each side from itself; none without a control, or with fewer than two blocks.
     pub control: Option<Control>,
-    /// Each side against A.
+    /// Each side compared with A.
     pub comparisons: Vec<Compared>,
-    /// Other figures; p adjusted for their number.
+    /// Other metrics; their p is adjusted for their number.
     pub exploratory: Vec<Explored>,
-    /// The smallest effect that so many blocks call changed with the power that was asked for, as a share; none where
-    /// they are too few.
+    /// The smallest relative effect that this number of blocks calls changed with the requested power; none
+    /// if there are too few blocks.
     pub detectable: Option<f64>,
-    /// What foreign CPU cost; none where that is not known.
+    /// The cost of foreign CPU use; none where it is unknown.
     pub noise: Option<AbNoise>,
-    /// Transactions that failed for good in runs that count.
+    /// Transactions that failed after all retries in counted runs.
     pub failed: u64,
 }
 
@@ -71,31 +71,31 @@ pub struct BlockLine {
     pub block: u32,
     /// The treatments in the order in which they ran.
     pub order: Vec<String>,
-    /// The figure by treatment; none where no run counts.
+    /// The metric by treatment; none where no run counts.
     pub values: Vec<Option<f64>>,
-    /// Which of them are known from below only: a percentile that lies among arrivals without an answer.
+    /// Which values are only lower bounds: a percentile that falls among unanswered arrivals.
     pub at_least: Vec<bool>,
     /// The runs by treatment.
     pub runs: Vec<Option<i64>>,
-    /// Each side over A; none unless the block is complete.
+    /// The ratio of each side to A; none unless the block is complete.
     pub ratios: Vec<Option<f64>>,
 }
 
-/// A run that does not count.
+/// A void run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct VoidRun {
     /// The run.
     pub run: i64,
-    /// What ran.
+    /// Its treatment.
     pub treatment: String,
-    /// The block, from 1.
+    /// Its block, from 1.
     pub block: u32,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// The second runs of the sides over their first, by geometric means.
+/// The second run of each side compared with the first, by geometric means.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Control {
@@ -105,51 +105,51 @@ pub struct Control {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Half of the width that the interval of a side over A would have if they were one: effects below it are not distinguished from
-    /// nothing.
+    /// Half the width of the interval that a side over A would have if both were the same: smaller effects
+    /// are not distinguished from zero.
     pub floor: f64,
 }
 
-/// A side against A.
+/// A side compared with A.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Compared {
     /// "B", "C", …
     pub side: String,
-    /// The side over A.
+    /// The ratio of the side to A.
     pub ratio: f64,
-    /// Lower end of the interval; 0 where values of A are known from below only.
+    /// Lower end of its interval; 0 if values of A are only lower bounds.
     pub low: f64,
-    /// Upper end; infinite (in JSON null) where values of the side are.
+    /// Upper end; infinite (in JSON null) if values of the side are only lower bounds.
     pub high: f64,
-    /// The interval's confidence: 95 %; more with several sides, and where a look may end the comparison.
+    /// Confidence of the interval: 95 %, or more with several sides or interim analyses.
     pub confidence: f64,
-    /// The exact p of flipping the blocks' signs, which is what the drawing of their orders could have done.
+    /// The exact p of flipping the blocks' signs, which corresponds to the random draw of their orders.
     pub p: f64,
-    /// The p of the t test, by which looks and the interval go.
+    /// The p of the t test, which decides interim analyses and the interval.
     pub p_of_t: f64,
     /// Hodges and Lehmann's estimate of the ratio.
     pub hodges_lehmann: f64,
-    /// Relative changes up to this are noise: the smallest that matters, or the control's floor.
+    /// Relative changes up to this are noise: the smallest change that matters, or the control's floor.
     pub noise: f64,
-    /// What may be said.
+    /// The verdict.
     #[serde(serialize_with = "as_word")]
     pub verdict: ChangeVerdict,
 }
 
-/// Another figure of a side against A.
+/// Another metric of a side compared with A.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Explored {
     /// "B", "C", …
     pub side: String,
-    /// Which figure.
+    /// The metric.
     pub figure: RepeatMetric,
-    /// Its geometric mean over the blocks, of A.
+    /// Its geometric mean over the blocks for A.
     pub a: f64,
-    /// Of the side.
+    /// The same for the side.
     pub b: f64,
-    /// The side over A.
+    /// The ratio of the side to A.
     pub ratio: f64,
     /// Lower end of its 95 % interval.
     pub low: f64,
@@ -157,7 +157,7 @@ pub struct Explored {
     pub high: f64,
     /// The exact sign-flip p.
     pub p: f64,
-    /// The same, adjusted for the number of figures and sides (Holm).
+    /// The same, adjusted for the number of metrics and sides (Holm).
     pub adjusted: f64,
 }
 
@@ -178,7 +178,7 @@ fn as_word<S: serde::Serializer>(verdict: &ChangeVerdict, serializer: S) -> Resu
 }
 
 impl AbSummary {
-    /// Of the runs of a group.
+    /// The summary of a group's runs.
     pub fn of(plan: &AbPlan, rows: &[GroupRun]) -> Self {
         let found = complete(plan, rows);
         let course = AbProgress::of(plan, &found);
@@ -193,7 +193,7 @@ impl AbSummary {
             let (of_a, of_b) = bounds(plan, &found, plan.figure.as_deref(), side);
             let pairs = ComparedSamples::Paired { a: &a, b: &b };
             let change = compare_bounds(pairs, (&of_a, &of_b), floor, 1.0 - alpha)?;
-            // Of bounds the t knows nothing.
+            // The t test does not apply to lower bounds.
             let bound = of_a.contains(&true) || of_b.contains(&true);
             let p_of_t = if bound { change.p } else { paired_p(&a, &b)? };
             Some(Compared::of(&plan.sides[side].name, &change, p_of_t, floor, 1.0 - alpha))
@@ -217,12 +217,13 @@ impl AbSummary {
         }
     }
 
-    /// Whether every block that was to be run is there.
+    /// Whether every planned block has run.
     pub fn is_complete(&self) -> bool {
         self.stopped_early || self.complete >= self.course.blocks
     }
 
-    /// The judged figure's geometric means over the complete blocks of A and of the first side beside it; none without a comparison.
+    /// The geometric means of the judged metric over the complete blocks, for A and for the first other side;
+    /// none without a comparison.
     pub fn compared_means(&self) -> Option<(f64, f64)> {
         let ratio = self.comparisons.first()?.ratio;
         let of_a = |line: &BlockLine| -> Vec<f64> {
@@ -261,14 +262,14 @@ impl VoidRun {
     }
 }
 
-/// NaN of no values.
+/// NaN if there are no values.
 fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
 fn control(plan: &AbPlan, values: &[Vec<f64>]) -> Option<Control> {
     let treatments = plan.treatments();
-    // Each second run with the first one of its side.
+    // Each second run, with the first run of its side.
     let twice: Vec<usize> =
         (1..treatments.len()).filter(|i| treatments[*i].side == treatments[i - 1].side).collect();
     let mean = |of: &dyn Fn(usize) -> usize| -> Option<Vec<f64>> {
@@ -278,7 +279,7 @@ fn control(plan: &AbPlan, values: &[Vec<f64>]) -> Option<Control> {
         Some((0..columns.first()?.len()).map(|b| block(b).exp()).collect())
     };
     let Ratio { ratio, low, high } = paired_ratio(&mean(&|i| i - 1)?, &mean(&|i| i)?, 0.95)?;
-    // A mean of m ratios of two single runs, and one of means.
+    // A mean of m ratios of two single runs, compared with one of means.
     let scale = plan.share_of_scatter() * (twice.len() as f64).sqrt();
     Some(Control { ratio, low, high, floor: (half_width(low, high).ln_1p() * scale).exp_m1() })
 }
@@ -304,7 +305,7 @@ fn lines(plan: &AbPlan, rows: &[GroupRun]) -> Vec<BlockLine> {
         };
         let mut order: Vec<&str> = Vec::new();
         for row in rows.iter().filter(|row| row.slot.block == block) {
-            // What was repeated because it was void stands where it ran last.
+            // A run that was repeated because it was void is listed where it ran last.
             order.retain(|name| *name != row.slot.treatment);
             order.push(&row.slot.treatment);
         }
@@ -320,7 +321,7 @@ fn lines(plan: &AbPlan, rows: &[GroupRun]) -> Vec<BlockLine> {
     last.map_or_else(Vec::new, |last| (0..=last).map(line).collect())
 }
 
-/// Every other figure that all blocks have.
+/// Every other metric that all blocks have.
 fn explore(plan: &AbPlan, blocks: &[Block<'_>]) -> Vec<Explored> {
     let Some(first) = blocks.first().and_then(|block| block.runs.first()) else { return Vec::new() };
     let judged = first.figure(plan.figure.as_deref()).map(|figure| figure.id.clone());

@@ -1,11 +1,11 @@
-//! A bench that puts a side's conditions on before each of its runs.
+//! A bench that applies the conditions of a side before each of its runs.
 
 use std::time::Instant;
 
 use crate::bench::{Bench, BenchError, Measured, Planned};
 use crate::conditions::{CellConditions, DesignCell};
 
-/// Runs of a comparison whose sides A and B differ in conditions. Whoever made the conditions undoes them.
+/// Makes the runs of a comparison whose sides A and B differ in conditions. The caller undoes the conditions.
 pub struct ConditionedBench<'a> {
     bench: &'a mut dyn Bench,
     conditions: &'a mut dyn CellConditions,
@@ -15,7 +15,7 @@ pub struct ConditionedBench<'a> {
 }
 
 impl<'a> ConditionedBench<'a> {
-    /// Runs on `bench` with the conditions of A and B. No run begins after `until`.
+    /// Runs on `bench` with the conditions of A and B. No run starts after `until`.
     pub fn new(
         bench: &'a mut dyn Bench,
         conditions: &'a mut dyn CellConditions,
@@ -25,7 +25,7 @@ impl<'a> ConditionedBench<'a> {
         Self { bench, conditions, cells, until, late: false }
     }
 
-    /// Whether it ended because the time was over, and nobody asked to stop.
+    /// Whether it ended because the time was over, and not because a stop was requested.
     pub fn is_late(&self) -> bool {
         self.late && !self.bench.stopped()
     }

@@ -1,7 +1,8 @@
-//! Advice that is proved: a remedy's change as a factor, put on for one side of an A/B comparison and taken off for the other.
+//! Proof of advice: the change of a remedy as a factor, applied for one side of an A/B comparison and
+//! reverted for the other.
 //!
-//! Nothing here measures, compares, applies or restores by itself: runs are [`Bench`](crate::Bench)'s, the comparison
-//! [`ab`](crate::ab)'s, and the changes with their journal [`factor`](crate::factor)'s.
+//! This module only combines others: [`Bench`](crate::Bench) makes the runs, [`ab`](crate::ab) compares, and
+//! [`factor`](crate::factor) applies the changes and restores them from a journal.
 
 mod bench;
 mod proof;
@@ -16,15 +17,15 @@ use crate::factor::{CommandPair, Factor, FactorError, FactorKind, Level, LevelVa
 pub use bench::ConditionedBench;
 pub use proof::{Proof, ProofVerdict};
 
-/// The level at which the change is not made.
+/// The level without the change.
 const BEFORE: &str = "before";
-/// The level at which it is.
+/// The level with the change.
 const CHANGED: &str = "changed";
 
-/// A change as a factor of two levels.
+/// A change as a factor with two levels.
 ///
 /// # Errors
-/// When the change cannot be one, such as a setting that must not be changed.
+/// When the change cannot be a factor, such as a setting that must not be changed.
 pub fn factor(name: &str, change: &Change) -> Result<Factor, FactorError> {
     let levels = |before: LevelValue, changed: LevelValue| {
         vec![Level::named(BEFORE, before), Level::named(CHANGED, changed)]
@@ -46,12 +47,12 @@ pub fn factor(name: &str, change: &Change) -> Result<Factor, FactorError> {
         }
         Change::Statements { apply, undo, control } => {
             let text = |statements: &[String]| Some(statements.join(";\n"));
-            // What only a reset undoes.
+            // Without an undo, only a reset reverts it.
             let undo = if undo.is_empty() { Some("SELECT 1".into()) } else { text(undo) };
             let pair = CommandPair { apply: text(apply), undo };
             let none = LevelValue::Command(match control.as_slice() {
                 [] => CommandPair::default(),
-                // Statistics and packed pages that the control side got do no harm.
+                // New statistics and vacuumed pages on the control side do no harm.
                 control => CommandPair { apply: text(control), undo: Some("SELECT 1".into()) },
             });
             Factor::new(name, levels(none, LevelValue::Command(pair)), FactorKind::Sql)
@@ -59,7 +60,8 @@ pub fn factor(name: &str, change: &Change) -> Result<Factor, FactorError> {
     }
 }
 
-/// The present value of a setting of this host, which the side without the change has; none for huge pages, which it does not have.
+/// The present value of a setting of this host, for the side without the change; none for huge pages, which
+/// that side does not have.
 ///
 /// # Errors
 /// When a file of the kernel cannot be read, such as the frequency governor of a virtual machine.
@@ -78,24 +80,24 @@ pub fn present_host_value(what: &HostSetting) -> Result<Option<String>, FactorEr
     read().map_err(FactorError::Unusable)
 }
 
-/// Changes that are compared: those that both sides have, and the one that only side B has.
+/// The changes of a comparison: those that both sides have, and the one that only side B has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     factors: Vec<Factor>,
 }
 
 impl Comparison {
-    /// Of the remedies that were accepted before and of the next one.
+    /// The comparison of the next remedy, with the remedies that were accepted before.
     ///
     /// # Errors
-    /// As [`factor`].
+    /// See [`factor`].
     pub fn of(accepted: &[Remedy], next: &Remedy) -> Result<Self, FactorError> {
         let all = accepted.iter().chain([next]).enumerate();
         let made = all.map(|(index, remedy)| factor(&format!("change {}", index + 1), &remedy.change));
         Ok(Self { factors: made.collect::<Result<_, _>>()? })
     }
 
-    /// The factors, the one that is compared last.
+    /// The factors; the last one is compared.
     pub fn factors(&self) -> &[Factor] {
         &self.factors
     }
@@ -147,7 +149,7 @@ mod tests {
         assert_eq!(pair.apply.as_deref(), Some("CREATE INDEX IF NOT EXISTS i ON t (a);\nANALYZE t"));
         let of_control = CommandPair { apply: Some("ANALYZE t".into()), undo: Some("SELECT 1".into()) };
         assert_eq!(comparison.factors()[1].level(BEFORE).unwrap().value, LevelValue::Command(of_control));
-        // A study's file has it so, too.
+        // The same as in the file of a study.
         let written = toml::to_string(&comparison.factors()[1]).unwrap();
         assert!(written.contains("sql = true"), "{written}");
         assert_eq!(toml::from_str::<Factor>(&written).unwrap(), comparison.factors()[1]);

@@ -1,4 +1,4 @@
-//! What a comparison says of an advice.
+//! The answer of a comparison to a piece of advice.
 
 use kelvin_diagnose::Better;
 use kelvin_stats::compare::ChangeVerdict;
@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use crate::ab::{AbSummary, Compared};
 
-/// What was shown of an advice.
+/// The verdict on a piece of advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofVerdict {
-    /// The figure is better with it, by more than the noise.
+    /// The metric is better with the change, by more than the noise.
     Confirmed,
-    /// The figure is worse with it, by more than the noise.
+    /// The metric is worse with the change, by more than the noise.
     Worse,
     /// A gain larger than the noise is ruled out.
     Refuted,
-    /// The figure differs, by no more than the noise as far as the estimate says.
+    /// The metric differs, but the estimate does not exceed the noise.
     WithinNoise,
-    /// No change is shown, and none is ruled out.
+    /// No change is shown, and none is excluded.
     NotShown,
     /// Too few blocks for any answer.
     NotTestable,
@@ -30,7 +30,7 @@ impl ProofVerdict {
         !matches!(self, Self::WithinNoise | Self::NotShown | Self::NotTestable)
     }
 
-    /// As every list has it.
+    /// The verdict as text for lists.
     pub fn label(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed",
@@ -43,24 +43,24 @@ impl ProofVerdict {
     }
 }
 
-/// The answer on an advice.
+/// The proof of a piece of advice.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Proof {
-    /// What was shown.
+    /// The verdict.
     pub verdict: ProofVerdict,
-    /// B over A; none without a complete block.
+    /// The ratio of B to A; none without a complete block.
     pub ratio: Option<f64>,
-    /// The ends of its interval.
+    /// The lower end of its interval.
     pub low: Option<f64>,
-    /// The upper one.
+    /// The upper end.
     pub high: Option<f64>,
-    /// Complete blocks.
+    /// Number of complete blocks.
     pub blocks: u32,
 }
 
 impl Proof {
-    /// By the comparison of B with A.
+    /// The proof from the comparison of B with A.
     pub fn of(summary: &AbSummary) -> Self {
         let blocks = summary.complete;
         let Some(compared) = summary.comparisons.first() else {
@@ -73,7 +73,7 @@ impl Proof {
     }
 }
 
-/// With figures that are better when they are lower the ratio is turned round.
+/// The ratio is inverted for metrics that are better when they are lower.
 fn verdict(compared: &Compared, lower: bool) -> ProofVerdict {
     let (ratio, high) =
         if lower { (1.0 / compared.ratio, 1.0 / compared.low) } else { (compared.ratio, compared.high) };

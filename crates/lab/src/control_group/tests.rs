@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A host's files: where control groups are mounted, and the group of process 7.
+/// The files of a host: the mounts of control groups, and the group of process 7.
 fn host(mountinfo: &str, groups: &str) -> (tempfile::TempDir, SystemTree) {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in [("proc/self/mountinfo", mountinfo), ("proc/7/cgroup", groups)] {
@@ -54,7 +54,7 @@ fn a_group_of_version_2_is_made_limited_and_put_back() {
     assert_eq!(read("io.max"), "7:0 rbps=20000000 wbps=max riops=max wiops=100");
     fs::write(own.join("memory.events"), "low 0\noom 3\noom_kill 2\n").unwrap();
     assert_eq!((group.killed_for_memory(), group.version()), (Some(2), Some(2)));
-    // The kernel's directory goes with its files.
+    // The kernel removes a group's files together with its directory.
     for file in ["cgroup.procs", "memory.max", "memory.swap.max", "memory.events", "io.max"] {
         fs::rename(own.join(file), top.join(format!("{file}.was"))).unwrap();
     }
@@ -103,7 +103,7 @@ fn what_we_switched_on_is_switched_off_again_where_there_is_no_other_group() {
         let mut group = Group::none();
         group.switched_on.push((file.clone(), "cpu"));
         if backstop {
-            // As after a kill: only the shell is left to do it.
+            // As after a kill: only the shell can restore it.
             group.backstop = group.wait_for_our_end();
             group.switched_on.clear();
         }
@@ -115,7 +115,7 @@ fn what_we_switched_on_is_switched_off_again_where_there_is_no_other_group() {
     assert!(!is_off(&file, "cpu") && is_off(&file, "io"));
     switch_off(&file, "io");
     assert_eq!(fs::read_to_string(&file).unwrap(), "cpu memory\n");
-    // The kernel would lift what limits the other.
+    // The kernel would remove the limits of the other group.
     fs::create_dir(top.path().join("other")).unwrap();
     fs::write(top.path().join("other/cgroup.procs"), "").unwrap();
     assert_eq!((left(false), left(true)), ("cpu memory".to_owned(), "cpu memory".to_owned()));

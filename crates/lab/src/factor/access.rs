@@ -12,18 +12,18 @@ use crate::open;
 /// Determines how to log in, such as by prompting for a password.
 type Login = dyn Fn(Target) -> Result<Target> + Send;
 
-/// The way to the servers.
+/// Access to the servers.
 pub struct Access {
     manager: Manager,
     login: Box<Login>,
 }
 
-/// The user's consent beyond changes of managed servers.
+/// Consent of the user to changes other than those of managed servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Consent {
-    /// Commands of the study's file are run.
+    /// Commands in the study's file may run.
     pub commands: bool,
-    /// Settings of an external server are changed, and restored.
+    /// Settings of an external server may be changed and restored.
     pub settings: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Server {
     pub(crate) engine: Arc<dyn Engine>,
     /// Starts and stops it, if it is managed.
     pub(crate) managed: Option<Box<dyn ManagedServer>>,
-    /// As a target, without a password, that means this very server.
+    /// A target without a password that identifies this server.
     pub(crate) target: String,
 }
 
@@ -44,19 +44,19 @@ impl Access {
         Self { manager, login: Box::new(open::with_known_password) }
     }
 
-    /// With another way to find a password.
+    /// Sets another way to find a password.
     #[must_use]
     pub fn with_login(mut self, login: impl Fn(Target) -> Result<Target> + Send + 'static) -> Self {
         self.login = Box::new(login);
         self
     }
 
-    /// The manager of the managed servers.
+    /// The manager of managed servers.
     pub fn manager(&self) -> &Manager {
         &self.manager
     }
 
-    /// Connects to the server of a target; starts it when it is managed and stopped.
+    /// Connects to the server of a target; a managed server is started if it is stopped.
     pub(crate) fn server(&self, target: &Target, tell: &mut dyn FnMut(&str)) -> Result<Server> {
         if let Some(managed) = target.managed_server(&self.manager)? {
             let engine = managed.start(None, tell)?.engine;
@@ -73,7 +73,7 @@ impl Server {
         self.engine.connect()
     }
 
-    /// Accesses its settings, in a separate session.
+    /// Accesses its settings in a separate session.
     pub(crate) fn settings<T>(
         &self,
         work: impl FnOnce(&dyn ServerSettings, &mut dyn Session) -> Result<T>,
@@ -88,7 +88,7 @@ impl Server {
         }
     }
 
-    /// The server's first process, when it runs on this host.
+    /// The server's first process; an error unless it runs on this host.
     pub(crate) fn process(&self) -> Result<u32> {
         let mut session = self.session()?;
         let data = self.engine.data_directory(&mut *session).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! On which CPUs processes and threads run.
+//! CPU affinity of processes and threads.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::level::numbers;
 
-/// The CPUs of a thread, as the kernel writes lists: `0-3,8`. None for this thread itself.
+/// The CPUs of a thread as a list in the kernel's form, `0-3,8`; those of this thread for none.
 pub(crate) fn allowed_cpus(thread: Option<u32>) -> Result<String, String> {
     let set = sched_getaffinity(pid(thread)?).map_err(|error| affinity_error(thread, error))?;
     Ok(list((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu))))
@@ -36,7 +36,7 @@ pub(crate) fn bind_tree(root: u32, cpus: &str) -> Result<(), String> {
     bind_all(root, cpus, &threads_of_tree)
 }
 
-/// Binds a process with its threads, and leaves its children where they are.
+/// Binds a process with its threads; its children are left as they are.
 pub(crate) fn bind_process(root: u32, cpus: &str) -> Result<(), String> {
     bind_all(root, cpus, &threads_of)
 }

@@ -34,7 +34,7 @@ pub(super) struct Written {
     levels: Levels,
 }
 
-/// The levels in the order of the file.
+/// The levels, in the order of the file.
 #[derive(Debug, Clone)]
 struct Levels(Vec<Level>);
 
@@ -97,7 +97,7 @@ impl From<Factor> for Written {
 
 impl Serialize for Levels {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A list where it says the same: names that are their values.
+        // Written as a list if that is equivalent: every name equals its value.
         if self.0.iter().all(|level| *level == Level::of(level.value.clone())) {
             return serializer.collect_seq(self.0.iter().map(|level| &level.value));
         }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use kelvin_host::chosen;
 
-/// Files below `/sys` that may be written: their directory, in which `*` is any name, and their names. A disk's `write_cache` is not one of
-/// them, because changing it can make the kernel skip flushes.
+/// Writable files below `/sys`: their directory, in which `*` matches any name, and their names. A disk's
+/// `write_cache` is excluded because changing it can make the kernel skip flushes.
 const SYSFS: [(&str, &[&str]); 3] = [
     (
         "/sys/block/*/queue",
@@ -29,7 +29,7 @@ const SYSFS: [(&str, &[&str]); 3] = [
 /// The frequency settings of all CPUs.
 const EVERY_POLICY: &str = "/sys/devices/system/cpu/cpufreq/policy*";
 
-/// Whether this is one of the files below `/sys` that may be written, or such a file of every CPU ([`files`]).
+/// Whether this is a writable file below `/sys`, or one for every CPU ([`files`]).
 pub(crate) fn is_of_sysfs(path: &str) -> bool {
     let Some((directory, name)) = path.rsplit_once('/') else { return false };
     let plain = |segment: &str| {
@@ -49,14 +49,14 @@ pub(crate) fn is_of_sysfs(path: &str) -> bool {
     SYSFS.iter().any(|(form, names)| names.contains(&name) && has_form(form))
 }
 
-/// The name with `policy*` in the place of one frequency policy: both change the same files.
+/// The name with `policy*` in place of a single frequency policy: both change the same files.
 pub(crate) fn of_every_cpu(key: &str) -> String {
     let of_policy = Path::new(EVERY_POLICY).parent().and_then(|all| Path::new(key).strip_prefix(all).ok());
     let name = of_policy.and_then(Path::file_name).and_then(|name| name.to_str());
     name.map_or_else(|| key.to_owned(), |name| format!("{EVERY_POLICY}/{name}"))
 }
 
-/// The files that a name stands for: itself, or, with `policy*`, one for each frequency policy of the CPUs.
+/// The files of a name: the file itself, or with `policy*` one per frequency policy of the CPUs.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     let of_every = path.parent().is_some_and(|directory| directory == Path::new(EVERY_POLICY));
     let (Some(name), true) = (path.file_name(), of_every) else { return Ok(vec![path.into()]) };
@@ -74,13 +74,13 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
 fn files_of_policies(all: &Path, name: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut found: Vec<PathBuf> = entries.map(|policy| policy.join(name)).collect();
-    // Those of CPUs that were taken offline are there and cannot be read.
+    // The files of offline CPUs exist but cannot be read.
     found.retain(|file| std::fs::read(file).is_ok());
     found.sort();
     found
 }
 
-/// What a kernel file says.
+/// Reads a kernel file.
 pub(crate) fn read(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => format!("this kernel has no {}", file.display()),
@@ -88,7 +88,7 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
     })
 }
 
-/// Writes a kernel file; the kernel's words are compared without regard to blanks.
+/// Writes a kernel file.
 pub(crate) fn write(file: &Path, value: &str) -> Result<(), String> {
     std::fs::write(file, value).map_err(|error| {
         let help = if rustix::process::geteuid().is_root() { "" } else { "; this requires root" };
@@ -96,12 +96,13 @@ pub(crate) fn write(file: &Path, value: &str) -> Result<(), String> {
     })
 }
 
-/// Whether two texts of a kernel file say the same: of a list of choices the one in effect.
+/// Whether two texts of a kernel file mean the same. White space is ignored; in a list of choices, only the selected one
+/// counts.
 pub(crate) fn same(a: &str, b: &str) -> bool {
     chosen(a).split_whitespace().eq(chosen(b).split_whitespace())
 }
 
-/// Only these are written when a journal says so.
+/// Whether this is a kernel file. Only such files are written on behalf of a journal.
 pub(crate) fn is_of_kernel(file: &Path) -> bool {
     let plain = file
         .components()
@@ -110,12 +111,12 @@ pub(crate) fn is_of_kernel(file: &Path) -> bool {
     plain && (file.starts_with("/proc/sys") || file.starts_with("/sys/kernel/mm/hugepages") || of_sysfs)
 }
 
-/// The file that says how many huge pages of a size are reserved.
+/// The file with the number of reserved huge pages of a size.
 pub(crate) fn huge_pages(kilobytes: u64) -> PathBuf {
     format!("/sys/kernel/mm/hugepages/hugepages-{kilobytes}kB/nr_hugepages").into()
 }
 
-/// Reserves so many huge pages. The kernel grants as many as it finds room for, without a word.
+/// Reserves huge pages. The kernel grants as many as it finds memory for, and reports no error.
 pub(crate) fn reserve(file: &Path, pages: u64) -> Result<(), String> {
     let granted = || -> Result<u64, String> {
         let text = read(file)?;
@@ -125,7 +126,7 @@ pub(crate) fn reserve(file: &Path, pages: u64) -> Result<(), String> {
     if granted()? >= pages {
         return Ok(());
     }
-    // Scattered free memory can be brought together; where that cannot be asked for, the second try decides.
+    // Compaction can make contiguous memory available. If it cannot be requested, the second attempt decides.
     let _ = std::fs::write("/proc/sys/vm/compact_memory", "1");
     write(file, &pages.to_string())?;
     match granted()? {
@@ -136,7 +137,7 @@ pub(crate) fn reserve(file: &Path, pages: u64) -> Result<(), String> {
     }
 }
 
-/// Whether a process has shared memory in pages of this size, by what the kernel says of its memory.
+/// Whether a process has shared memory in pages of this size, according to the kernel's report of its memory.
 pub(crate) fn maps_pages(pid: u32, kilobytes: u64) -> Result<bool, String> {
     let text = read(Path::new(&format!("/proc/{pid}/smaps")))?;
     let sizes = text.lines().filter_map(|line| line.strip_prefix("KernelPageSize:"));

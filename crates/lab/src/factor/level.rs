@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FactorKind, kernel};
 
-/// One level: a name for tables, and the value that is put on.
+/// A level: its name for tables, and the value that is applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     /// Its name.
@@ -17,15 +17,15 @@ pub struct Level {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LevelValue {
-    /// `true`, `false`.
+    /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// Any other number.
     Number(f64),
     /// Text.
     Text(String),
-    /// A command and its undo; neither for a level at which nothing is done.
+    /// A command and its undo. Both are missing at a level that does nothing.
     Command(CommandPair),
 }
 
@@ -33,10 +33,10 @@ pub enum LevelValue {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandPair {
-    /// Run by the shell to put the level on.
+    /// Shell command that applies the level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apply: Option<String>,
-    /// Run by the shell to undo it; also after a kill, when `apply` may have run partly or not at all.
+    /// Shell command that undoes it; also run after a kill, when `apply` may have run in part or not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
 }
@@ -62,9 +62,9 @@ pub enum Bound {
 /// Pages of the server's shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HugePages {
-    /// The processor's smallest.
+    /// The processor's smallest page size.
     Off,
-    /// Huge ones of so many kilobytes, reserved for it.
+    /// Huge pages, reserved for the server.
     Of {
         /// Size of a page in kB.
         kilobytes: u64,
@@ -121,7 +121,7 @@ impl Level {
 }
 
 impl LevelValue {
-    /// As a setting is written: `on` and `off` for `true` and `false`.
+    /// The value in the syntax of a setting: `on` and `off` for `true` and `false`.
     pub fn text(&self) -> String {
         match self {
             Self::Bool(true) => "on".into(),
@@ -179,7 +179,7 @@ impl HugePages {
     }
 }
 
-/// Names are used in tables, in the treatment's name, and on command lines.
+/// Checks a name. Names are used in tables, in the treatment's name, and on command lines.
 pub(super) fn name(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("is empty".into());
@@ -195,10 +195,10 @@ pub(super) fn name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// CPUs or memory nodes above this are a slip of the finger.
+/// The maximum number of a CPU or memory node; a larger one is taken for a typing error.
 const MOST: u32 = 1024;
 
-/// The numbers of a list in the kernel's form, such as `0-3,8`, ascending; at least one.
+/// The numbers of a list in the kernel's form, such as `0-3,8`, in ascending order; at least one.
 pub(crate) fn numbers(text: &str) -> Result<Vec<usize>, String> {
     let wrong = || format!("{text:?} is not a valid list of CPUs or memory nodes; write 0, 0-3 or 0-3,8");
     let found = kelvin_host::numbers(text).filter(|found| !found.is_empty()).ok_or_else(wrong)?;
@@ -218,8 +218,8 @@ const PROGRAMS: [&str; 6] = [
     "kernel/usermodehelper",
 ];
 
-/// The file of a kernel setting: `vm.swappiness`, or `net/ipv4/conf/eth0.1/mtu` with slashes where a name has a dot; or a file below `/sys`
-/// that may be written ([`kernel::is_of_sysfs`]).
+/// The file of a kernel setting: `vm.swappiness`, `net/ipv4/conf/eth0.1/mtu` with slashes if a name contains a dot,
+/// or a writable file below `/sys` ([`kernel::is_of_sysfs`]).
 pub(crate) fn kernel_path(key: &str) -> Result<std::path::PathBuf, String> {
     if key.starts_with("/sys/") {
         return kernel::is_of_sysfs(key).then(|| key.into()).ok_or_else(|| {
@@ -247,7 +247,7 @@ pub(crate) fn kernel_path(key: &str) -> Result<std::path::PathBuf, String> {
     Ok(std::path::Path::new("/proc/sys").join(path))
 }
 
-/// A path in a specification: keys joined by dots.
+/// Checks the path of a value in a specification: keys joined by dots.
 pub(super) fn spec_path(path: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if path.split('.').all(|key| !key.is_empty() && key.chars().all(plain)) {
@@ -256,7 +256,7 @@ pub(super) fn spec_path(path: &str) -> Result<(), String> {
     Err(format!("{path:?} is not a valid path in a specification, such as load.users or target"))
 }
 
-/// A directory that can be passed to `mount`, without `..` or similar.
+/// Checks a directory for use with `mount`: no `..` or similar.
 pub(crate) fn mount_point(directory: &str) -> Result<(), String> {
     let path = std::path::Path::new(directory);
     let plain = path
@@ -268,7 +268,7 @@ pub(crate) fn mount_point(directory: &str) -> Result<(), String> {
     Err(format!("{directory:?} is not an absolute path of a mounted filesystem"))
 }
 
-/// Options as `mount -o` takes them; nothing that it could mistake for something else.
+/// Checks options for `mount -o`: nothing that it could interpret otherwise.
 pub(crate) fn mount_options(options: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_=.:/+-".contains(c);
     if !options.is_empty() && options.split(',').all(|one| !one.is_empty() && one.chars().all(plain)) {

@@ -1,5 +1,5 @@
-//! The memory nodes of processes: by a control group of cpusets, version 1 or 2, since only a process itself can set
-//! its memory policy.
+//! Memory nodes of processes. They are set by a cpuset control group of version 1 or 2, because only a process itself
+//! can set its memory policy.
 
 use kelvin_host::Mount;
 use kelvin_host::cgroup::{group_of, hierarchy};
@@ -13,12 +13,12 @@ use super::level::numbers;
 pub(crate) struct Cpusets {
     /// Directory of the process's group.
     pub(crate) group: PathBuf,
-    /// Directory in which a group can be made for it.
+    /// Directory in which a group can be created for it.
     pub(crate) room: PathBuf,
 }
 
 impl Cpusets {
-    /// Of the process; an error where the kernel has none, or they are not mounted.
+    /// The cpusets of a process; an error where the kernel has none, or they are not mounted.
     pub(crate) fn of(pid: u32) -> Result<Self, String> {
         let read = |file: String| std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"));
         let mounts = Mount::all(&read("/proc/self/mountinfo".into())?);
@@ -30,8 +30,8 @@ impl Cpusets {
         })
     }
 
-    /// Moves the processes into a new group below theirs, whose memory comes from these nodes. Returns when all have
-    /// been moved.
+    /// Moves the processes into a new group below theirs whose memory comes from these nodes. Returns when all of
+    /// them have been moved.
     pub(crate) fn bind(group: &Path, from: &Path, pids: &[u32], nodes: &str) -> Result<(), String> {
         let wanted = cpus::list(numbers(nodes)?);
         let online = std::fs::read_to_string("/sys/devices/system/node/online").unwrap_or_default();
@@ -42,14 +42,14 @@ impl Cpusets {
         }
         let above = group.parent().unwrap_or(from);
         if above.join("cgroup.controllers").exists() {
-            // Version 2: the group above hands its controllers down.
+            // In version 2 the parent group has to enable its controllers for the new one.
             write(&above.join("cgroup.subtree_control"), "+cpuset")?;
         }
         if !group.is_dir() {
             std::fs::create_dir(group)
                 .map_err(|error| format!("{} cannot be created: {error}", group.display()))?;
         }
-        // Empty in a new group of version 1, which then accepts no processes.
+        // In version 1 a new group has no CPUs, and accepts no processes until it does.
         let cpus_of = |name: &str| std::fs::read_to_string(above.join(name)).unwrap_or_default();
         let lists = [cpus_of("cpuset.cpus.effective"), cpus_of("cpuset.cpus")];
         if let Some(cpus) = lists.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {
@@ -70,7 +70,7 @@ impl Cpusets {
     }
 }
 
-/// The memory nodes that a process may use, as the kernel writes lists.
+/// The memory nodes that a process may use, as a list in the kernel's form.
 pub(crate) fn allowed(pid: u32) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
@@ -87,7 +87,7 @@ fn find(mounts: &[Mount], groups: &str) -> Option<Cpusets> {
     if group_of(groups, Some("cpuset")).is_some() {
         return of(Some("cpuset")).map(|found| Cpusets { room: found.group.clone(), ..found });
     }
-    // In version 2 only the root may have processes and hand controllers down.
+    // In version 2 only the root group may both contain processes and enable controllers for child groups.
     of(None)
 }
 
@@ -144,7 +144,7 @@ mod tests {
                 assert!(place.contains(&format!("kelvin-test-{pid}")) && !is_left, "{place}");
                 assert_eq!(nodes, Some(one));
             }
-            // Without root, or where no cpusets are mounted or handed down.
+            // Without root, or where no cpusets are mounted or enabled.
             Err(why) => assert!(why.contains("cannot be") || why.contains("not mounted"), "{why}"),
         }
     }

@@ -1,9 +1,9 @@
-//! The factors of a study: what each changes, between which levels, and how it is put on and taken off.
+//! The factors of a study: what each one changes, its levels, and how they are applied and reverted.
 //!
-//! A [`Factor`] is what a study's file says of it. An [`Applier`] puts a cell on: it changes what differs from the present
-//! state, restarts a server of Kelvin where a setting needs that, and verifies that every level holds. What
-//! it changes stands in an undo journal ([`crate::undo`]) before it is changed, so that [`recover`] restores it after a
-//! kill, too.
+//! A [`Factor`] is read from a study's file. An [`Applier`] applies a cell: it changes whatever differs from the
+//! present state, restarts a managed server where a setting requires that, and verifies that every level is in
+//! effect. Every change is in an undo journal ([`crate::undo`]) before it is made, so that [`recover`] can restore it
+//! even after a kill.
 
 mod access;
 mod applier;
@@ -39,7 +39,8 @@ use factor_table::Written;
 /// setting = "synchronous_commit"
 /// ```
 ///
-/// Levels are a list of values, or a table of names and values. Exactly one key says what is changed: see [`FactorKind`].
+/// Levels are a list of values, or a table of names and values. Exactly one key selects what is changed: see
+/// [`FactorKind`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Factor {
@@ -51,11 +52,11 @@ pub struct Factor {
 /// What a factor changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactorKind {
-    /// `setting = "NAME"`: a setting of the server, with a restart where it needs one.
+    /// `setting = "NAME"`: a setting of the server, with a restart where required.
     Setting(String),
-    /// `bind = "server.cpus"`: the CPUs or the memory nodes on which the server or Kelvin may be.
+    /// `bind = "server.cpus"`: the CPUs or the memory nodes of the server or of Kelvin.
     Bind(Bound),
-    /// `huge-pages = true`: pages of the server's shared memory, and their reservation.
+    /// `huge-pages = true`: the page size of the server's shared memory, with reservation of the pages.
     HugePages,
     /// `kernel = "vm.swappiness"`: a kernel setting.
     Kernel(String),
@@ -63,38 +64,38 @@ pub enum FactorKind {
     Spec(String),
     /// `mount = "/mnt/data"`: the options of a mounted filesystem.
     Mount(String),
-    /// `command = true`: a command and what undoes it.
+    /// `command = true`: a shell command and its undo.
     Command,
-    /// `sql = true`: SQL statements that are run in the target's database before each run, and what undoes them.
+    /// `sql = true`: SQL statements that run in the target's database before each run, and their undo.
     Sql,
 }
 
-/// What is wrong with a factor, or why it could not be applied or undone.
+/// Why a factor is invalid, or could not be applied or undone.
 #[derive(Debug, thiserror::Error)]
 pub enum FactorError {
-    /// What a file says cannot be used, or not on this host or target.
+    /// The factor is invalid, or unsupported on this host or target.
     #[error("{0}")]
     Unusable(String),
-    /// It was applied and does not hold, or could not be applied.
+    /// The level could not be applied, or is not in effect.
     #[error("factor \"{factor}\" at \"{level}\": {why}")]
     NotTaken {
         /// The factor's name.
         factor: String,
         /// The level's name.
         level: String,
-        /// What was seen instead, or what failed.
+        /// The observed state, or the error.
         why: String,
     },
     /// The undo journal cannot be written or read.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What was changed could not be restored; its journal is kept.
+    /// A change could not be restored; its journal is kept.
     #[error(transparent)]
     Undo(#[from] UndoError),
 }
 
 impl Factor {
-    /// A factor of these levels; refused as [`Factor::validate`] does.
+    /// A factor with these levels; checked as by [`Factor::validate`].
     pub fn new(name: &str, levels: Vec<Level>, how: FactorKind) -> Result<Self, FactorError> {
         let factor = Self { name: name.into(), levels, how };
         factor.validate()?;
@@ -106,7 +107,7 @@ impl Factor {
         &self.name
     }
 
-    /// The names of its levels, in the order of the file: the first is the base.
+    /// The names of its levels in the order of the file; the first is the base.
     pub fn levels(&self) -> Vec<&str> {
         self.levels.iter().map(|level| level.name.as_str()).collect()
     }
@@ -135,12 +136,12 @@ impl Factor {
         }
     }
 
-    /// Whether applying it runs commands or statements of the file, which needs the user's consent.
+    /// Whether applying it runs commands or statements from the file, which requires consent.
     pub fn runs_commands(&self) -> bool {
         matches!(self.how, FactorKind::Command | FactorKind::Sql)
     }
 
-    /// Whether it changes something of the server.
+    /// Whether it changes a property of the server.
     pub fn is_of_server(&self) -> bool {
         match self.how {
             FactorKind::Setting(_) | FactorKind::HugePages => true,
@@ -153,8 +154,8 @@ impl Factor {
         }
     }
 
-    /// Refuses what cannot be applied whatever the host and the target: a name that cannot be in a table, fewer than
-    /// two levels, the same twice, a value that is none of its kind.
+    /// Refuses a factor that is invalid on any host and target: an unsuitable name, fewer than two levels, duplicate
+    /// levels, or a value of the wrong type.
     pub fn validate(&self) -> Result<(), FactorError> {
         self.check().map_err(|why| {
             let name = if self.name.is_empty() { "(unnamed)" } else { &self.name };
@@ -177,7 +178,8 @@ impl Factor {
             one.suits(&self.how).map_err(|why| format!("level {:?}: {why}", one.name))?;
         }
         match &self.how {
-            // Which names a server lets be changed is known when it is; PostgreSQL's form of names is the wider one.
+            // Which settings may be changed is known only with the server. PostgreSQL's syntax of names is the wider
+            // one.
             FactorKind::Setting(name) => kelvin_database::postgres::settings::check_name(name)
                 .map_err(|error| error.message().to_owned()),
             FactorKind::Kernel(key) => level::kernel_path(key).map(drop),
@@ -200,8 +202,8 @@ impl Factor {
     }
 }
 
-/// Refuses factors that cannot be in one study: each by itself as [`Factor::validate`] does, two of one name, and two
-/// that change the same thing.
+/// Refuses a set of factors for one study: an invalid factor (see [`Factor::validate`]), a duplicate name, or two
+/// factors that change the same thing.
 pub fn check(factors: &[Factor]) -> Result<(), FactorError> {
     for (index, factor) in factors.iter().enumerate() {
         factor.validate()?;

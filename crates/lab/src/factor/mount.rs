@@ -7,15 +7,15 @@ use kelvin_host::Mount;
 
 use super::level::{mount_options, mount_point};
 
-/// The options with which a filesystem is mounted at this directory, of the filesystem and of the mount, as `mount -o`
-/// takes them.
+/// The current options of the filesystem mounted at this directory, in the form of `mount -o`; those of the
+/// filesystem and of the mount.
 pub(crate) fn options(directory: &str) -> Result<String, String> {
     let text = std::fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| format!("/proc/self/mountinfo: {error}"))?;
     find(&text, directory).ok_or_else(|| format!("no filesystem is mounted at {directory}"))
 }
 
-/// The last mount at a place counts.
+/// The last mount at a directory is the one in effect.
 fn find(mountinfo: &str, directory: &str) -> Option<String> {
     let mount = Mount::all(mountinfo).into_iter().rfind(|mount| mount.point == Path::new(directory))?;
     let mut all = mount.options;
@@ -28,7 +28,7 @@ fn find(mountinfo: &str, directory: &str) -> Option<String> {
     Some(all.join(","))
 }
 
-/// Mounts the filesystem again with these options.
+/// Remounts the filesystem with these options.
 pub(crate) fn remount(directory: &str, options: &str) -> Result<(), String> {
     mount_point(directory)?;
     mount_options(options)?;
@@ -43,8 +43,8 @@ pub(crate) fn remount(directory: &str, options: &str) -> Result<(), String> {
     Err(format!("mount -o remount,{options} {directory}: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// Whether every option of `wanted` is among those of the mount. `defaults` and the kernel's defaults are not listed by
-/// it, and an option that replaced its opposite is in effect when the opposite is no longer listed.
+/// Whether every option in `wanted` is in effect. `defaults` and the kernel's defaults are not listed in `present`;
+/// an option that replaced its opposite is in effect when the opposite is not listed.
 pub(crate) fn holds(present: &str, wanted: &str) -> bool {
     let present: Vec<&str> = present.split(',').collect();
     wanted.split(',').all(|option| {

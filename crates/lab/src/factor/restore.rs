@@ -11,12 +11,12 @@ use super::{Access, cpus, kernel, mount, shell, statements};
 use crate::control_group;
 use crate::undo::{Journal, JournalError, Pending, ReversibleChange};
 
-/// The restored changes.
+/// The changes that were restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestoredChanges {
     /// Each change, as text.
     pub changes: Vec<String>,
-    /// Steps left to the user: restarts of servers that are not managed by Kelvin.
+    /// Steps left to the user: restarts of servers that Kelvin does not manage.
     pub left: Vec<String>,
 }
 
@@ -36,11 +36,12 @@ pub enum UndoError {
     },
 }
 
-/// Restores the changes that a killed process left, in reverse order, and removes its journal. Does nothing when there
-/// is no journal. Refused while the process lives. Changes that cannot be restored stay in the journal and are named in
-/// the error, after everything else was restored.
+/// Restores the changes that a killed process left, in reverse order, and removes its journal. Does nothing when
+/// there is no journal. Refused while that process is alive. Changes that cannot be restored stay in the journal and
+/// are listed in the error, after everything else was restored.
 ///
-/// The journal's commands are executed, so it is trusted only if it belongs to this user and nobody else can write it.
+/// The commands in the journal are executed, so it is trusted only if it belongs to this user and no other user can
+/// write it.
 pub fn recover(
     path: &Path,
     access: &Access,
@@ -55,7 +56,7 @@ pub fn recover(
 /// A managed server that waits for a restart: the directory of all managed servers, and its target.
 type Waiting = (PathBuf, String);
 
-/// Restores the pending changes that `which` selects, the last one first. A server is restarted once.
+/// Restores the pending changes that `which` selects, the last one first. Each server is restarted once.
 pub(crate) fn restore_changes(
     journal: &mut Journal,
     access: &Access,
@@ -70,7 +71,7 @@ pub(crate) fn restore_changes(
     let mut waiting: BTreeSet<Waiting> = BTreeSet::new();
     let mut settings_done = Vec::new();
     let is_settings = |pending: &Pending| matches!(pending.change, ReversibleChange::Settings { .. });
-    // The server is restarted last: a server that uses huge pages when available must not find Kelvin's any more.
+    // The server is restarted last: one that uses huge pages if available must not find those of Kelvin any more.
     let (first, then): (Vec<_>, Vec<_>) = chosen.into_iter().partition(is_settings);
     for Pending { number, change } in first {
         let ReversibleChange::Settings { target, servers, before } = &change else { continue };
@@ -104,7 +105,7 @@ pub(crate) fn restore_changes(
         }
     }
     for (number, change, restart) in settings_done {
-        // A server that may still run with them is tried again.
+        // A server that may still run with the changed settings is tried again.
         if restart.is_some_and(|server| not_restarted.contains(&server)) {
             continue;
         }
@@ -117,7 +118,7 @@ pub(crate) fn restore_changes(
     Err(UndoError::Left { path: journal.path().to_owned(), why: failed })
 }
 
-/// Returns the server that has to be restarted for it.
+/// Restores settings. Returns the server that has to be restarted for them.
 fn put_settings_back(
     target: &str,
     servers: Option<&Path>,
@@ -130,7 +131,7 @@ fn put_settings_back(
         && let Some(server) = own_server(base, target)?
     {
         let Ok(engine) = server.running() else {
-            // Stopped or crashed: its file is put right, and its next start reads that.
+            // The server is stopped or has crashed: its file is restored, and its next start reads it.
             server.put_back_stopped(before).map_err(as_text)?;
             return Ok(None);
         };
@@ -148,7 +149,7 @@ fn put_settings_back(
     Ok(None)
 }
 
-/// The managed server that a target names.
+/// The managed server of a target.
 fn own_server(base: &Path, target: &str) -> Result<Option<Box<dyn ManagedServer>>, String> {
     let target = Target::parse(target).map_err(|error| error.to_string())?;
     target.managed_server(&Manager::new(base)).map_err(|error| error.to_string())
@@ -161,7 +162,7 @@ fn put_one_back(change: &ReversibleChange, access: &Access) -> Result<(), String
             let as_text = |error: kelvin_database::Error| error.to_string();
             let parsed = Target::parse(target).map_err(as_text)?;
             let engine = match parsed.managed_server(access.manager()).map_err(as_text)? {
-                // A stopped server has the previous settings at its next start.
+                // A stopped server has the previous settings after its next start.
                 Some(server) => match server.running() {
                     Ok(engine) => engine,
                     Err(_stopped) => return Ok(()),

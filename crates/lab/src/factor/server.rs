@@ -1,10 +1,10 @@
-//! A server's settings and huge pages at the levels of a cell.
+//! Settings and huge pages of a server at the levels of a cell.
 
 use super::access::{Access, Server};
 use super::level::HugePages;
 use super::{Factor, FactorKind, Level, kernel};
 
-/// What a cell asks of the server's settings: each with the factor and level that ask for it.
+/// A server setting that a cell requires, with its factor and level.
 pub(super) struct RequestedSetting<'a> {
     pub(super) factor: &'a Factor,
     pub(super) level: &'a Level,
@@ -12,7 +12,7 @@ pub(super) struct RequestedSetting<'a> {
     pub(super) value: String,
 }
 
-/// The settings that the levels of a cell ask for.
+/// The settings that the levels of a cell require.
 pub(super) fn requested_settings<'a>(
     levels: &[(&'a Factor, &'a Level)],
 ) -> Result<Vec<RequestedSetting<'a>>, String> {
@@ -27,7 +27,7 @@ pub(super) fn requested_settings<'a>(
                 HugePages::Off => add("huge_pages", "off".into()),
                 HugePages::Of { kilobytes } => {
                     add("huge_pages", "on".into());
-                    // Since 14; before, the server takes the kernel's default size.
+                    // Since version 14; earlier servers use the kernel's default size.
                     add("huge_page_size", format!("{kilobytes}kB"));
                 }
             },
@@ -37,8 +37,8 @@ pub(super) fn requested_settings<'a>(
     Ok(all)
 }
 
-/// The settings that the server has otherwise, in a separate session: a server reads its files after the sessions that
-/// stood before. The names with their values, and what the server has.
+/// The settings whose present value differs: name and required value, and what the server has. The session is a new
+/// one, because a server reads its files only after the sessions that were open before.
 pub(super) fn differing<'a, 'b>(
     server: &Server,
     asked: &'b [RequestedSetting<'a>],
@@ -64,9 +64,9 @@ pub(super) fn differing<'a, 'b>(
     Ok(found)
 }
 
-/// How many huge pages of so many kB the server will want, with the `shared_buffers` that are asked for: what its shared
-/// memory takes beside them now, and a sixteenth of the buffers for what grows with them (PostgreSQL 15 with 16 MB to 8 GB:
-/// 2.4 to 3.9 % of what is added). A server that is three pages short does not start.
+/// The number of huge pages of `kilobytes` kB that the server will need with the required `shared_buffers`: the rest
+/// of its shared memory now, plus a sixteenth of the buffers for what grows with them (PostgreSQL 15 with 16 MB to 8
+/// GB: 2.4 to 3.9 % of the increase). A server that lacks three pages does not start.
 pub(super) fn pages(server: &Server, asked: &[RequestedSetting<'_>], kilobytes: u64) -> Result<u64, String> {
     let as_text = |error: kelvin_database::Error| error.to_string();
     let mut session = server.session().map_err(as_text)?;
@@ -75,7 +75,7 @@ pub(super) fn pages(server: &Server, asked: &[RequestedSetting<'_>], kilobytes: 
         rows.int(0, 0).map_err(as_text).map(i64::unsigned_abs)
     };
     let buffers = bytes("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'")?;
-    // Servers before 15 do not show it; the rest of their shared memory grows with the connections.
+    // Servers before version 15 do not report it. The rest of their shared memory grows with the connections.
     let all = bytes(
         "SELECT coalesce((SELECT setting::bigint * 1048576 FROM pg_settings WHERE name = 'shared_memory_size'), \
          (SELECT setting::bigint * 65536 + 268435456 FROM pg_settings WHERE name = 'max_connections'))",
@@ -101,7 +101,7 @@ pub(super) fn has_pages(server: &Server, kilobytes: u64) -> Result<bool, String>
     kernel::maps_pages(server.process().map_err(|error| error.to_string())?, kilobytes)
 }
 
-/// The server of a target, reached.
+/// Connects to the server of a target.
 pub(super) fn reach(
     access: &Access,
     target: &kelvin_run::spec::TargetName,

@@ -1,4 +1,4 @@
-//! Commands of a study's file.
+//! Shell commands of a study's file.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal};
 
-/// How long a command may take. What is to go on meanwhile is put into the background by it.
+/// Time limit of a command. A command has to put longer work into the background.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// Runs a command with the shell and waits for it; not for what it leaves in the background. An error when it fails, with
-/// the last lines that it wrote.
+/// Runs a shell command and waits for it, but not for its background processes. An error when it fails, with the last
+/// lines of its output.
 pub(crate) fn run(command: &str) -> Result<(), String> {
     run_within(command, LIMIT)
 }
 
 fn run_within(command: &str, limit: Duration) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{command:?} cannot be run: {error}");
-    // A file and not a pipe, which would stay open as long as what is left in the background.
+    // A file instead of a pipe: a pipe would stay open while background processes run.
     let said: File =
         rustix::fs::memfd_create("said", MemfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?.into();
     let mut child = Command::new("sh")
@@ -28,7 +28,7 @@ fn run_within(command: &str, limit: Duration) -> Result<(), String> {
         .stdin(Stdio::null())
         .stdout(said.try_clone().map_err(failed)?)
         .stderr(said.try_clone().map_err(failed)?)
-        // Ctrl-C is for us: what runs in the background ends by its undo.
+        // Ctrl-C is meant for Kelvin; background processes are ended by the undo command.
         .process_group(0)
         .spawn()
         .map_err(failed)?;

@@ -4,8 +4,8 @@ use super::{Bound, Factor, FactorError, FactorKind, Level, LevelValue};
 use kelvin_run::Spec;
 use kelvin_run::spec::ResetMethod;
 
-/// The specification with the value at `path` as the level has it. Goes through the file's form, so that a value is checked
-/// as if a file had it.
+/// The specification with the level's value at `path`. It is converted to the form of the file and back, so that the
+/// value is checked as if the file contained it.
 pub(super) fn apply_level(
     spec: &Spec,
     factor: &Factor,

@@ -4,13 +4,13 @@ use kelvin_database::target::Target;
 
 use super::Access;
 
-/// The statements of a text: each but the last ends with a semicolon at the end of its line.
+/// Splits a text into statements: each except the last ends with a semicolon at the end of its line.
 pub(crate) fn split(sql: &str) -> Vec<String> {
     let each = sql.split(";\n").map(|one| one.trim().trim_end_matches(';').trim_end());
     each.filter(|one| !one.is_empty()).map(str::to_owned).collect()
 }
 
-/// Runs the statements of a text in the database of a target, one after another.
+/// Runs the statements of a text in the database of a target, in order.
 pub(crate) fn run(access: &Access, target: &str, sql: &str) -> Result<(), String> {
     let as_text = |error: kelvin_database::Error| error.to_string();
     let parsed = Target::parse(target).map_err(as_text)?;

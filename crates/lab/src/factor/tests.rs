@@ -12,7 +12,7 @@ fn read(text: &str) -> Result<Vec<Factor>, String> {
     toml::from_str::<File>(text).map(|file| file.factor).map_err(|error| error.to_string())
 }
 
-/// One factor with these lines.
+/// A factor with these lines.
 fn one(lines: &str) -> Result<Factor, String> {
     read(&format!("[[factor]]\nname = \"f\"\n{lines}\n")).map(|mut found| found.remove(0))
 }
@@ -60,7 +60,7 @@ fn every_kind_is_read_in_the_files_order_and_written_as_it_was() {
     let file = File { factor: factors };
     let written = toml::to_string(&file).unwrap();
     assert_eq!(toml::from_str::<File>(&written).unwrap(), file, "{written}");
-    // The lock of a study may keep them as JSON.
+    // The lock of a study may store them as JSON.
     let json = serde_json::to_string(&file).unwrap();
     assert_eq!(serde_json::from_str::<File>(&json).unwrap(), file);
 }

@@ -1,4 +1,4 @@
-//! Makes the runs, replaces those that do not count, and ends when the plan is complete.
+//! Makes the runs, replaces void ones, and ends when the plan is complete.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ pub enum RepeatEvent<'a> {
     Ran {
         /// The run.
         row: &'a GroupRun,
-        /// Runs that count so far.
+        /// Counted runs so far.
         counted: u32,
-        /// Runs that are to count, as far as known.
+        /// Planned number of counted runs, as far as known.
         of: u32,
         /// Estimated remaining time.
         left: Duration,
@@ -48,9 +48,9 @@ pub enum RepeatEnd {
 /// Runs that were made.
 #[derive(Debug)]
 pub struct Ran {
-    /// All of them, including those that do not count.
+    /// All runs, including void ones.
     pub rows: Vec<GroupRun>,
-    /// How it ended.
+    /// How the repetitions ended.
     pub ended: RepeatEnd,
 }
 
@@ -107,7 +107,7 @@ fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
     if close.is_some_and(|half_width| half_width <= plan.precision) {
         return None;
     }
-    // An estimate, which the next run corrects.
+    // An estimate that the next run corrects.
     Some(
         needed(&values, &belief, plan.precision, plan.confidence())
             .map_or(plan.most, |n| n.clamp(have + 1, plan.most)),
@@ -116,11 +116,11 @@ fn wanted(plan: &RepeatPlan, rows: &[GroupRun]) -> Option<u32> {
 
 /// The result of one attempt.
 pub(crate) enum AttemptOutcome {
-    /// A run, the last of the rows, which shows whether it counts.
+    /// A run was made: the last of the rows. It may be void.
     Row,
-    /// No run, and there is another attempt.
+    /// No run was made, and there will be another attempt.
     Failed(String),
-    /// No run, and no other attempt.
+    /// No run was made, and there will be no other attempt.
     Ended(RepeatEnd),
 }
 
@@ -143,7 +143,8 @@ impl<'a, B: Bench> Attempts<'a, B> {
         Self { bench, rows: Vec::new(), group, replace, lost: 0, place: 0, pace: Pace::default(), figure }
     }
 
-    /// Makes one run. If the first run that counts lacks the metric, the others would, too, and the repetitions end.
+    /// Makes one run. If the first counted run lacks the metric, the others would lack it, too, and the repetitions
+    /// end.
     pub(crate) fn measure(
         &mut self,
         spec: &Spec,
@@ -201,12 +202,12 @@ impl<'a, B: Bench> Attempts<'a, B> {
         Some(format!("run {} has no {id}, and the other runs would not have it either: {why}", first.run))
     }
 
-    /// The time that so many runs take.
+    /// The estimated time for this number of runs.
     pub(crate) fn pace(&self, runs: u32) -> Duration {
         self.pace.of(runs)
     }
 
-    /// Says something of the last run.
+    /// Reports the last run.
     pub(crate) fn tell(&mut self, words: impl FnOnce(&GroupRun, &Pace) -> String) {
         if let Some(row) = self.rows.last() {
             let text = words(row, &self.pace);
@@ -228,7 +229,7 @@ impl Pace {
         self.seconds += measured.seconds;
     }
 
-    /// The time that so many runs take.
+    /// The estimated time for this number of runs.
     pub(crate) fn of(&self, runs: u32) -> Duration {
         let seconds = self.seconds / f64::from(self.runs.max(1)) * f64::from(runs);
         Duration::try_from_secs_f64(seconds).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A run of a group with all that a summary needs of it.
+//! A run of a group with the data that a summary needs.
 
 use kelvin_diagnose::{Evidence, KeyFigure, NoisePrice, Severity, judge};
 use kelvin_measure::Bounded;
@@ -12,33 +12,33 @@ use crate::Measured;
 pub struct GroupRun {
     /// The run.
     pub run: RunId,
-    /// Where it stands.
+    /// Its position in the group.
     pub slot: GroupSlot,
-    /// Its state and why it does not count ("void: …"); none when it counts.
+    /// Its state and the reason why it does not count ("void: …"); none when it counts.
     pub void: Option<String>,
     /// Its key figures, the headline first.
     pub figures: Vec<KeyFigure>,
-    /// Whether its throughput kept its level.
+    /// Whether its throughput was steady.
     pub steady: Steady,
-    /// What foreign CPU explains of its figures; none if not examined.
+    /// The share of its figures that foreign CPU use explains; none if not examined.
     pub noise: Option<NoisePrice>,
-    /// Transactions that failed for good within its window.
+    /// Transactions that failed after all retries within its window.
     pub failed: u64,
 }
 
-/// Whether the throughput of a window kept its level, as the finding `not-steady` has it.
+/// Whether the throughput of a window was steady, according to the finding `not-steady`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steady {
-    /// It did.
+    /// It was steady.
     Yes,
-    /// It did not: the finding as text.
+    /// It was not: the finding as text.
     No(String),
     /// The window was too short, or it was not examined.
     Unknown,
 }
 
 impl GroupRun {
-    /// A run that was just made.
+    /// From a run that was just made.
     pub fn of(measured: &Measured, slot: &GroupSlot) -> Self {
         Self {
             run: measured.run,
@@ -56,7 +56,7 @@ impl GroupRun {
         self.void.is_none()
     }
 
-    /// A figure by its id, or the first; none where it is not known.
+    /// A key figure by its id, or the first one; none where it is unknown.
     pub fn figure(&self, id: Option<&str>) -> Option<&KeyFigure> {
         match id {
             Some(id) => self.figures.iter().find(|figure| figure.id == id),
@@ -64,12 +64,12 @@ impl GroupRun {
         }
     }
 
-    /// Its value, where it is known and not from below only.
+    /// The value of a key figure; none where it is unknown, or only a lower bound is known.
     pub fn value(&self, id: Option<&str>) -> Option<f64> {
         self.bounded(id).filter(|value| !value.at_least).map(|value| value.value)
     }
 
-    /// Its value, with whether it is known from below only.
+    /// The value of a key figure, with whether it is only a lower bound.
     pub fn bounded(&self, id: Option<&str>) -> Option<Bounded> {
         self.figure(id)?.bounded()
     }
@@ -103,11 +103,11 @@ pub fn group_runs(store: &Store, group: GroupId) -> kelvin_store::Result<Vec<Gro
     Ok(rows)
 }
 
-/// Earlier groups that are examined; each of their runs is read.
+/// Number of earlier groups that are examined; each of their runs has to be read.
 const GROUPS: usize = 5;
 
-/// The figure in the newest groups of repeats with the plan's specification, each in the order of its runs: what
-/// [`RepeatPlan::earlier`] takes.
+/// The metric in the newest groups of repeats with the plan's specification, each in the order of its runs: the value
+/// for [`RepeatPlan::earlier`].
 ///
 /// # Errors
 /// When the store cannot be read or a run in it is damaged.

@@ -1,7 +1,8 @@
-//! Repeats of one run, until its figure has the requested precision.
+//! Repeats of a run until its metric has the requested precision.
 //!
-//! [`RepeatPlan`] says how often, [`run`](run()) does it on any [`Bench`](crate::Bench), [`RepeatSummary`] has the result. The
-//! summary is made from the group's plan and its runs alone, so that a stored group has the same summary at any time.
+//! [`RepeatPlan`] contains the number of runs, [`run`](run()) makes them on any [`Bench`](crate::Bench), and
+//! [`RepeatSummary`] is the result. The summary is computed from the group's plan and its runs alone, so that a
+//! stored group always has the same summary.
 
 mod execute;
 mod group_run;

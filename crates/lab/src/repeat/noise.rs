@@ -1,25 +1,25 @@
-//! The price of foreign CPU for the runs of a group.
+//! The cost of foreign CPU use for the runs of a group.
 
 use serde::Serialize;
 
 use super::GroupRun;
 
-/// What other processes and the hypervisor explain of the figures of the runs that count, as shares of them.
+/// The share of the counted runs' figures that other processes and the hypervisor explain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RunNoise {
-    /// Of the run that paid most, at most.
+    /// The upper bound for the run that was affected most.
     pub high: f64,
-    /// The likely price of a run, on average.
+    /// The estimate, averaged over the runs.
     pub estimate: f64,
-    /// Whether the runs' specification takes noise for good.
+    /// Whether the runs' specification accepts noise.
     pub accepted: bool,
-    /// Runs of which the price is known.
+    /// Number of runs for which it is known.
     pub runs: usize,
 }
 
 impl RunNoise {
-    /// Of these runs; none where of none the price is known.
+    /// The cost for these runs; none where it is known for no run.
     pub(crate) fn of(rows: &[GroupRun]) -> Option<Self> {
         let prices: Vec<_> = rows.iter().filter(|row| row.counts()).filter_map(|row| row.noise).collect();
         let runs = prices.len();

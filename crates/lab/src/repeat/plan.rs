@@ -13,15 +13,16 @@ use kelvin_run::Spec;
 pub struct RepeatPlan {
     /// The specification, as TOML.
     pub spec: String,
-    /// Runs that count which are made in any case.
+    /// Minimum number of counted runs.
     pub runs: u32,
-    /// Runs that count which are made at most; `runs` where the number is fixed.
+    /// Maximum number of counted runs; equal to `runs` where the number is fixed.
     pub most: u32,
-    /// The half-width of the interval at [`RepeatPlan::confidence`], as a share of the mean, at which the answer is yes.
+    /// The half-width of the interval at [`RepeatPlan::confidence`], as a share of the mean, at which the precision
+    /// suffices.
     pub precision: f64,
-    /// Whether that ends the repetitions.
+    /// Whether reaching the precision ends the repetitions.
     pub until: bool,
-    /// Void runs that are replaced.
+    /// Maximum number of void runs that are replaced.
     pub replace: u32,
     /// The metric that is judged; `None` for the first of the key metrics.
     pub figure: Option<String>,
@@ -32,15 +33,15 @@ pub struct RepeatPlan {
 }
 
 impl RepeatPlan {
-    /// Runs below which there is no answer yes: with five, the widest order-statistic interval of the median covers
-    /// 93.75 %, with six 96.9 %.
+    /// Minimum number of runs for a positive answer: with five, the widest order-statistic interval of the median
+    /// covers 93.75 %, with six 96.9 %.
     pub const FEWEST: u32 = 6;
     /// The default maximum number of runs, where an interval ends the repetitions.
     pub const MOST: u32 = 30;
     /// The default precision: the value usual in field reports.
     pub const PRECISION: f64 = 0.02;
 
-    /// So many runs.
+    /// A plan with a fixed number of runs.
     pub fn fixed(spec: &Spec, runs: u32) -> Self {
         Self {
             spec: spec.to_toml(),
@@ -60,7 +61,7 @@ impl RepeatPlan {
         known.fold(PhiDistribution::default(), |belief, series| belief.updated_with(&series))
     }
 
-    /// As many runs as it takes, from `runs` to `most`.
+    /// A plan that runs until the precision is reached, with `runs` to `most` runs.
     pub fn until(spec: &Spec, runs: u32, most: u32, precision: f64) -> Self {
         Self {
             runs,
@@ -80,7 +81,7 @@ impl RepeatPlan {
         if self.until { 0.97 } else { 0.95 }
     }
 
-    /// A third of the runs, and at least one.
+    /// One third of the runs, but at least one.
     pub fn replacements(runs: u32) -> u32 {
         runs.div_ceil(3)
     }

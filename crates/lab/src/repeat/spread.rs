@@ -1,4 +1,4 @@
-//! The distribution of one figure over the runs.
+//! The distribution of a metric over the runs.
 
 use kelvin_stats::autoregression::{PhiDistribution, mean_interval};
 use kelvin_stats::power::runs_for_interval;
@@ -10,10 +10,10 @@ use serde::Serialize;
 /// The confidence of the intervals of median and CV.
 const CONFIDENCE: f64 = 0.95;
 
-/// How far ahead the runs that are still needed are counted.
+/// The maximum number of runs that is considered when estimating how many are needed.
 const FORESEEN: u32 = 1000;
 
-/// The values of one figure over runs.
+/// The distribution of a metric over runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Spread {
@@ -21,25 +21,26 @@ pub struct Spread {
     pub n: usize,
     /// Median.
     pub median: f64,
-    /// The order-statistic interval of the median and the confidence that it reaches; none with fewer than six runs.
+    /// The order-statistic interval of the median and its actual confidence; none with fewer than six runs.
     pub median_interval: Option<(f64, f64, f64)>,
-    /// Geometric mean, which the interval is of; the arithmetic one where a value is not above 0.
+    /// Geometric mean, the center of the interval; the arithmetic mean if a value is not above 0.
     pub mean: f64,
-    /// The interval of the mean, by t on logarithms, allowing for runs that depend on the ones before them
-    /// ([`kelvin_stats::autoregression`]); none for fewer than two runs or when a value is not above 0.
+    /// The interval of the mean, by t on logarithms, which allows for runs that depend on the previous ones
+    /// ([`kelvin_stats::autoregression`]); none for fewer than two runs, or if a value is not above 0.
     pub interval: Option<(f64, f64)>,
     /// Its confidence.
     pub confidence: f64,
-    /// Half of its width, as a share of the mean.
+    /// Half its width, as a share of the mean.
     pub half_width: Option<f64>,
-    /// Standard deviation over arithmetic mean.
+    /// Standard deviation divided by arithmetic mean.
     pub cv: Option<f64>,
-    /// Its 95 % interval, if runs are independent.
+    /// Its 95 % interval, assuming independent runs.
     pub cv_interval: Option<(f64, f64)>,
 }
 
 impl Spread {
-    /// Of some values in the order of their runs, with what is held of their dependence; none when there are none.
+    /// The distribution of values in the order of their runs. `belief` is the assumed dependence between runs. None
+    /// without values.
     pub fn of(values: &[f64], belief: &PhiDistribution, confidence: f64) -> Option<Self> {
         let sample = describe(values)?;
         let logs = logarithms(values);
@@ -64,18 +65,18 @@ impl Spread {
     }
 }
 
-/// Half of an interval's width as a share of its middle, both on the logarithmic scale.
+/// Half the width of an interval as a share of its center, both on the logarithmic scale.
 pub(crate) fn half_width(low: f64, high: f64) -> f64 {
     ((high / low).ln() / 2.0).exp_m1()
 }
 
-/// The logarithms, when every value is above 0.
+/// The logarithms of the values; none unless every value is above 0.
 pub(crate) fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
     values.iter().all(|value| *value > 0.0).then(|| values.iter().map(|value| value.ln()).collect())
 }
 
-/// Runs, in all, with which the interval would be as narrow as `half_width` if the values went on to scatter, and to depend
-/// on each other, as they do. None if unknown, or more than a thousand.
+/// The total number of runs for an interval as narrow as `half_width`, if scatter and dependence of the values remain
+/// the same. None if unknown, or above a thousand.
 pub(crate) fn needed(
     values: &[f64],
     belief: &PhiDistribution,
@@ -83,7 +84,8 @@ pub(crate) fn needed(
     confidence: f64,
 ) -> Option<u32> {
     let logs = logarithms(values)?;
-    // Of many runs, a correlation φ between neighbours makes (1 + φ)/(1 − φ) of them worth one.
+    // With many runs, (1 + φ)/(1 − φ) of them are equivalent to one independent run, where φ is the correlation of
+    // adjacent runs.
     let phi = belief.clone().updated_with(&logs).phi();
     let sd = describe(&logs)?.sd? * ((1.0 + phi) / (1.0 - phi)).sqrt();
     runs_for_interval(sd, half_width.ln_1p(), confidence).filter(|n| *n <= FORESEEN)
@@ -114,7 +116,7 @@ mod tests {
         assert!(wide.half_width > found.half_width);
         let (low, high) = found.cv_interval.unwrap();
         assert!((found.cv.unwrap() - 0.0171).abs() < 1e-3 && low < 0.011 && high > 0.05, "{found:?}");
-        // With as many runs as are said to be needed, of independent runs' scatter, the interval is as narrow.
+        // With the estimated number of independent runs of this scatter, the interval is as narrow as requested.
         let n = needed(&values, &PhiDistribution::default(), 0.01_f64.exp_m1(), 0.95).unwrap();
         assert!((20..60).contains(&n), "{n}");
         assert_eq!(needed(&values, &PhiDistribution::default(), 1e-9, 0.95), None);

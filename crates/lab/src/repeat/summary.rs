@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::spread::{logarithms, needed};
 use super::{GroupRun, RepeatPlan, RunNoise, Spread, Steady};
 
-/// Significance level of a trend: chance gives one as steep in fewer than one of twenty series.
+/// Significance level of a trend: by chance, fewer than one in twenty series has a trend this steep.
 const CHANCE: f64 = 0.05;
 
-/// Metrics reported beside the judged one, which scatter less where the machine's speed varies: the server's CPU time
-/// per transaction, or the process's where the database is embedded; and instructions, which do not depend on the clock
-/// rate. Of queries first the mean in which each counts as much as any other.
+/// Additional metrics, which scatter less when the machine's speed varies: the server's CPU time per transaction, or
+/// that of the process if the database is embedded; and instructions, which are independent of the clock rate. For
+/// query workloads the geometric mean comes first, as it weights all queries equally.
 const BESIDE: [&[&str]; 3] = [&["geometric-mean"], &["server-cpu", "cpu"], &["server-instructions"]];
 
 /// Summary of repeated runs.
@@ -26,21 +26,21 @@ pub struct RepeatSummary {
     pub runs: Vec<RunLine>,
     /// Runs that count.
     pub counted: usize,
-    /// Runs that do not.
+    /// Void runs.
     pub void: usize,
     /// The metric over the runs that count; `None` when there are none.
     pub spread: Option<Spread>,
     /// Additional metrics, ordered by how the machine's speed affects them.
     pub beside: Vec<(RepeatMetric, Spread)>,
-    /// Whether the metric drifts over the runs; `None` for fewer than five.
+    /// The drift of the metric over the runs; `None` for fewer than five.
     pub drift: Option<Drift>,
-    /// Whether runs depend on the ones before them; none for fewer than four, or equal ones.
+    /// The dependence between consecutive runs; none for fewer than four runs, or if all values are equal.
     pub dependence: Option<Dependence>,
     /// Whether the metric was steady within the windows.
     pub steady: SteadyState,
     /// Effect of foreign CPU use on the runs that count; `None` where it is unknown.
     pub noise: Option<RunNoise>,
-    /// Transactions that failed for good in runs that count.
+    /// Transactions that failed after all retries in counted runs.
     pub failed: u64,
     /// The answer.
     pub answer: RepeatAnswer,
@@ -52,7 +52,7 @@ pub struct RepeatSummary {
 pub struct RepeatMetric {
     /// The identifier by which it is selected.
     pub id: String,
-    /// As a heading has it.
+    /// Its name in headings.
     pub name: String,
     /// Its unit.
     pub unit: String,
@@ -81,7 +81,7 @@ pub struct RunLine {
     pub at_least: bool,
     /// The additional metrics, in the order of [`RepeatSummary::beside`].
     pub beside: Vec<Option<f64>>,
-    /// Why it does not count.
+    /// Why it is void; none if it counts.
     pub void: Option<String>,
 }
 
@@ -91,9 +91,10 @@ pub struct RunLine {
 pub struct Drift {
     /// Change of the line from the first run to the last, as a share of the mean.
     pub change: f64,
-    /// The probability of a trend as steep by chance.
+    /// The probability of a trend this steep by chance.
     pub p: f64,
-    /// Whether it is significant and larger than the requested precision: a smaller drift cannot move the mean by more.
+    /// Whether it is significant and larger than the requested precision. A smaller drift cannot move the mean by
+    /// more.
     pub matters: bool,
 }
 
@@ -103,37 +104,37 @@ pub struct Drift {
 pub struct Dependence {
     /// Lag-1 autocorrelation.
     pub lag1: f64,
-    /// Von Neumann's ratio; 2 where adjacent runs are independent.
+    /// Von Neumann's ratio; 2 if adjacent runs are independent.
     pub von_neumann: f64,
-    /// The probability of a von Neumann ratio as small by chance: over all orders of these values.
+    /// The probability of a von Neumann ratio this small by chance, over all orders of these values.
     pub p: f64,
-    /// The correlation of adjacent runs that the interval allows for, given the prior, earlier groups and these runs.
+    /// The correlation of adjacent runs that the interval allows for, from the prior, earlier groups and these runs.
     pub phi: f64,
     /// The number of independent runs that would give the same precision, at that correlation.
     pub worth: f64,
-    /// Number of earlier groups of the same specification from which it was estimated.
+    /// Number of earlier groups of the same specification that the estimate uses.
     pub earlier: usize,
 }
 
-/// Result of the finding `not-steady` for the runs that count.
+/// Results of the finding `not-steady` for the counted runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SteadyState {
     /// Runs that were steady.
     pub steady: usize,
-    /// Runs that did not, with how.
+    /// Runs that were not steady, with the finding.
     pub not_steady: Vec<(i64, String)>,
     /// Runs whose window was too short for a decision.
     pub unknown: usize,
 }
 
-/// Is it statistically correct?
+/// Whether the result is statistically sound.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RepeatAnswer {
     /// Yes or no.
     pub correct: bool,
-    /// Runs that are still needed; none when more runs alone would not help, or it takes more than a thousand.
+    /// Additional runs needed; none when runs alone would not help, or more than a thousand are needed.
     pub more: Option<u32>,
     /// Missing evidence.
     pub missing: Vec<MissingEvidence>,
@@ -160,7 +161,7 @@ pub enum MissingEvidence {
 }
 
 impl RepeatSummary {
-    /// Of the runs of a group.
+    /// The summary of a group's runs.
     pub fn of(plan: &RepeatPlan, rows: &[GroupRun]) -> Self {
         let id = plan.figure.as_deref();
         let counted: Vec<&GroupRun> = rows.iter().filter(|row| row.counts()).collect();
@@ -254,7 +255,7 @@ impl RepeatSummary {
             } else {
                 needed(values, &plan.belief(), plan.precision, plan.confidence())
             };
-            // The scatter of fewer than six runs is not sufficient evidence to give up.
+            // Fewer than six runs are too few to conclude from their scatter that the precision is out of reach.
             let for_precision = for_precision.or((have < enough).then_some(0));
             self.answer.more = for_precision.map(|n| n.max(enough).max(have + 1) - have);
         }
@@ -275,7 +276,7 @@ impl SteadyState {
     }
 }
 
-/// The values of the runs that count and have the metric, in their order; where only a lower bound is known, the bound.
+/// The metric of the counted runs that have it, in their order. A lower bound is included as a value.
 pub(crate) fn known(rows: &[GroupRun], id: Option<&str>) -> Vec<f64> {
     let counted = rows.iter().filter(|row| row.counts());
     counted.filter_map(|row| row.bounded(id)).map(|value| value.value).collect()

@@ -1,10 +1,11 @@
-//! `ci<1%`: how closely the mean is to be known.
+//! `ci<1%`: the required precision of the mean.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The half-width of the interval of the mean over runs, as a share of the mean, that is to be reached: of the one that
-/// covers the truth in 95 % of the cases when it is what ends the runs ([`Plan::confidence`](super::Plan::confidence)).
+/// The required half-width of the interval of the mean over runs, as a share of the mean. The interval is the one
+/// that covers the true mean in 95 % of the cases although it decides when the runs end
+/// ([`Plan::confidence`](super::Plan::confidence)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Until(f64);
 
@@ -15,7 +16,7 @@ impl Until {
     }
 }
 
-/// Below this, no number of runs on a real machine gets there.
+/// The smallest accepted value: no number of runs on a real machine reaches less.
 const CLOSEST: f64 = 0.01;
 
 impl FromStr for Until {
@@ -39,7 +40,7 @@ impl FromStr for Until {
 
 impl fmt::Display for Until {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Rounded where dividing by 100 and multiplying again left a rest.
+        // Rounded, because dividing by 100 and multiplying again may leave a remainder.
         write!(f, "ci<{}%", (self.0 * 1e8).round() / 1e6)
     }
 }

@@ -40,7 +40,7 @@ pub enum DataLocation {
         /// Directory of dumps.
         dumps: PathBuf,
     },
-    /// A SQL Server: its data is made anew.
+    /// A SQL Server: its data is built again.
     SqlServer,
 }
 
@@ -50,8 +50,8 @@ impl DataLocation {
         matches!(self, Self::Postgres { managed: Some(_), .. } | Self::Mysql { managed: Some(_), .. })
     }
 
-    /// Gives the server settings for a load, if it is managed and has such settings; `tell` is called for steps that
-    /// take long.
+    /// Applies server settings for a bulk load if the server is managed and has such settings. `tell` is called for
+    /// steps that take long.
     ///
     /// # Errors
     /// When the server cannot be reached.
@@ -143,7 +143,7 @@ impl DataLocation {
     }
 }
 
-/// The upkeep of a database.
+/// The maintenance interface of a database.
 ///
 /// # Errors
 /// When its engine has none.

@@ -6,7 +6,7 @@ use kelvin_measure::text::few;
 
 use kelvin_run::spec::ResetMethod;
 
-/// A server with the data.
+/// The kind of database server.
 #[derive(Debug, Clone)]
 pub enum DataServer {
     /// A server that copies databases itself (PostgreSQL), and its facts.
@@ -24,18 +24,18 @@ pub struct ResetOptions {
     pub managed: bool,
     /// Whether the workload can build its data.
     pub can_be_built: bool,
-    /// Why the server cannot be dumped from here: its programs are not installed.
+    /// Why the server cannot be dumped from this host: its client programs are not installed.
     pub no_dump: Option<String>,
-    /// Tables in the database that are not the workload's.
+    /// Tables in the database that do not belong to the workload.
     pub foreign: Vec<String>,
 }
 
-/// The method by which the data are restored.
+/// The method that restores the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChosenReset {
-    /// From a snapshot of this kind.
+    /// A snapshot of this kind.
     Snapshot(SnapshotMethod),
-    /// By building them anew.
+    /// Building the data again.
     Reload,
 }
 
@@ -49,14 +49,14 @@ impl ChosenReset {
     }
 }
 
-/// The size in bytes from which clones of a stopped server are faster than a copy by the running one, which takes a
-/// second for about half a gigabyte, where a stop and a start take two or three.
+/// Database size in bytes from which cloning the files of a stopped server is faster than copying in the running one.
+/// The copy takes a second per half gigabyte; a stop and a start take two or three seconds.
 const LARGE: u64 = 8 << 30;
 
 /// The method, and the reason for it. A method requested by name is used wherever it is possible.
 ///
 /// # Errors
-/// As text, when it is not possible, with a remedy.
+/// When no suitable method is possible: the reason as text, with a remedy.
 pub fn choose_method(asked: ResetMethod, ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
     match asked {
         ResetMethod::None => Err("no reset was requested".into()),

@@ -1,8 +1,8 @@
 //! Reset between runs: every run starts from the same data, in the same state, on an idle machine.
 //!
-//! The first time the data are built, checked, and kept as a snapshot, whose name is made of everything that decides
-//! them; from then on the snapshot is restored. The run after the snapshot was saved restores it, too: it would
-//! otherwise begin with warm caches, and all others with cold ones.
+//! The first time, the data is built, checked, and saved as a snapshot; the snapshot's name is derived from
+//! everything that determines the data. From then on the snapshot is restored. The run right after the save restores
+//! it, too: otherwise it would start with warm caches, and all others with cold ones.
 
 mod location;
 mod method;
@@ -21,64 +21,64 @@ use steps::Needs;
 
 use kelvin_run::spec::{Build, Reset, ResetMethod};
 
-/// Any error of what a caller does in between.
+/// Any error of the caller's code.
 pub type OtherError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The context of a reset: its progress view, and the builder of the data.
 pub trait ResetContext {
-    /// Hears a sentence.
+    /// Reports a sentence to the user.
     fn report(&mut self, text: &str);
 
-    /// Hears how far a long step is.
+    /// Reports the progress of a long step.
     fn progress(&mut self, what: &str, done: u64, total: u64);
 
-    /// A long step is over.
+    /// Reports the end of a long step.
     fn end(&mut self);
 
-    /// Builds the workload's data and checks them.
+    /// Builds the workload's data and checks it.
     ///
     /// # Errors
-    /// When they cannot be built, or are not as they must be.
+    /// When the data cannot be built, or fails the check.
     fn build(&mut self) -> Result<(), OtherError>;
 }
 
-/// Why there was no reset.
+/// Why the reset failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResetError {
-    /// The database refused.
+    /// The database returned an error.
     #[error(transparent)]
     Database(#[from] Error),
-    /// It is not possible as it was asked for.
+    /// The requested reset is not possible.
     #[error("cannot reset the database: {0}")]
     Refused(String),
     /// The data could not be built.
     #[error(transparent)]
     Build(OtherError),
-    /// Somebody asked to stop.
+    /// A stop was requested.
     #[error("interrupted during the reset: {0}")]
     Interrupted(String),
 }
 
-/// A reset that is to be done.
+/// The parameters of a reset.
 pub struct Task<'a> {
-    /// The database; no session with it may be open.
+    /// The database; no session may be open.
     pub engine: &'a dyn Engine,
-    /// Where it is.
+    /// Its location.
     pub place: &'a DataLocation,
     /// The workload.
     pub workload: &'a dyn Workload,
-    /// What is asked for.
+    /// The requested reset.
     pub reset: &'a Reset,
     /// Whether data may be built.
     pub build: Build,
-    /// Asks for an early end.
+    /// The request for an early end.
     pub stop: &'a Stop,
 }
 
-/// Brings the database into the state that every run begins with, and returns what the result's reader has to know.
+/// Brings the database into the state that every run starts from. Returns notes for the reader of the result.
 ///
 /// # Errors
-/// When it is not possible; the words say in which state the database is, where it is not as it was.
+/// When that is not possible. The text describes the state of the database if it has changed.
 pub fn reset(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<Vec<String>, ResetError> {
     let mut notes = Vec::new();
     let needs = match (task.reset.how, task.place) {
@@ -147,7 +147,7 @@ fn may_build(task: &Task<'_>) -> Result<(), ResetError> {
     Ok(())
 }
 
-/// Brings the data back, saving the snapshot first when there is none. Returns what is left to be done.
+/// Restores the data; saves the snapshot first when there is none. Returns the remaining steps, and a note.
 fn bring_back(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, String), ResetError> {
     let data = task.workload.data(task.engine)?;
     let ground = task.place.reset_options(task.engine, data.as_ref())?;
@@ -212,12 +212,12 @@ pub fn described(contents: &Contents) -> String {
     format!("{}, {}, {state}", contents.workload, contents.data)
 }
 
-/// What a snapshot for this run holds.
+/// The contents of a snapshot for this run.
 fn wanted(task: &Task<'_>, data: Option<&WorkloadData>) -> Result<Contents, ResetError> {
     Ok(contents(task.engine, task.workload.name(), data, data.is_some())?)
 }
 
-/// The contents of a snapshot of this workload's data, or of tables that are the user's own.
+/// The contents of a snapshot of this workload's data, or of user-defined tables.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -235,7 +235,7 @@ pub fn contents(
     })
 }
 
-/// The snapshot to restore: the named one, or that of exactly these data; none when it is still to be saved.
+/// The snapshot to restore: the named one, or the one of exactly this data; none when it has yet to be saved.
 fn find(
     task: &Task<'_>,
     keeper: &dyn SnapshotStore,
@@ -270,7 +270,7 @@ fn find(
     }
 }
 
-/// Makes sure that the data are as they were built, and keeps them.
+/// Makes sure that the data is as built, and saves a snapshot.
 fn save(
     task: &Task<'_>,
     keeper: &dyn SnapshotStore,
@@ -296,7 +296,7 @@ fn save(
     with_job(task, around, |job| keeper.save(&name, wanted, job))
 }
 
-/// Builds the data anew unless no run has changed them.
+/// Builds the data again unless no run has changed it.
 fn make_fresh(task: &Task<'_>, data: &WorkloadData, around: &mut dyn ResetContext) -> Result<(), ResetError> {
     let built = task.workload.is_built(task.engine)?;
     if built {
@@ -330,7 +330,7 @@ fn reload(task: &Task<'_>, around: &mut dyn ResetContext, why: &str) -> Result<(
     }
     around.build().map_err(ResetError::Build)?;
     let note = format!("reset by reload ({why}): rebuilt in {:.1} s", since.elapsed().as_secs_f64());
-    // The build has vacuumed and analyzed.
+    // The build has already vacuumed and analyzed.
     Ok((Needs { checkpoint: true, ..Needs::default() }, note))
 }
 

@@ -1,5 +1,5 @@
-//! A rest until processors and disks are quiet: what the reset, or somebody else, has set going is not to end in the
-//! measured window.
+//! Waits until processors and disks are idle, so that work started by the reset or by other processes does not
+//! continue into the measured window.
 
 use kelvin_host::disk::DiskCounters;
 use std::collections::BTreeMap;
@@ -8,29 +8,29 @@ use std::time::{Duration, Instant};
 
 use kelvin_host::{SystemTree, Ticks};
 
-/// Readings lie this far apart.
+/// Interval between readings.
 const STEP: Duration = Duration::from_millis(500);
 
-/// So many quiet readings in a row are quiet.
+/// Number of consecutive quiet readings after which the machine is quiet.
 const IN_A_ROW: u32 = 3;
 
-/// Of the processors' time; less than this is what any system does by itself.
+/// Share of the processors' time below which the machine counts as idle: any system does that much background work.
 const BUSY: f64 = 0.10;
 
-/// Megabytes a second, read and written, on all disks together.
+/// Megabytes per second, read and written, on all disks together, below which the disks count as idle.
 const TRAFFIC: f64 = 2.0;
 
-/// What a rest came to.
+/// The result of waiting.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QuiesceResult {
-    /// How long it took.
+    /// The duration in seconds.
     pub(super) seconds: f64,
-    /// What was not quiet at the end, as text; none when all was.
+    /// What was not idle at the end, as text; none when everything was.
     pub(super) unquiet: Option<String>,
 }
 
 impl QuiesceResult {
-    /// As the result reports it.
+    /// The text for the result.
     pub(super) fn describe(&self) -> String {
         match &self.unquiet {
             None => format!("waited {:.1} s until CPUs and disks were quiet", self.seconds),
@@ -41,7 +41,7 @@ impl QuiesceResult {
     }
 }
 
-/// Counters of the machine since its start.
+/// Counters of the machine since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counters {
     busy: u64,
@@ -49,8 +49,8 @@ struct Counters {
     sectors: u64,
 }
 
-/// Rests until the machine is quiet, somebody asks to stop, or the limit is reached. A machine without these counters is
-/// given the whole time.
+/// Waits until the machine is quiet, a stop is requested, or the limit is reached. On a machine without these
+/// counters it waits for the full time.
 pub(super) fn wait_until_quiet(
     limit: Duration,
     stop: &dyn Fn() -> bool,
@@ -92,12 +92,13 @@ fn unquiet(old: Counters, new: Counters, seconds: f64) -> Option<String> {
 fn counters() -> Option<Counters> {
     let processors = Ticks::parse(&fs::read_to_string("/proc/stat").ok()?)?;
     let tree = SystemTree::default();
-    // No table of disks, no traffic on them.
+    // Without a table of disks, their traffic counts as zero.
     let sectors = disks(&DiskCounters::all(&tree), &|name| tree.has(format!("/sys/block/{name}")));
     Some(Counters { busy: processors.taken(), all: processors.all, sectors })
 }
 
-/// Sectors read and written by whole disks; a partition's are its disk's, and a loop's or a mapping's those below it.
+/// Sectors read and written by whole disks. The I/O of a partition is included in that of its disk, and the I/O of a
+/// loop device or a mapping in that of the disks below it.
 fn disks(all: &BTreeMap<String, DiskCounters>, whole: &dyn Fn(&str) -> bool) -> u64 {
     let is_virtual =
         |name: &str| ["loop", "ram", "dm-", "md", "zram"].iter().any(|kind| name.starts_with(kind));
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(unquiet(old, Counters { busy: 5, all: 100, sectors: 1000 }, 0.5), None);
         let loud = Counters { busy: 50, all: 100, sectors: 100_000 };
         assert_eq!(unquiet(old, loud, 0.5).as_deref(), Some("CPUs 50 % busy, disks at 102 MB/s"));
-        // Counters that went back (a suspended machine) are no noise.
+        // Decreasing counters (a suspended machine) are no noise.
         assert_eq!(unquiet(loud, old, 0.5), None);
     }
 

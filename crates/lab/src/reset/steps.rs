@@ -1,4 +1,4 @@
-//! What makes restored data ready to run, where the way in which they came back has left it to be done.
+//! The steps that make restored data ready for a run, depending on how it was restored.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use kelvin_database::{Engine, Result};
 use super::location::home;
 use kelvin_run::spec::Reset;
 
-/// What is left to be done before a run.
+/// The steps that are still needed before a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Needs {
     pub(super) vacuum: bool,
@@ -16,12 +16,12 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Rows came in through the server: no page is frozen, no table has statistics, and all of it is still to be
-    /// written.
+    /// Rows were inserted through the server: no page is frozen, no table has statistics, and every page is still
+    /// dirty.
     pub(super) const ALL: Self = Self { vacuum: true, analyze: true, checkpoint: true };
 }
 
-/// Does what is asked for, and returns what was done, each with its time.
+/// Executes the required and requested steps. Returns them as text, each with its duration.
 pub(super) fn run(
     engine: &dyn Engine,
     reset: &Reset,
@@ -49,14 +49,14 @@ pub(super) fn run(
     if reset.prewarm {
         step("prewarm", &mut || Ok(format!(" ({})", home(engine)?.prewarm()?)))?;
     }
-    // Last: what the steps before have changed is to be on the disk, too.
+    // Last, so that the changes of the previous steps reach the disk, too.
     if reset.checkpoint.is_done(needs.checkpoint) {
         step("checkpoint", &mut || checkpoint(engine))?;
     }
     Ok(done)
 }
 
-/// Where the user may ask for one: servers that others keep often do not let him.
+/// Requests a checkpoint. Many hosted servers do not permit it.
 fn checkpoint(engine: &dyn Engine) -> Result<String> {
     const INSUFFICIENT_PRIVILEGE: &str = "42501";
     match engine.checkpoint(home(engine)?.unlimited()?.as_mut()) {

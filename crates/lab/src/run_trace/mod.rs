@@ -1,4 +1,4 @@
-//! Recording the storage's requests beside a run, for its window.
+//! Records storage requests during a run, for its window.
 
 mod streams;
 
@@ -30,16 +30,16 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::StoreBenchError;
 use streams::StreamWatcher;
 
-/// Between two readings of the kernel's buffers.
+/// Interval between two reads of the kernel's buffers.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Sums of the streams that may wait for their watcher.
+/// Maximum number of sums of the streams that may wait for their watcher.
 const MOST_WAITING: usize = 16;
 
-/// The name of the summary among what a run stores about storage.
+/// The name of the summary in the storage data of a run.
 pub const TRACE: &str = "trace";
 
-/// The recording of a run: beside the store, by the run's number.
+/// The path of a run's recording: next to the store, named by the run's number.
 pub fn trace_path(store: &Path, run: RunId) -> PathBuf {
     directory(store).join(format!("{}.trace", run.0))
 }
@@ -50,14 +50,14 @@ fn directory(store: &Path) -> PathBuf {
     store.with_file_name(name)
 }
 
-/// A recording in progress, in a thread of its own.
+/// A recording in progress, in a separate thread.
 pub(crate) struct RunTrace {
     path: PathBuf,
     end: Arc<AtomicBool>,
     thread: JoinHandle<Result<(), String>>,
-    /// Whether it ends with a sample of what the reads found.
+    /// Whether it ends with a sample of the contents of the reads.
     has_zeros: bool,
-    /// What the storage gets by stream, until somebody watches it, and the interval.
+    /// The traffic by stream, until a watcher takes it, and its interval.
     live: Option<(Receiver<LiveTotals>, Duration)>,
 }
 
@@ -76,7 +76,7 @@ impl LiveSender {
         }
         self.due = now + self.interval;
         if let Some(totals) = capture.live()? {
-            // Nobody watches: the sums of the next time have these as well.
+            // Without a watcher, the next sums include these.
             let _ = self.to.try_send(totals);
         }
         Ok(())
@@ -84,7 +84,7 @@ impl LiveSender {
 }
 
 impl RunTrace {
-    /// Begins if the specification asks for it.
+    /// Starts a recording if the specification requests it.
     pub(crate) fn begin_if(
         spec: &Spec,
         store: &Store,
@@ -94,13 +94,13 @@ impl RunTrace {
         observe.trace.then(|| Self::begin(store, engine.cloned(), observe)).transpose()
     }
 
-    /// What watches the streams, once.
+    /// The watcher of the streams; none on a second call.
     pub(crate) fn watcher(&mut self) -> Option<Box<dyn Watcher>> {
         let (totals, interval) = self.live.take()?;
         Some(Box::new(StreamWatcher::new(totals, interval)))
     }
 
-    /// Begins to record all devices. What cannot be recorded is known before the load.
+    /// Starts recording all devices. A recording that is impossible fails here, before the load.
     fn begin(
         store: &Store,
         engine: Option<Arc<dyn Engine>>,
@@ -117,7 +117,7 @@ impl RunTrace {
         let (started, start) = std::sync::mpsc::channel();
         let (to, live) = sync_channel(MOST_WAITING);
         let mut sender = LiveSender { to, interval, due: Instant::now() };
-        // The recorder's CPU time is that of the thread that started it.
+        // The recorder's CPU time is accounted to the thread that started it.
         let record = move || {
             let options = CaptureOptions { live: true, ..CaptureOptions::default() };
             let capture = Capture::start(&options, None, BufWriter::with_capacity(1 << 17, file));
@@ -129,7 +129,7 @@ impl RunTrace {
                 }
             };
             let _ = started.send(Ok(()));
-            // A server that is slow to answer must not keep the recorder from reading the kernel's buffers.
+            // A slow answer of the server must not keep the recorder from reading the kernel's buffers.
             let ask = || {
                 let engine = engine.clone();
                 std::thread::spawn(move || file_names(engine.as_ref()))
@@ -164,13 +164,13 @@ impl RunTrace {
         }
     }
 
-    /// Ends the recording, gives it the run's name, and sums up what was issued in the window.
+    /// Ends the recording, renames it after the run, and summarizes the requests issued in the window.
     fn finish(self, to: &Path, (begin, end): (Nanos, Nanos)) -> Result<TraceSummary, String> {
         let Self { path, end: flag, thread, has_zeros, live: _ } = self;
         flag.store(true, Ordering::Release);
         thread.join().map_err(|_| "the recorder panicked".to_owned())??;
         std::fs::rename(&path, to).map_err(|error| format!("{}: {error}", to.display()))?;
-        // The figures of the run do not depend on it.
+        // The results of the run do not depend on it.
         let sampled = if has_zeros { add_sample(to, SampleOptions::default()) } else { Ok(None) };
         let mut trace = import::open(to, MOST).map_err(|error| error.to_string())?;
         if let Err(error) = sampled {
@@ -184,7 +184,7 @@ impl RunTrace {
     }
 }
 
-/// Removes recordings that killed processes did not end.
+/// Removes recordings that killed processes left unfinished.
 fn remove_left_over(home: &Path) {
     for entry in std::fs::read_dir(home).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -200,13 +200,13 @@ fn remove_left_over(home: &Path) {
 fn create(home: &Path, path: &Path) -> std::io::Result<File> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(home)?;
-    // One that a killed process of this number left.
+    // A file that a killed process with the same id left.
     let mut open = File::options();
     open.write(true).create(true).truncate(true).mode(0o600);
     open.open(path)
 }
 
-/// What the catalogue calls files; without a connection they keep their numbers.
+/// The names of files according to the catalogue; without a connection they keep their numbers.
 fn file_names(engine: Option<&Arc<dyn Engine>>) -> Vec<(String, String)> {
     let Some(engine) = engine else { return Vec::new() };
     let names = engine::file_names(engine.as_ref()).unwrap_or_default();
@@ -217,19 +217,19 @@ fn file_names(engine: Option<&Arc<dyn Engine>>) -> Vec<(String, String)> {
     catalogue_names(directory.as_deref(), names)
 }
 
-/// A run's sink, beside which the storage is recorded. The summary is stored before the run's end.
+/// The sink of a run with a storage recording. The summary is stored before the end of the run.
 pub(crate) struct TracedSink<'a> {
     inner: &'a mut dyn Sink,
     trace: Option<RunTrace>,
     to: PathBuf,
-    /// What the run's clock is behind the kernel's.
+    /// The difference of the run's clock from the kernel's.
     offset: Nanos,
     window: Option<(Nanos, Option<Nanos>)>,
     clock: Clock,
 }
 
 impl<'a> TracedSink<'a> {
-    /// Around a sink of a run with a number and a clock.
+    /// Wraps the sink of a run that has a number and a clock.
     pub(crate) fn new(
         inner: &'a mut dyn Sink,
         trace: Option<RunTrace>,
@@ -243,7 +243,7 @@ impl<'a> TracedSink<'a> {
         Self { inner, trace, to, offset: now.saturating_sub(clock.now()), window: None, clock: clock.clone() }
     }
 
-    /// The window of a run with several points is from the first's beginning to the last's end.
+    /// For a run with several points, the window lasts from the start of the first to the end of the last.
     fn note(&mut self, event: &Event) {
         let Event::Phase { phase, at, .. } = event else { return };
         match (&mut self.window, *phase) {
@@ -285,7 +285,7 @@ impl Sink for TracedSink<'_> {
 
 impl Drop for TracedSink<'_> {
     fn drop(&mut self) {
-        // A run that ended without its end: nobody would know of the recording.
+        // The run stopped without an end event, so no part of the result refers to the recording.
         if let Some(trace) = self.trace.take() {
             trace.end.store(true, Ordering::Release);
             let _ = trace.thread.join();
@@ -302,7 +302,7 @@ mod tests {
     fn what_a_killed_process_left_is_removed_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
         let mine = format!("new-{}.trace", std::process::id());
-        // No process has so large a number.
+        // No process has an id this large.
         for name in ["new-4194999.trace", mine.as_str(), "7.trace", "new-x.trace"] {
             std::fs::write(home.path().join(name), "").unwrap();
         }

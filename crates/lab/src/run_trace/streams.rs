@@ -1,4 +1,4 @@
-//! What the storage gets by stream, among the run's observations while it is recorded.
+//! Storage traffic by stream, as observations of a run while it is recorded.
 
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use kelvin_observe::watch::{Feed, Watcher};
 use kelvin_trace::attribution::FileClass;
 use kelvin_trace::capture::{LiveTotals, StreamTotals};
 
-/// Turns the recorder's sums into readings, one for each that it sends.
+/// Turns the recorder's sums into readings, one per set of sums.
 pub(crate) struct StreamWatcher {
     totals: Receiver<LiveTotals>,
     last: Option<LiveTotals>,
@@ -22,7 +22,7 @@ pub(crate) struct StreamWatcher {
 }
 
 impl StreamWatcher {
-    /// Of a recorder that sends its sums at an interval.
+    /// A watcher for a recorder that sends its sums at an interval.
     pub(crate) fn new(totals: Receiver<LiveTotals>, interval: Duration) -> Self {
         Self { totals, last: None, interval, lost: 0, streams: Vec::new() }
     }
@@ -67,12 +67,12 @@ fn observer(name: &str) -> Observer {
     }
 }
 
-/// What was added to a stream's sums in so many seconds. Where events were lost, requests in flight are not known.
+/// The increase of a stream's sums per second. If events were lost, the number of requests in flight is unknown.
 fn values(before: &StreamTotals, now: &StreamTotals, seconds: f64, is_lossy: bool) -> Vec<f32> {
     let since = |of: fn(&StreamTotals) -> u64| of(now).saturating_sub(of(before)) as f64;
     let requests = since(|totals| totals.requests);
     let bytes = since(|totals| totals.bytes);
-    // A run's beginning may be of the reading before.
+    // The start of a sequential run may belong to the previous reading.
     let sequential = (since(|totals| totals.sequential) / bytes).min(1.0);
     let depth = since(|totals| totals.depths) / requests;
     let known = |value: f64, is_known: bool| if is_known { value as f32 } else { f32::NAN };
@@ -89,7 +89,7 @@ impl Watcher for StreamWatcher {
         "trace".into()
     }
 
-    /// Some times as often as the recorder sends, so that a reading's time is near that of the sums.
+    /// Several times the recorder's rate, so that the time of a reading is close to that of the sums.
     fn interval(&self) -> Duration {
         (self.interval / 5).max(Duration::from_millis(20))
     }
@@ -162,14 +162,14 @@ mod tests {
         let none = f32::NAN;
         let expected: [(u32, Vec<f32>); 6] = [
             (0, vec![0.0]),
-            // More sequential bytes than bytes: those of the run's beginning came before.
+            // More sequential bytes than bytes: the start of the sequential run belongs to the previous reading.
             (1, vec![10.0, 2000.0, 1.0, 2.5]),
             (5, vec![2.0, 0.0, none, 1.0]),
             (0, vec![7.0]),
             (1, vec![0.0, 0.0, none, none]),
             (5, vec![1.0, 4096.0, 0.0, none]),
         ];
-        // Unknown is not equal to itself.
+        // Unknown values (NaN) are not equal to themselves.
         assert_eq!(format!("{readings:?}"), format!("{expected:?}").replace("; 6", ""));
     }
 }

@@ -2,7 +2,7 @@
 
 use kelvin_stats::bootstrap::Resampler;
 
-/// The chance that a walk along the record turns round at a run.
+/// The probability that a walk along the record reverses at a run.
 const TURN: f64 = 1.0 / 6.0;
 
 /// Values of real repeated runs, each relative to the mean of its series.
@@ -11,7 +11,7 @@ pub struct Noise {
     series: Vec<Vec<f64>>,
 }
 
-/// The error in a record.
+/// Why a record is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the record {what}")]
 pub struct NoiseError {
@@ -54,10 +54,10 @@ impl Noise {
         Ok(Self { series: series.into_iter().map(relative).collect() })
     }
 
-    /// The noise of `n` runs in a row: a walk along a series from a random position in a random direction, which
-    /// reverses at its ends and, one time in six, elsewhere. Values adjacent in time were adjacent in the record, so
-    /// that its drift and its autocorrelation are preserved, and walks differ from each other though the record is
-    /// short.
+    /// The noise of `n` consecutive runs: a walk along a series from a random position in a random direction, which
+    /// reverses at its ends and, with a probability of one sixth, elsewhere. Adjacent values were adjacent in the
+    /// record, so its drift and autocorrelation are preserved, and walks differ from each other although the record
+    /// is short.
     pub fn draw(&self, random: &mut Resampler, n: usize) -> Vec<f64> {
         let Some(series) = self.series.get(random.below(self.series.len())) else { return Vec::new() };
         let last = series.len() - 1;

@@ -1,6 +1,5 @@
-//! An open loop against a made-up server of which everything is known: Poisson arrivals, exponential services, as many
-//! servers as users (M/M/c), on a clock of the simulation's own. Arrivals, queue, collector, and store are those of real
-//! runs.
+//! An open loop against a simulated server with known properties: Poisson arrivals, exponential service times, as
+//! many servers as users (M/M/c), on a simulated clock. Arrivals, queue, collector and store are those of real runs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +16,7 @@ use kelvin_store::{NewRun, Store};
 use kelvin_run::arrivals::{Arrivals, Claim, Process, Queue};
 use kelvin_run::driver::overrun_limit;
 
-/// Draws service times.
+/// Domain of the random numbers for service times.
 const SERVICE: u64 = 0x5e41;
 
 /// The load.
@@ -25,9 +24,9 @@ const SERVICE: u64 = 0x5e41;
 pub struct Servers {
     /// Servers, each with one user.
     pub servers: u32,
-    /// Arrivals a second.
+    /// Arrivals per second.
     pub rate: f64,
-    /// The part of the time that a server is busy, below 1.
+    /// The share of time that a server is busy, below 1.
     pub utilisation: f64,
     /// Seconds before the window.
     pub ramp_up: u64,
@@ -35,18 +34,18 @@ pub struct Servers {
     pub window: u64,
 }
 
-/// What a run reports, beside the truth.
+/// The results of a run, and the true value.
 #[derive(Debug, Clone, Copy)]
 pub struct Reported {
-    /// The p99 of the response time as every command has it, in nanoseconds.
+    /// The p99 of the response time in nanoseconds, as every command reports it.
     pub p99: Option<Bounded>,
     /// Its interval within the run.
     pub interval: Option<Interval>,
-    /// The p99 of the same arrivals, each followed to its end whenever that is.
+    /// The p99 of the same arrivals in nanoseconds, each followed to its end however late that is.
     pub followed: f64,
-    /// Arrivals that waited when the window closed.
+    /// Arrivals that were waiting when the window closed.
     pub waited: u64,
-    /// Arrivals that never began.
+    /// Arrivals that never started.
     pub never_begun: u64,
 }
 
@@ -56,8 +55,8 @@ impl Servers {
         f64::from(self.servers) * self.utilisation / self.rate
     }
 
-    /// P(response > `t` seconds) in the steady state: an exponential service behind a wait that a part C of the arrivals
-    /// has (Erlang 1917), exponential too.
+    /// P(response > `t` seconds) in the steady state: an exponential service time after a wait that a share C of the
+    /// arrivals has (Erlang 1917), also exponential.
     fn beyond(self, t: f64) -> f64 {
         let (c, load) = (self.servers, f64::from(self.servers) * self.utilisation);
         let b = (1..=c).fold(1.0, |b, k| load * b / (f64::from(k) + load * b));
@@ -95,7 +94,7 @@ impl Servers {
         let mut free: BinaryHeap<Reverse<Nanos>> = (0..self.servers).map(|_| Reverse(0)).collect();
         let mut pushed = 0_u64;
         while let Some(Reverse(now)) = free.pop() {
-            // As the driver ends a load.
+            // The driver ends a load in the same way.
             if now >= end || now >= close && queue.window(now).waiting == 0 {
                 break;
             }
@@ -133,7 +132,7 @@ impl Servers {
         random.exponential(self.service() * 1e9) as Nanos
     }
 
-    /// Through the store and back.
+    /// Stores the results and reads them back.
     fn stored(
         self,
         store: &Store,
@@ -186,7 +185,8 @@ impl Servers {
         Ok((figures.times().percentile(99.0), figures.interval(99.0)))
     }
 
-    /// The p99 of the window's arrivals, served by the same draws in the same order to the last of them.
+    /// The p99 of the arrivals in the window, all of them followed to the end, with the same service times in the
+    /// same order.
     fn followed(self, seed: u64, mut arrivals: Arrivals, (open, close): (Nanos, Nanos)) -> f64 {
         let mut random = Random::part(seed, SERVICE, 0);
         let mut free: BinaryHeap<Reverse<Nanos>> = (0..self.servers).map(|_| Reverse(0)).collect();

@@ -1,5 +1,5 @@
-//! Error rates of comparisons, counted on recorded noise: false alarms where nothing was changed, and planted changes
-//! that were not found; for comparison, the conclusions that people draw from the means of three runs.
+//! Error rates of comparisons on recorded noise: false alarms without a change, and planted changes that were not
+//! detected. For comparison, the conclusions that people draw from the means of three runs.
 
 use std::cell::RefCell;
 
@@ -14,7 +14,7 @@ use crate::{BenchError, Planned};
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
-/// Runs' noise in their order: of so many runs, around 1.
+/// Draws the noise of so many consecutive runs, around 1.
 pub type Draw<'a> = &'a dyn Fn(&mut Resampler, usize) -> Vec<f64>;
 
 /// Independent noise with this deviation of the logarithms.
@@ -33,13 +33,13 @@ pub fn dependent(sd: f64, phi: f64) -> impl Fn(&mut Resampler, usize) -> Vec<f64
 pub struct Setting<'a> {
     /// The noise.
     pub noise: Draw<'a>,
-    /// How much longer B takes: 0.03 is 3 %; 0 is A against itself.
+    /// How much slower B is: 0.03 is 3 %; 0 compares A with itself.
     pub slower: f64,
-    /// How much faster a run is that follows one of its own specification: 0.02 is 2 %.
+    /// How much faster a run is after a run of the same specification: 0.02 is 2 %.
     pub carry_over: f64,
     /// The number of studies.
     pub studies: u32,
-    /// Decides the noise and the orders.
+    /// Seed for the noise and the orders.
     pub seed: u64,
 }
 
@@ -54,13 +54,13 @@ pub struct Counted {
     pub covered: u32,
     /// Studies whose sign-flip test has a p of at most 5 %.
     pub flipped: u32,
-    /// Those of which the control's two halves differ.
+    /// Studies in which the two halves of the control differ.
     pub control_differs: u32,
-    /// Blocks of each.
+    /// Number of blocks of each study.
     pub blocks: Vec<u32>,
     /// The number of blocks that each study's pilot required, even where that exceeded the limit.
     pub needed: Vec<u32>,
-    /// Three runs of A, followed by three of B, on the same noise, whose means differ by more than 1 %.
+    /// Studies in which the means of three runs of A and then three of B, on the same noise, differ by more than 1 %.
     pub means_of_three: u32,
 }
 
@@ -70,10 +70,10 @@ pub fn plan() -> AbPlan {
     AbPlan::of(&[("a.toml".into(), spec.clone()), ("b.toml".into(), spec)])
 }
 
-/// Runs comparisons by this plan, each on noise and with a separate order.
+/// Executes comparisons with this plan, each with separate noise and a separate order.
 ///
 /// # Errors
-/// When a comparison could not be made, which a simulated bench gives no reason for.
+/// When a comparison could not be executed, which does not happen on a simulated bench.
 pub fn count(plan: &AbPlan, setting: &Setting<'_>) -> Result<Counted, BenchError> {
     let Setting { noise, slower, carry_over, studies, seed } = *setting;
     let specs: Vec<Spec> = plan.sides.iter().map(|_| Spec::new(WorkloadName::TprocC)).collect();
@@ -127,7 +127,7 @@ mod tests {
 
     const RECORD: &str = include_str!("../../../../bench/lab/noise.csv");
 
-    /// 5 % of so many studies, and two standard errors.
+    /// 5 % of this number of studies, plus two standard errors.
     fn bound(studies: u32) -> u32 {
         let studies = f64::from(studies);
         (0.05 * studies + 2.0 * (0.05 * 0.95 * studies).sqrt()) as u32
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn trial_a3_what_a_run_leaves_for_the_next_of_its_side_favours_none() {
-        // 93 % of 150 less two standard errors are 133; before, 82, 59 and 32 % covered.
+        // 93 % of 150 minus two standard errors is 133. The earlier method covered 82, 59 and 32 %.
         let noise = white(0.01);
         for blocks in [6, 12, 20] {
             let plan = AbPlan { blocks, ..plan() };

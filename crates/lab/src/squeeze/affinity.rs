@@ -1,4 +1,4 @@
-//! Cutting the server's CPU by letting its processes onto fewer CPUs.
+//! Cuts the server's CPU by restricting its processes to fewer CPUs.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -14,19 +14,19 @@ use crate::cleanup_shell::{self, Guard};
 /// The maximum difference between a whole number of CPUs and the requested share.
 const NEAR: f64 = 0.06;
 
-/// Fewer CPUs for a process and all below it.
+/// A restriction of a process and its descendants to fewer CPUs.
 #[derive(Debug)]
 pub(super) struct Affinity {
     server: u32,
     all: CpuSet,
     fewer: CpuSet,
-    /// The CPUs of each thread that had others than the first process.
+    /// The CPUs of each thread whose affinity differs from the first process.
     others: Mutex<BTreeMap<u32, CpuSet>>,
-    /// Held only for its drop.
+    /// Held only for its effect on drop.
     _guard: Option<Guard>,
 }
 
-/// The number of CPUs to remove from so many, for a cut: at least one, and at least one must remain.
+/// The number of CPUs to remove from `cpus` for a cut: at least one, and at least one must remain.
 fn taken(cpus: u32, cut: f64) -> Option<u32> {
     (cpus > 1).then(|| ((f64::from(cpus) * cut).round() as u32).clamp(1, cpus - 1))
 }
@@ -38,7 +38,7 @@ impl Affinity {
         let cpus = all.count();
         let taken = taken(cpus, cut).ok_or("it has only one CPU, so affinity cannot take any away")?;
         let mut fewer = all;
-        // The last ones: the system's background work is mostly on the first.
+        // The last ones, because the system's background work is mostly on the first.
         cpus_of(&all).rev().take(taken as usize).for_each(|cpu| fewer.unset(cpu));
         // The present affinity is set again, to check the permission.
         sched_setaffinity(pid(server), &all)
@@ -59,7 +59,7 @@ impl Affinity {
         Ok(Self { server, all, fewer, others: Mutex::default(), _guard: guard })
     }
 
-    /// Whether a whole number of CPUs comes near a cut.
+    /// Whether removing whole CPUs comes close to the requested cut.
     pub(super) fn is_near(&self, cut: f64) -> bool {
         (1.0 - f64::from(self.left()) / f64::from(self.total()) - cut).abs() <= NEAR
     }
@@ -69,17 +69,17 @@ impl Affinity {
         self.fewer.count()
     }
 
-    /// CPUs that it has.
+    /// CPUs without a cut.
     pub(super) fn total(&self) -> u32 {
         self.all.count()
     }
 
-    /// Takes CPUs away.
+    /// Applies the cut.
     pub(super) fn cut(&self) -> Result<(), String> {
         self.each(|thread| {
             let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
             let found = sched_getaffinity(pid(thread))?;
-            // One that was made of a thread that is cut already is like the first.
+            // A thread that a restricted thread created has the same CPUs as the first process.
             if found != self.all && found != self.fewer {
                 others.entry(thread).or_insert(found);
             }
@@ -89,7 +89,7 @@ impl Affinity {
         })
     }
 
-    /// Gives them back.
+    /// Removes the cut.
     pub(super) fn lift(&self) -> Result<(), String> {
         self.each(|thread| {
             let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +97,7 @@ impl Affinity {
         })
     }
 
-    /// Twice: the server may have made another process while the first ones were done.
+    /// Applies `work` to every thread, twice, because the server may have created another process meanwhile.
     fn each(&self, work: impl Fn(u32) -> Result<(), Errno>) -> Result<(), String> {
         for _ in 0..2 {
             for process in tree::processes(self.server) {
@@ -116,7 +116,7 @@ impl Affinity {
 
 impl Drop for Affinity {
     fn drop(&mut self) {
-        // An error here cannot be corrected by anything else.
+        // An error here cannot be handled in any other way.
         let _lifted = self.lift();
     }
 }
@@ -129,7 +129,7 @@ fn cpus_of(set: &CpuSet) -> impl DoubleEndedIterator<Item = usize> {
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu))
 }
 
-/// As taskset has it: "0,1,2".
+/// The CPUs in the format of taskset: "0,1,2".
 fn cpu_list(set: &CpuSet) -> String {
     cpus_of(set).map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",")
 }
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(cpus(), [left, left]);
         affinity.lift().unwrap();
         assert_eq!(cpus(), [total, total]);
-        // As after a kill: only the shell is left to do it.
+        // As after a kill: only the shell can restore it.
         affinity.cut().unwrap();
         let mut guard =
             Guard::start(cleanup_shell::AFFINITY, &[cpu_list(&affinity.all), server.to_string()]).unwrap();

@@ -1,4 +1,4 @@
-//! The thread that cuts and lifts on the run's clock.
+//! The thread that applies and removes cuts on the run's clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::control_group::{Flow, Group};
 /// The maximum delay until a stop request is noticed.
 const TICK: Nanos = 20_000_000;
 
-/// Number of recent readings without a cut from which a cut is computed, since other load changes.
+/// Number of recent readings without a cut from which a cut is computed. It is small because other load changes.
 const RECENT: usize = 3;
 
 /// A resource that can be cut.
@@ -30,7 +30,7 @@ pub(super) enum SqueezedResource {
 }
 
 impl SqueezedResource {
-    /// As the outcome has it.
+    /// Its name in the results.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::ServerCpu => "server CPU",
@@ -48,28 +48,28 @@ pub(super) struct Valves {
     pub(super) throttle: Throttle,
     /// The server's first process.
     pub(super) process: u32,
-    /// None where the database is in this process.
+    /// None if the database is in this process.
     pub(super) client: Option<Group>,
-    /// Kernel's name and number of the server's device.
+    /// Kernel name and device number of the server's disk.
     pub(super) device: Option<(String, String)>,
     /// CPUs that the load generator could use.
     pub(super) client_cores: f64,
-    /// The resources, in the order of the plan's numbers.
+    /// The resources, in the order of their numbers in the plan.
     pub(super) resources: Vec<SqueezedResource>,
-    /// The share that is taken away.
+    /// The share of a resource that a cut removes.
     pub(super) cut: f64,
 }
 
 /// Record of the cuts.
 #[derive(Debug, Default)]
 pub(super) struct SqueezeRecord {
-    /// The slices that ended as planned, with the bound that held in each.
+    /// The slices that ended as planned, each with its limit.
     pub(super) slices: Vec<(usize, Option<Cut>)>,
-    /// The available capacity, over all slices without a cut.
+    /// The available capacity, averaged over all slices without a cut.
     pub(super) capacity: Option<Capacity>,
-    /// CPUs that the server used in the slices in which they were cut, and the bounds then.
+    /// CPUs that the server used in the slices with a CPU cut, and the limits in effect.
     pub(super) used: Vec<(f64, f64)>,
-    /// Resources that could not be cut in some slice, which is then missing from the slices, and the first reason.
+    /// Resources that could not be cut in a slice, and the first reason. Such a slice is missing from `slices`.
     pub(super) unknown: Vec<(SqueezedResource, String)>,
     /// Why it ended early.
     pub(super) error: Option<String>,
@@ -83,14 +83,14 @@ impl SqueezeRecord {
     }
 }
 
-/// The remainder of a resource while it is cut.
+/// The part of a resource that remains during a cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Bound {
     Cores(f64),
     Flow(Flow),
 }
 
-/// A bound, and the share of the resource that it leaves.
+/// A limit, and the share of the resource that it leaves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Cut {
     bound: Bound,
@@ -99,7 +99,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// The remainder of a resource; an error gives the reason where the capacity is unknown.
+    /// The limit for a resource; an error gives the reason where the capacity is unknown.
     fn of(what: SqueezedResource, capacity: &Capacity, valves: &Valves) -> Result<Self, String> {
         let rest = 1.0 - valves.cut;
         let (bound, left) = match what {
@@ -114,13 +114,13 @@ impl Cut {
     }
 }
 
-/// The remainder of the device's capacity under a cut.
+/// The limit for the device under a cut that leaves the share `rest`.
 fn flow(capacity: &Capacity, rest: f64) -> Result<Flow, String> {
     let flow = capacity.flow.ok_or(
         "the capacity of its device is not known: its counters cannot be read, or they show requests from \
         the server but no busy time",
     )?;
-    // To a control group four zeros are no bound.
+    // A control group does not accept four zeros as a limit.
     if flow.reads + flow.writes <= 0.0 {
         return Err("the server did not use the device: there is nothing to limit".into());
     }
@@ -142,7 +142,7 @@ impl std::fmt::Display for Cut {
 }
 
 impl Valves {
-    /// Lifts every bound.
+    /// Removes every limit.
     fn lift(&self) -> Result<(), String> {
         for what in &self.resources {
             match what {
@@ -176,7 +176,7 @@ impl Valves {
 
     fn read(&self) -> Counters {
         let processes = match &self.throttle {
-            // It contains them all, even those whose parents have exited.
+            // The group contains all of them, even those with parents that have exited.
             Throttle::Group => self.server.processes(),
             Throttle::Affinity(_) | Throttle::RateCap(_) => tree::processes(self.process),
         };
@@ -184,8 +184,8 @@ impl Valves {
     }
 }
 
-/// Cuts and lifts according to the plan, whose seconds count from `open`, until it ends or `stop` is set. Every bound
-/// is lifted at the end.
+/// Applies and removes cuts according to the plan, with seconds counted from `open`, until the plan ends or `stop` is
+/// set. Every limit is removed at the end.
 pub(super) fn work(
     valves: &Valves,
     plan: &[Slice],
@@ -232,11 +232,11 @@ fn follow(
                     valves.apply(what, cut.bound)?;
                     bound = Some(cut);
                 }
-                // The slice goes by without a cut, and is none.
+                // The slice runs without a cut and does not count.
                 Err(why) => done.refuse(what, why),
             }
         }
-        // Delayed work appears immediately after a cut is lifted: the first second is not counted here either.
+        // Work that was delayed appears right after a cut is removed, so the first second is not counted here either.
         let settled = open + slice.from * SECOND + SECOND;
         let end = open + slice.to * SECOND;
         if !wait(clock, settled, stop) {

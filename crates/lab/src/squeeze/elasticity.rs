@@ -1,4 +1,4 @@
-//! From slices to elasticities.
+//! Elasticities from the throughput in slices.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use super::plan::Slice;
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Whole intervals above this are called a limit, whole ones below the other are not: a resource that all the work waits
-/// for has 1, one that none waits for 0.
+/// A resource is called a limit if its whole interval is above `LIMITS`, and no limit if the whole interval is below
+/// `DOES_NOT`. The elasticity is 1 if all work waits for the resource, and 0 if none does.
 const LIMITS: f64 = 0.5;
 const DOES_NOT: f64 = 0.3;
 
-/// Half an interval that distinguishes the two.
+/// The half-width of an interval that distinguishes the two.
 const TELLING: f64 = 0.15;
 
-/// The elasticity of the throughput to one resource, e = Δln(throughput) / Δln(resource): over the blocks the mean of
-/// ln(throughput with the cut / without) through ln(1 − cut), with Student's interval of paired differences.
-/// `throughput` has transactions a second by the index of the slice. None with fewer than two blocks.
+/// The elasticity of the throughput to one resource, e = Δln(throughput) / Δln(resource): the mean over the blocks of
+/// ln(throughput with the cut / without) divided by ln(1 − cut), with Student's interval of paired differences.
+/// `throughput` is in transactions per second, by index of the slice. None with fewer than two blocks.
 pub(super) fn estimate_elasticity(
     plan: &[Slice],
     throughput: &BTreeMap<usize, f64>,
@@ -29,7 +29,7 @@ pub(super) fn estimate_elasticity(
     cut: f64,
 ) -> Option<Elasticity> {
     let mut blocks: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
-    // A slice in which nothing ended has no logarithm; the least that could have ended is one transaction.
+    // A slice without any completed transaction has no logarithm; it counts as one transaction.
     let least = |slice: &Slice| 1.0 / slice.to.saturating_sub(slice.from + SETTLE).max(1) as f64;
     for (index, slice) in plan.iter().enumerate() {
         let Some((block, rate)) = slice.block.zip(throughput.get(&index).copied()) else { continue };
@@ -118,7 +118,7 @@ mod tests {
         let plan = slices(1, 4, 3, 6, 7);
         let rate = |slice: &Slice| if slice.resource.is_some() { 0.0 } else { 2.0 };
         let throughput = plan.iter().enumerate().map(|(index, slice)| (index, rate(slice))).collect();
-        // One in two seconds is a quarter of two a second.
+        // One transaction in two seconds is a quarter of two per second.
         let found = estimate_elasticity(&plan, &throughput, 0, 0.2).unwrap();
         assert!((found.throughput_ratio - 0.25).abs() < 1e-9, "{found:?}");
     }

@@ -1,5 +1,5 @@
-//! Use of server, client and device without a limit: a limit reduces the capacity, not the current use.
-//! Whatever is used at all would else seem to limit.
+//! The use of server, client and device without a limit. A cut is a share of the capacity, not of the current use:
+//! otherwise every resource that is used at all would seem to be a limit.
 
 use kelvin_host::disk::DiskCounters;
 use std::fs;
@@ -15,27 +15,28 @@ pub(super) struct Counters {
     at: Instant,
     /// CPU seconds of the server's processes.
     server: f64,
-    /// CPU seconds of this process, where the server is another.
+    /// CPU seconds of this process, where the server is a separate one.
     client: f64,
-    /// CPU seconds without work, over all CPUs.
+    /// Idle CPU seconds, over all CPUs.
     idle: f64,
-    /// The server's I/O, and everybody's, on its device.
+    /// The I/O of the server and of all processes on its device.
     own: Option<Flow>,
     all: Option<Flow>,
     /// Seconds in which the device had a request in flight.
     busy: f64,
 }
 
-/// The available capacity, per second.
+/// The available capacity per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Capacity {
     /// CPUs that the server uses.
     pub(super) used: f64,
-    /// And those that it could use in addition, because they were idle: together, all that the other processes left.
+    /// CPUs that it could use in addition, because they were idle. Together with `used`, these are the CPUs that
+    /// other processes left.
     pub(super) cores: f64,
     /// CPUs that other processes used, neither the server nor the client.
     pub(super) others: f64,
-    /// Requests and bytes that the device could take of the server; none where they are not known.
+    /// Requests and bytes that the device could serve for the server; none where they are unknown.
     pub(super) flow: Option<Flow>,
     /// Share of the time in which the device was busy.
     pub(super) device_busy: f64,
@@ -89,7 +90,7 @@ impl Counters {
         let flow = self.all.zip(before.all).and_then(|(now, then)| {
             let all = now.minus(then);
             let own = self.own.zip(before.own).map_or(all, |(now, then)| now.minus(then));
-            // Requests in no time: the remaining capacity of the device is unknown, and not zero.
+            // Requests within no busy time: the remaining capacity of the device is unknown, and not zero.
             if device_busy <= 0.0 && own.reads + own.writes > 0.0 {
                 return None;
             }
@@ -113,7 +114,7 @@ fn free(all: f64, busy: f64) -> f64 {
 }
 
 impl Capacity {
-    /// The mean of several; none of none.
+    /// The mean of several capacities; none of an empty list.
     pub(super) fn mean(all: &[Self]) -> Option<Self> {
         let n = all.len() as f64;
         let mean = |of: &dyn Fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / n;

@@ -1,11 +1,11 @@
-//! Squeezing: a run in which one resource at a time is cut by a tenth or a fifth, in short slices in random order, and
-//! what the throughput makes of it. A resource that the work waits for has an elasticity of 1, one that it does not wait
-//! for of 0: the experiment behind a verdict, where everything else is circumstantial.
+//! Squeezing: a run in which one resource at a time is cut by a tenth or a fifth, in short slices in random order,
+//! while the throughput is measured. If the work waits for a resource, the elasticity of the throughput to it is 1;
+//! if it does not, it is 0. This is the experiment behind a verdict; all other evidence is circumstantial.
 //!
-//! [`Squeeze::prepare`] moves the server's processes into a control group, or finds another means where there is none, and
-//! what can be cut; [`Squeeze::around`]
-//! stands between the run and its sink, cuts while the window is open, and puts [`Event::Squeeze`] before the run's end.
-//! Whatever ends the run, the processes go back where they were and every bound is lifted.
+//! [`Squeeze::prepare`] moves the server's processes into a control group, or selects another method where there is
+//! none, and determines the resources that can be cut. [`Squeeze::around`] wraps the run's sink, applies cuts while
+//! the window is open, and inserts [`Event::Squeeze`] before the end of the run. However the run ends, the processes
+//! are moved back and every limit is removed.
 
 mod affinity;
 mod control;
@@ -34,29 +34,29 @@ use plan::Slice;
 pub use throttle::Means;
 use throttle::Throttle;
 
-/// The first second of a slice is not counted: what waited has to pass first.
+/// The first seconds of a slice that are not counted, because delayed work has to pass first.
 const SETTLE: u64 = 1;
 
-/// CPUs that others may use before a squeeze is said to be disturbed.
+/// CPUs used by other processes above which a squeeze is reported as disturbed.
 const QUIET: f64 = 0.3;
 
-/// How hard and how often.
+/// Size and number of the cuts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Share of each resource that is taken away, within (0, 1).
+    /// The share of each resource that is removed, within (0, 1).
     pub cut: f64,
-    /// Pairs of slices with and without the cut, for each resource; at least two.
+    /// Pairs of slices with and without a cut for each resource; at least two.
     pub pairs: u32,
     /// Seconds of a slice, at least two; the first is not counted.
     pub slice: u64,
     /// Seconds without a cut at the beginning.
     pub pilot: u64,
-    /// By what means the server's CPU is cut; none for the best that there is.
+    /// The method for cutting the server's CPU; none selects the best available one.
     pub means: Option<Means>,
 }
 
 impl Default for Options {
-    /// A cut of a fifth in ten pairs of slices of 3 s: some two minutes for three resources.
+    /// A cut of a fifth in ten pairs of slices of 3 s: about two minutes for three resources.
     fn default() -> Self {
         Self { cut: 0.2, pairs: 10, slice: 3, pilot: 6, means: None }
     }
@@ -78,19 +78,19 @@ pub fn suits(spec: &Spec) -> Result<(), String> {
     Ok(())
 }
 
-/// Resources that can be cut, and those that cannot.
+/// The resources that can be cut, and those that cannot.
 #[derive(Debug)]
 pub struct Squeeze {
     options: Options,
     valves: Valves,
     plan: Vec<Slice>,
     not_cut: Vec<UnavailableMetrics>,
-    /// Why the server's CPU is not cut by a control group, where it was to be.
+    /// Why no control group cuts the server's CPU, where one was requested.
     no_group: Option<String>,
 }
 
 impl Squeeze {
-    /// Moves the processes and makes the plan. The database must be on this host and have no users yet.
+    /// Moves the processes and creates the plan. The database must be on this host and have no users yet.
     ///
     /// # Errors
     /// When nothing can be cut, with every reason.
@@ -100,14 +100,15 @@ impl Squeeze {
         let (server, data) = if embedded {
             (Some(std::process::id()), engine.data_directory(&mut *session))
         } else {
-            // A number in a file can be that of another's process by now: only what is known to serve us is moved.
+            // A process id in a file may belong to another process by now: only a process that certainly serves this
+            // database is moved.
             let place = kelvin_observe::engine::locate_server(engine, &mut *session);
             (place.server, place.data)
         };
         drop(session);
         let mut not_cut = elsewhere();
         let mut miss = |what: &str, why: String| not_cut.push(UnavailableMetrics { what: what.into(), why });
-        // Why the server's CPU is not cut by a control group.
+        // Why no control group cuts the server's CPU.
         let mut no_group = None;
         let Some(server) = server else {
             return Err(
@@ -188,12 +189,12 @@ impl Squeeze {
         Ok(Self { options, valves, plan, not_cut, no_group })
     }
 
-    /// Seconds that the window must have.
+    /// The required length of the window in seconds.
     pub fn seconds(&self) -> u64 {
         self.plan.last().map_or(0, |slice| slice.to)
     }
 
-    /// Stands before a sink. `series` are those of the run, `clock` is its clock.
+    /// Wraps a sink. `series` are the series of the run, `clock` is its clock.
     pub fn around<'a>(self, sink: &'a mut dyn Sink, series: &[Series], clock: &Clock) -> Squeezed<'a> {
         Squeezed {
             counted: series.iter().map(Series::is_transaction).collect(),
@@ -207,7 +208,7 @@ impl Squeeze {
         }
     }
 
-    /// The resource's name and how it was cut; `cut` is the share that was taken away.
+    /// The name of a resource and the method of its cut; `cut` is the share that was removed.
     fn resource(&self, what: SqueezedResource, done: &SqueezeRecord, cut: f64) -> (String, String) {
         let percent = cut * 100.0;
         let capacity = done.capacity;
@@ -290,7 +291,7 @@ impl Squeeze {
     }
 }
 
-/// A sink before another, that squeezes while the window is open.
+/// A sink that forwards to another one and squeezes while the window is open.
 pub struct Squeezed<'a> {
     squeeze: Option<Squeeze>,
     sink: &'a mut dyn Sink,
@@ -299,7 +300,7 @@ pub struct Squeezed<'a> {
     thread: Option<JoinHandle<(Squeeze, SqueezeRecord)>>,
     /// Which series count.
     counted: Vec<bool>,
-    /// Good transactions by the second of the window.
+    /// Successful transactions by second of the window.
     good: BTreeMap<i64, u64>,
     elapsed: Nanos,
 }
@@ -329,7 +330,8 @@ impl Squeezed<'_> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         let (squeeze, done) = thread.join().map_err(|_| "the squeeze thread panicked")?;
         let outcome = squeeze.conclude(&done, &self.good, self.elapsed);
-        // Theirs is not ours to share: what they take changes the capacity that every cut is one of.
+        // The CPU of other processes is not under Kelvin's control: what they use changes the capacity that each cut
+        // is a share of.
         if let Some(others) = done.capacity.map(|one| one.others).filter(|others| *others > QUIET) {
             let text = format!(
                 "other processes used {others:.1} CPUs of this host meanwhile: squeeze again when the host \
@@ -352,7 +354,7 @@ impl Sink for Squeezed<'_> {
                 self.start(at + planned.unwrap_or(0))?;
             }
             Event::Phase { phase: Phase::Measure, at, .. } => self.start(*at)?,
-            // Nothing is cut while the users end what they are in.
+            // Nothing is cut while the users finish their transactions.
             Event::Phase { phase: Phase::Stop, .. } => self.stop.store(true, Ordering::Release),
             Event::Second(second) => self.count(second),
             Event::Window(window) => self.elapsed = window.elapsed,
@@ -367,13 +369,13 @@ impl Drop for Squeezed<'_> {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // It lifts the bounds and moves the processes back.
+            // The thread removes the limits and moves the processes back.
             let _ended = thread.join();
         }
     }
 }
 
-/// What no squeeze of ours cuts.
+/// Resources that cannot be squeezed.
 fn elsewhere() -> Vec<UnavailableMetrics> {
     let absent = |what: &str, why: &str| UnavailableMetrics { what: what.into(), why: why.into() };
     vec![
@@ -388,11 +390,12 @@ fn elsewhere() -> Vec<UnavailableMetrics> {
     ]
 }
 
-/// The server's processes in a group of ours; what it cannot do, and why. Without `cpu` it is for the rest only.
+/// Moves the server's processes into a group of Kelvin's. Returns the controllers that are unavailable, with the
+/// reason. Without `cpu`, the group only limits other resources.
 fn hold(server: u32, cpu: bool) -> (Group, Vec<(Controller, String)>) {
     let wanted: &[Controller] = if cpu { &[Controller::Cpu, Controller::Io] } else { &[Controller::Io] };
     let (mut group, mut refused) = Group::make("server", server, wanted);
-    // Twice: the server may have made another process while we moved the first ones.
+    // Twice, because the server may have created another process while the first ones were moved.
     for _ in 0..2 {
         if let Err(why) = group.take(&tree::processes(server)) {
             let had = [(Controller::Cpu, group.has_cpu()), (Controller::Io, group.has_io())];
@@ -403,13 +406,13 @@ fn hold(server: u32, cpu: bool) -> (Group, Vec<(Controller, String)>) {
     (group, refused)
 }
 
-/// The share that was taken away, of what was left in each slice; none of none.
+/// The share that was removed, from the share that was left in each slice; none without slices.
 fn taken(left: &[f64]) -> Option<f64> {
     let logarithms = left.iter().map(|left| left.ln()).sum::<f64>();
     (!left.is_empty()).then(|| 1.0 - (logarithms / left.len() as f64).exp())
 }
 
-/// The one disk under the log, or else the data: its name and its number.
+/// The only disk below the WAL, or otherwise below the data: its name and its number.
 fn device(data: &Path) -> Result<(String, String), String> {
     let log = data.join("pg_wal");
     disk_below(if log.exists() { &log } else { data })

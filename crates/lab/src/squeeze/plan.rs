@@ -1,4 +1,4 @@
-//! Which resource is cut when.
+//! The schedule of the cuts.
 
 use kelvin_measure::Random;
 
@@ -9,17 +9,17 @@ pub(super) struct Slice {
     pub(super) from: u64,
     /// One past the last second.
     pub(super) to: u64,
-    /// The block that it is compared within; none for the pilot.
+    /// The block in which it is compared; none for the pilot.
     pub(super) block: Option<u32>,
-    /// The resource that is cut; none where none is.
+    /// The resource that is cut; none for a slice without a cut.
     pub(super) resource: Option<usize>,
 }
 
 /// Domain of the order's random numbers: "squeeze" in ASCII.
 const ORDER: u64 = 0x73_7175_6565_7a65;
 
-/// A pilot without a cut, and then blocks, each with one slice without a cut and one for each resource, in an order that
-/// the seed decides.
+/// A pilot without a cut, followed by blocks. Each block has one slice without a cut and one for each resource, in an
+/// order determined by the seed.
 pub(super) fn slices(resources: usize, blocks: u32, slice: u64, pilot: u64, seed: u64) -> Vec<Slice> {
     let mut random = Random::part(seed, ORDER, 0);
     let mut plan = vec![Slice { from: 0, to: pilot, block: None, resource: None }];

@@ -14,19 +14,19 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::tree;
 use crate::cleanup_shell::{self, Guard};
 
-/// As the control group's (`group.rs`).
+/// The same as for the control group (`control_group.rs`).
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Looks for new processes are dearer than a period.
+/// Searching for new processes costs more than a period allows.
 const REFRESH: Duration = Duration::from_millis(250);
 
-/// The kernel brings a running process's time up to date at its ticks, 1 to 10 ms apart: sampling more often is useless.
+/// The kernel updates the time of a running process at its ticks, 1 to 10 ms apart: sampling more often is useless.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A cap on a process and all below it.
+/// A cap on a process and its descendants.
 #[derive(Debug)]
 pub(super) struct RateCap {
-    /// CPUs, as the bits of an `f64`; infinite while nothing is cut.
+    /// The limit in CPUs, as the bits of an `f64`; infinite without a cut.
     bound: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     failed: Arc<Mutex<Option<String>>>,
@@ -34,8 +34,8 @@ pub(super) struct RateCap {
 }
 
 impl RateCap {
-    /// Starts the thread that enforces the cap. It counts from now on, whether or not there is a cap, so that slices
-    /// with and without one have the same overhead.
+    /// Starts the thread that enforces the cap. It measures CPU time with and without a cap, so that all slices have
+    /// the same overhead.
     pub(super) fn of(server: u32) -> Result<Self, String> {
         let pid = pid(server).ok_or("process 0 is not a valid process")?;
         test_kill_process(pid).map_err(|e| {
@@ -59,7 +59,7 @@ impl RateCap {
         Ok(Self { bound, stop, failed, thread })
     }
 
-    /// Bounds the CPU time to so many CPUs; none lifts the bound.
+    /// Limits the CPU time to that of so many CPUs; none removes the limit.
     pub(super) fn bound(&self, cores: Option<f64>) -> Result<(), String> {
         self.bound.store(cores.unwrap_or(f64::INFINITY).to_bits(), Ordering::Release);
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
@@ -108,7 +108,7 @@ impl Held {
                     self.signal(Signal::STOP);
                     stopped = true;
                 }
-                // It cannot be used up sooner, even on all CPUs simultaneously.
+                // The quota cannot be used up sooner, even by all CPUs together.
                 let soonest = Duration::from_nanos((left.max(0.0) / cpus).min(1e9) as u64);
                 std::thread::sleep(if stopped { rest } else { rest.min(soonest.max(LOOK)) });
                 used += self.used();
@@ -136,7 +136,7 @@ impl Held {
             // A process that has ended meanwhile uses nothing.
             let Ok(file) = File::open(format!("/proc/{process}/schedstat")) else { continue };
             let Some(used) = on_cpu(&file) else { continue };
-            // Before it can be stopped.
+            // Announced to the guard before it can be stopped.
             self.guard.tell(process)?;
             self.processes.insert(process, (file, used));
         }
@@ -185,7 +185,8 @@ mod tests {
 
     use super::*;
 
-    /// Takes a CPU until it is dropped, also by a test that fails: the runner of the tests would wait for its output.
+    /// A process that keeps a CPU busy. Dropping it ends the process even if the test fails: otherwise the test
+    /// runner would wait for its output.
     struct Spinner(Child);
 
     impl Drop for Spinner {
@@ -217,8 +218,8 @@ mod tests {
             std::thread::sleep(PERIOD * 30);
             (on_cpu(&file).unwrap() - before) as f64 / began.elapsed().as_nanos() as f64
         };
-        // A busy machine gives less; a tick's overshoot of one period is made up in the next. A thread that is itself not
-        // run for long stops nobody, but not each time.
+        // A busy machine uses less CPU; a tick's overshoot in one period is compensated in the next. If the capping
+        // thread itself is not scheduled for long, it stops no process, but that does not happen every time.
         let bounded = (0..10).map(|_| used()).find(|used| *used < 0.4);
         assert!(bounded.is_some_and(|used| used > 0.0), "{bounded:?}");
         drop(cap);

@@ -1,11 +1,11 @@
-//! By what means the server's CPU is cut.
+//! The methods for cutting the server's CPU.
 
 use super::affinity::Affinity;
 use super::meter::Capacity;
 use super::rate_cap::RateCap;
 use crate::control_group::Group;
 
-/// Below this share a cut is none.
+/// A smaller cut counts as none.
 const LEAST: f64 = 0.03;
 
 /// A way to give a server less CPU.
@@ -15,12 +15,12 @@ pub enum Means {
     ControlGroup,
     /// Fewer CPUs for its processes.
     Affinity,
-    /// Its processes are stopped once they have used what they may in a period.
+    /// Stopping its processes once they have used their quota in a period.
     RateCap,
 }
 
 impl Means {
-    /// As people and the flag say it.
+    /// The method as text, as in the command-line option.
     pub fn describe(self) -> &'static str {
         match self {
             Self::ControlGroup => "control group",
@@ -30,18 +30,18 @@ impl Means {
     }
 }
 
-/// What is in place.
+/// The method in effect.
 #[derive(Debug)]
 pub(super) enum Throttle {
-    /// The server's group does it.
+    /// The server's control group.
     Group,
     Affinity(Box<Affinity>),
     RateCap(RateCap),
 }
 
 impl Throttle {
-    /// What there is without control groups: of affinity and the cap the one that was asked for, or else affinity where a
-    /// whole number of CPUs comes near the cut, or else the cap, or else affinity all the same.
+    /// The method without control groups: the requested one of affinity and cap. By default, affinity if removing
+    /// whole CPUs comes close to the cut, else the cap, else affinity anyway.
     pub(super) fn without_groups(
         wanted: Option<Means>,
         server: u32,
@@ -80,11 +80,12 @@ impl Throttle {
         }
     }
 
-    /// CPUs to leave of what the server can have, for a cut; and the share of it that this is.
+    /// The number of CPUs that a cut leaves of the server's capacity, and the share that this is.
     pub(super) fn leave(&self, capacity: &Capacity, cut: f64) -> Result<(f64, f64), String> {
         let Self::Affinity(affinity) = self else { return Ok((capacity.cores * (1.0 - cut), 1.0 - cut)) };
         let left = f64::from(affinity.left());
-        // The load generator moves to the CPUs that the server leaves: what it took before is no loss. Strangers are on
+        // The load generator moves to the CPUs that the server leaves, so its use is no loss. Other processes are
+        // spread evenly over all CPUs, and take the same share of those that remain.
         // all CPUs alike, and take the same share of those that are left.
         let share = left / (capacity.cores + capacity.others);
         if share.is_nan() || share > 1.0 - LEAST {
@@ -95,7 +96,7 @@ impl Throttle {
         Ok((left, share))
     }
 
-    /// Bounds; none lifts the bound.
+    /// Applies a limit; none removes it.
     pub(super) fn bound(&self, group: &Group, cores: Option<f64>) -> Result<(), String> {
         match (self, cores) {
             (Self::Group, cores) => group.bound_cpu(cores),
@@ -105,7 +106,7 @@ impl Throttle {
         }
     }
 
-    /// How, for those who read the outcome; nothing of what is to be expected.
+    /// The method as text for the results; empty if it is the expected one.
     pub(super) fn how(&self) -> String {
         match self {
             Self::Group => String::new(),
@@ -113,7 +114,7 @@ impl Throttle {
                 let (left, total) = (affinity.left(), affinity.total());
                 let taken = total - left;
                 let share = f64::from(taken) / f64::from(total) * 100.0;
-                // Two logical CPUs of one core have less than two cores' worth.
+                // Two logical CPUs of one core provide less than two cores.
                 let siblings = std::fs::read_to_string("/sys/devices/system/cpu/smt/active");
                 let siblings = siblings.is_ok_and(|text| text.trim() == "1");
                 let less = if siblings { ", logical CPUs that share cores" } else { "" };

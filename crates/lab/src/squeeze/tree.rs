@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// A process and all below it.
+/// A process and its descendants.
 pub(super) fn processes(root: u32) -> Vec<u32> {
     let mut all = vec![root];
     let mut next = 0;
@@ -21,7 +21,7 @@ pub(super) fn processes(root: u32) -> Vec<u32> {
     all
 }
 
-/// The threads of a process; none of one that has ended.
+/// The threads of a process; empty if it has ended.
 pub(super) fn threads(process: u32) -> Vec<u32> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

@@ -1,4 +1,4 @@
-//! A run of I/O jobs on the hosts of a fleet, kept in the store.
+//! A run of I/O jobs on the hosts of a fleet, stored like any other.
 
 use kelvin_measure::Clock;
 use kelvin_run::fleet::Fleet;
@@ -9,7 +9,7 @@ use kelvin_store::NewRun;
 use super::{CompletedRun, Result, StoreBench, StoreBenchError, new_run_of_jobs};
 
 impl StoreBench<'_> {
-    /// Every host runs every job; the result has the sum, and what each host did.
+    /// Every host runs every job. The result contains the sum and the results of each host.
     pub(super) fn run_io_on_fleet(
         &mut self,
         spec: &Spec,

@@ -1,5 +1,5 @@
-//! Runs on the opened target, kept in the store: one, or one after another for those that plan several. What has no terminal,
-//! such as a page or an agent, makes runs with it as the command does.
+//! Runs on an opened target that are stored: a single run, or several in sequence for code that plans them. Callers
+//! without a terminal, such as a page or an agent, make runs with it exactly as the command does.
 
 mod io_on_fleet;
 mod new_run;
@@ -41,7 +41,7 @@ pub use scenario::{PreparedTenant, reopen_tenant};
 
 type Result<T> = std::result::Result<T, StoreBenchError>;
 
-/// Makes runs and keeps them in a store.
+/// Makes runs and stores them.
 pub struct StoreBench<'a> {
     store: &'a Store,
     live: &'a mut dyn Live,
@@ -52,63 +52,64 @@ pub struct StoreBench<'a> {
     fleet: Option<&'a dyn Fleet>,
 }
 
-/// Who makes the runs.
+/// The origin of the runs.
 #[derive(Debug, Clone)]
 pub struct RunOrigin {
-    /// The command line that repeats the run, quoted for a shell; empty where there is none. It is kept with the run.
+    /// The command line that repeats the run, quoted for a shell; empty if there is none. It is stored with the run.
     pub command: String,
-    /// Whom to ask for a password.
+    /// Prompts for a password.
     pub prompt: PasswordPrompt,
 }
 
-/// Where a run is kept in the history.
+/// The place of a run in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryKey {
     /// The branch.
     pub branch: String,
-    /// The testbed; none for the one given by the environment.
+    /// The testbed; none for the one that follows from the environment.
     pub testbed: Option<String>,
 }
 
-/// A run that was made.
+/// A run that was executed.
 pub struct CompletedRun {
-    /// As it was stored.
+    /// The run as stored.
     pub stored: StoredRun,
-    /// What was observed.
+    /// The evidence from its events.
     pub evidence: Evidence,
-    /// Whether it counts.
+    /// Its judgements.
     pub judged: RunJudgements,
 }
 
 impl<'a> StoreBench<'a> {
-    /// Runs are kept in `store`, seen in `live`, ended early by `stop`.
+    /// Stores runs in `store`, shows them in `live`, and ends them early on `stop`.
     pub fn new(store: &'a Store, live: &'a mut dyn Live, stop: &'a Stop, origin: RunOrigin) -> Self {
         Self { store, live, stop, origin, history: None, destroys: Vec::new(), fleet: None }
     }
 
-    /// The same, whose I/O jobs may write to these block devices whatever they hold.
+    /// Permits I/O jobs to overwrite these block devices whatever they contain.
     #[must_use]
     pub fn destroying(mut self, devices: &[PathBuf]) -> Self {
         self.destroys = devices.to_vec();
         self
     }
 
-    /// The same, whose load the hosts of a fleet generate; the specification says how many of them.
+    /// Lets the hosts of a fleet generate the load. The specification contains their number.
     #[must_use]
     pub fn with_fleet(mut self, fleet: &'a dyn Fleet) -> Self {
         self.fleet = Some(fleet);
         self
     }
 
-    /// The same, which keeps its runs in the history as well.
+    /// Enters the runs into the history as well.
     #[must_use]
     pub fn in_history(mut self, history: Option<HistoryKey>) -> Self {
         self.history = history;
         self
     }
 
-    /// Opens the target, makes missing data, and runs; with a `squeeze`, resources are cut in turn, and the window takes as
-    /// long as that needs. `notes` are kept with the run. `spec` says afterwards what the run took from the database.
+    /// Opens the target, creates missing data, and makes a run. With a `squeeze`, resources are cut in turn, and the
+    /// window is set to the required length. `notes` are stored with the run. `spec` is updated with the
+    /// properties that the run took from the database.
     pub fn run(
         &mut self,
         spec: &mut Spec,
@@ -157,14 +158,14 @@ impl<'a> StoreBench<'a> {
         let mut trace = RunTrace::begin_if(spec, self.store, Some(&opened.engine))?;
         let streams: Vec<_> = trace.iter_mut().filter_map(RunTrace::watcher).collect();
 
-        // Again: what was made meanwhile has a size.
+        // Read again, because data created meanwhile has a size.
         let environment = Environment::read(&*opened.engine, &mut *opened.engine.connect()?)?;
         let info = NewRun {
             command: self.origin.command.clone(),
             notes,
             ..new_run(spec, &*opened.engine, &*workload, &environment)?
         };
-        // The store comes first: what the live view shows is kept.
+        // The store comes first, so that everything the live view shows is stored.
         let mut writer = self.begin(&info, &environment, member, spec)?;
         let id = writer.id();
 
@@ -196,8 +197,8 @@ impl<'a> StoreBench<'a> {
         summed.map(|()| done).map_err(StoreBenchError::kept)
     }
 
-    /// Judges a run that has ended by what was stored of it, and keeps that for the lists; also of one whose error is told
-    /// and has nothing to show.
+    /// Judges a run that has ended from its stored events, and stores the judgement for lists; also a run that ended
+    /// with an error.
     fn ended(&mut self, id: RunId, ended: std::result::Result<(), RunError>) -> Result<CompletedRun> {
         let judged = self.judged(id, ended.as_ref().err());
         ended.map_err(|error| StoreBenchError::EndedEarly(id, error))?;
@@ -209,7 +210,7 @@ impl<'a> StoreBench<'a> {
         let evidence = Evidence::from_run(&stored)?;
         let mut judged = judge(&stored, &evidence)?;
         if let (Some(error), RunState::Partial) = (error, judged.run.state) {
-            // The store could not take the run's end.
+            // The store failed to record the end of the run.
             judged.run = Judgement {
                 state: RunState::Failed,
                 reasons: vec![format!("it was ended by an error: {error}")],
@@ -234,7 +235,7 @@ impl<'a> StoreBench<'a> {
         Ok(CompletedRun { stored, evidence, judged })
     }
 
-    /// Runs I/O jobs. Their events go to `view`, too.
+    /// Runs I/O jobs. Their events are also passed to `view`.
     pub fn run_io(
         &mut self,
         spec: &Spec,
@@ -272,7 +273,7 @@ impl<'a> StoreBench<'a> {
         Ok((kept, done))
     }
 
-    /// Puts a run that is about to begin into the store, its group and the history.
+    /// Creates a run that is about to start in the store, its group and the history.
     fn begin(
         &mut self,
         info: &NewRun,
@@ -280,7 +281,7 @@ impl<'a> StoreBench<'a> {
         member: Option<(GroupId, &GroupSlot)>,
         spec: &Spec,
     ) -> Result<RunWriter> {
-        // A server that a killed scenario has left limited would be measured with its limits.
+        // A server that a killed scenario left limited would be measured with those limits.
         for change in limits::recover_left_over()? {
             self.live.message(&format!("reverted what a killed process left behind: {change}"));
         }
@@ -297,7 +298,7 @@ impl<'a> StoreBench<'a> {
         Ok(writer)
     }
 
-    /// One run of a group, and what is to be known of it.
+    /// Makes a run of a group, and returns its measurement.
     fn member(&mut self, planned: &Planned<'_>) -> Result<Measured> {
         let began = Instant::now();
         let mut spec = planned.spec.clone();
@@ -336,18 +337,19 @@ impl Bench for StoreBench<'_> {
     }
 }
 
-/// The jobs of a specification with their targets found; nothing is written yet. States and dumps of `verify` go to `aux`.
+/// The jobs of a specification with their targets resolved; nothing is written yet. State files and dumps of `verify`
+/// go to `aux`.
 ///
 /// # Errors
-/// When it is of another workload, or the jobs cannot be run.
+/// When the specification is for another workload, or the jobs cannot run.
 pub fn io_run(spec: &Spec, destroys: &[PathBuf], aux: Option<PathBuf>) -> Result<IoRun> {
     io_run_of_host(spec, (0, 1), destroys, aux)
 }
 
-/// The same of one of so many hosts of a fleet.
+/// The same for a single host of a fleet.
 ///
 /// # Errors
-/// As of [`io_run`].
+/// See [`io_run`].
 pub fn io_run_of_host(
     spec: &Spec,
     host: (u32, u32),
@@ -378,6 +380,6 @@ impl IoWatcher for Unseen {
 }
 
 impl IoRunWatcher for Unseen {
-    // The facts are kept with the run, and its findings are reported with it.
+    // The facts are stored with the run, and its findings are reported with it.
     fn looked(&mut self, _facts: &StorageFacts) {}
 }

@@ -1,4 +1,4 @@
-//! What is known of a run before it begins.
+//! The properties of a run that are known before it starts.
 
 use kelvin_database::Engine;
 use kelvin_measure::event::{RatePeriod, Series};
@@ -6,10 +6,10 @@ use kelvin_run::{Environment, Spec};
 use kelvin_store::NewRun;
 use kelvin_workload::Workload;
 
-/// What a run that begins now says of a workload on a database. `command` and `notes` are empty: they are the caller's.
+/// The properties of a run of a workload on a database. `command` and `notes` are left empty for the caller.
 ///
 /// # Errors
-/// When the environment cannot be written as JSON.
+/// When the environment cannot be serialized as JSON.
 pub fn new_run(
     spec: &Spec,
     engine: &dyn Engine,
@@ -27,10 +27,11 @@ pub fn new_run(
     })
 }
 
-/// The same of I/O jobs on `target`, whose series are `kinds`. `counter_names`, too, are the caller's.
+/// The properties of a run of I/O jobs on `target` with the series `kinds`. `counter_names` is also left empty for
+/// the caller.
 ///
 /// # Errors
-/// When the environment cannot be written as JSON.
+/// When the environment cannot be serialized as JSON.
 pub fn new_run_of_jobs(
     spec: &Spec,
     target: String,
@@ -45,7 +46,7 @@ pub fn new_run_of_jobs(
     })
 }
 
-/// What the specification says of the run, and what is the same for all of them.
+/// The properties from the specification, and those that all runs have in common.
 fn from_spec(spec: &Spec, kinds: Vec<Series>, environment: &Environment) -> serde_json::Result<NewRun> {
     Ok(NewRun {
         workload: spec.workload().as_str().into(),

@@ -1,4 +1,4 @@
-//! What comes before a run: data that are missing or must be as they were, and what the reader of its result has to know.
+//! Steps before a run: creating missing data, resetting existing data, and notes for the reader of the result.
 
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
@@ -18,10 +18,10 @@ use crate::reset::{self, OtherError, ResetContext, ResetError, Task};
 use crate::selected_workload::{SelectedWorkload, must_be_built, while_doing};
 use crate::squeeze::{self, Squeeze};
 
-/// Bytes of data from which on a managed server is restarted to load them.
+/// Size of the data in bytes from which a managed server is restarted with settings for the load.
 const WORTH_A_RESTART: u64 = 2_000_000_000;
 
-/// Makes the data if it is not there and looks at it; what the result's reader has to know is added to `notes`.
+/// Creates the data if it is missing and inspects it. Notes for the reader of the result are added to `notes`.
 pub(super) fn prepare(
     spec: &mut Spec,
     opened: &Opened,
@@ -62,8 +62,8 @@ pub(super) fn prepare(
     Ok(chosen.shared())
 }
 
-/// Names the faults that are known of the server's version, before anything is done there. A TPROC-C run on such a
-/// server is checked: a broken condition must not be overlooked.
+/// Reports the known bugs of the server's version before anything is executed there. A TPROC-C run on such a server
+/// is checked: a broken consistency condition must not be overlooked.
 pub(super) fn warn_of_faults(
     spec: &mut Spec,
     environment: &Environment,
@@ -87,7 +87,7 @@ pub(super) fn warn_of_faults(
     }
 }
 
-/// What a reader of the figures has to know about how they came to be.
+/// Notes about the circumstances of a measurement that its reader has to know.
 fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
     let mut cautions = Vec::new();
     cautions.extend(engine.home().and_then(Home::caution).map(str::to_owned));
@@ -105,7 +105,7 @@ fn cautions(spec: &Spec, engine: &dyn Engine) -> Vec<String> {
     cautions
 }
 
-/// Brings the database into the state that every run begins with; the notes belong into the result.
+/// Brings the database into the state that every run starts from. The returned notes belong to the result.
 fn restore(
     spec: &Spec,
     opened: &Opened,
@@ -135,7 +135,7 @@ fn restore(
     })
 }
 
-/// How data are built in a reset, and who watches.
+/// How a reset builds data, and its progress view.
 struct BuildEnvironment<'a> {
     opened: &'a Opened,
     chosen: &'a SelectedWorkload,
@@ -164,8 +164,8 @@ impl ResetContext for BuildEnvironment<'_> {
     }
 }
 
-/// Builds the data of a workload; progress goes to `live`. A managed server has settings for a load meanwhile, where that is
-/// worth two restarts.
+/// Builds the data of a workload; progress goes to `live`. A managed server gets settings for a bulk load meanwhile,
+/// if that justifies two restarts.
 pub fn build_data(
     opened: &Opened,
     chosen: &SelectedWorkload,
@@ -186,7 +186,7 @@ pub fn build_data(
     let (sender, receiver) = mpsc::channel();
     let progress = Sender(sender);
     let (shown, built) = std::thread::scope(|scope| {
-        // The progress moves into the thread, so that the channel ends with the work.
+        // The progress sender moves into the thread, so that the channel closes when the work ends.
         let work = scope.spawn(move || workload.build(engine, &progress, stop));
         let shown = receiver.iter().try_for_each(|event| live.event(&event));
         (shown, work.join())
@@ -210,12 +210,12 @@ struct Sender(mpsc::Sender<Event>);
 
 impl BuildProgress for Sender {
     fn update(&self, what: &str, done: u64, total: u64, rows: u64) {
-        // Nobody listens only when the command is ending.
+        // The receiver is gone only when the command is ending.
         let _ = self.0.send(Event::Progress { what: what.into(), done, total, rows });
     }
 }
 
-/// Checks freshly loaded data; a condition that does not hold right after the load is an error.
+/// Checks freshly loaded data. A consistency condition that does not hold right after the load is an error.
 pub fn check_data(
     engine: &dyn Engine,
     workload: &dyn Workload,
@@ -242,7 +242,7 @@ pub fn check_data(
     Ok(())
 }
 
-/// Takes the server in hand and gives the window the length that the slices need.
+/// Prepares the squeeze of the server and sets the window to the length that the slices need.
 pub(super) fn squeeze(
     options: squeeze::Options,
     spec: &mut Spec,

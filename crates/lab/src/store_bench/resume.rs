@@ -1,4 +1,4 @@
-//! A fleet's run whose controller died, taken up by another process.
+//! Resumes a fleet's run in another process after its controller died.
 
 use kelvin_measure::event::{Phase, Status};
 use kelvin_measure::invariant::HOSTS_STAYED;
@@ -10,23 +10,23 @@ use kelvin_store::{Liveness, RunId, StoredRun};
 
 use super::{CompletedRun, Result, StoreBench, StoreBenchError};
 
-/// What is known of a run when it is taken up.
+/// A started run that is to be resumed.
 pub struct BegunRun {
-    /// As it was stored.
+    /// The run as stored.
     pub stored: StoredRun,
     /// Its specification.
     pub spec: Spec,
-    /// The hosts of its fleet, in their order.
+    /// The hosts of its fleet, in order.
     pub hosts: Vec<String>,
-    /// The point that was under way.
+    /// The point in progress.
     pub point: u32,
 }
 
 impl BegunRun {
-    /// Of a run in the store.
+    /// Reads a run from the store.
     ///
     /// # Errors
-    /// When it has ended, is still written, or has no fleet.
+    /// When it has ended, is still being written, or has no fleet.
     pub fn read(store: &kelvin_store::Store, id: RunId) -> Result<Self> {
         let stored = store.load(id)?;
         let refused = |why: String| Err(StoreBenchError::Refused(why));
@@ -52,8 +52,8 @@ impl BegunRun {
 }
 
 impl StoreBench<'_> {
-    /// Takes up a run whose process was killed: hears the hosts of its fleet to their end, and closes its books. `rejoin` has
-    /// the generators of so many hosts in a point.
+    /// Resumes a run whose process was killed: receives the results of its fleet's hosts until they end, and
+    /// completes the run. `rejoin` returns the generators of a point, given its number and the number of hosts.
     ///
     /// # Errors
     /// When another process has the run, or the hosts cannot be reached.
@@ -72,7 +72,7 @@ impl StoreBench<'_> {
         let generators = rejoin((point, count), &clock);
         self.live.begin(id, &stored.info, &spec);
         for (source, of) in stored.sources() {
-            // The view draws the sum of several.
+            // The view draws the sum of all sources.
             let _shown = self.live.event(&Event::Source { id: source, source: of.clone() });
         }
         let at = |wanted: Phase| {
@@ -82,7 +82,7 @@ impl StoreBench<'_> {
         let measured = at(Phase::Measure);
         let open = measured.or_else(|| Some(at(Phase::RampUp)? + load.ramp_up.nanos()));
         let (Some(open), Some(begun)) = (open, &begun) else {
-            // Nothing of it was measured; agents that are ready for it hear that there is nothing to do.
+            // No part of it was measured; agents that are ready for it learn that there is nothing to do.
             drop(generators);
             let ended = point as usize >= load.points().len() && !load.find_max;
             let when =
@@ -114,7 +114,7 @@ impl StoreBench<'_> {
         let all = load.points().len() as u32 == point.index + 1 && !load.find_max;
         let done = done.and_then(|result| {
             let stayed = result.invariants.iter().all(|one| one.holds || one.name != HOSTS_STAYED);
-            // What reached its planned end is void by its own invariant.
+            // A run that reached its planned end is void by its own invariant.
             let (status, error) = match (result.interrupted, all && stayed) {
                 (true, _) => (Status::Interrupted, None),
                 (false, true) => (Status::Complete, None),

@@ -1,4 +1,5 @@
-//! What a scenario needs of the bench: each tenant's database with its data, and one stored run that takes the events of all.
+//! The bench for scenarios: the database of each tenant with its data, and a single stored run with the events of
+//! all.
 
 use std::sync::Arc;
 
@@ -14,15 +15,15 @@ use crate::error::Doing;
 use crate::live::Live;
 use crate::open::{self, Opened, Purpose};
 
-/// A database with the data of a tenant's workload.
+/// A database with the data for a tenant's workload.
 pub struct PreparedTenant {
-    /// The database; open for as long as this lives.
+    /// The database; open until this is dropped.
     pub opened: Opened,
     /// The workload, inspected.
     pub workload: Arc<dyn Workload>,
-    /// What decides its figures.
+    /// The properties of its environment that determine results.
     pub environment: Environment,
-    /// What the reader of the result has to know.
+    /// Notes for the reader of the result.
     pub notes: Vec<String>,
 }
 
@@ -33,10 +34,10 @@ impl PreparedTenant {
     }
 }
 
-/// A tenant's database as another process has prepared it: nothing is made there, and nobody asked for a password.
+/// Opens a tenant's database that another process has prepared. Creates no data, and does not prompt for a password.
 ///
 /// # Errors
-/// When it cannot be used, or data are missing.
+/// When it cannot be used, or data is missing.
 pub fn reopen_tenant(spec: &mut Spec, stop: &Stop) -> Result<PreparedTenant> {
     spec.build = Build::Never;
     let opened = open::open(&spec.target, Purpose::Run, |_| Ok(None), &mut |_| ())?;
@@ -47,7 +48,7 @@ pub fn reopen_tenant(spec: &mut Spec, stop: &Stop) -> Result<PreparedTenant> {
     Ok(PreparedTenant { opened, workload, environment, notes })
 }
 
-/// A view that nobody looks at.
+/// A view that ignores everything.
 struct Unheard;
 
 impl Sink for Unheard {
@@ -65,10 +66,11 @@ impl Live for Unheard {
 }
 
 impl StoreBench<'_> {
-    /// Opens a tenant's database and makes the data that are missing. `spec` says afterwards what it took from the database.
+    /// Opens a tenant's database and creates missing data. `spec` is updated with properties that it took from the
+    /// database.
     ///
     /// # Errors
-    /// When it cannot be used, or the data cannot be made.
+    /// When it cannot be used, or the data cannot be created.
     pub fn prepare_tenant(&mut self, spec: &mut Spec) -> Result<PreparedTenant> {
         let opened =
             open::open(&spec.target, Purpose::Run, self.origin.prompt, &mut |text| self.live.message(text))?;
@@ -85,13 +87,13 @@ impl StoreBench<'_> {
         &self.origin.command
     }
 
-    /// A sentence for the person who waits.
+    /// Shows a sentence to the user.
     pub fn message(&mut self, text: &str) {
         self.live.message(text);
     }
 
-    /// Stores a run whose events `body` makes, the last of them [`kelvin_measure::Event::Finished`], and judges it. `spec` is
-    /// what views are shown of the load. The sums that `body` answers with are compared with what was stored.
+    /// Stores a run whose events `body` emits, the last of them [`kelvin_measure::Event::Finished`], and judges it.
+    /// `spec` describes the load for views. The totals that `body` returns are compared with the stored ones.
     ///
     /// # Errors
     /// When it cannot be stored, or `body` fails.

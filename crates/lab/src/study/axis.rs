@@ -1,4 +1,4 @@
-//! A factor as the design sees it: a name and its levels, whatever is changed for them.
+//! A factor as the design sees it: a name and its levels, whatever they change.
 
 use crate::factor::Factor;
 
@@ -10,15 +10,15 @@ const MOST_LEVELS: usize = 64;
 pub struct Axis {
     /// Its name.
     pub name: String,
-    /// Its levels in the order of the file.
+    /// Its levels, in the order of the file.
     pub levels: Vec<String>,
 }
 
 impl Axis {
-    /// Of a factor that is valid.
+    /// The axis of a valid factor.
     ///
     /// # Errors
-    /// When it has more levels than a design can carry.
+    /// When it has more levels than a design supports.
     pub(super) fn of(factor: &Factor) -> Result<Self, String> {
         let levels: Vec<String> = factor.levels().into_iter().map(str::to_owned).collect();
         if levels.len() > MOST_LEVELS {

@@ -12,23 +12,23 @@ use crate::conditions::{DesignCell, FactorSetting};
 pub struct Design {
     /// The kind of combination.
     pub kind: DesignKind,
-    /// Of a fraction: how the later factors follow from the earlier ones, "D=ABC", the factors being A, B, C… in the
-    /// order of the file.
+    /// Generators of a fraction: how later factors follow from earlier ones, such as "D=ABC", where A, B, C… are the
+    /// factors in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<String>,
     /// The number of runs of every cell: one in each block, in an order drawn for the block.
     #[serde(default = "six")]
     pub blocks: u32,
-    /// Decides the order of the runs.
+    /// Seed for the order of the runs.
     #[serde(default = "one")]
     pub seed: u64,
     /// Whether each block runs the base cell a second time: the difference shows which effects cannot be resolved.
     #[serde(default)]
     pub control: bool,
-    /// The most runs that may be made again because they are void or failed. Left out: a fifth of all, two at least.
+    /// Maximum number of void or failed runs that are repeated. The default is a fifth of all runs, but at least two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacements: Option<u32>,
-    /// The variation from run to run (standard deviation ÷ mean) that the plan assumes until runs show it.
+    /// The assumed variation from run to run (standard deviation ÷ mean), until it can be estimated from runs.
     #[serde(default = "two_percent")]
     pub assumed_cv: Share,
 }
@@ -71,20 +71,20 @@ impl DesignKind {
     }
 }
 
-/// Maximum number of factors: more are not manageable, and a fraction has no letters for them.
+/// Maximum number of factors: more are not manageable, and generators have no letters for them.
 pub(super) const MOST_FACTORS: usize = 16;
-/// Cells of a design.
+/// Maximum number of cells of a design.
 const MOST_CELLS: usize = 1024;
-/// Runs of a study: at a minute each, a week.
+/// Maximum number of runs of a study: a week at a minute each.
 const MOST_RUNS: u64 = 10_000;
-/// Blocks.
+/// Maximum number of blocks.
 const MOST_BLOCKS: u32 = 1000;
 
 impl Design {
-    /// The cells in the order of the design, the base first: the levels of the last factor change fastest.
+    /// The cells in the order of the design, the base first; the levels of the last factor change fastest.
     ///
     /// # Errors
-    /// When the factors do not fit the kind, the generators are wrong, or there are too many cells.
+    /// When the factors do not fit the kind, the generators are invalid, or there are too many cells.
     pub(super) fn cells(&self, axes: &[Axis]) -> Result<Vec<DesignCell>, String> {
         self.fits(axes)?;
         let combinations = match self.kind {
@@ -149,7 +149,7 @@ impl Design {
         }
     }
 
-    /// The fraction that the generators choose.
+    /// The fraction that the generators define.
     pub(super) fn fraction(&self, axes: &[Axis]) -> Result<Fraction, String> {
         if self.generators.is_empty() {
             return Err(
@@ -163,7 +163,7 @@ impl Design {
     }
 }
 
-/// Every combination of level numbers, the last factor's changing fastest.
+/// Every combination of level indexes; that of the last factor changes fastest.
 fn combinations(axes: &[Axis]) -> Vec<Vec<usize>> {
     let levels: Vec<usize> = axes.iter().map(|axis| axis.levels.len()).collect();
     let mut all = vec![Vec::new()];

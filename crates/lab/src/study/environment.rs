@@ -1,13 +1,13 @@
-//! The machine as it is in one session of a study: what must not change between two of them unreported.
+//! The machine in a session of a study. Differences between sessions must be reported.
 
 use std::collections::BTreeMap;
 
 use kelvin_observe::host::Host;
 
-/// What is known of the environment, by name.
+/// Facts about the environment, by name.
 pub type EnvironmentFacts = BTreeMap<String, String>;
 
-/// What this host says of itself; `kelvin` is the version. The caller adds the database's.
+/// The facts of this host; `kelvin` is the version. The caller adds those of the database.
 pub fn facts(kelvin: &str) -> EnvironmentFacts {
     let host = Host::read();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();

@@ -1,53 +1,53 @@
-//! Why something cannot be done with a study.
+//! Errors of studies.
 
 use std::path::PathBuf;
 
 use crate::BenchError;
 
-/// What went wrong; the text says where and what to do.
+/// Why an operation failed. The text states the location and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// A file cannot be read or written.
     #[error("cannot {what} {path}: {source}")]
     File {
-        /// "read", "write", "make", "lock".
+        /// The operation: "read", "write", "make", "lock".
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The text of a file is wrong.
+    /// A file cannot be parsed.
     #[error("{path}: {message}")]
     Parse {
         /// The file.
         path: String,
-        /// What is wrong, and where.
+        /// The error and its location.
         message: String,
     },
-    /// It does not go together with what is there.
+    /// The request conflicts with the present state.
     #[error("{0}")]
     Refused(String),
-    /// A cell could not be made, or its environment could not be restored.
+    /// A cell could not be applied, or the environment could not be restored.
     #[error("{what}: {source}")]
     Conditions {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// Why not.
+        /// The cause.
         source: BenchError,
     },
-    /// The runs fail one after another.
+    /// Too many consecutive runs failed.
     #[error(
         "{failures} runs failed in a row, the last one with: {last}; the results so far are kept, and the \
         same command continues from there"
     )]
     Failing {
-        /// How many.
+        /// The number of failures.
         failures: u32,
-        /// Why.
+        /// The last error.
         last: String,
     },
-    /// What happens around the runs failed.
+    /// Code around the runs failed.
     #[error(transparent)]
     Around(Box<dyn std::error::Error + Send + Sync>),
 }

@@ -1,7 +1,7 @@
-//! Makes the remaining runs of a study, from any state.
+//! Executes the remaining runs of a study, from any state.
 //!
 //! Every line of the ledger is on disk before the next step, and the next step follows from the plan and the ledger
-//! alone. So a study that was interrupted at any moment, for any reason, continues as if it had not been.
+//! alone. A study that was interrupted at any moment therefore continues as if it had not been interrupted.
 
 use super::state::Next;
 use super::{Ledger, LedgerEvent, Results, State, Study, StudyError, StudyPlan, progress};
@@ -26,7 +26,7 @@ pub struct Execution<'a> {
     pub budget: u32,
     /// The ledger of the events.
     pub ledger: &'a mut Ledger,
-    /// The present state.
+    /// The current state.
     pub state: &'a mut State,
 }
 
@@ -35,18 +35,18 @@ pub trait StudyEnvironment {
     /// After a failed run: waits until the database answers again, starting it if it is managed.
     fn revive(&mut self) -> Result<(), BenchError>;
 
-    /// A run that the bench accepted does not count: the store must agree with the ledger.
+    /// Marks a run as void that the bench counted, so that the store agrees with the ledger.
     fn set_void(&mut self, run: RunId, why: &str) -> Result<(), BenchError>;
 }
 
-/// How it ended.
+/// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StudyEnd {
     /// Every planned run has a result.
     Complete,
-    /// So many planned runs are void or failed, and the budget for replacements is exhausted.
+    /// So many planned runs have no result, and the budget for replacements is exhausted.
     Missing(usize),
-    /// A stop was requested; the same command continues from there.
+    /// A stop was requested. The same command continues from here.
     Interrupted,
 }
 
@@ -57,7 +57,7 @@ enum Tried {
     Interrupted,
 }
 
-/// Restores everything when it is dropped, unless it was restored before: also on a panic.
+/// Restores everything when it is dropped, even on a panic, unless it was restored before.
 struct RestoreOnDrop<'a> {
     conditions: &'a mut dyn CellConditions,
     done: bool,
@@ -81,7 +81,7 @@ impl Drop for RestoreOnDrop<'_> {
     }
 }
 
-/// Makes the remaining runs. However it ends, all changes are restored.
+/// Executes the remaining runs. All changes are restored, however it ends.
 pub fn execute(
     mut execution: Execution<'_>,
     bench: &mut dyn Bench,
@@ -91,7 +91,7 @@ pub fn execute(
     let mut undone = RestoreOnDrop { conditions, done: false };
     let ran = execution.all(bench, &mut undone, surroundings);
     let put_back = undone.undo();
-    // The first error is the one to report; changes that could not be restored are in the undo journal.
+    // The first error is reported; changes that could not be restored are in the undo journal.
     let ended = ran?;
     put_back?;
     if ended != StudyEnd::Interrupted {
@@ -136,7 +136,7 @@ impl Execution<'_> {
         }
     }
 
-    /// One try, from its conditions to its line in the ledger.
+    /// One attempt, from its conditions to its entry in the ledger.
     fn one(
         &mut self,
         next: Next,
@@ -195,7 +195,7 @@ impl Execution<'_> {
         }
     }
 
-    /// After a failed run: the database must answer before the next conditions are put on it.
+    /// After a failed run, the database must answer before the next conditions are applied.
     fn revive(
         &mut self,
         surroundings: &mut dyn StudyEnvironment,
@@ -217,7 +217,7 @@ impl Execution<'_> {
         Ok(None)
     }
 
-    /// The specification of a run before its factors.
+    /// The specification of a run before factors are applied.
     fn specification(&self, block: u32, treatment: &str) -> Spec {
         let mut spec = bench::in_block(&self.study.run, block);
         if spec.label.is_none() {
@@ -233,7 +233,7 @@ impl Execution<'_> {
     }
 }
 
-/// An error with its causes; a repeated cause is left out.
+/// An error with its causes; repeated causes are left out.
 fn whole(error: &(dyn std::error::Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
     chain.fold(String::new(), |text, cause| match text.as_str() {

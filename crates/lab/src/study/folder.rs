@@ -1,4 +1,4 @@
-//! A study's folder: all its data, as plain files.
+//! A study's folder: all data of the study as plain files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ impl Folder {
     /// The file that makes a folder a study.
     pub const STUDY: &'static str = "study.toml";
 
-    /// A folder that is there.
+    /// Opens an existing folder.
     pub fn open(path: &Path) -> Result<Self, StudyError> {
         let is_study = path.file_name().is_some_and(|name| name == Self::STUDY) && path.is_file();
         let folder = if is_study { path.parent().unwrap_or(Path::new("")) } else { path };
@@ -36,7 +36,7 @@ impl Folder {
         if folder.study_path().exists() {
             return Err(StudyError::Refused(format!("{} already contains a study", path.display())));
         }
-        // Before anything is written: the folder must not contain an unparsable file.
+        // Before anything is written: an invalid file must not get into the folder.
         let study = Study::parse(study_toml, Self::STUDY, path)?;
         std::fs::create_dir_all(path).map_err(failed("make", path))?;
         write_new(&folder.study_path(), study_toml)?;
@@ -54,22 +54,22 @@ impl Folder {
         self.path.join(Self::STUDY)
     }
 
-    /// The locked hypothesis.
+    /// The path of the locked hypothesis.
     pub fn lock_path(&self) -> PathBuf {
         self.path.join("lock.json")
     }
 
-    /// The ledger.
+    /// The path of the ledger.
     pub fn ledger_path(&self) -> PathBuf {
         self.path.join("ledger.jsonl")
     }
 
-    /// As text.
+    /// The path of the notebook.
     pub fn notebook_path(&self) -> PathBuf {
         self.path.join("notebook.md")
     }
 
-    /// The undo journal, while there are changes to restore.
+    /// The path of the undo journal. The file exists while there are changes to restore.
     pub fn undo_path(&self) -> PathBuf {
         self.path.join("undo.jsonl")
     }
@@ -89,8 +89,8 @@ impl Folder {
         Ledger::read(&self.ledger_path())
     }
 
-    /// Fills one of Kelvin's parts of the notebook. If the notebook does not exist, or its owner removed the part,
-    /// nothing is changed.
+    /// Replaces one of Kelvin's parts of the notebook. Nothing is changed if the notebook does not exist, or if the
+    /// user removed the part.
     pub fn note(&self, part: notebook::NotebookPart, text: &str) -> Result<(), StudyError> {
         let path = self.notebook_path();
         let Ok(before) = std::fs::read_to_string(&path) else { return Ok(()) };
@@ -101,7 +101,7 @@ impl Folder {
         let mut file = tempfile::NamedTempFile::new_in(&self.path).map_err(failed("write", &path))?;
         file.write_all(after.as_bytes()).map_err(failed("write", &path))?;
         if let Ok(kept) = std::fs::metadata(&path) {
-            // A temporary file is readable by its owner only; the notebook keeps its permissions.
+            // A temporary file is readable only by its owner; the notebook keeps its permissions.
             file.as_file().set_permissions(kept.permissions()).map_err(failed("write", &path))?;
         }
         file.persist(&path).map_err(|error| failed("write", &path)(error.error))?;

@@ -1,4 +1,4 @@
-//! The next study: the same file with a new name and a link to the one before, nothing fixed and nothing run.
+//! Forking a study: the same file with a new name and a link to the original, unlocked and without runs.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::folder::failed;
 use super::{Folder, Study, StudyError};
 
-/// The places of what changes.
+/// The positions of the edits in the text.
 #[derive(Deserialize)]
 struct Places {
     name: Spanned<String>,
@@ -16,8 +16,8 @@ struct Places {
     run: toml::Value,
 }
 
-/// Copies a study's file, comments included, into a new folder under a new name. A run that it names by a relative file is
-/// copied with it.
+/// Copies a study's file, comments included, into a new folder under a new name. A run in a file with a relative path
+/// is copied with it.
 pub fn fork(from: &Folder, to: &Path, name: &str) -> Result<(Folder, Study), StudyError> {
     let parent = from.study()?;
     let path = from.study_path();
@@ -37,7 +37,7 @@ pub fn fork(from: &Folder, to: &Path, name: &str) -> Result<(Folder, Study), Stu
         let end = places.name.span().end;
         edits.push((end..end, format!("\nparent = {link}")));
     }
-    // From the end, so that the places before stay where they are; of two at one place the later first.
+    // From the end, so that earlier positions stay valid; of two edits at the same position, the later one first.
     edits.sort_by_key(|(span, _)| std::cmp::Reverse((span.start, span.end)));
     let mut forked = text.clone();
     for (span, new) in edits {

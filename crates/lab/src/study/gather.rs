@@ -1,4 +1,4 @@
-//! An [`Input`] from a study's file, its ledger, and what its stored runs add.
+//! Builds a [`StudyInput`] from a study's file, its ledger, and its stored runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,24 +14,24 @@ use kelvin_analysis::{
 
 const CONFIDENCE: f64 = 0.95;
 
-/// What a stored run adds to its line in the ledger.
+/// Facts about a stored run that its ledger entry does not contain.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StoredRunFacts {
-    /// Instructions per cycle of the server; none where its counters were not seen.
+    /// Instructions per cycle of the server; none if its counters were unavailable.
     pub ipc: Option<f64>,
-    /// What limited it, by its verdict; none where it was not decided.
+    /// The resource that limited it, according to its verdict; none if undecided.
     pub limit: Option<String>,
-    /// Whether its specification lets it count whatever other work on the machine cost it.
+    /// Whether its specification lets it count regardless of the CPU time that other processes took.
     pub accepts_noise: bool,
-    /// What that cost; none where it is not known.
+    /// What other processes cost it; none where that is unknown.
     pub noise: Option<NoisePrice>,
 }
 
-/// What a store knows of a run of a study's group; none when the run is not of that group, so that the figures of another
-/// store's run of the same number are never taken.
+/// Facts about a run of a study's group from the store; none if the run is not in that group, so that values of a run
+/// with the same id in another store are never used.
 ///
 /// # Errors
-/// When the run is not there, or damaged.
+/// When the run does not exist, or is damaged.
 pub fn stored_run_facts(
     store: &Store,
     group: i64,
@@ -67,7 +67,7 @@ pub fn measured(entries: &[LedgerEntry]) -> Vec<RunId> {
     entries.iter().filter_map(run).collect()
 }
 
-/// What is to be analysed. Runs of treatments that the study does not have any more are left out.
+/// The input of the analysis. Runs of treatments that are no longer in the study are left out.
 pub fn analysis_input(
     study: &Study,
     entries: &[LedgerEntry],
@@ -100,7 +100,7 @@ pub fn analysis_input(
             values.insert(IPC.into(), ipc);
         }
         let limit = more.and_then(|more| more.limit.clone());
-        // The study's file says it, too, where the store is not there any more.
+        // If the store no longer exists, the study's file has the answer.
         let accepts_noise = more.map_or(study.run.accept_noise, |more| more.accepts_noise);
         let noise = more.and_then(|more| more.noise);
         let run = results.run.0;

@@ -1,58 +1,59 @@
-//! What a study is to decide, and what its author expects.
+//! The goal of a study, and the hypothesis of its author.
 
 use kelvin_diagnose::Better;
 use serde::{Deserialize, Serialize};
 
 use super::Share;
 
-/// The one metric by which the study decides; every other is exploratory.
+/// The metric that decides the study; all others are exploratory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Goal {
     /// Id of a key figure ("nopm", "p99", "server-cpu") or the name of an observed metric.
     pub metric: String,
-    /// Which way it is better.
+    /// Whether higher or lower is better.
     pub direction: Better,
-    /// The smallest effect that matters: what is surely smaller counts as no difference.
+    /// The smallest effect that matters: an effect that is certainly smaller counts as no difference.
     pub smallest_effect: Share,
 }
 
-/// What the author believes before the runs, in a form that can turn out wrong.
+/// The hypothesis, stated before the runs in a form that they can refute.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hypothesis {
-    /// In a sentence.
+    /// The hypothesis in a sentence.
     pub statement: String,
-    /// Why it should be so.
+    /// The supposed mechanism.
     pub mechanism: String,
-    /// The factor that it is about.
+    /// The factor that is changed.
     pub factor: String,
     /// The level from which it changes.
     pub from: String,
     /// The level to which it changes.
     pub to: String,
-    /// What else could explain the same; nothing of it is tested by itself.
+    /// Other explanations of the same effect. They are not tested separately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rivals: Vec<String>,
-    /// What must be seen when it holds: the goal's metric, and the signature that distinguishes this mechanism from others.
+    /// The predictions: the goal's metric, and the signature that distinguishes this mechanism from others.
     pub predicts: Vec<Prediction>,
 }
 
-/// What one metric does when the factor changes from one level to the other, over all levels of the other factors.
+/// The predicted change of a metric when the factor changes from one level to the other, over all levels of the
+/// others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Prediction {
     /// Id of a key figure, or the name of an observed metric.
     pub metric: String,
-    /// Where it goes.
+    /// The direction of the change.
     pub direction: Direction,
-    /// By how much at least; of "same", within how much. Left out: by anything, and within the smallest effect that
-    /// matters.
+    /// The minimum size of the change; for "same" the maximum. The default is any size, and for "same" the smallest
+    /// effect that matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Share>,
 }
 
-/// Where a metric goes.
+/// The direction of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -60,7 +61,7 @@ pub enum Direction {
     Higher,
     /// Down.
     Lower,
-    /// Nowhere.
+    /// No change.
     Same,
 }
 

@@ -27,37 +27,37 @@ pub struct LedgerEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum LedgerEvent {
-    /// The plan when the first run, or the first one after a change of the plan, was about to begin.
+    /// The plan, written before the first run and before the first run after a change of the plan.
     Planned {
-        /// Decides the order.
+        /// Seed for the order.
         seed: u64,
-        /// Blocks.
+        /// Number of blocks.
         blocks: u32,
         /// The treatments of a block in the order of the design.
         treatments: Vec<String>,
-        /// The treatments of all runs in their order, by their places in `treatments`, a list a block.
+        /// The treatments of all runs in their order, as indexes into `treatments`, one list per block.
         order: Vec<Vec<usize>>,
     },
-    /// `kelvin study run` began to work.
+    /// `kelvin study run` started.
     Session {
         /// The file that holds the runs.
         store: PathBuf,
-        /// The number of their group in it.
+        /// The id of their group in the store.
         group: i64,
-        /// The hash of the hypothesis; `None` when it was not locked: the results are exploratory.
+        /// The hash of the hypothesis; `None` when it was not locked, in which case the results are exploratory.
         lock: Option<String>,
         /// The machine and the versions.
         facts: EnvironmentFacts,
     },
-    /// Something is not as it was fixed, or as it was before.
+    /// A difference from the lock, or from the previous session.
     Deviation(Deviation),
-    /// A run begins, its conditions first.
+    /// A run starts, beginning with its conditions.
     Started {
         /// The attempt.
         #[serde(flatten)]
         attempt: Attempt,
     },
-    /// A run that counts.
+    /// A counted run.
     Measured {
         /// The attempt.
         #[serde(flatten)]
@@ -66,7 +66,7 @@ pub enum LedgerEvent {
         #[serde(flatten)]
         results: Results,
     },
-    /// A run that was measured and does not count.
+    /// A void run.
     Void {
         /// The attempt.
         #[serde(flatten)]
@@ -77,7 +77,7 @@ pub enum LedgerEvent {
         #[serde(flatten)]
         results: Results,
     },
-    /// A run that could not be made: its conditions could not, the server was gone.
+    /// A run that failed to execute, because its conditions could not be applied or the server was unavailable.
     Failed {
         /// The attempt.
         #[serde(flatten)]
@@ -94,14 +94,14 @@ pub enum LedgerEvent {
     },
     /// A stop was requested.
     Interrupted {
-        /// The place of the run that was under way.
+        /// The position of the run in progress.
         place: Option<u32>,
     },
     /// Everything was restored, and no runs remain.
     Finished {
-        /// Planned runs that have a result.
+        /// Planned runs with a result.
         counted: usize,
-        /// Planned runs that have none, the budget being used up.
+        /// Planned runs without a result, because the budget was exhausted.
         missing: usize,
     },
 }
@@ -109,7 +109,7 @@ pub enum LedgerEvent {
 /// One execution of a planned run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Its position in time, from 0; no two attempts have the same. Also its place in the store's group.
+    /// Its position in time, from 0, unique among attempts; also its position in the store's group.
     pub place: u32,
     /// The block, from 0.
     pub block: u32,
@@ -120,7 +120,7 @@ pub struct Attempt {
 /// The result of a measured run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// Its number in the store.
+    /// Its id in the store.
     pub run: RunId,
     /// Its duration, including conditions and reset.
     pub seconds: f64,
@@ -129,8 +129,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// The value of a metric by its id; `None` where it is unknown, or only a lower bound is known: cells are compared
-    /// by means.
+    /// The value of a metric by its id; `None` where it is unknown, or only a lower bound is known, because cells are
+    /// compared by means.
     pub fn value(&self, id: &str) -> Option<f64> {
         self.figures.iter().find(|figure| figure.id == id)?.value.filter(|_| !self.is_bound(id))
     }
@@ -144,7 +144,7 @@ impl Results {
 /// A longer ledger is invalid: 10,000 runs, each with a hundred metrics and the maximum number of attempts.
 const LONGEST: u64 = 1 << 30;
 
-/// The ledger, open for writing: no other process writes to it as long as this lives.
+/// The ledger, opened for writing. No other process can write to it until this is dropped.
 #[derive(Debug)]
 pub struct Ledger {
     path: PathBuf,
@@ -152,7 +152,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The entries of a ledger; empty when there is none. An incomplete line is ignored.
+    /// The entries of a ledger; empty if it does not exist. An incomplete last line is ignored.
     pub fn read(path: &Path) -> Result<Vec<LedgerEntry>, StudyError> {
         match File::open(path) {
             Ok(mut file) => Ok(read(path, &mut file)?.0),
@@ -161,11 +161,11 @@ impl Ledger {
         }
     }
 
-    /// Opens it for writing, made if need be, and reads it. A second writer is refused.
+    /// Opens the ledger for writing, creating it if needed, and reads it. A second writer is refused.
     pub fn open(path: &Path) -> Result<(Self, Vec<LedgerEntry>), StudyError> {
         let open = OpenOptions::new().read(true).append(true).create(true).open(path);
         let mut file = open.map_err(|source| failed("open", path, source))?;
-        // The kernel gives it up however this process ends.
+        // The kernel releases the lock however this process ends.
         rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|error| {
             if error == rustix::io::Errno::WOULDBLOCK {
                 StudyError::Refused(format!("{} is in use: this study is already running", path.display()))
@@ -177,20 +177,20 @@ impl Ledger {
         let made_whole = file.set_len(length).and_then(|()| file.sync_all());
         made_whole.map_err(|source| failed("write", path, source))?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            // So that the file itself outlives a power cut.
+            // Makes the file itself survive a power failure.
             let synced = File::open(folder).and_then(|folder| folder.sync_all());
             synced.map_err(|source| failed("write", folder, source))?;
         }
         Ok((Self { path: path.into(), file }, entries))
     }
 
-    /// Writes a line to disk, and returns it as a later reader will see it.
+    /// Writes a line to disk, and returns it as a later reader would read it.
     pub fn append(&mut self, event: LedgerEvent) -> Result<LedgerEntry, StudyError> {
         let entry = LedgerEntry { at: jiff::Timestamp::now(), event };
         let path = &self.path;
         let unfit = |error: serde_json::Error| failed("write", path, error.into());
         let mut line = serde_json::to_string(&entry).map_err(unfit)?;
-        // A number may differ in its last place from the one in memory: both must continue from the same.
+        // A number may differ in its last digit from the one in memory, but both must continue from the same value.
         let entry = serde_json::from_str(&line).map_err(unfit)?;
         line.push('\n');
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
@@ -203,7 +203,7 @@ fn failed(what: &'static str, path: &Path, source: std::io::Error) -> StudyError
     StudyError::File { what, path: path.into(), source }
 }
 
-/// The entries, and the bytes of the lines that are complete.
+/// The entries, and the length of the complete lines in bytes.
 fn read(path: &Path, file: &mut File) -> Result<(Vec<LedgerEntry>, u64), StudyError> {
     let mut text = Vec::new();
     let whole = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(LONGEST + 1).read_to_end(&mut text));

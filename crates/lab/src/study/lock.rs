@@ -1,4 +1,4 @@
-//! The hypothesis and everything that decides its answer, fixed before the runs.
+//! The hypothesis and everything that determines the answer, fixed before the runs.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
@@ -14,41 +14,41 @@ use super::{EnvironmentFacts, Study, StudyError};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Lock {
-    /// When.
+    /// The time of locking.
     pub at: jiff::Timestamp,
-    /// By which version.
+    /// The version of Kelvin that locked it.
     pub kelvin: String,
-    /// SHA-256 of `parts` as JSON without blanks, its keys in order; hexadecimal.
+    /// SHA-256 of `parts` as JSON without white space, keys in order; hexadecimal.
     pub sha256: String,
-    /// Runs that had been begun before: what they show was known when the hypothesis was fixed.
+    /// Number of runs started before: their results were known when the hypothesis was fixed.
     pub runs_before: usize,
-    /// What is fixed: every value of `study.toml` that decides the answer, defaults included, by its path.
+    /// The fixed values: every value of `study.toml` that determines the answer, defaults included, by its path.
     pub parts: BTreeMap<String, Value>,
 }
 
-/// Something that is not as it was fixed, or as it was before.
+/// A difference from the lock, or from the previous session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Deviation {
-    /// Where: "study.toml", "lock.json", "plan" (without a lock) or "environment".
+    /// The origin: "study.toml", "lock.json", "plan" (without a lock) or "environment".
     pub of: String,
-    /// What: its path, or its name.
+    /// The path or name of the value.
     pub key: String,
-    /// What it was; none when it was not there.
+    /// The previous value; none if there was none.
     pub from: Option<String>,
-    /// What it is; none when it is there no more.
+    /// The present value; none if there is none.
     pub to: Option<String>,
 }
 
 impl Lock {
-    /// Fixes a study as it stands.
+    /// Locks a study in its present form.
     pub fn of(study: &Study, kelvin: &str, runs_before: usize) -> Result<Self, StudyError> {
         let parts = parts(study)?;
         let sha256 = hash(&parts)?;
         Ok(Self { at: jiff::Timestamp::now(), kelvin: kelvin.into(), sha256, runs_before, parts })
     }
 
-    /// Reads the file; none when there is none.
+    /// Reads the file; none if it does not exist.
     pub fn read(path: &Path) -> Result<Option<Self>, StudyError> {
         let text = match std::fs::read(path) {
             Ok(text) => text,
@@ -62,12 +62,12 @@ impl Lock {
         serde_json::from_slice(&text).map(Some).map_err(wrong)
     }
 
-    /// Writes the file, which must not be there yet.
+    /// Writes the file, which must not exist yet.
     pub fn write(&self, path: &Path) -> Result<(), StudyError> {
         let failed = |source| StudyError::File { what: "write", path: path.into(), source };
         let mut text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
         text.push('\n');
-        // Beside it first: a power cut must not leave half a lock.
+        // A temporary file first: a power failure must not leave half a lock.
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
@@ -75,7 +75,7 @@ impl Lock {
         Ok(())
     }
 
-    /// What is not as it was fixed, in the order of the paths. A lock that somebody changed is one, too.
+    /// All differences from the lock, in the order of the paths. A modified lock file is one of them.
     pub fn deviations(&self, study: &Study) -> Result<Vec<Deviation>, StudyError> {
         let mut found = Vec::new();
         let hash_of_parts = hash(&self.parts)?;
@@ -93,14 +93,14 @@ impl Lock {
 }
 
 impl Deviation {
-    /// In words: "study.toml design.blocks: 6 → 4".
+    /// The deviation as text: "study.toml design.blocks: 6 → 4".
     pub fn describe(&self) -> String {
         let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
         format!("{} {}: {} → {}", self.of, self.key, value(&self.from), value(&self.to))
     }
 }
 
-/// What differs between two sessions' environment.
+/// The differences between the environments of two sessions.
 pub(super) fn environment(before: &EnvironmentFacts, now: &EnvironmentFacts) -> Vec<Deviation> {
     let values = |facts: &EnvironmentFacts| -> BTreeMap<String, Value> {
         facts.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect()
@@ -128,7 +128,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Everything that decides the answer, by its path. The title, the universe and the link to the parent do not.
+/// Every value that determines the answer, by its path. The title, the universe and the link to the parent do not.
 fn parts(study: &Study) -> Result<BTreeMap<String, Value>, StudyError> {
     let unfit = |error: &dyn std::fmt::Display| {
         StudyError::Refused(format!("the study cannot be written as JSON: {error}"))
@@ -146,8 +146,8 @@ fn parts(study: &Study) -> Result<BTreeMap<String, Value>, StudyError> {
     Ok(parts)
 }
 
-/// Tables, and lists of tables, become paths; what has a name stands under it, so that a new one among them does not
-/// change the others' paths.
+/// Tables, and lists of tables, become paths. A table with a name has that name in its path, so that an additional
+/// one does not change the paths of the others.
 fn flatten(into: &mut BTreeMap<String, Value>, path: String, value: Value) {
     match value {
         Value::Object(table) if !table.is_empty() => {

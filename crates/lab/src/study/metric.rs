@@ -1,16 +1,16 @@
-//! The figures that a study may ask for.
+//! The metrics that a study may use.
 
 use kelvin_diagnose::metric::SOURCES;
 use kelvin_run::Spec;
 
 use crate::bench::key_figures;
 
-/// Whether it is one of the key figures, and not an observed metric.
+/// Whether this is a key figure, and not an observed metric.
 pub(super) fn is_key_figure(spec: &Spec, id: &str) -> bool {
     id == spec.workload().headline() || key_figures(spec).contains(&id)
 }
 
-/// Refuses what no run of this workload can have.
+/// Refuses a metric that no run of this workload can have.
 pub(super) fn known(spec: &Spec, id: &str) -> Result<(), String> {
     let name = id.rsplit_once('/').map_or(id, |(_, name)| name);
     if is_key_figure(spec, id)

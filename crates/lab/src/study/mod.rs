@@ -3,12 +3,12 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `study.toml` | [`Study`]: what is asked, what is varied, how it is run; written by a person |
-//! | `notebook.md` | the eight phases in words; a person's, with parts that Kelvin fills in ([`notebook`]) |
-//! | `lock.json` | [`Lock`]: the hypothesis as it was before the runs |
-//! | `ledger.jsonl` | [`Ledger`]: what happened, a line an event, each on the disk before the next thing begins |
+//! | `study.toml` | [`Study`]: question, factors, and how it runs; written by the user |
+//! | `notebook.md` | the eight phases as text; written by the user, with parts that Kelvin fills ([`notebook`]) |
+//! | `lock.json` | [`Lock`]: the hypothesis, fixed before the runs |
+//! | `ledger.jsonl` | [`Ledger`]: the events, one per line, each on disk before the next step |
 //!
-//! [`StudyPlan`] follows from `study.toml` alone; [`State`] from the plan and the ledger; [`execute`] goes on from there.
+//! [`StudyPlan`] follows from `study.toml` alone; [`State`] from the plan and the ledger; [`execute`] continues from there.
 
 mod axis;
 mod design;

@@ -9,7 +9,7 @@ use super::Study;
 /// A part that Kelvin fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotebookPart {
-    /// The hypothesis as it was fixed.
+    /// The locked hypothesis.
     Lock,
     /// The plan: order, time, power.
     Plan,
@@ -17,7 +17,7 @@ pub enum NotebookPart {
     Runs,
     /// The results of the analysis.
     Analysis,
-    /// Hypotheses that follow from open questions.
+    /// Hypotheses derived from open questions.
     Next,
 }
 

@@ -1,4 +1,4 @@
-//! Every run of a study in its order: randomised complete blocks.
+//! Every run of a study in order: randomised complete blocks.
 
 use kelvin_measure::Random;
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ const CONTROL: &str = " (control)";
 /// The specification of a planned run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Treatment {
-    /// Its cell, by its place in [`StudyPlan::cells`].
+    /// Its cell, as an index into [`StudyPlan::cells`].
     pub cell: usize,
     /// Whether it is the base cell's second run in its block.
     pub control: bool,
-    /// Its name: under it the run is in the ledger and in the store.
+    /// Its name in the ledger and in the store.
     pub name: String,
 }
 
@@ -28,11 +28,11 @@ pub struct Treatment {
 pub struct PlannedRun {
     /// The block, from 0.
     pub block: u32,
-    /// Its treatment, by its place in [`StudyPlan::treatments`].
+    /// Its treatment, as an index into [`StudyPlan::treatments`].
     pub treatment: usize,
 }
 
-/// The runs of a study. It follows from `study.toml` alone; the order from its seed.
+/// The runs of a study. The plan follows from `study.toml` alone, the order from its seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyPlan {
     /// The cells in the order of the design, the base first.
@@ -41,11 +41,11 @@ pub struct StudyPlan {
     pub treatments: Vec<Treatment>,
     /// Every run, in order.
     pub runs: Vec<PlannedRun>,
-    /// The most runs that may be made again.
+    /// Maximum number of repeated runs.
     pub replacements: u32,
     /// For a fraction: the sets of confounded effects.
     pub aliases: Vec<Vec<String>>,
-    /// Of a fraction: its resolution.
+    /// The resolution of a fraction.
     pub resolution: Option<usize>,
 }
 
@@ -58,11 +58,11 @@ pub struct Estimate {
     pub measured: bool,
 }
 
-/// Assumed seconds besides ramp-up and window until runs show them: opening, reset, inspection, storing.
+/// Assumed seconds in addition to ramp-up and window, until runs were measured: opening, reset, inspection, storing.
 const ALLOWANCE: f64 = 15.0;
-/// The same of I/O jobs, which open no database.
+/// The same for I/O jobs, which open no database.
 const IO_ALLOWANCE: f64 = 1.0;
-/// Assumed seconds of a window that ends by count, whose length is unknown.
+/// Assumed seconds of a window that ends after a count, because its length is unknown.
 const BY_COUNT: f64 = 60.0;
 
 impl StudyPlan {
@@ -113,7 +113,7 @@ impl StudyPlan {
         &self.cells[self.treatment(run).cell]
     }
 
-    /// The factors that change from the previous run, by index; all of them before the first.
+    /// The indexes of the factors that change from the previous run; all of them for the first run.
     pub fn changes(&self, before: Option<PlannedRun>, run: PlannedRun) -> Vec<usize> {
         let now = &self.cell(run).0;
         match before {
@@ -125,7 +125,8 @@ impl StudyPlan {
         }
     }
 
-    /// How many runs begin with a change of a factor that restarts the server, given which factors do.
+    /// The number of runs that begin by changing a factor that restarts the server. `restarting` states which factors
+    /// do.
     pub fn restarts(&self, restarting: &[bool]) -> usize {
         let restarts = |changes: Vec<usize>| {
             changes.iter().any(|&factor| restarting.get(factor).copied().unwrap_or(false))
@@ -137,7 +138,7 @@ impl StudyPlan {
 }
 
 impl Estimate {
-    /// From the seconds that runs took, or from the specification before there are any.
+    /// The estimate from the durations of runs in seconds, or from the specification if there are none.
     pub fn of(study: &Study, seconds: &[f64]) -> Self {
         if let Some(run_seconds) = median(seconds) {
             return Self { run_seconds, measured: true };
@@ -146,12 +147,12 @@ impl Estimate {
         Self { run_seconds: window + Self::allowance(study), measured: false }
     }
 
-    /// Assumed seconds of a run besides its load until runs show them.
+    /// Assumed seconds of a run in addition to its load, until runs were measured.
     pub fn allowance(study: &Study) -> f64 {
         if study.run.is_io() { IO_ALLOWANCE } else { ALLOWANCE }
     }
 
-    /// Seconds of so many runs.
+    /// Estimated seconds for this number of runs.
     pub fn seconds(&self, runs: usize) -> f64 {
         self.run_seconds * runs as f64
     }

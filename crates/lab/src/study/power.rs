@@ -1,32 +1,32 @@
-//! The power of a plan, by the rules of the verdict ([`kelvin_analysis`]): the effect that it would call supported, and
-//! the blocks needed to distinguish the smallest effect that matters from zero.
+//! The power of a plan by the rules of the verdict ([`kelvin_analysis`]): the effect that it would call supported,
+//! and the number of blocks that distinguish the smallest effect that matters from zero.
 //!
-//! These two numbers differ in every plan: the estimate has to reach the claimed effect, and for an effect of exactly
-//! that size it does so in half of the studies, however many runs there are.
+//! These two numbers differ in every plan. The estimate has to reach the claimed effect, and for a true effect of
+//! exactly that size it does so in half of the studies, however many runs there are.
 
 use kelvin_stats::power::{self, FEWEST, POWER};
 use kelvin_stats::student;
 
 use super::{Direction, State, Study, StudyPlan};
 
-/// Of the verdict's interval.
+/// Confidence of the verdict's interval.
 const CONFIDENCE: f64 = 0.95;
 /// Minimum degrees of freedom of the error for a conclusion.
 const FREEDOM: u32 = 3;
 
-/// The power of the hypothesis's comparison, from one level to the other.
+/// The power of the hypothesis's comparison of two levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
-    /// The variation from run to run that it reckons with.
+    /// The assumed variation from run to run.
     pub cv: f64,
     /// Runs at each of the two levels.
     pub runs_a_level: u32,
-    /// The smallest effect that is called supported with [`Power::probability`]; for a hypothesis of "the same", the
-    /// smallest difference that is ruled out with it where there is none. `None` when there are too few runs for any
-    /// verdict.
+    /// The smallest effect that is called supported with [`Power::probability`]. For a hypothesis of "the same", the
+    /// smallest difference that is ruled out with that probability if there is none. `None` when there are too few
+    /// runs for any verdict.
     pub resolves: Option<f64>,
-    /// Blocks that distinguish the smallest effect that matters from zero with that probability; for "the same", in
-    /// which it is ruled out. `None` when no number does.
+    /// The number of blocks that distinguish the smallest effect that matters from zero with that probability, or
+    /// rule it out for "the same". `None` when no number does.
     pub blocks_needed: Option<u32>,
 }
 
@@ -43,7 +43,7 @@ impl Power {
         let matters = study.goal.smallest_effect.ratio();
         let claim = study.hypothesis.predicts.iter().find(|one| one.metric == study.goal.metric);
         let least = claim.and_then(|claim| claim.by).map_or(matters, super::Share::ratio);
-        // Both ends of the interval must lie within the margin: each fails half as often.
+        // Both ends of the interval must lie within the margin, so each may fail half as often.
         let same = claim.is_some_and(|claim| claim.direction == Direction::Same);
         let wanted = if same { f64::midpoint(1.0, POWER) } else { POWER };
         let floor = |blocks: u32| if study.design.control { comparison.floor(blocks) } else { 0.0 };
@@ -71,7 +71,7 @@ impl Power {
         }
     }
 
-    /// The probability with which an effect is to be found.
+    /// The probability of detecting an effect.
     pub const fn probability() -> f64 {
         POWER
     }
@@ -79,16 +79,16 @@ impl Power {
 
 /// The comparison of two levels of a factor over all cells.
 struct Comparison {
-    /// Of the logarithm of one run.
+    /// Variance of the logarithm of one run.
     variance: f64,
-    /// Runs of a block at each of the two levels.
+    /// Runs per block at each of the two levels.
     a_block: u32,
     cells: u32,
 }
 
 impl Comparison {
-    /// The probability of an interval without 0 and an estimate beyond the noise; 0 where the analysis concludes
-    /// nothing, for lack of runs or of degrees of freedom.
+    /// The probability that a true `effect` gives an interval without 0 and an estimate beyond the noise; 0 where the
+    /// analysis concludes nothing for lack of runs or degrees of freedom.
     fn detectable_effect(&self, blocks: u32, effect: f64, noise: f64) -> Option<f64> {
         let runs = self.a_block.saturating_mul(blocks);
         let freedom = self.cells.saturating_sub(1).saturating_mul(blocks.saturating_sub(1));
@@ -99,14 +99,14 @@ impl Comparison {
         power::verdict_power_with_error(error, f64::from(freedom), effect, noise, CONFIDENCE)
     }
 
-    /// Half the interval of the control, as far as it can be predicted: the verdict calls nothing below it an effect.
+    /// Half the predicted interval of the control: the verdict calls no smaller difference an effect.
     fn floor(&self, blocks: u32) -> f64 {
         let t = student::quantile(f64::midpoint(1.0, CONFIDENCE), f64::from(blocks) - 1.0);
         t.map_or(0.0, |t| (t * (2.0 * self.variance / f64::from(blocks)).sqrt()).exp_m1())
     }
 }
 
-/// Runs of a block at each of the hypothesis's two levels; of the level that has fewer.
+/// Runs per block at each of the hypothesis's two levels; the smaller number of the two.
 fn runs_a_block(study: &Study, plan: &StudyPlan) -> u32 {
     let at = |level: &str| {
         let hypothesis = &study.hypothesis;
@@ -118,8 +118,8 @@ fn runs_a_block(study: &Study, plan: &StudyPlan) -> u32 {
     at(&study.hypothesis.from).min(at(&study.hypothesis.to))
 }
 
-/// The variation from run to run within cells, pooled over them, of the goal's metric in the runs that count: a
-/// coefficient of variation, and the degrees of freedom behind it. None before a cell was run twice.
+/// The variation from run to run within cells, pooled over the cells, of the goal's metric in counted runs: a
+/// coefficient of variation, and its degrees of freedom. None unless a cell has run twice.
 pub fn pooled_variation(study: &Study, plan: &StudyPlan, state: &State) -> Option<(f64, usize)> {
     let mut values = vec![Vec::new(); plan.cells.len()];
     for one in state.counted(plan) {
@@ -133,7 +133,7 @@ pub fn pooled_variation(study: &Study, plan: &StudyPlan, state: &State) -> Optio
         squares += cell.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
         degrees += cell.len() - 1;
     }
-    // Of a log-normal, CV² = exp(σ²) − 1.
+    // For a log-normal distribution, CV² = exp(σ²) − 1.
     (degrees > 0).then(|| ((squares / degrees as f64).exp_m1().sqrt(), degrees))
 }
 
@@ -196,7 +196,7 @@ mod tests {
                 analyze(&input).unwrap().verdict.answer == HypothesisAnswer::Supported
             };
             let supported = (0..300).filter(|_| is_supported()).count();
-            // 270 ± 5; the control's floor is foreseen and not known.
+            // 270 ± 5; the control's floor is a prediction.
             assert!((252..=288).contains(&supported), "control {control}: {supported} of 300 at {effect}");
         }
     }

@@ -1,4 +1,4 @@
-//! The progress of a study in a line, for the user.
+//! The progress of a study as a line for the user.
 
 use super::{Attempt, Estimate, State, Study, StudyPlan};
 use kelvin_measure::text::duration;

@@ -1,9 +1,9 @@
-//! Which factors restart the server, determined without a server.
+//! The factors that restart the server, determined without connecting to one.
 
 use crate::factor::{Factor, FactorKind};
 
-/// Settings that PostgreSQL reads only at its start (`pg_settings.context` is "postmaster"), versions 13 to 18, as far
-/// as a study may vary them.
+/// Settings that PostgreSQL reads only at startup (`pg_settings.context` is "postmaster") in versions 13 to 18,
+/// limited to those that a study may vary.
 const AT_START: [&str; 48] = [
     "archive_mode",
     "autovacuum_freeze_max_age",
@@ -55,8 +55,8 @@ const AT_START: [&str; 48] = [
     "wal_level",
 ];
 
-/// Whether a change of the factor's level restarts the server. A later version may treat a setting differently: this is
-/// for the plan; when a setting is changed, the server is asked.
+/// Whether changing the factor's level restarts the server. A later version may differ: this is for the plan only.
+/// When a setting is changed, the server is asked.
 pub fn restarts(factor: &Factor) -> bool {
     match factor.how() {
         FactorKind::Setting(name) => AT_START.contains(&name.to_ascii_lowercase().as_str()),

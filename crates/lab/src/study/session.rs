@@ -1,4 +1,4 @@
-//! The beginning of a session: what is about to be run, on what, and what is not as it was.
+//! The start of a session: the plan, the environment, and the deviations.
 
 use std::path::Path;
 
@@ -8,25 +8,25 @@ use super::{
     Deviation, EnvironmentFacts, Ledger, LedgerEvent, Lock, State, Study, StudyError, StudyPlan, lock,
 };
 
-/// What is known before the first run of a session.
+/// The facts that are known before the first run of a session.
 #[derive(Debug)]
 pub struct Opening<'a> {
-    /// What is asked.
+    /// The study.
     pub study: &'a Study,
     /// Every run.
     pub plan: &'a StudyPlan,
-    /// What was fixed; none when nothing was.
+    /// The lock; none if the study is not locked.
     pub lock: Option<&'a Lock>,
     /// The machine, and the database's version.
     pub facts: EnvironmentFacts,
     /// The file that holds the runs.
     pub store: &'a Path,
-    /// Their group in it.
+    /// Their group in the store.
     pub group: GroupId,
 }
 
-/// Writes the session into the ledger, and what is not as it was fixed or as it was in the session before. Returns those
-/// deviations that the ledger did not know yet.
+/// Writes the session and its deviations from the lock and from the previous session into the ledger. Returns the
+/// deviations that the ledger did not contain yet.
 pub fn begin(
     ledger: &mut Ledger,
     state: &mut State,
@@ -66,10 +66,10 @@ pub fn begin(
     Ok(deviations)
 }
 
-/// Whether the ledger's last entry on it is the same. A deviation that returns is recorded again.
+/// Whether the last entry about this value is the same. A deviation that reappears is recorded again.
 fn is_known(state: &State, deviation: &Deviation) -> bool {
     let same_place = |known: &&Deviation| known.of == deviation.of && known.key == deviation.key;
-    // Between two sessions of one environment there is always something new to record.
+    // A deviation of the environment is relative to the previous session, so it is always new.
     deviation.of != "environment" && state.deviations.iter().rev().find(same_place) == Some(deviation)
 }
 

@@ -1,11 +1,11 @@
-//! A share as people write it: "3%".
+//! A share in the notation "3%".
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A share of a value: more than nothing, at most a hundredfold.
+/// A share of a value: above 0, and at most 100 times the value.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Share(f64);
@@ -13,7 +13,7 @@ pub struct Share(f64);
 impl Share {
     pub(super) const TWO_PERCENT: Self = Self(2.0);
 
-    /// So many per cent.
+    /// A share from a percentage; none if it is out of range.
     pub fn percent(percent: f64) -> Option<Self> {
         (percent > 0.0 && percent <= 10_000.0).then_some(Self(percent))
     }

@@ -1,4 +1,4 @@
-//! The text of a study's file, for errors that show their location like TOML's own.
+//! The text of a study's file, for errors that show their location like those of the TOML parser.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -13,7 +13,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// An error at a place of the text.
+    /// An error at a position in the text.
     pub(super) fn refuse(&self, span: Range<usize>, why: impl Display) -> StudyError {
         let start = (0..=span.start.min(self.text.len())).rev().find(|&at| self.text.is_char_boundary(at));
         let before = &self.text[..start.unwrap_or(0)];

@@ -1,4 +1,4 @@
-//! `study.toml`.
+//! The study file, `study.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,35 +13,36 @@ use crate::conditions::DesignCell;
 use crate::factor::{self, Factor};
 use kelvin_run::spec::{Spec, SpecFile};
 
-/// What is asked, what is varied, and how it is run. Nothing that decides the answer stands outside it but the machine.
+/// A study: its question, its factors, and how it runs. Apart from the machine, the file contains everything that
+/// determines the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Study {
-    /// Its name; also that of its group of runs.
+    /// Its name, which is also the name of its group of runs.
     pub name: String,
-    /// What is to be found out, in a sentence.
+    /// The question in a sentence.
     pub question: String,
-    /// The study that it continues, as it was named when forked.
+    /// The study that it continues, by the name it had when forked.
     pub parent: Option<String>,
-    /// What the answer holds for: machine, versions, isolation, what is left out; in the author's words.
+    /// The scope of the answer, in the author's words: machine, versions, isolation, exclusions.
     pub universe: BTreeMap<String, String>,
-    /// By what it is decided.
+    /// The goal.
     pub goal: Goal,
-    /// What is expected.
+    /// The hypothesis.
     pub hypothesis: Hypothesis,
-    /// The factors, in the order of the file.
+    /// The factors as axes, in the order of the file.
     pub axes: Vec<Axis>,
-    /// The same factors: what is changed for each level, and how.
+    /// The same factors with the changes for each level.
     pub factors: Vec<Factor>,
     /// How the factors are combined and how often.
     pub design: Design,
-    /// Metrics that are kept of every run beside the key figures: exploratory.
+    /// Additional metrics that are stored for every run; they are exploratory.
     pub metrics: Vec<String>,
-    /// The run of which every run is a variation; its reset included.
+    /// The specification that every run is a variation of, including its reset.
     pub run: Spec,
     cells: Vec<DesignCell>,
 }
 
-/// The file as written.
+/// The file in its written form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Written {
@@ -61,22 +62,22 @@ struct Written {
     run: Spanned<toml::Value>,
 }
 
-/// The same text once more, for the places of wrong values within the run.
+/// The same text, parsed again to locate wrong values within the run.
 #[derive(Deserialize)]
 struct Inline {
     #[serde(rename = "run")]
     _run: SpecFile,
 }
 
-/// Longer files are none; see [`Spec::read`].
+/// Longer files are refused; see [`Spec::read`].
 const LONGEST_FILE: u64 = 16 << 20;
-/// Metrics beside the key figures.
+/// Maximum number of additional metrics.
 const MOST_METRICS: usize = 64;
-/// A name stands in tables and in file names.
+/// Maximum length of a name, which is used in tables and file names.
 const LONGEST_NAME: usize = 80;
 
 impl Study {
-    /// Reads a file; a run that it names is looked for beside it.
+    /// Reads a file. A run in a separate file is searched relative to it.
     pub fn read(path: &Path) -> Result<Self, StudyError> {
         let failed = |source| StudyError::File { what: "read", path: path.into(), source };
         let shown = path.display().to_string();
@@ -89,7 +90,7 @@ impl Study {
         Self::parse(&text, &shown, path.parent().unwrap_or(Path::new(".")))
     }
 
-    /// Parses a file's text; `name` is in the errors, and a run that the text names by a file is read from `directory`.
+    /// Parses the text of a file. `name` is used in errors; a run in a separate file is read from `directory`.
     pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Self, StudyError> {
         let source = Source { name, text };
         let written: Written = toml::from_str(text).map_err(|error| source.refuse_all(error))?;
@@ -107,7 +108,7 @@ impl Study {
             let span = one.span();
             axes.push(Axis::of(one.get_ref()).map_err(at(span.clone()))?);
             factors.push(one.into_inner());
-            // With those before it, so that the place is that of the one that does not go with them.
+            // Together with the previous ones, so that the location is that of the factor in conflict.
             factor::check(&factors).map_err(|error| source.refuse(span, error))?;
         }
         let cells = written.design.get_ref().cells(&axes).map_err(at(written.design.span()))?;
@@ -152,15 +153,15 @@ impl Study {
         &self.cells
     }
 
-    /// The cell with which the others are compared: the first level of each factor; of a fraction that leaves it out,
-    /// the fraction's first.
+    /// The cell that the others are compared with: the first level of each factor, or the first cell of a fraction
+    /// that does not contain it.
     pub fn base(&self) -> &DesignCell {
-        // A design has two cells at least.
+        // A design has at least two cells.
         &self.cells[0]
     }
 
-    /// Observed metrics of which every run gives its mean: those of the goal, the predictions and the file's list, each
-    /// once, without the key figures, which every run has.
+    /// Observed metrics whose mean is stored for every run: those of the goal, the predictions and the file's list,
+    /// without duplicates and without the key figures, which every run has anyway.
     pub fn observed(&self) -> Vec<String> {
         let predicted = self.hypothesis.predicts.iter().map(|one| &one.metric);
         let asked = [&self.goal.metric].into_iter().chain(predicted).chain(&self.metrics);
@@ -174,7 +175,7 @@ impl Study {
     }
 }
 
-/// The run: a table of the file, or a file beside it.
+/// The run: a table in the file, or a separate file next to it.
 fn read_run(run: &Spanned<toml::Value>, source: Source<'_>, directory: &Path) -> Result<Spec, StudyError> {
     let refuse = |why: String| source.refuse(run.span(), why);
     let spec = match run.get_ref() {
@@ -203,7 +204,7 @@ fn proper_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a hypothesis that the runs could not refute.
+/// Refuses a hypothesis that runs could not refute.
 fn expects(hypothesis: &Hypothesis, axes: &[Axis], goal: &Goal, run: &Spec) -> Result<(), String> {
     let Hypothesis { factor, from, to, predicts, .. } = hypothesis;
     let Some(axis) = axes.iter().find(|axis| axis.name == *factor) else {

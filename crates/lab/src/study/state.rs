@@ -1,4 +1,4 @@
-//! Where a study stands: the plan, with what the ledger says of it.
+//! The state of a study: the plan, combined with the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,47 +6,47 @@ use kelvin_store::RunId;
 
 use super::{Attempt, Deviation, LedgerEntry, LedgerEvent, PlannedRun, Results, StudyPlan};
 
-/// Tries of one planned run, after which it is left without a result: what is void three times is void for a reason that
-/// another try does not take away.
+/// Maximum number of attempts for a planned run, after which it is left without a result. Three void attempts have a
+/// cause that another attempt does not remove.
 const MOST_TRIES: u32 = 3;
 
-/// The ledger's entries, in terms of the plan.
+/// The state according to the ledger's entries, in terms of the plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
-    /// One for each planned run, in the plan's order.
+    /// One slot per planned run, in the plan's order.
     slots: Vec<Slot>,
-    /// Which slot a block's treatment is.
+    /// The slot of each block and treatment.
     places: BTreeMap<(u32, String), usize>,
-    /// Runs that were measured and do not count, in their order in time, with the reasons.
+    /// Void runs in time order, with the reasons.
     pub void: Vec<(Attempt, Results, Vec<String>)>,
-    /// Tries that came to nothing, in their order in time, with the reason.
+    /// Failed attempts in time order, with the reason.
     pub failed: Vec<(Attempt, String)>,
     /// Deviations in the order in which they were noticed.
     pub deviations: Vec<Deviation>,
-    /// Measured runs of treatments that the plan does not have any more.
+    /// Measured runs of treatments that are no longer in the plan.
     pub strays: Vec<(Attempt, Results)>,
-    /// The places of runs in whose place another was begun. One that was begun twice, the first having been interrupted, is
-    /// one of the budget.
+    /// The positions of runs that were replaced. A replacement that was started twice, because it was interrupted,
+    /// counts once against the budget.
     replaced: BTreeSet<u32>,
     /// The last session.
     pub session: Option<StudySession>,
-    /// Whether the last word is that nothing is left to run.
+    /// Whether the last entry states that no runs remain.
     pub finished: bool,
-    /// Times that `kelvin study run` was begun.
+    /// The number of times that `kelvin study run` was started.
     pub sessions: u32,
-    /// Seconds that each measured run took, void ones included.
+    /// The duration of each measured run in seconds, void ones included.
     pub seconds: Vec<f64>,
-    /// The treatments and their order as the ledger has them last.
+    /// The treatments and their order according to the ledger's last plan.
     pub planned: Option<LedgerEvent>,
     next_place: u32,
 }
 
-/// What was known when `kelvin study run` was last begun.
+/// The facts of the last start of `kelvin study run`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudySession {
     /// The file that holds the runs.
     pub store: std::path::PathBuf,
-    /// The number of their group.
+    /// The id of their group.
     pub group: i64,
     /// The machine.
     pub facts: super::EnvironmentFacts,
@@ -55,40 +55,40 @@ pub struct StudySession {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Slot {
     counted: Option<(u32, Results)>,
-    /// Tries that were void or failed.
+    /// Attempts that were void or failed.
     tries: u32,
-    /// The place of the last of them.
+    /// The position of the last of them.
     last: Option<u32>,
 }
 
-/// A planned run that has a result.
+/// A planned run with a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counted {
     /// The block, from 0.
     pub block: u32,
-    /// Its cell, by its place in [`StudyPlan::cells`].
+    /// Its cell, as an index into [`StudyPlan::cells`].
     pub cell: usize,
     /// Whether it is the control.
     pub control: bool,
-    /// Its place in time.
+    /// Its position in time.
     pub place: u32,
-    /// What was measured.
+    /// The result.
     pub results: Results,
 }
 
-/// What comes next.
+/// The next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Next {
-    /// The planned run, by its place in the plan.
+    /// The planned run, as an index into the plan.
     pub(super) planned: usize,
-    /// How it is in the ledger.
+    /// The attempt for the ledger.
     pub(super) attempt: Attempt,
-    /// The place in time of the one that it replaces.
+    /// The position of the attempt that it replaces.
     pub(super) replaces: Option<u32>,
 }
 
 impl State {
-    /// Where the study of this plan stands after these entries.
+    /// The state of a study with this plan after these entries.
     pub fn of(plan: &StudyPlan, entries: &[LedgerEntry]) -> Self {
         let mut state = Self { slots: vec![Slot::default(); plan.runs.len()], ..Self::default() };
         for (index, &run) in plan.runs.iter().enumerate() {
@@ -100,7 +100,7 @@ impl State {
         state
     }
 
-    /// Takes up one more entry.
+    /// Applies another entry.
     pub(super) fn absorb(&mut self, entry: &LedgerEntry) {
         match &entry.event {
             planned @ LedgerEvent::Planned { .. } => self.planned = Some(planned.clone()),
@@ -115,7 +115,7 @@ impl State {
             LedgerEvent::Measured { attempt, results } => {
                 self.seconds.push(results.seconds);
                 match self.slot(attempt) {
-                    // The first result stands: a second one of the same planned run has no place in the design.
+                    // The first result counts: the design has no place for a second result of the same planned run.
                     Some(slot) if slot.counted.is_none() => {
                         slot.counted = Some((attempt.place, results.clone()));
                     }
@@ -161,12 +161,12 @@ impl State {
         self.slots.len() - self.missing()
     }
 
-    /// Runs that were begun, whatever came of them.
+    /// Number of runs that were started, whatever their result.
     pub fn begun_runs(&self) -> usize {
         self.next_place as usize
     }
 
-    /// The results in the order of the plan: the same whatever happened between.
+    /// The results in the order of the plan, regardless of interruptions.
     pub fn counted(&self, plan: &StudyPlan) -> Vec<Counted> {
         let counted = |(&run, slot): (&PlannedRun, &Slot)| {
             let (place, results) = slot.counted.clone()?;
@@ -182,17 +182,17 @@ impl State {
         plan.runs.iter().zip(&self.slots).filter_map(counted).collect()
     }
 
-    /// The result of a planned run, by its place in the plan.
+    /// The result of a planned run, by its index in the plan.
     pub fn result(&self, planned: usize) -> Option<&Results> {
         self.slots.get(planned)?.counted.as_ref().map(|(_, results)| results)
     }
 
-    /// Tries of a planned run that were void or failed, by its place in the plan.
+    /// The number of void or failed attempts of a planned run, by its index in the plan.
     pub fn tries(&self, planned: usize) -> u32 {
         self.slots.get(planned).map_or(0, |slot| slot.tries)
     }
 
-    /// Every run of the store that the ledger names.
+    /// Every run in the store that the ledger refers to.
     pub fn known_runs(&self) -> BTreeSet<RunId> {
         let counted = self.slots.iter().filter_map(|slot| slot.counted.as_ref()).map(|(_, results)| results);
         let void = self.void.iter().map(|(_, results, _)| results);
@@ -200,18 +200,19 @@ impl State {
         counted.chain(void).chain(strays).map(|results| results.run).collect()
     }
 
-    /// Replacements that are left.
+    /// The remaining number of replacements.
     pub fn replacements_left(&self, budget: u32) -> u32 {
         budget.saturating_sub(self.replaced())
     }
 
-    /// Runs made in the place of others.
+    /// The number of replaced runs.
     pub fn replaced(&self) -> u32 {
         self.replaced.len() as u32
     }
 
-    /// What comes next: within the first block that has something left, what was not tried yet, in the plan's order; then
-    /// what was tried in vain; nothing when nothing is left that may be run. So a block stays together in time, and an interrupted run is the next one.
+    /// The next attempt; none when no run may be started. Within the first block with open runs, those without an
+    /// attempt come first, in the plan's order, then those to repeat. So a block stays together in time, and an
+    /// interrupted run is the next one.
     pub(super) fn next(&self, plan: &StudyPlan, budget: u32) -> Option<Next> {
         let budget_left = self.replacements_left(budget) > 0;
         let paid = |slot: &Slot| slot.last.is_some_and(|last| self.replaced.contains(&last));

@@ -5,7 +5,7 @@ use kelvin_analysis::{Analysis, FailedRun, Member, StudyPageContent};
 
 use super::{Deviation, LedgerEntry, LedgerEvent, Lock, State, Study, StudyPlan, notebook};
 
-/// Brings together what the files of a study say. `page` names the page of a run where there is one, relative to the
+/// Collects the content of the study's files. `page` returns the page of a run if there is one, relative to the
 /// study's.
 pub fn study_page_content(
     study: &Study,
@@ -54,7 +54,7 @@ pub fn study_page_content(
         .as_ref()
         .map(|session| session.facts.iter().map(|(name, value)| (name.clone(), value.clone())).collect());
     let mut deviations: Vec<String> = state.deviations.iter().map(Deviation::describe).collect();
-    // Changed since the last session, too.
+    // Changes since the last session are included.
     for one in lock.and_then(|lock| lock.deviations(study).ok()).unwrap_or_default() {
         let words = one.describe();
         if !deviations.contains(&words) {

@@ -1,15 +1,15 @@
-//! The `study.toml` with which a study begins: valid, commented, and to be changed.
+//! The initial `study.toml` of a study: valid, commented, and meant to be changed.
 
-/// Which.
+/// The available templates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Template {
-    /// One factor at two levels, on an embedded database: it runs as it stands.
+    /// One factor at two levels on an embedded database: it runs without changes.
     Ab,
-    /// Three factors on a PostgreSQL server of Kelvin: the shape of a study of settings.
+    /// Three factors on a managed PostgreSQL server: the form of a study of settings.
     Factorial,
 }
 
-/// The text of a new study's file.
+/// The text of the file for a new study.
 pub fn study_toml(template: Template, name: &str) -> String {
     let (question, rest) = match template {
         Template::Ab => (AB_QUESTION, AB),

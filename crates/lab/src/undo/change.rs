@@ -1,4 +1,4 @@
-//! What can be undone.
+//! Reversible changes.
 
 use std::path::PathBuf;
 
@@ -6,80 +6,80 @@ use kelvin_database::settings::PreviousSettings;
 use kelvin_observe::engine::Instrument;
 use serde::{Deserialize, Serialize};
 
-/// A change that is about to be made, in terms of how to restore it. Putting back what was restored already, or what was
-/// never changed because of a kill, does nothing.
+/// A change that is about to be made, described by how to restore the previous state. Restoring a state that is
+/// already restored, or that a kill left unchanged, does nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ReversibleChange {
-    /// Settings of a server were changed.
+    /// Settings of a server.
     Settings {
         /// The server, as a target without a password.
         target: String,
-        /// The directory of Kelvin servers, when it is one of them.
+        /// The directory of managed servers, if it is one of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         servers: Option<PathBuf>,
-        /// What they were.
+        /// The previous settings.
         before: PreviousSettings,
     },
-    /// Instruments of a server were switched on. They are as before after its next start, too.
+    /// Instruments of a server that were switched on. A restart of the server also restores them.
     Instruments {
         /// The server, as a target without a password.
         target: String,
-        /// What they were.
+        /// The previous state of the instruments.
         before: Vec<Instrument>,
     },
-    /// Processes were bound to CPUs.
+    /// CPU affinity of processes.
     Affinity {
-        /// The processes; their threads and children with them.
+        /// The process; its threads and children are included.
         process: Process,
-        /// Their CPUs before, as a list of the kernel's form.
+        /// The previous CPUs, as a list in the kernel's form.
         cpus: String,
     },
-    /// Processes were moved into a control group of Kelvin that binds their memory.
+    /// Processes moved into a control group of Kelvin that binds their memory.
     MemoryNodes {
         /// The directory of the control group, removed when it is empty.
         group: PathBuf,
-        /// The directory of the control group where the processes were.
+        /// The directory of the control group that the processes came from.
         from: PathBuf,
     },
-    /// Processes were moved into a control group of Kelvin that limits them.
+    /// Processes moved into a control group of Kelvin that limits them.
     ControlGroup {
         /// The directory of the control group, removed when it is empty.
         group: PathBuf,
-        /// The directory of the control group where the processes were.
+        /// The directory of the control group that the processes came from.
         from: PathBuf,
     },
-    /// A controller was switched on for the control groups of a directory.
+    /// A controller switched on for the control groups of a directory.
     Controller {
-        /// The file that says which are on.
+        /// The file that lists the active controllers.
         file: PathBuf,
         /// The controller.
         name: String,
     },
-    /// A file of the kernel (below /proc/sys or /sys) was written.
+    /// A kernel file (below /proc/sys or /sys).
     Kernel {
         /// The file.
         file: PathBuf,
-        /// What it said.
+        /// The previous content.
         before: String,
     },
-    /// A filesystem was mounted again with other options.
+    /// Mount options of a filesystem.
     Mount {
-        /// Where it is mounted.
+        /// The mount point.
         directory: String,
-        /// Its options before, as `mount -o` takes them.
+        /// The previous options, in the form of `mount -o`.
         options: String,
     },
-    /// SQL statements were run.
+    /// SQL statements.
     Statements {
         /// The database, as a target without a password.
         target: String,
         /// The statements that undo them.
         undo: String,
     },
-    /// A command was run.
+    /// A shell command.
     Command {
-        /// What undoes it, for the shell.
+        /// The shell command that undoes it.
         undo: String,
     },
 }
@@ -88,20 +88,20 @@ pub enum ReversibleChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
-    /// Its number.
+    /// Its id.
     pub pid: u32,
-    /// When it was started, in the kernel's ticks since the boot.
+    /// Its start time, in clock ticks since boot.
     pub started: u64,
 }
 
 impl Process {
-    /// The living process of this number.
+    /// The running process with this id; none if there is none.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Some(Self { pid, started: kelvin_host::ProcessStat::parse(&stat)?.started })
     }
 
-    /// Whether it still lives.
+    /// Whether it is still running.
     pub fn lives(self) -> bool {
         Self::of(self.pid) == Some(self)
     }

@@ -1,4 +1,4 @@
-//! The journal's file.
+//! The file of an undo journal.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -24,7 +24,7 @@ pub enum JournalError {
         /// Why.
         source: std::io::Error,
     },
-    /// A living process holds it.
+    /// A running process uses it.
     #[error("the undo journal {path} is in use by a kelvin process that is still running{}; end it first", of_process(*.pid))]
     InUse {
         /// The file.
@@ -40,7 +40,7 @@ pub enum JournalError {
         /// Their number.
         count: usize,
     },
-    /// It is no journal, or another user could have written it.
+    /// It is not a journal, or another user could have written it.
     #[error("{path} cannot be trusted as an undo journal: {why}")]
     NotBelieved {
         /// The file.
@@ -54,7 +54,7 @@ fn of_process(pid: Option<u32>) -> String {
     pid.map_or(String::new(), |pid| format!(" (process {pid})"))
 }
 
-/// A change that was not undone yet.
+/// A change that has not been undone yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
     /// Its number in the journal.
@@ -74,10 +74,10 @@ enum Entry {
 
 const VERSION: u32 = 1;
 
-/// Journals are short: a line a factor and level change.
+/// Maximum length in bytes. Journals are short: one line per factor and level change.
 const LONGEST: u64 = 64 << 20;
 
-/// An undo journal that this process owns for as long as this lives.
+/// An undo journal that this process owns until this is dropped.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -87,7 +87,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal in which nothing waits to be restored: a new file, or an old one whose changes were all undone.
+    /// Starts a journal without pending changes: a new file, or an old one whose changes were all undone.
     pub fn begin(path: &Path) -> Result<Self, JournalError> {
         let mut journal = Self::open(path, true)?;
         if !journal.pending.is_empty() {
@@ -98,7 +98,7 @@ impl Journal {
             journal.file.metadata().map_err(|source| journal.failed("cannot be examined", source))?.ino();
         let head = Entry::Head { kelvin_undo_journal: VERSION, pid: std::process::id(), inode };
         journal.write(&head)?;
-        // The name has to be on disk, too.
+        // The directory entry has to be on disk, too.
         let directory =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(directory)
@@ -107,7 +107,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The journal that a process which no longer exists left behind; `None` when there is no file.
+    /// Opens the journal of a process that no longer exists; `None` if there is no file.
     pub fn open_left_over(path: &Path) -> Result<Option<Self>, JournalError> {
         if !path.try_exists().unwrap_or(true) {
             return Ok(None);
@@ -115,17 +115,17 @@ impl Journal {
         Self::open(path, false).map(Some)
     }
 
-    /// Its file.
+    /// The path of its file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The changes not undone yet, in the order in which they were made.
+    /// The changes that have not been undone yet, in the order in which they were made.
     pub fn pending(&self) -> &[Pending] {
         &self.pending
     }
 
-    /// Records a change that is about to be made: when this returns, it is on disk. Returns its number.
+    /// Records a change that is about to be made; it is on disk when this returns. Returns its number.
     pub fn about_to(&mut self, change: ReversibleChange) -> Result<u64, JournalError> {
         let number = self.next;
         let entry = Entry::About { number, about_to: change };
@@ -144,7 +144,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the file, when nothing remains to be undone.
+    /// Removes the file when no changes are pending.
     pub fn end(self) -> Result<(), JournalError> {
         if !self.pending.is_empty() {
             return Err(JournalError::NotUndone { path: self.path, count: self.pending.len() });
@@ -168,7 +168,7 @@ impl Journal {
             Err(error) => return Err(failed(error.into())),
         }
         let metadata = journal.file.metadata().map_err(failed)?;
-        // Its owner removed it between the two steps: an entry written to it would be lost.
+        // Its owner removed the file between the two steps. An entry written to it would be lost.
         if !std::fs::symlink_metadata(path).is_ok_and(|named| named.ino() == metadata.ino()) {
             return Err(JournalError::InUse { path: path.into(), pid: None });
         }
@@ -185,8 +185,8 @@ impl Journal {
         let text = journal.read_text().map_err(failed)?;
         let inode;
         (journal.pending, journal.next, inode) = read(&text).map_err(doubt)?;
-        // Its commands are executed. A journal copied or unpacked from an archive has another inode than the one
-        // recorded in it, and the inode cannot be predicted by its author.
+        // The commands in a journal are executed. A journal that was copied or unpacked from an archive has another
+        // inode than the one recorded in it, and its author cannot predict the inode.
         if !journal.pending.is_empty() && inode != Some(metadata.ino()) {
             return Err(doubt(
                 "it was copied here from elsewhere; read it, revert the changes that it lists by hand, and \
@@ -204,7 +204,7 @@ impl Journal {
         Ok(text)
     }
 
-    /// On disk when it returns. A line that was torn by a kill before is ended first.
+    /// The entry is on disk when this returns. An incomplete line, left by a kill, is terminated first.
     fn write(&mut self, entry: &Entry) -> Result<(), JournalError> {
         let line =
             serde_json::to_string(entry).map_err(|error| self.failed("cannot be written", error.into()))?;
@@ -235,8 +235,8 @@ fn owner(text: &str) -> Option<u32> {
     }
 }
 
-/// The changes not undone yet, the next number, and the inode of the file that it was written to. A line without a line
-/// end was torn by a kill: its change was not made.
+/// The changes that have not been undone yet, the next number, and the inode of the file when it was written. A line
+/// without a line end is incomplete because of a kill; its change was not made.
 fn read(text: &str) -> Result<(Vec<Pending>, u64, Option<u64>), String> {
     let mut found: Vec<Pending> = Vec::new();
     let mut undone = BTreeSet::new();
@@ -247,12 +247,13 @@ fn read(text: &str) -> Result<(Vec<Pending>, u64, Option<u64>), String> {
     for (index, line) in whole.split('\n').enumerate().filter(|(_, line)| !line.is_empty()) {
         let entry: Entry = match serde_json::from_str(line) {
             Ok(entry) => entry,
-            // A torn line that was ended by the one after it; at most the one that a kill tore.
+            // An incomplete line that the next entry terminated. A kill leaves at most one.
             Err(error) if error.is_eof() && torn.is_none() => {
                 torn = Some(index);
                 continue;
             }
-            // For untagged alternatives the parser reports only that none fits; a torn one is an end of file before that.
+            // For untagged enums the parser only reports that no variant matches. For an incomplete line it reports
+            // the end of the file first.
             Err(_) if serde_json::from_str::<serde_json::Value>(line).is_err() && torn.is_none() => {
                 torn = Some(index);
                 continue;

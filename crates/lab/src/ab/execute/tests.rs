@@ -77,7 +77,7 @@ fn a_void_run_is_replaced_within_its_block_until_the_budget_is_used_up() {
 fn a_pilot_says_how_many_blocks_there_are() {
     let plan = AbPlan { effect: Some(0.03), ..plan() };
     let mut bench = Simulated::new(|planned: &Planned<'_>| {
-        // ± 5 % in no step with the sides.
+        // ± 5 %, unrelated to the sides.
         let noise = if (planned.slot.place * planned.slot.place) % 5 < 2 { 1.05 } else { 0.95 };
         Ok(Simulation::of(100.0 * noise))
     });

@@ -6,7 +6,7 @@ use crate::repeat::{GroupRun, Steady};
 use crate::simulated::figure;
 use crate::simulated::studies;
 
-/// With a control of A alone.
+/// A plan with a control of A alone.
 fn plan() -> AbPlan {
     AbPlan { control_of_a: true, ..studies::plan() }
 }
@@ -34,7 +34,7 @@ fn rows(blocks: &[[f64; 3]]) -> Vec<GroupRun> {
 
 #[test]
 fn the_scatter_knows_neither_sides_nor_blocks() {
-    // Block effects of any size, an effect of B of any size, and deviations that are 0: no scatter at all.
+    // Block effects of any size, an effect of B of any size, and no deviations: no scatter at all.
     let exact: Vec<[f64; 3]> =
         [1.0, 5.0, 3.0, 2.0].iter().map(|level| [*level, *level, 0.7 * level]).collect();
     let rows_exact = rows(&exact);
@@ -60,7 +60,8 @@ fn the_planned_number_grows_with_the_scatter_and_stays_within_its_bounds() {
     assert_eq!(needed(&single, 0.03, 5, 0.03), Some(13));
     assert!(needed(&single, 0.06, 10, 0.03) > Some(38));
     assert_eq!(needed(&single, 0.0, 10, 0.03), Some(AbPlan::FEWEST));
-    // Two runs of each side scatter by √½ of what one of each does; the floor of their control has to be passed, too.
+    // Two runs of each side scatter √½ times as much as one run of each, but their control's floor has to be
+    // exceeded, too.
     let twice = needed(&AbPlan { control_of_a: false, ..plan.clone() }, 0.03, 10, 0.03);
     assert!(twice > Some(5) && twice < Some(10), "{twice:?}");
     // Close to the noise of 1 % the estimate's way beyond it decides: power 0.95, 5 degrees of freedom:
@@ -70,7 +71,7 @@ fn the_planned_number_grows_with_the_scatter_and_stays_within_its_bounds() {
     let quiet = rows(&[[1.0, 1.0001, 0.97]; 6]);
     let course = AbProgress::of(&plan, &complete(&plan, &quiet));
     assert_eq!((course.blocks, course.planning.clone().unwrap().pilot), (6, 6));
-    // While the pilot runs, nothing is known.
+    // While the pilot runs, the number of blocks is unknown.
     let early = AbProgress::of(&plan, &complete(&plan, &quiet[..9]));
     assert_eq!((early.blocks, early.planning), (6, None));
     let wild: Vec<[f64; 3]> = (0_u32..6)
@@ -91,7 +92,7 @@ fn looks_spend_the_error_that_there_is() {
     assert!(nominal[0] < nominal[1] && nominal[1] < nominal[2] && nominal[2] < 0.05, "{nominal:?}");
     assert_eq!(course.alpha(&plan, 17), nominal[1]);
     assert_eq!(course.alpha(&plan, 3), nominal[0]);
-    // Whatever is planned, every look has an interval: with eight sides and a thousand blocks as well.
+    // Every planned interim analysis has an interval, even with eight sides and a thousand blocks.
     let mut many = AbPlan { blocks: 1000, ..plan.clone() };
     many.sides = vec![plan.sides[0].clone(); AbPlan::SIDES];
     let first = AbProgress::of(&many, &[]).looks[0].nominal;
@@ -99,7 +100,7 @@ fn looks_spend_the_error_that_there_is() {
     let until_clear = AbPlan { blocks: AbPlan::UNTIL_CLEAR, ..plan.clone() };
     let at: Vec<u32> = AbProgress::of(&until_clear, &[]).looks.iter().map(|look| look.blocks).collect();
     assert_eq!(at, [6, 9, 12]);
-    // Six blocks leave no room for a look before the last.
+    // Six blocks leave no room for an interim analysis before the last.
     let few = AbPlan { blocks: 6, ..plan };
     assert_eq!(AbProgress::of(&few, &[]).looks, []);
     assert_eq!(AbProgress::of(&few, &[]).alpha(&few, 6), 0.05);

@@ -8,7 +8,7 @@ use crate::simulated::studies::plan;
 use kelvin_run::Spec;
 use kelvin_run::spec::WorkloadName;
 
-/// Runs as the plan orders them; `of` gives the value of a treatment in a block.
+/// Runs in the order of the plan; `of` returns the value of a treatment in a block.
 fn rows(plan: &AbPlan, blocks: u32, of: impl Fn(u32, &str) -> f64) -> Vec<GroupRun> {
     let treatments = plan.treatments();
     let mut rows = Vec::new();
@@ -30,7 +30,7 @@ fn rows(plan: &AbPlan, blocks: u32, of: impl Fn(u32, &str) -> f64) -> Vec<GroupR
     rows
 }
 
-/// A level of the block, a little noise, and an effect of B.
+/// The level of the block, a little noise, and an effect of B.
 fn value(effect: f64) -> impl Fn(u32, &str) -> f64 {
     move |block, treatment| {
         let which = usize::from(treatment.as_bytes()[0]) + 2 * treatment.len();
@@ -68,8 +68,8 @@ fn what_is_below_the_control_s_floor_is_within_noise_and_nothing_is_no_change() 
     assert_eq!(verdict(&rows(&plan, 6, value(0.006))), ChangeVerdict::WithinNoise);
     assert_eq!(verdict(&rows(&plan, 6, value(0.0))), ChangeVerdict::NoChange);
     assert_eq!(verdict(&rows(&plan, 3, value(-0.05))), ChangeVerdict::NotTestable);
-    // A and A' 8 % apart, now this way and now that: 3 % cannot be resolved, although B is so much below their mean in
-    // every block.
+    // A and A' differ by 8 %, in alternating directions: an effect of 3 % cannot be resolved, although B is that much
+    // below their mean in every block.
     let torn = |block: u32, treatment: &str| {
         let apart = if block.is_multiple_of(2) { 1.04 } else { 1.0 / 1.04 };
         match treatment {
@@ -118,7 +118,7 @@ fn trial_d5_noise_costs_blocks_as_far_as_the_scatter_goes_with_it() {
         high: 1.5 * estimate,
         accepted: true,
     };
-    // Other processes took a separate share of each run, up to 20 %.
+    // Other processes took a different share of each run, up to 20 %.
     let taken = |place: usize| f64::from((place * 7 % 11) as u32) * 0.02;
     let plan = plan();
     let noisy = |lost: bool| {
@@ -152,11 +152,11 @@ fn trial_a3_a_comparison_of_an_earlier_version_reads_as_it_was_made() {
     let all: Vec<GroupRun> = all.into_iter().filter(|row| row.slot.treatment != "B'").collect();
     let summary = AbSummary::of(&plan, &all);
     assert_eq!((summary.complete, summary.comparisons[0].verdict), (6, ChangeVerdict::Changed));
-    // A'/A scatters by √2 of a run and B over the mean of both by √(3/2).
+    // A'/A scatters by √2 times a run's scatter, and B over the mean of both by √(3/2).
     let control = summary.control.unwrap();
     let width = half_width(control.low, control.high).ln_1p();
     assert!((control.floor.ln_1p() / width - 0.75_f64.sqrt()).abs() < 1e-9, "{control:?}");
-    // The order is that in which they ran.
+    // The order in which they ran.
     let ran: Vec<&str> = all[..3].iter().map(|row| row.slot.treatment.as_str()).collect();
     assert_eq!(summary.blocks[0].order, ran);
 }

@@ -7,7 +7,7 @@ use kelvin_run::Spec;
 use kelvin_run::spec::ResetMethod;
 
 impl Applier {
-    /// Undoes the commands that the cell does not have.
+    /// Undoes the commands that are not part of the cell.
     pub(super) fn end_commands(&mut self, levels: &Levels<'_>) -> Result<(), FactorError> {
         for (factor, level) in levels.iter().filter(|(factor, _)| factor.how == FactorKind::Command) {
             let Some((old, number)) = self.running.get(&factor.name).cloned() else { continue };
@@ -28,7 +28,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Runs the commands of the cell that are not on yet.
+    /// Runs the commands of the cell that are not in effect yet.
     pub(super) fn begin_commands(&mut self, levels: &Levels<'_>) -> Result<(), FactorError> {
         for (factor, level) in levels.iter().filter(|(factor, _)| factor.how == FactorKind::Command) {
             let LevelValue::Command(pair) = &level.value else { continue };
@@ -45,9 +45,9 @@ impl Applier {
         Ok(())
     }
 
-    /// Puts the cell's statements into the specification, whose run makes them after its reset. They are repeated before each
-    /// run, as the run before may have failed. Of a cell that does not have them they are undone here, unless the reset
-    /// restores the data.
+    /// Adds the cell's statements to the specification; the run executes them after its reset. They are repeated
+    /// before each run, because the previous run may have failed. Statements that are not part of the cell are undone
+    /// here, unless the reset restores the data.
     pub(super) fn statements(&mut self, levels: &Levels<'_>, spec: &mut Spec) -> Result<(), FactorError> {
         let of_sql: Levels<'_> =
             levels.iter().filter(|(factor, _)| factor.how == FactorKind::Sql).copied().collect();

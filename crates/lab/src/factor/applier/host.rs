@@ -1,4 +1,4 @@
-//! The host's side of a cell: kernel settings, mounts, and where the server and Kelvin run.
+//! Host properties of a cell: kernel settings, mounts, and the binding of the server and Kelvin.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ impl Applier {
             if kernel::same(&kernel::read(&file)?, value) {
                 continue;
             }
-            // Another scheduler begins with its own number of requests, which is put back after the scheduler.
+            // Each scheduler starts with its own number of requests. The number is restored after the scheduler.
             let requests = file.ends_with("queue/scheduler").then(|| file.with_file_name("nr_requests"));
             let requests = requests.filter(|requests| requests.exists());
             if let Some(requests) = &requests {
@@ -26,7 +26,7 @@ impl Applier {
             if !kernel::same(&now, value) {
                 return Err(format!("{} contains {}", file.display(), now.trim()));
             }
-            // The first scheduler again, with the number that it had.
+            // The original scheduler again, with its original number of requests.
             if let Some(requests) = requests.filter(|_| kernel::same(&now, &before)) {
                 kernel::write(&requests, self.kernel_before(&requests)?.trim())?;
             }
@@ -34,7 +34,7 @@ impl Applier {
         Ok(())
     }
 
-    /// The content of the file before the first change, which is in the journal afterwards.
+    /// The content of the file before the first change; it is in the journal afterwards.
     pub(super) fn kernel_before(&mut self, file: &Path) -> Result<String, String> {
         let recorded = self.pending().find_map(|change| match change {
             ReversibleChange::Kernel { file: other, before } if other == file => Some(before.clone()),
@@ -85,7 +85,7 @@ impl Applier {
         }
     }
 
-    /// A server that this process restarted after a crash has inherited this process's CPUs, which is not intended.
+    /// A server that this process restarted after a crash has inherited its CPUs, which is not intended.
     pub(super) fn unbind(&mut self, server: &Server) -> Result<(), String> {
         let mine = cpus::allowed_cpus(None)?;
         let pid = server.process().map_err(|error| error.to_string())?;
@@ -108,7 +108,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Binds a process and its children; returns the group and the previous one, when they had to be moved.
+    /// Binds a process and its children. Returns their new group and the previous one if they had to be moved.
     fn memory(&mut self, pid: u32, wanted: &str) -> Result<Option<(PathBuf, PathBuf)>, String> {
         let nodes = cpus::list(level::numbers(wanted)?);
         let pids = cpus::processes_of_tree(pid);

@@ -19,13 +19,13 @@ use kelvin_run::spec::TargetName;
 
 /// Applies the levels of a cell, and restores everything at the end.
 ///
-/// Every change is in the journal before it is made. After a cell was applied, every level was verified; a level that
-/// is not in effect is an error, and everything is restored. Dropping it restores everything, too.
+/// Every change is in the journal before it is made. After a cell is applied, every level is verified. If a level is
+/// not in effect, everything is restored and an error returned. Dropping the applier restores everything, too.
 pub struct Applier {
     factors: Vec<Factor>,
     path: PathBuf,
     journal: Option<Journal>,
-    /// Held while something is changed: no other study changes anything then.
+    /// Lock held while something is changed, so that no other study makes changes.
     alone: Option<std::fs::File>,
     access: Access,
     consent: Consent,
@@ -43,9 +43,9 @@ pub struct Applier {
 type Levels<'a> = Vec<(&'a Factor, &'a Level)>;
 
 impl Applier {
-    /// An applier of these factors, whose journal is at `journal`. Refused: incompatible factors, commands without
-    /// consent, and a journal that another process uses or that contains changes to restore ([`super::recover`]).
-    /// Nothing is changed yet, and no server is contacted.
+    /// An applier for these factors with its journal at `journal`. Refused: incompatible factors, commands without
+    /// consent, and a journal that another process uses or that contains changes to restore ([`super::recover`]). It
+    /// changes nothing and contacts no server.
     pub fn new(
         factors: Vec<Factor>,
         journal: &Path,
@@ -74,7 +74,7 @@ impl Applier {
         })
     }
 
-    /// With a callback for steps that take long.
+    /// Sets a callback for steps that take long.
     #[must_use]
     pub fn with_progress(mut self, tell: impl FnMut(&str) + Send + 'static) -> Self {
         self.tell = Box::new(tell);
@@ -133,7 +133,7 @@ impl Applier {
         }
     }
 
-    /// The levels of a cell: one for every factor.
+    /// The levels of a cell, one for each factor.
     fn levels<'a>(factors: &'a [Factor], cell: &DesignCell) -> Result<Levels<'a>, FactorError> {
         let unusable = |why: String| Err(FactorError::Unusable(why));
         if let Some(other) = cell.0.iter().find(|one| !factors.iter().any(|factor| factor.name == one.factor))
@@ -161,11 +161,11 @@ impl Applier {
         Ok(levels)
     }
 
-    /// Everything except the specification. Commands that are removed are undone first and those that are added are run
-    /// last, so that they disturb no restart.
+    /// Applies everything except the specification. Removed commands are undone first and new ones run last, so that
+    /// they interfere with no restart.
     fn surroundings(&mut self, levels: &Levels<'_>, target: &TargetName) -> Result<(), FactorError> {
         self.end_commands(levels)?;
-        // A scheduler is chosen before the number of its requests.
+        // A scheduler is set before its number of requests.
         let is_scheduler = |factor: &Factor| matches!(&factor.how, FactorKind::Kernel(key) if key.ends_with("/queue/scheduler"));
         let (schedulers, others): (Vec<_>, Vec<_>) =
             levels.iter().partition(|(factor, _)| is_scheduler(factor));
@@ -179,7 +179,7 @@ impl Applier {
         }
         let of_server = levels.iter().any(|(factor, _)| factor.is_of_server());
         let of_client = levels.iter().any(|(factor, _)| matches!(factor.how, FactorKind::Bind(_)));
-        // A server that a run would start from a bound process would be bound with it.
+        // A server that a run starts from a bound process would inherit the binding.
         if of_server || of_client && target.is_managed() {
             self.server(levels, target)?;
         }
@@ -197,7 +197,7 @@ impl Applier {
     }
 
     fn record(&mut self, change: ReversibleChange) -> Result<u64, String> {
-        // Whether commands are compatible with each other is up to their author.
+        // The author of the commands is responsible for their compatibility.
         if self.alone.is_none() && !matches!(change, ReversibleChange::Command { .. }) {
             self.alone = Some(self.access.manager().lock_changes().map_err(|error| error.to_string())?);
         }
@@ -234,7 +234,8 @@ impl Applier {
         outcome
     }
 
-    /// Brings the threads of this process back to where they were. No journal holds that: it ends with the process.
+    /// Restores the original CPUs of this process's threads. No journal records them: the binding ends with the
+    /// process.
     fn client_home(&mut self) -> Result<(), String> {
         self.client_group = None;
         let bound =

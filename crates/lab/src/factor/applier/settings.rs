@@ -1,4 +1,4 @@
-//! The server's side of a cell: its settings, with the restarts that they need, and its huge pages.
+//! Server properties of a cell: its settings, with the restarts that they require, and its huge pages.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ impl Applier {
         let reached =
             self.at_home(|this| server::reach(&this.access, target, &mut *this.tell)).map_err(refused)?;
         if self.target.as_ref().is_some_and(|old| *old != reached.target) {
-            // Another server: the one before gets back what it had.
+            // For another server, the previous one gets its settings back.
             let of_server = |change: &ReversibleChange| {
                 matches!(change, ReversibleChange::Settings { .. } | ReversibleChange::Affinity { .. })
             };
@@ -68,7 +68,7 @@ impl Applier {
             let changes: Vec<(&str, &str)> =
                 differing.iter().map(|(one, _)| (one.name.as_str(), one.value.as_str())).collect();
             self.change(server, &changes).map_err(|why| {
-                // Several were changed together: the one that the error names is to blame.
+                // Several settings were changed together: the one in the error is responsible.
                 let blamed =
                     differing.iter().find(|(one, _)| why.contains(&one.name)).unwrap_or(&differing[0]);
                 not_taken(blamed.0.factor, blamed.0.level, why)
@@ -93,7 +93,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Changes settings and restarts the server where that is needed and allowed.
+    /// Changes settings, and restarts the server where that is required and allowed.
     fn change(&mut self, server: &Server, changes: &[(&str, &str)]) -> Result<(), String> {
         let as_text = |error: kelvin_database::Error| error.to_string();
         let names: Vec<&str> = changes.iter().map(|(name, _)| *name).collect();
@@ -108,7 +108,7 @@ impl Applier {
                 one.name, server.target
             ));
         }
-        // Only what was there before the first change is put back in the end.
+        // Only the values before the first change are restored at the end.
         let mut new = before.clone();
         new.settings.retain(|one| !self.is_recorded(&server.target, &one.name));
         if !new.settings.is_empty() {
@@ -158,7 +158,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Gives reserved huge pages back, but for those of the size that the server has now.
+    /// Releases reserved huge pages, except those of the size that the server uses now.
     fn release_pages(&mut self, kept: Option<u64>) -> Result<(), String> {
         let kept = kept.map(kernel::huge_pages);
         let reserved: Vec<(PathBuf, String)> = self

@@ -13,7 +13,7 @@ fn spec() -> Spec {
     Spec::new(WorkloadName::TprocC)
 }
 
-/// Runs on a bench whose n-th run returns `of(n)`.
+/// Repeats runs on a bench where the n-th run returns `of(n)`.
 fn made(plan: &RepeatPlan, of: impl Fn(u32) -> Simulation) -> (Ran, Vec<u64>) {
     let seeds = std::cell::RefCell::new(Vec::new());
     let count = Cell::new(0);
@@ -53,7 +53,7 @@ fn more_void_runs_than_may_be_end_it() {
 #[test]
 fn the_rule_ends_it_as_soon_as_the_interval_is_narrow_and_never_before_six() {
     let plan = RepeatPlan::until(&spec(), 6, 30, 0.01);
-    // ± 0.1 %: six suffice. ± 1.5 %: more are needed. ± 20 %: not even thirty do.
+    // ± 0.1 %: six are sufficient. ± 1.5 %: more are needed. ± 20 %: even thirty are not enough.
     let of = |size: f64| {
         made(&plan, move |n| Simulation::of(100.0 + if n.is_multiple_of(2) { size } else { -size })).0
     };
@@ -110,13 +110,13 @@ fn a_stopped_interval_covers_what_it_says() {
 
 #[test]
 fn trial_a4_a_stopped_interval_covers_what_it_says_where_runs_depend_on_each_other() {
-    // Before, 48 % covered at φ = 0.8, which is beyond the prior.
+    // The earlier method covered 48 % at φ = 0.8, which is beyond the prior.
     trial_a4_stopped(0.5, [(0.01, 4), (0.008, 5)], 100, 60, 12);
     trial_a4_stopped(0.8, [(0.01, 6), (0.008, 7)], 60, 10, 35);
 }
 
-/// Of `studies` with the correlation `phi` between adjacent runs and each of the deviations, at least `least` reach the
-/// precision, and at most `most` of 100 of those intervals miss the true mean.
+/// Simulates `studies` groups for each setting, with the correlation `phi` between adjacent runs. At least `least` of
+/// them reach the precision, and at most `most` per cent of their intervals miss the true mean.
 fn trial_a4_stopped(phi: f64, settings: [(f64, u64); 2], studies: u32, least: u32, most: u32) {
     for (sd, seed) in settings {
         let plan = RepeatPlan::until(&spec(), 6, 30, 0.01);
@@ -152,7 +152,7 @@ fn the_first_run_says_that_the_figure_has_too_few_samples() {
     let RepeatEnd::Failed(why) = &ran.ended else { panic!("{:?}", ran.ended) };
     let why = why.to_string();
     assert!(ran.rows.len() == 1 && why.contains("no p99") && why.contains("1000 are needed"), "{why}");
-    // If the first run has it, a later run without it is not an error.
+    // If the first run has the metric, a later run without it is no error.
     let (ran, _) = made(&plan, |n| {
         let run = Simulation::of(100.0).with("p99", 5.0);
         if n == 1 { Simulation::of(100.0) } else { run }

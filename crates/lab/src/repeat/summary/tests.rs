@@ -32,7 +32,7 @@ fn enough_runs_that_agree_are_correct() {
     assert!(summary.answer.correct, "{:?}", summary.answer);
     assert_eq!((summary.counted, summary.void, summary.answer.more), (6, 0, None));
     assert_eq!(summary.figure.id, "tps");
-    // The server's CPU is not known here, so the process's is in its place.
+    // The server's CPU is unknown here, so that of the process is listed instead.
     assert_eq!(summary.beside.iter().map(|(named, _)| named.id.as_str()).collect::<Vec<_>>(), ["cpu"]);
     assert_eq!(summary.steady.steady, 6);
 }
@@ -48,7 +48,7 @@ fn too_few_runs_or_too_wide_an_interval_say_how_many_more() {
     let answer = RepeatSummary::of(&plan(), &rows(&wide)).answer;
     assert_eq!(answer.missing, [MissingEvidence::Precision]);
     let more = answer.more.unwrap() as usize;
-    // With so many more of the same scatter, the answer is yes; with one fewer it is not yet.
+    // With the stated number of additional runs of the same scatter the answer is yes; with one fewer it is not.
     let again = |n: usize| RepeatSummary::of(&plan(), &rows(&wide.repeat(n)));
     assert!((6 * 4..6 * 12).contains(&(6 + more)), "{more}");
     assert!(again((6 + more).div_ceil(6) + 1).answer.correct);
@@ -65,7 +65,7 @@ fn a_drift_is_no_matter_of_more_runs() {
         (summary.answer.missing.as_slice(), summary.answer.more),
         (&[MissingEvidence::NoDrift][..], None)
     );
-    // One that is smaller than what is asked for moves the mean by less.
+    // A drift smaller than the requested precision moves the mean by less.
     plan.precision = 0.5;
     assert!(RepeatSummary::of(&plan, &rows(&falling)).answer.correct);
 }
@@ -98,8 +98,9 @@ fn a_figure_that_is_missing_or_zero_is_no_yes() {
     assert_eq!(RepeatSummary::of(&by_p99, &rows(&QUIET)).answer.missing, [MissingEvidence::Figure]);
 }
 
-/// Of `studies` of six runs with the correlation `phi` between neighbours and a deviation of 1 %: those called known, those
-/// of them whose interval holds the truth, and those called known if runs were independent.
+/// Simulates `studies` groups of six runs with the correlation `phi` between adjacent runs and a deviation of 1 %.
+/// Returns how many are called known, how many of those have an interval that covers the true mean, and how many
+/// would be called known if runs were independent.
 fn trial_a4_known(phi: f64, groups: usize, studies: u32, seed: u64) -> (u32, u32, u32) {
     let mut random = Resampler::new(seed);
     let (mut known, mut covered, mut before) = (0, 0, 0);
@@ -121,12 +122,12 @@ fn trial_a4_known(phi: f64, groups: usize, studies: u32, seed: u64) -> (u32, u32
 
 #[test]
 fn trial_a4_what_is_called_known_of_six_runs_covers_also_where_they_depend_on_each_other() {
-    // Before, 77 % of those covered. 92 % less two standard errors are 88.
+    // The earlier method covered 77 %. 92 % minus two standard errors is 88 %.
     for groups in [0, 5] {
         let (known, covered, _) = trial_a4_known(0.5, groups, 200, 51);
         assert!(known > 100 && 100 * covered >= 88 * known, "{groups}: {covered} of {known}");
     }
-    // With what earlier groups showed, independent runs are called known as often as before, or nearly.
+    // With the evidence of earlier groups, independent runs are called known about as often as before.
     let (known, covered, before) = trial_a4_known(0.0, 5, 200, 52);
     assert!(10 * known >= 8 * before && 100 * covered >= 92 * known, "{known} of {before}, {covered} cover");
 }
@@ -139,7 +140,7 @@ fn trial_a4_dependent_runs_are_reported() {
     let found = RepeatSummary::of(&plan(), &rows(&long)).dependence.unwrap();
     assert!(found.p < 0.001 && found.lag1 > 0.6 && found.von_neumann < 0.5 && found.phi > 0.5, "{found:?}");
     assert_eq!(RepeatSummary::of(&plan(), &rows(&QUIET[..3])).dependence, None);
-    // Earlier groups say what these cannot.
+    // Earlier groups show what these runs cannot.
     let taught = RepeatPlan { earlier: vec![long.to_vec(); 3], ..plan() };
     let (before, after) =
         (RepeatSummary::of(&plan(), &rows(&QUIET)), RepeatSummary::of(&taught, &rows(&QUIET)));

@@ -106,7 +106,7 @@ fn a_fraction_has_its_cells_and_its_aliases() {
     assert!(plan.aliases.iter().any(|set| set.contains(&"AB".into()) && set.contains(&"CD".into())));
     for cell in &plan.cells {
         let high = |letter: usize| cell.0[letter].level == "1";
-        // x_D = x_A x_B x_C in ±1: D is high when an odd number of the others is.
+        // x_D = x_A x_B x_C in ±1: D is high when an odd number of the others is high.
         assert_eq!(high(3), (0..3).filter(|&letter| high(letter)).count() % 2 == 1);
     }
     assert!(
@@ -124,7 +124,7 @@ fn a_run_may_stand_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let text = study_toml(Template::Ab, "s");
     let (before, run) = text.split_once("[run]\n").unwrap();
-    // A key without a table stands before the tables.
+    // A key without a table has to precede the tables.
     let text = before.replacen("[universe]", "run = \"run.toml\"\n[universe]", 1);
     std::fs::write(folder.path().join("run.toml"), run.replace("[run.", "[")).unwrap();
     let inline = parse(&study_toml(Template::Ab, "s")).unwrap();
@@ -148,7 +148,7 @@ proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(text in "\\PC{0,80}", at in 0.0..1.0_f64, length in 0_usize..40) {
         let _ = parse(&text);
-        // A study with something else in its middle.
+        // A study with a replaced part.
         let mut study = study_toml(Template::Ab, "s");
         let near = |at: usize| (0..=at.min(study.len())).rev().find(|&at| study.is_char_boundary(at)).unwrap();
         let begin = near((study.len() as f64 * at) as usize);

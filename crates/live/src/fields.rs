@@ -1,9 +1,9 @@
-//! A line of fields that leaves out whole ones where the terminal is narrow.
+//! A line of fields, of which whole ones are omitted if the terminal is narrow.
 
 /// The separator of fields.
 const BETWEEN: &str = " · ";
 
-/// Fields in their order, each with its priority: the highest number is left out first, 0 never.
+/// Fields in order, each with a priority: the highest number is omitted first, 0 never.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields(Vec<(u8, String)>);
 
@@ -13,7 +13,7 @@ impl Fields {
         self.0.push((left_out, text.into()));
     }
 
-    /// The line in at most `width` columns, as far as leaving out helps.
+    /// The line in at most `width` columns, if omitting fields is enough.
     pub(super) fn fit(mut self, width: usize) -> String {
         loop {
             let line = self.join();

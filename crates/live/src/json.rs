@@ -1,4 +1,4 @@
-//! `--json`: every event as one line on standard output, and at the end a line with the run's state.
+//! `--json`: every event as a line on standard output, and a final line with the run's state.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use kelvin_lab::live::{Live, RunSummary};
 
-/// The line after a run's last event.
+/// The line after the last event of a run.
 #[derive(Serialize)]
 struct Last<'a> {
     event: &'static str,
@@ -17,7 +17,7 @@ struct Last<'a> {
     summary: &'a RunSummary<'a>,
 }
 
-/// An event as a [`kelvin_measure::SourcedEvent`] is read.
+/// An event in the format of [`kelvin_measure::SourcedEvent`].
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
     #[serde(skip_serializing_if = "SourceId::is_local")]
@@ -29,13 +29,13 @@ pub(super) struct Line<'a> {
 fn line(what: &impl Serialize) {
     if let Ok(mut line) = serde_json::to_vec(what) {
         line.push(b'\n');
-        // A closed pipe does not end the run: the store keeps everything.
+        // A closed pipe does not end the run: the store has everything.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(&line).and_then(|()| out.flush());
     }
 }
 
-/// Writes events as they come.
+/// Prints events as they occur.
 pub(super) struct Json;
 
 impl Sink for Json {

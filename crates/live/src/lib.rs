@@ -1,4 +1,5 @@
-//! What a person, or a program, sees while something runs. Never on standard output, except `--json`.
+//! Progress of a run, for people and programs. Uses standard error, except `--json`, which uses standard
+//! output.
 
 mod fields;
 mod json;
@@ -19,7 +20,7 @@ use kelvin_store::{NewRun, RunId};
 
 pub use tui::{AskStop, Tui, TuiError, restore_immediately};
 
-/// The view for what the flags ask and standard error can show.
+/// The view selected by the flags, in the form that standard error supports.
 pub fn for_run(quiet: bool, json: bool) -> Box<dyn Live> {
     if json {
         Box::new(json::Json)
@@ -38,7 +39,7 @@ fn hear(hearer: Option<SyncSender<tui::Message>>) {
     *HEARER.lock().unwrap_or_else(PoisonError::into_inner) = hearer;
 }
 
-/// Says something that does not come from the run itself: into the view that has the terminal, else on standard error.
+/// Shows a message from outside the run: in the view that occupies the terminal, otherwise on standard error.
 pub fn show_message(text: &str) {
     let hearer = HEARER.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let heard = hearer.is_some_and(|hearer| hearer.try_send(tui::Message::Say(text.into())).is_ok());
@@ -53,10 +54,10 @@ pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", printable_lines(text));
 }
 
-/// The arrivals of the newest second after `new`, of all sources, with the refused ones of both.
+/// The newest arrivals of all sources after `new`; the refused ones are totalled.
 fn arrivals_after(last: &Arrivals, new: &Arrivals) -> Arrivals {
     let newest = match (new.waiting, last.waiting) {
-        // An event without those who wait adds to a second of before.
+        // An event without `waiting` adds to an earlier second.
         (None, _) => *last,
         // Another source reports the same second.
         (Some(more), Some(before)) if (new.point, new.second) == (last.point, last.second) => {

@@ -1,4 +1,4 @@
-//! The status line: one second of the load as text. Pure functions, so that it can be tested exactly.
+//! The status line: one second of the load as text. Pure functions, so that tests can compare exact text.
 
 use kelvin_measure::event::{Arrivals, LoadPart, Phase, RatePeriod, Second, Series, SeriesRole};
 use kelvin_measure::labels::{self, WorkloadLabels};
@@ -7,45 +7,45 @@ use kelvin_measure::{Histogram, Nanos};
 
 use super::fields::Fields;
 
-/// The part of a second below which its pace is noise.
+/// The fraction of a second below which its rate is noise.
 pub(super) const SLIVER: f64 = 0.2;
 
-/// Tenants of a scenario that have their pace in the line.
+/// Largest number of tenants whose rate is in the line.
 const TENANTS: usize = 4;
 
 impl Default for Status {
-    /// Of a run of which nothing is known yet.
+    /// For a run about which nothing is known yet.
     fn default() -> Self {
         Self::of(WorkloadLabels::for_workload(""))
     }
 }
 
-/// What the line is made of, second by second.
+/// The values of the status line, updated every second.
 #[derive(Debug, Clone)]
 pub(super) struct Status {
     words: &'static WorkloadLabels,
-    /// Name of the headline figure.
+    /// Name of the headline metric.
     headline: String,
-    /// The time that it counts over.
+    /// The period to which the headline refers.
     per: RatePeriod,
-    /// What the counts of a second are of; those of an open loop too, which a closed one does not bring.
+    /// The series of a second's counts, including those of an open loop, which a closed loop does not send.
     series: Vec<Series>,
     users: u32,
-    /// Length of the measured window in seconds; none when it ends by count.
+    /// Planned length of the measured window in seconds; none if it ends after a number of transactions.
     planned: Option<u64>,
     measured_seconds: f64,
     measured: u64,
-    /// When the window opened and, once that is known, how long it was, in seconds.
+    /// When the window opened, on the run's clock. `length` is its length in seconds, once known.
     opened: Nanos,
     length: Option<f64>,
     /// Errors of the point so far.
     errors: u64,
-    /// The newest arrivals of an open loop, with the refused ones summed up over the point.
+    /// The newest arrivals of an open loop; the refused ones are totalled over the point.
     arrivals: Option<Arrivals>,
-    /// The newest second that has had its line.
+    /// The newest second that was printed.
     printed: Option<i64>,
-    /// Whether several sources put load on the point. The newest second is then the sum of what they have sent of it, and
-    /// has its line when a later one begins.
+    /// Whether several sources put load on the point. The newest second is then the total of what they have
+    /// sent, and is printed when a later second starts.
     several: bool,
     newest: Option<Second>,
 }
@@ -75,12 +75,12 @@ impl Status {
         }
     }
 
-    /// Whether the series are those of a scenario's tenants, whose loads have no common sum.
+    /// Whether the series belong to a scenario's tenants, whose loads have no common sum.
     fn has_tenants(&self) -> bool {
         self.words == WorkloadLabels::for_workload(labels::SCENARIO)
     }
 
-    /// A phase began.
+    /// Starts a phase.
     pub(super) fn phase(&mut self, phase: Phase, at: Nanos, users: u32, planned: Option<Nanos>) {
         match phase {
             Phase::Connect => {
@@ -94,28 +94,28 @@ impl Status {
             _ => {}
         }
         self.users = users;
-        // The last measured second is complete a moment after the window has closed.
+        // The last measured second is complete shortly after the window has closed.
         if phase == Phase::Measure {
             self.planned = planned.map(|nanos| nanos.div_ceil(1_000_000_000));
         }
     }
 
-    /// Errors were counted.
+    /// Adds errors.
     pub(super) fn errors(&mut self, count: u64) {
         self.errors += count;
     }
 
-    /// The arrivals of a second were counted.
+    /// Adds the arrivals of a second.
     pub(super) fn arrivals(&mut self, new: &Arrivals) {
         self.arrivals = Some(super::arrivals_after(&self.arrivals.unwrap_or_default(), new));
     }
 
-    /// Another source of load than this process was declared.
+    /// A source of load other than this process was declared.
     pub(super) fn declare_source(&mut self) {
         self.several = true;
     }
 
-    /// A second is complete, or something is added to one: the line for it, or for the one before.
+    /// Adds a second, or a later addition to one. Returns the line for it, or for the preceding second.
     pub(super) fn second(&mut self, second: &Second, ramp_up: u64) -> Option<Fields> {
         match &mut self.newest {
             _ if !self.several => self.line(second, ramp_up),
@@ -123,7 +123,7 @@ impl Status {
                 newest.kinds.iter_mut().zip(&second.kinds).for_each(|(sum, kind)| sum.add(kind));
                 None
             }
-            // Late: the line for it was printed.
+            // Late: the line of this second was already printed.
             Some(newest) if second.second < newest.second => self.line(second, ramp_up),
             newest => {
                 let complete = newest.replace(second.clone())?;
@@ -132,8 +132,8 @@ impl Status {
         }
     }
 
-    /// The line for a second; none for what came after the window, nor for what is added to a second whose
-    /// line was printed.
+    /// The line for a second; none for seconds after the window, and for additions to a second that was
+    /// already printed.
     fn line(&mut self, second: &Second, ramp_up: u64) -> Option<Fields> {
         let (mut now, mut width) = (0, 1.0);
         let (mut service, mut response) = (Histogram::new(), Histogram::new());
@@ -169,7 +169,8 @@ impl Status {
             return None;
         }
         self.printed = Some(second.second);
-        // Jobs with a rate have response times without arrivals; where only some jobs have one, their times are not all.
+        // Jobs with a rate have response times but no arrivals. If only some jobs have a rate, response times
+        // do not cover all.
         let open = self.arrivals.is_some() || !response.is_empty() && response.count() >= service.count();
         let (what, latency) = if open { ("response p95", &response) } else { ("p95", &service) };
         let p95 = latency.percentile(95.0).map_or("–".to_owned(), |nanos| text::latency(nanos as f64));
@@ -202,7 +203,7 @@ impl Status {
     }
 }
 
-/// Arrivals of an open loop that have not begun.
+/// Arrivals of an open loop that have not started.
 fn queue(arrivals: &Arrivals) -> String {
     let refused =
         if arrivals.refused > 0 { format!(", {} refused", whole(arrivals.refused)) } else { String::new() };

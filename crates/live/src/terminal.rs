@@ -1,4 +1,5 @@
-//! The live view on standard error: a bar and a line that is written over on a terminal, plain lines elsewhere.
+//! The live view on standard error: on a terminal a progress bar and a line that is overwritten, otherwise
+//! plain lines.
 
 use kelvin_measure::text::whole;
 use std::time::{Duration, Instant};
@@ -14,12 +15,12 @@ use super::fields::Fields;
 use super::note;
 use super::status::Status;
 
-/// How often a line of progress is printed where no bar can be drawn.
+/// How often a line of progress is printed if no bar can be drawn.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Bars and status lines.
 pub(super) struct Terminal {
-    /// Whether lines can be written over.
+    /// Whether lines can be overwritten.
     interactive: bool,
     bar: Option<ProgressBar>,
     what: String,
@@ -42,7 +43,7 @@ impl Terminal {
         }
     }
 
-    /// The bar, made when first needed.
+    /// The bar; created when first needed.
     fn bar(&mut self) -> &ProgressBar {
         self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

@@ -1,4 +1,5 @@
-//! Writes reports of synthetic runs into a directory, to look at: `cargo run -p kelvin-report --example render -- DIR`.
+//! Writes reports of synthetic runs into a directory, for inspection: `cargo run -p kelvin-report --example
+//! render -- DIR`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a tool for developers")]
 

@@ -1,5 +1,5 @@
-//! The report as CSV (RFC 4180: commas, CRLF, quotes doubled), one header row, figures without thousands
-//! separators; an empty field where a figure is not known.
+//! The report as CSV (RFC 4180: commas, CRLF, quotes doubled), with one header row. Numbers have no thousands
+//! separators; a field is empty if its value is unknown.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -9,9 +9,9 @@ use kelvin_measure::event::LoadPart;
 use crate::model::Grid;
 use crate::{LatencyRow, PointReport, RunReport, SourceReport};
 
-/// One row per point and second; where several sources put load on a point, one more per source and second, and a last
-/// column with the source's name, which is empty in rows of the sum of all. The columns of an open loop are empty in a
-/// closed one.
+/// One row per point and second. If several sources put load on a point, there is one more row per source and
+/// second, and a last column with the source's name, which is empty in the rows of the total. In a closed
+/// loop, the columns of an open loop are empty.
 pub fn series(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,point,users,second,part,width,headline_per_minute,transactions_per_minute,failed,retries,\
@@ -71,7 +71,8 @@ pub fn series(report: &RunReport) -> String {
     out
 }
 
-/// One row per execution of a query of TPROC-H, in the order in which they ended; only the header of other workloads.
+/// One row per execution of a TPROC-H query, in the order in which they ended. Other workloads have only the
+/// header.
 pub fn queries(report: &RunReport) -> String {
     let mut out = String::new();
     let header =
@@ -103,8 +104,9 @@ pub fn queries(report: &RunReport) -> String {
     out
 }
 
-/// One row per point and second of ramp-up and window, and a column per metric: its mean over that second; then a column
-/// per class of waits: the average sessions of clients in it. Only the header's fixed columns when nothing was observed.
+/// One row per point and second of ramp-up and window. There is a column per metric, with its mean over that
+/// second, then a column per wait class, with the average client sessions in it. If nothing was observed,
+/// only the header with its fixed columns.
 pub fn observed(report: &RunReport) -> String {
     let mut header: Vec<String> = ["run", "point", "users", "second", "part"].map(Into::into).to_vec();
     let mut out = String::new();
@@ -136,7 +138,7 @@ pub fn observed(report: &RunReport) -> String {
             let part = if second < 0 { "ramp-up" } else { "measured" };
             let mut fields =
                 vec![text(report.run), text(point.point), text(point.users), text(second), part.into()];
-            // As precise as the value was read.
+            // `f32` is the precision with which the value was read.
             let value = |v: Option<f64>| v.map_or_else(String::new, |v| (v as f32).to_string());
             fields.extend(columns.iter().map(|column| value(column.get(row).copied().flatten())));
             line(&mut out, &fields);
@@ -145,9 +147,9 @@ pub fn observed(report: &RunReport) -> String {
     out
 }
 
-/// One row per point, transaction type and sort of time (response, in an open loop, and service), and one for
-/// all types together. `at_least` names the times that are known from below only. Where several sources put load on a
-/// point, one more row per source, of all types together, and a last column as that of [`series`].
+/// One row per point, transaction type and kind of time (response, in an open loop, and service), and one for
+/// all types together. `at_least` names the times that are lower bounds. If several sources put load on a
+/// point, there is one more row per source, for all its types together, and a last column as in [`series`].
 pub fn summary(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,label,workload,target,started,status,state,point,users,window_s,headline_per_minute,\
@@ -160,7 +162,7 @@ pub fn summary(report: &RunReport) -> String {
     line(&mut out, &header);
     for point in &report.points {
         let service_time = report.vocabulary().time_short;
-        // What tenants do has no common sum.
+        // The transactions of different tenants have no common sum.
         let all = |row: &&LatencyRow| !report.is_scenario() || row.kind != "all";
         let response = point.response.iter().chain(point.response_all.iter().filter(all));
         let response = response.map(|row| ("response", row, None));
@@ -186,7 +188,7 @@ pub fn summary(report: &RunReport) -> String {
             ];
             fields.extend(latency(row));
             fields.push(time.into());
-            // The schedule and the generator are those of the whole point.
+            // The schedule and the generator belong to the whole point.
             let whole = source.is_none().then_some(point);
             let schedule = whole.and_then(|point| point.schedule.as_ref());
             let paces = [
@@ -213,7 +215,7 @@ pub fn summary(report: &RunReport) -> String {
     out
 }
 
-/// One row per point, transaction type and statement; only the header when statements were not timed.
+/// One row per point, transaction type and statement; only the header if statements were not timed.
 pub fn statements(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,point,users,transaction,transactions,transaction_mean_us,statement,count,mean_us,p50_us,p95_us,\
@@ -241,7 +243,8 @@ pub fn statements(report: &RunReport) -> String {
     out
 }
 
-/// One row per I/O job, file or device, and direction; only the header of a run on a database. Times are completion times.
+/// One row per I/O job, file or device, and direction; only the header for a run on a database. Times are
+/// completion times.
 pub fn jobs(report: &RunReport) -> String {
     let mut out = String::new();
     let fixed = "run,point,job,workers,job_depth_asked,job_depth_reached,job_cpu_us,path,device,direction,ios,bytes,iops,\
@@ -274,12 +277,12 @@ pub fn jobs(report: &RunReport) -> String {
     out
 }
 
-/// Whether there are rows by source.
+/// Whether there are rows per source.
 fn by_source(report: &RunReport) -> bool {
     report.points.iter().any(|point| !point.sources.is_empty())
 }
 
-/// The users of a row: how many of them are of one source is not known.
+/// The number of users in a row; empty for a source whose number of users is unknown.
 fn users(point: &PointReport, source: Option<&SourceReport>) -> String {
     if source.is_none() { text(point.users) } else { String::new() }
 }
@@ -300,7 +303,7 @@ fn latency(row: &LatencyRow) -> Vec<String> {
     fields
 }
 
-/// A time or a depth, of which a tenth may be all there is.
+/// A time or a depth, with more digits below 1.
 fn fine(value: Option<f64>) -> String {
     match value {
         Some(value) if value < 1.0 => format!("{value:.4}"),

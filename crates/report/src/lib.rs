@@ -1,8 +1,9 @@
-//! A stored run for people and programs. Everything is made from the stored run alone: the same run gives
-//! the same report every time, anywhere.
+//! Reports of stored runs, for people and programs. A report uses only the stored run, so the same run gives
+//! the same report every time, on any host.
 //!
-//! [`RunReport::of`] works out the figures once; [`text`], [`json`], [`csv`] and [`html`] show them;
-//! [`compare`] sets runs against each other, [`gate`] judges a comparison for CI, [`history`] looks at one branch.
+//! [`RunReport::load`] computes the values once; [`text`], [`json`], [`csv`] and [`html`] render them.
+//! [`compare`] compares runs, [`gate`] judges a comparison for CI, and [`history`] shows the runs of one
+//! branch.
 
 mod chart;
 pub mod compare;
@@ -35,25 +36,25 @@ pub use model::{
     Throughput, TransactionStatements, TriedChange, WaitRow, WorkDetails,
 };
 
-/// Why a report cannot be made.
+/// Why a report failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The stored run cannot be read.
     #[error(transparent)]
     Store(#[from] kelvin_store::Error),
-    /// The figures cannot be written as JSON.
+    /// The report cannot be written as JSON.
     #[error("the report cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The page's template failed.
     #[error("the HTML page cannot be created: {0}")]
     Template(#[from] minijinja::Error),
-    /// Runs that must not be set against each other.
+    /// The runs cannot be compared.
     #[error("cannot compare: {0}")]
     Compare(String),
-    /// What cannot be drawn, with the file and line.
+    /// The plot cannot be drawn; includes the file and line.
     #[error("{0}")]
     Plot(String),
 }
 
-/// Result with the report's error.
+/// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;

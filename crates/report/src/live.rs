@@ -1,4 +1,4 @@
-//! The newest seconds of a run that goes on, as the charts of its page have them.
+//! The newest seconds of a running run, in the format of the charts of its page.
 
 use kelvin_diagnose::{Context, Evidence};
 use kelvin_measure::event::{Event, LoadPart, Phase, Series};
@@ -8,48 +8,48 @@ use serde::Serialize;
 use crate::html::{SecondColumns, Seconds, SeenCharts};
 use crate::{Result, SecondReport, SourceReport};
 
-/// What a page that shows a run adds to its charts.
+/// What the page of a running run appends to its charts.
 #[derive(Debug, Clone, Serialize)]
 pub struct LiveSeconds {
-    /// The point that is measured.
+    /// The point being measured.
     pub point: u32,
     /// What the run is doing.
     pub phase: Option<Phase>,
     /// Virtual users.
     pub users: u32,
-    /// How long the phase should last, in seconds; none when that is not known.
+    /// Planned length of the phase in seconds; none if unknown.
     pub planned_s: Option<f64>,
-    /// Errors so far, retried ones included.
+    /// Errors so far, including retried ones.
     pub errors: u64,
-    /// The seconds, those of the last call's end included: they may have been incomplete.
+    /// The seconds. The last seconds of the previous call are repeated: they may have been incomplete.
     pub seconds: SecondColumns,
-    /// What host and database did in them.
+    /// Activity of the host and database in these seconds.
     seen: Option<SeenCharts>,
 }
 
-/// What is kept of a run while it is followed.
+/// State of a run that is being followed.
 pub struct LiveRun {
     evidence: Evidence,
     kinds: Vec<Series>,
 }
 
 impl LiveRun {
-    /// Of a run whose events will be given to [`LiveRun::event`].
+    /// For a run whose events will be passed to [`LiveRun::event`].
     pub fn new(run: &StoredRun) -> Self {
         let kinds = run.info.kinds.iter().filter(|kind| kind.is_transaction()).cloned().collect();
         Self { evidence: Evidence::new(Context::from_stored_run(run.id, &run.info)), kinds }
     }
 
-    /// Takes an event that is not a second.
+    /// Processes an event that is not a second.
     pub fn event(&mut self, event: &Event) {
         self.evidence.event(event);
     }
 
-    /// The newest seconds of the point that is measured, at most `most`; none before the first. `run` has the newest seconds
-    /// only.
+    /// The newest seconds of the point being measured, at most `most`; none before the first second. `run`
+    /// contains only the newest seconds.
     ///
     /// # Errors
-    /// When a stored histogram is damaged.
+    /// Fails if a stored histogram is damaged.
     pub fn newest(&self, run: &StoredRun, most: usize) -> Result<Option<LiveSeconds>> {
         let phases = run.phases();
         let phase = phases.last();

@@ -7,8 +7,8 @@ use crate::text::{RankedFindings, interference_sentence};
 use crate::{LatencyRow, PointReport, RunReport};
 use kelvin_measure::text::{bounded, ms, rate, seconds, significant_or_none};
 
-/// The run for a pull request or a wiki: headline, state, verdict, findings with what to do, and the times of each point.
-/// With `all`, no findings are merely counted.
+/// The run for a pull request or a wiki: headline, state, verdict, findings with their remedies, and the
+/// latencies of each point. With `all`, every finding is listed instead of some being only counted.
 pub fn render(report: &RunReport, all: bool) -> String {
     let mut out = String::new();
     let label = report.label.as_ref().map_or_else(String::new, |label| format!(" ({})", escaped(label)));
@@ -75,13 +75,13 @@ fn findings(report: &RunReport, all: bool) -> String {
     out
 }
 
-/// The times of a point as a table.
+/// The latencies of a point as a table.
 fn times(report: &RunReport, p: &PointReport) -> Table {
     let unit = if report.is_io() { "µs" } else { "ms" };
     let mut table = Table::new("time,count,mean,p50,p95,p99,p99.9,max");
     table.columns[0] = format!("time ({unit})");
     let mut rows = |name: &str, rows: &[LatencyRow], all: &LatencyRow| {
-        // What tenants do has no common sum.
+        // The transactions of different tenants have no common sum.
         let all = (rows.len() > 1 && !report.is_scenario()).then_some(all);
         for row in rows.iter().chain(all) {
             let mut fields = vec![format!("{name}: {}", row.kind), row.count().to_string()];

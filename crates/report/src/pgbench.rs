@@ -1,14 +1,15 @@
-//! A run in the lines that pgbench ends with, for scripts that parse them. A line whose value was not measured is left out.
+//! A run in the format of pgbench's final report, for scripts that parse it. Lines without a measured value
+//! are omitted.
 
 use std::fmt::Write as _;
 
 use crate::{LatencyRow, PointReport, RunReport};
 
-/// One block of lines for each point of the run, and after them the state of the run. Latencies are service times in milliseconds; with a rate they are response
-/// times, as pgbench's are.
+/// One block of lines per point of the run, then the state of the run. Latencies are in milliseconds: service
+/// times, or response times if the run has a rate, as in pgbench.
 pub fn render(report: &RunReport) -> String {
     let mut blocks: Vec<String> = report.points.iter().map(|point| block(report, point)).collect();
-    // What the figures are good for, in the words of every other output; no line of pgbench's begins so.
+    // The state of the run, worded as in every other output. No line of pgbench starts with "kelvin".
     blocks.push(format!(
         "kelvin state: {}\n",
         kelvin_measure::text::cut(&report.judgement.describe(), usize::MAX)

@@ -1,10 +1,10 @@
-//! Rows and columns, as CSV or as a Markdown table, and text within Markdown.
+//! Tables as CSV or Markdown, and text escaped for Markdown.
 
 use kelvin_measure::text::printable;
 
 use crate::csv;
 
-/// A table of text. Every row has as many fields as there are columns.
+/// A table of text. Every row has one field per column.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     /// Names of the columns, with their units.
@@ -14,12 +14,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// Without rows; the columns' names are separated by commas.
+    /// A table without rows. `columns` are the column names, separated by commas.
     pub fn new(columns: &str) -> Self {
         Self { columns: columns.split(',').map(Into::into).collect(), rows: Vec::new() }
     }
 
-    /// As RFC 4180 has it, the names first.
+    /// As CSV (RFC 4180), the column names first.
     pub fn csv(&self) -> String {
         let mut out = String::new();
         csv::line(&mut out, &self.columns);
@@ -41,7 +41,8 @@ impl Table {
     }
 }
 
-/// Text that stays text: what a person or a file says is not to make headings, tables, links, mentions or HTML.
+/// Escapes text for Markdown: text from users or files must not create headings, tables, links, mentions or
+/// HTML.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(text).chars() {
@@ -59,7 +60,7 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// A number for a program; empty where it is not known.
+/// A number for programs; empty if unknown.
 pub fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }

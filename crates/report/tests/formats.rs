@@ -1,4 +1,4 @@
-//! Every format of the same runs, as a person or a program sees it.
+//! Every format of the same runs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -193,7 +193,7 @@ fn what_was_refused_is_never_silent() {
     let point = &json["points"][0];
     assert_eq!(point["schedule"]["refused"], schedule.refused);
     assert!(point["seconds"][3]["open"]["waiting"].as_u64().unwrap() > 0);
-    // About 40 % were refused or waited: the median is known, p95 is not.
+    // About 40 % were refused or waited: the median is known, p95 is only a lower bound.
     let all = &point["response_all"];
     assert!(all["p50_us"].is_number() && all["unanswered_percent"].as_f64().unwrap() > 10.0, "{all}");
     let bounds = serde_json::json!(["mean_us", "p95_us", "p99_us", "p999_us", "max_us"]);
@@ -251,12 +251,12 @@ fn the_legs_of_a_mirrored_ramp_are_compared_each_with_its_own() {
         shown.contains("\n1,500/s requested, 2nd ") && shown.contains("\n2,000/s requested  "),
         "{shown}"
     );
-    // A rate is a load by itself where the users have nothing in common.
+    // If the sides have no users in common, the rate alone is the load.
     let mut c = of(&Plan::rates(16, &[600.0, 2000.0]));
     c.run = 3;
     let found = compare::compare(&[&a], &[&c]).unwrap();
     assert_eq!(found.points.iter().map(|p| p.users).collect::<Vec<_>>(), [(8, 16), (8, 16)]);
-    // A side of the ramp has the same first leg in a ramp that never turned.
+    // The first leg of a mirrored ramp is compared with a ramp that only increases.
     let mut up = of(&Plan::rates(8, &[600.0, 1500.0]));
     up.run = 4;
     let found = compare::compare(&[&a], &[&up]).unwrap();
@@ -280,7 +280,7 @@ fn json_has_what_a_sweep_and_a_search_found() {
 #[test]
 fn the_headline_of_a_search_is_the_rate_found_and_not_one_that_held_once() {
     let kelvin_measure::Event::MaximumRate(mut found) = pgbench::found() else { unreachable!() };
-    // 1,750 failed, and holds when it is tried again: it is unstable, and 1,500 stays what was found.
+    // 1,750 failed, but holds when repeated: it is unstable, and 1,500 remains the result.
     let again = kelvin_measure::event::RateTrial { point: 4, holds: true, ..found.trials[3].clone() };
     found.trials.push(again);
     let report = of(&Plan {
@@ -339,7 +339,7 @@ fn a_series_shows_its_best_point_and_says_where_the_others_are() {
     let few = plain(&of(&Plan::rates(8, &steps[..3])));
     assert_eq!((few.matches("schedule: ").count(), few.matches("response time: from").count()), (3, 1));
     assert!(few.contains("\n300/s requested from 8 virtual users:\n"), "{few}");
-    // The table of an overloaded point shows who waited.
+    // The table of an overloaded point shows the waiting arrivals.
     let table = plain(&of(&Plan::rates(8, &[900.0, 2800.0])));
     let row = table.lines().find(|l| l.contains("  2,800  ")).unwrap();
     assert_eq!(row.split_whitespace().rev().nth(1), Some("400"), "{row}");
@@ -361,7 +361,7 @@ fn trial_a9_a_short_window_and_a_generator_that_never_waited_say_so() {
     assert!(few.points[0].within_run.is_none() && plain(&few).contains("too short"));
     let long = of(&Plan { seconds: 20, ..Plan::closed(&[4]) });
     assert!(long.points[0].within_run.is_some() && !plain(&long).contains("too short"));
-    // Nothing started: nobody can have stood ready.
+    // Nothing started, so no user was known to be idle.
     let failing = plain(&of(&Plan { failing: true, ..Plan::rates(8, &[500.0]) })).replace('\n', " ");
     assert!(failing.contains("lateness: no user was idle") && !failing.contains("over 0 arrivals"));
     let mut noted = short.clone();
@@ -402,7 +402,7 @@ fn a_run_in_which_nothing_commits_has_its_report() {
         assert!(!csv::statements(&report).contains("NaN"));
         let mut other = report.clone();
         other.run = 99;
-        // Nothing to set a ratio of; it must say so.
+        // No transaction was committed, so there is no ratio; the message must say so.
         let refused = compare::compare(&[&report], &[&other]).unwrap_err().to_string();
         assert!(refused.contains("no transaction committed"), "{refused}");
     }
@@ -461,7 +461,7 @@ fn several_runs_get_an_interval_and_a_verdict() {
     assert!(worse.contains("changed, for the worse: NOPM of B is") && worse.contains("lower"), "{worse}");
     insta::assert_snapshot!(shown(&a, &b));
     assert_eq!(verdict(&a[..3], &b), compare::ComparisonVerdict::NotTestable);
-    // The same run again adds nothing, and no run can stand on both sides.
+    // The same run twice is not a second observation, and no run can be on both sides.
     assert_eq!(verdict(&[a[0]; 6], &b), compare::ComparisonVerdict::NotTestable);
     assert!(compare::compare(&a, &a[..1]).unwrap_err().to_string().contains("both sides"));
     let mut other = a[0].clone();

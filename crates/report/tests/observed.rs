@@ -1,4 +1,4 @@
-//! What host and database did beside a run, in every format.
+//! Observations of host and database, in every format.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -93,7 +93,7 @@ fn three_findings_come_first_and_the_others_are_counted() {
         let of = |text: &str, lead: &str| text.lines().filter(|line| line.starts_with(lead)).count();
         ["red", "amber"].map(|word| of(text, &format!("{word} ")) + of(text, &format!("- **{word}**: ")))
     };
-    // With all of them there is one whose effect is below the run's precision.
+    // With `all`, there is also one whose effect is below the run's precision.
     assert_eq!(several.each_ref().map(|text| heads(text)), [[3, 0], [3, 0], [3, 4], [3, 4]]);
     let counted = "and 3 amber findings, 1 note, 1 finding below the run's precision";
     assert_eq!(
@@ -172,7 +172,7 @@ fn what_happens_again_and_again_is_counted_in_the_text() {
     let mut report = seen(GOOD);
     let rows = &mut report.points[0].observed.as_mut().unwrap().occurrences;
     let mut again = rows[0].clone();
-    // Five of twenty seconds, four more that begin before those have ended, and one that has not ended.
+    // Five of twenty seconds, four more that start before those have ended, and one that has not ended.
     (again.from_s, again.to_s) = (11.0, Some(15.0));
     rows.push(again.clone());
     (again.from_s, again.to_s) = (19.0, None);
@@ -217,7 +217,7 @@ fn means_are_those_of_the_seconds() {
         + shares.steal_percent
         + shares.idle_percent;
     assert!((sum - 100.0).abs() < 1e-4, "{sum}");
-    // The time of a write is that of all writes, most of which came in the burst.
+    // The mean time of a write is over all writes, most of which were in the burst.
     let (waits, rates) = (measured("host.disk.vda.w_await"), measured("host.disk.vda.w_s"));
     let weighted: f64 = waits.iter().zip(&rates).map(|(w, r)| w * r).sum::<f64>() / rates.iter().sum::<f64>();
     let data = observed.devices.iter().find(|d| d.holds == ["data"]).unwrap();
@@ -296,7 +296,7 @@ fn the_page_draws_what_the_storage_got_by_stream() {
     let bytes = chart("throughput");
     let names: Vec<&str> =
         bytes["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-    // By bytes: the data began late. The eighth is the rest.
+    // By bytes: the data started late. The eighth one is the others combined.
     let first = ["PostgreSQL WAL", "PostgreSQL temporary", "PostgreSQL other", "PostgreSQL data"];
     assert_eq!(names[..4], first, "{names:?}");
     assert_eq!((names.len(), names[7], &bytes["colours"][7]), (8, "others", &serde_json::json!(8)));

@@ -1,4 +1,4 @@
-//! Several runs: pairs of blocks, the gate, and the history of a branch.
+//! Several runs: pairs in blocks, the gate, and the history of a branch.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -45,7 +45,7 @@ fn run(report: &RunReport, number: i64, nopm: f64, p99: f64, block: Option<(i64,
     Run { report, key: BTreeMap::from([(0, figures)]), block, origin: None }
 }
 
-/// Uniform noise of a standard deviation of `cv` around 1.
+/// Approximately normal noise around 1, with a standard deviation of `cv`.
 struct Noise(u64);
 
 impl Noise {
@@ -54,7 +54,7 @@ impl Noise {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (self.0 >> 11) as f64 / (1_u64 << 53) as f64
         };
-        // The sum of four is near enough to a bell.
+        // The sum of four is close enough to a normal distribution.
         let sum: f64 = (0..4).map(|_| draw() - 0.5).sum();
         1.0 + cv * sum * 3.0_f64.sqrt()
     }
@@ -96,7 +96,7 @@ fn runs_of_one_block_are_paired_and_what_drifts_cancels_out() {
         "{:?}",
         fewer.warnings
     );
-    // Blocks of two groups have nothing in common.
+    // Blocks of different groups are unrelated.
     let other: Vec<Run> =
         b.iter().cloned().map(|r| Run { block: r.block.map(|(_, b)| (4, b)), ..r }).collect();
     assert!(!compared(&a, &other).points[0].paired);
@@ -144,7 +144,7 @@ fn a_change_that_does_not_matter_is_within_noise() {
     assert!(found.points[0].words.contains("less than the 1 % that matters"), "{}", found.points[0].words);
     let secondary = &found.points[0].figures[1..];
     assert!(secondary.iter().all(|f| f.exploratory) && !found.points[0].figures[0].exploratory);
-    // The key figures have a separate p: the gate takes them one by one.
+    // The p of key figures is not adjusted: the gate uses them one by one.
     assert!(found.points[0].key.iter().all(|f| !f.exploratory));
 }
 
@@ -195,13 +195,14 @@ fn a_good_candidate_is_failed_by_chance_in_at_most_one_of_forty() {
     let limits = [limit(Some("nopm"), 0.02), limit(Some("p99"), 0.02)];
     let (mut false_alarms, mut found) = (0, 0);
     for _ in 0..400 {
-        // Exactly at what is allowed, with noise as wide: the worst case of a candidate that may pass.
+        // Exactly at the limit, with noise of the same size: the worst case of a candidate that may pass.
         let at_bound = gated(&report, &mut noise, 6, (0.98, 1.02), 0.02);
         false_alarms += u32::from(gate::judge(&at_bound, &limits, false).unwrap().fails());
         let worse = gated(&report, &mut noise, 6, (0.9, 1.0), 0.02);
         found += u32::from(gate::judge(&worse, &limits, false).unwrap().fails());
     }
-    // 2.5 % of 400 are 10, and three standard errors more are 19. Two measures at the bound take it to both.
+    // 2.5 % of 400 are 10; three standard errors more are 19. Each of the two measures at the bound has half
+    // the error.
     assert!(false_alarms <= 19, "{false_alarms} of 400");
     assert!(found >= 380, "a regression of 10 % was found in {found} of 400");
 }
@@ -224,13 +225,13 @@ fn trial_a6_a_gate_that_could_not_see_does_not_pass_silently() {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(gate::markdown(&judged).starts_with("### ⚠️"), "{}", gate::markdown(&judged));
     assert!(gate::junit(&judged).contains("skipped=\"1\""));
-    // Strict, it fails; and what rules the regression out passes, however little a gate of its width sees.
+    // If strict, it fails. An interval that rules the regression out passes, whatever the gate could detect.
     assert!(gate::judge(&found, &[limit(Some("nopm"), 0.03)], true).unwrap().fails());
     let wide = gate::judge(&found, &[limit(Some("nopm"), 0.2)], false).unwrap();
     assert_eq!(wide.outcome, GateResult::Passed);
 }
 
-/// Runs whose neighbours correlate by `phi`, around this level.
+/// Runs around this level, with a correlation of `phi` between neighbours.
 fn following(
     report: &RunReport,
     random: &mut Resampler,
@@ -263,13 +264,13 @@ fn trial_a4_groups_measured_in_one_go_do_not_change_by_a_level_that_lasts() {
             undetermined = Some(found);
         }
     }
-    // 5 % of 150 and two standard errors are 12; before they were 35 and 13.
+    // 5 % of 150 and two standard errors are 12; without the allowance for dependence they were 35 and 13.
     assert!(changed <= 12 && failed <= 4, "{changed} and {failed} of 150");
     let told = compare::text(&undetermined.unwrap());
     assert!(told.contains("verdict: undetermined: NOPM of B") && told.contains("kelvin ab"), "{told}");
     assert!(told.contains("the runs of a side are consecutive"), "{told}");
     assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
-    // In turn, what lasts strikes both.
+    // If the sides alternate, lasting effects affect both.
     let a = following(&report, &mut random, 0.5, 1, 2, 1e4);
     let b = following(&report, &mut random, 0.5, 2, 2, 1e4);
     assert!(!compared(&a, &b).points[0].consecutive);
@@ -294,7 +295,7 @@ fn trial_a6_no_change_says_which_one_is_ruled_out_and_which_would_be_seen() {
 
 #[test]
 fn trial_a9_several_loads_share_the_error_between_them() {
-    // Two loads whose figures are of one template: the second is the first with other users.
+    // Two loads from one template: the second differs only in its users.
     let mut report = template();
     let mut second = report.points[0].clone();
     (second.point, second.users) = (1, 16);
@@ -326,7 +327,7 @@ fn trial_a9_several_loads_share_the_error_between_them() {
         high / low
     };
     assert!(alone.confidence == 0.95 && width(&both) > width(&alone));
-    // Holm: the larger p of two stays what it was or grows, the smaller doubles.
+    // Holm: the larger of two p is unchanged or increases, the smaller doubles.
     let p = |found: &Comparison, point: usize| found.points[point].figures[0].p.unwrap();
     assert!(p(&both, 0) >= p(&alone, 0) && p(&both, 1) <= 4.0 / 924.0, "{} {}", p(&both, 0), p(&both, 1));
     assert!(compare::text(&both).contains("97.5 % interval"));
@@ -370,7 +371,7 @@ fn junit_is_xml_and_markdown_a_table() {
     }
     assert!(!markdown.contains("<b>") && markdown.contains("\\@someone"), "{markdown}");
     insta::assert_snapshot!(format!("{}\n{markdown}\n{xml}", gate::text(&judged, Options::default())));
-    // Skipped is what is neither passed nor failed.
+    // Skipped: neither passed nor failed.
     let few = gated(&template(), &mut Noise(3), 3, (1.0, 1.0), 0.005);
     let xml = gate::junit(&gate::judge(&few, &limits, false).unwrap());
     let document = roxmltree::Document::parse(&xml).unwrap();
@@ -402,7 +403,7 @@ fn other_differences_are_red_and_findings_of_each_side_are_listed() {
     }
 }
 
-/// A run of these arrivals.
+/// A run with these arrivals.
 fn open_loop(store: &Store, arrivals: &Arrivals) -> Run {
     Run::load(store, open::stored(store, arrivals), &[]).unwrap()
 }
@@ -425,7 +426,7 @@ fn trial_a1_the_report_and_the_key_figures_have_the_same_percentile_whatever_had
             assert!((key.value - us.value / 1e3).abs() < 1e-9 && key.at_least == us.at_least, "{id}");
         }
         let p99 = seen.p99_us.unwrap();
-        // The 1,265th of 1,277 and so on: 99 % of all, the unanswered behind the last.
+        // For instance the 1,265th of 1,277: 99 % of all; the unanswered come last.
         let rank = (0.99 * (1_276 + waiting) as f64).ceil().min(1_276.0);
         assert!((p99.value / (100.0 * rank) - 1.0).abs() < 0.002, "{waiting} waiting: {p99:?}");
         assert_eq!(!p99.at_least, known, "{waiting} waiting");
@@ -439,7 +440,7 @@ fn trial_a7_the_row_of_all_counts_the_arrivals_that_its_rows_count() {
     let store = Store::open(place.path().join("k.db")).unwrap();
     let times = |n: u64| (1..=n).map(|i| 500 + i).collect::<Vec<u64>>();
     let ended = vec![("read", times(3_000), 0), ("write", times(1_657), 0)];
-    // As many again ended in the window and were to start before it.
+    // 998 more of each type ended in the window but were scheduled before it.
     let run = open_loop(&store, &Arrivals { ended, left_over: 998, ..Arrivals::rising(0, 0) });
     let point = &run.report.points[0];
     let sum: u64 = point.response.iter().map(kelvin_report::LatencyRow::count).sum();
@@ -452,7 +453,7 @@ fn trial_a8_an_arrival_that_failed_counts_as_longest_in_its_type_and_in_all() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(place.path().join("k.db")).unwrap();
     let times = |n: u64| (1..=n).map(|i| i * 100).collect::<Vec<u64>>();
-    // 2 % of the writes failed, which are 1 % of all.
+    // 2 % of the writes failed: 1 % of all.
     let ended = vec![("read", times(2_000), 0), ("write", times(1_960), 40)];
     let run = open_loop(&store, &Arrivals { ended, ..Arrivals::rising(0, 0) });
     let point = &run.report.points[0];
@@ -464,7 +465,7 @@ fn trial_a8_an_arrival_that_failed_counts_as_longest_in_its_type_and_in_all() {
     assert_eq!((write.failed, write.unanswered_percent), (40, 2.0));
     let all = point.response_all.as_ref().unwrap();
     assert_eq!((all.failed, all.unanswered_percent), (40, 1.0));
-    // Of 4,000 the 3,960th: the longest that was answered.
+    // The 3,960th of 4,000: the longest one that was answered.
     assert!(!all.p99_us.unwrap().at_least && all.max_us.unwrap().at_least, "{all:?}");
     assert!(!key_of(&run, "p99").at_least);
     let text = kelvin_report::text::render(&run.report, Options::default());

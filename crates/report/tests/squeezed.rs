@@ -1,4 +1,4 @@
-//! What came of a squeeze, findings that points have in common, and everything at once.
+//! The results of a squeeze, findings that several points have in common, and both together.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

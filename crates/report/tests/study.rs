@@ -1,4 +1,4 @@
-//! A study's page and its text, as a person sees them: from a study's file and a ledger, through the analysis.
+//! The page and the text of a study: from the study's file and a ledger, through the analysis.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -80,7 +80,7 @@ struct Told {
     stored: BTreeMap<i64, StoredRunFacts>,
 }
 
-/// Every planned run, around the cells' values; the noise of a treatment adds up to zero over the blocks.
+/// Every planned run, around the values of its cell; the noise of a treatment totals zero over the blocks.
 fn told(text: &str, nopm: impl Fn(&str) -> f64, cv: f64) -> Told {
     let study = Study::parse(text, "study.toml", Path::new(".")).unwrap();
     let plan = StudyPlan::of(&study);
@@ -152,7 +152,7 @@ fn numa(blocks: u32) -> Told {
     told(&NUMA.replace("BLOCKS", &blocks.to_string()), |cell| field(cell).0, 0.003)
 }
 
-/// With a void run that was made again, a deviation, and one that could not be made.
+/// With a void run that was repeated, a deviation, and an attempt that failed.
 fn eventful() -> Told {
     let mut told = numa(6);
     let LedgerEvent::Measured { attempt, results } = told.entries[4].event.clone() else { unreachable!() };
@@ -265,12 +265,12 @@ fn trial_d5_a_study_whose_runs_accept_noise_says_so_everywhere() {
         }
     };
     said(&told, "");
-    // One run reported this, with its cost.
+    // One run accepted noise; its cost is known.
     let first = told.stored.get_mut(&1).unwrap();
     first.accepts_noise = true;
     first.noise = Some(NoisePrice { low: 0.0, estimate: 0.1, high: 0.21, accepted: true });
     said(&told, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the figure");
-    // The store is missing, and the study's file states it for all.
+    // The store is missing, but the study's file declares it for all runs.
     told.stored.clear();
     told.study.run.accept_noise = true;
     said(&told, "noise is accepted in 20 measured windows (--accept-noise): its cost is not known");

@@ -1,8 +1,8 @@
-//! `--tui`: the run on the whole terminal.
+//! `--tui`: the run on a full-screen terminal display.
 //!
-//! Three threads, none of which waits for the next: the run hands its events over ([`Tui`]), the view keeps a model of
-//! them, reads keys and makes frames ([`view`]), and the screen writes the newest frame ([`screen`]). A terminal that
-//! stalls costs frames, never load.
+//! Three threads, none of which waits for the next: the run passes its events ([`Tui`]); the view updates a
+//! model, reads keys and draws frames ([`view`]); the screen writes the newest frame ([`screen`]). A stalled
+//! terminal costs frames, not load.
 
 mod draw;
 mod model;
@@ -29,22 +29,22 @@ pub use screen::restore_immediately;
 pub(super) use state::Message;
 use view::View;
 
-/// Messages that may wait for the view; it takes them ten times a second.
+/// Largest number of messages that wait for the view, which reads them ten times a second.
 const MOST_WAITING: usize = 4096;
 
-/// Sentences that are kept for the end.
+/// Largest number of messages that are kept for the end.
 const MOST_SAID: usize = 500;
 
-/// What a key does that stands for a signal.
+/// Called for a key that stands for a signal.
 pub type AskStop = fn(&Stop);
 
-/// Why there is no view on the whole terminal.
+/// Why the full-screen display is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum TuiError {
     /// `--tui` together with `--quiet`.
     #[error("--tui shows the run and --quiet hides it; omit one of them")]
     Quiet,
-    /// The terminal cannot show it, and why.
+    /// The terminal is not suitable; includes the reason.
     #[error(
         "--tui needs a terminal, but {0}; omit it for plain progress lines, or give --json for every event on \
          standard output"
@@ -52,14 +52,14 @@ pub enum TuiError {
     NoTerminal(&'static str),
 }
 
-/// The view on the whole terminal. The terminal is taken over when there is something to show, so that passwords can
-/// be asked for before.
+/// The full-screen display. The terminal is set up only when there is something to show, so that passwords
+/// can be prompted for first.
 pub struct Tui {
     about: ViewHeader,
     stop: Stop,
     ask_stop: AskStop,
     up: Option<Up>,
-    /// What is said before the terminal is taken over, or where it cannot be, is shown as ever.
+    /// Shows messages before the terminal is set up, or if it cannot be.
     plain: Terminal,
     failed: bool,
     begun: bool,
@@ -67,14 +67,14 @@ pub struct Tui {
     dropped: u64,
 }
 
-/// The terminal is ours.
+/// The thread and the channel of the view, while the terminal is set up.
 struct Up {
     messages: SyncSender<Message>,
     thread: JoinHandle<()>,
 }
 
 impl Tui {
-    /// The view of a run, whose keys that end it call `ask_stop`.
+    /// The display of a run. Keys that end the run call `ask_stop`.
     pub fn new(spec: &Spec, quiet: bool, stop: &Stop, ask_stop: AskStop) -> Result<Self, TuiError> {
         if quiet {
             return Err(TuiError::Quiet);
@@ -99,7 +99,7 @@ impl Tui {
         }
     }
 
-    /// Takes the terminal over, once. Whether it is ours.
+    /// Sets up the terminal, once. Returns whether it is set up.
     fn is_up(&mut self) -> bool {
         if self.up.is_none() && !self.failed {
             match self.take_over() {
@@ -138,11 +138,11 @@ impl Tui {
         }
     }
 
-    /// Gives the terminal back and says what was said while it was ours.
+    /// Restores the terminal and prints the messages that arrived meanwhile.
     fn close(&mut self) {
         super::hear(None);
         let Some(Up { messages, thread }) = self.up.take() else { return };
-        // A full channel is emptied within a turn of the view; a closed one means that it has ended.
+        // The view empties a full channel within one turn; a closed channel means that the view has ended.
         let mut end = Message::End;
         while let Err(TrySendError::Full(again)) = messages.try_send(end) {
             end = again;
@@ -189,7 +189,7 @@ impl Live for Tui {
     }
 
     fn end(&mut self) {
-        // Data that was made for a run is the run's beginning: the screen stays.
+        // Generating data is the start of a run: the screen stays.
         if self.begun || self.up.is_none() {
             self.close();
             self.plain.end();

@@ -1,4 +1,4 @@
-//! The terminal: set up, drawn on by a separate thread, and restored in every case.
+//! The terminal: set up, drawn by a separate thread, and always restored.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -18,16 +18,16 @@ use crossterm::{execute, queue, terminal};
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 
-/// Whether the terminal is ours.
+/// Whether the terminal is set up.
 static UP: AtomicBool = AtomicBool::new(false);
 
-/// Held while a frame is written: restoring the terminal waits for its end, but not for long.
+/// Held while a frame is written. Restoring the terminal waits for it, but only for a limited time.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// How long a frame in progress may take before the terminal is restored regardless: the terminal may have stalled.
+/// How long to wait for a frame in progress before the terminal is restored: the terminal may have stalled.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Why there can be no full screen; none when there can.
+/// Why the full screen is not possible; none if it is.
 pub(super) fn why_not() -> Option<&'static str> {
     if !io::stderr().is_terminal() {
         return Some("standard error is not a terminal");
@@ -49,24 +49,25 @@ pub(super) fn colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Restores the terminal if it was set up. Used at every end: the view's own, a panic, an immediate exit.
+/// Restores the terminal if it was set up. Called whenever the view ends, after a panic, and before an
+/// immediate exit.
 pub(crate) fn give_back() {
     if !UP.swap(false, Ordering::AcqRel) {
         return;
     }
-    // A frame that is cut off by the end would leave its last colours behind.
+    // An interrupted frame would leave its last colours active.
     let until = Instant::now() + PATIENCE;
     let mut held = WRITING.try_lock();
     while held.is_err() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
         held = WRITING.try_lock();
     }
-    // Nothing can be done about a terminal that has hung up.
+    // If the terminal has hung up, nothing can be restored.
     let _ = terminal::disable_raw_mode();
     let _ = execute!(io::stderr(), EndSynchronizedUpdate, Show, LeaveAlternateScreen);
 }
 
-/// The same before an immediate exit of the process, which must not wait for a stalled terminal.
+/// Restores the terminal before an immediate exit, without waiting for a stalled terminal.
 pub fn restore_immediately() {
     let (done, ended) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("give back".into()).spawn(move || {
@@ -79,7 +80,7 @@ pub fn restore_immediately() {
     }
 }
 
-/// The hook stays for the rest of the process: without a screen it does nothing.
+/// The hook remains for the rest of the process; without a screen it does nothing.
 fn give_back_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -91,10 +92,10 @@ fn give_back_on_panic() {
     });
 }
 
-/// A frame on its way to the terminal.
+/// A frame to be written.
 struct Frame {
     cells: Buffer,
-    /// Whether everything is to be written, and not only the changes.
+    /// Whether to write the whole frame instead of the changes.
     whole: bool,
 }
 
@@ -117,17 +118,17 @@ impl Slot {
     }
 }
 
-/// The terminal, taken over.
+/// The terminal, set up for the view.
 pub(super) struct Screen {
     slot: Arc<Slot>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Screen {
-    /// Takes the terminal over.
+    /// Sets up the terminal.
     ///
     /// # Errors
-    /// When it cannot be set up so, or there is no thread left.
+    /// Fails if the terminal cannot be set up, or if no thread can be started.
     pub(super) fn open() -> io::Result<Self> {
         give_back_on_panic();
         // A separate descriptor: a blocked frame must hold no lock that a message on standard error needs.
@@ -149,15 +150,15 @@ impl Screen {
         Ok(Self { slot, thread: Some(thread) })
     }
 
-    /// Whether the previous frame has been taken: otherwise another one would only be discarded.
+    /// Whether the previous frame has been taken; otherwise another one would only replace it.
     pub(super) fn is_ready(&self) -> bool {
         self.slot.lock().frame.is_none()
     }
 
-    /// Hands a frame over; never waits for the terminal.
+    /// Passes a frame to the writer; never waits for the terminal.
     pub(super) fn show(&self, cells: Buffer, whole: bool) {
         let mut waiting = self.slot.lock();
-        // If a full frame was never written, the next one has to be full.
+        // If a whole frame was replaced before it was written, the next one has to be whole.
         let whole = whole || waiting.frame.as_ref().is_some_and(|frame| frame.whole);
         waiting.frame = Some(Frame { cells, whole });
         drop(waiting);
@@ -179,7 +180,7 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the terminal is ours still.
+/// Whether the terminal is still set up.
 pub(super) fn is_up() -> bool {
     UP.load(Ordering::Acquire)
 }
@@ -193,7 +194,7 @@ fn write(slot: &Slot, out: File) {
         while waiting.frame.is_none() && !waiting.ended {
             waiting = slot.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        // The last frame would be cleared in the same moment.
+        // The last frame would be cleared immediately.
         if waiting.ended {
             return;
         }
@@ -248,7 +249,7 @@ fn draw_cells(out: &mut impl Write, cells: &[(u16, u16, &Cell)]) -> io::Result<(
     queue!(out, SetAttribute(Attribute::Reset))
 }
 
-/// The names differ: the terminal's sixteen colours are eight dark and eight light ones in crossterm.
+/// The names differ: crossterm has eight dark and eight light colours for the terminal's sixteen.
 fn terminal_color(color: Color) -> TerminalColor {
     match color {
         Color::Reset => TerminalColor::Reset,

@@ -1,4 +1,5 @@
-//! What the view's thread knows: the model, and the evidence for its findings. A stored run is replayed through this.
+//! The state of the view's thread: the model, and the evidence for findings. Tests replay stored runs through
+//! it.
 
 use kelvin_diagnose::{Context, Evidence};
 use kelvin_measure::observation::Observation;
@@ -9,25 +10,25 @@ use kelvin_store::{NewRun, RunId};
 
 use super::model::{Looked, Model, ViewHeader};
 
-/// Values of watchers, and session samples, that the evidence may hold: some 100 MB.
+/// Largest number of watcher values and session samples in the evidence: about 100 MB.
 const MOST_EVIDENCE: usize = 20_000_000;
 
 /// Messages to the view.
 pub(in super::super) enum Message {
-    /// The load is about to start: its context, and the number of points if that is planned.
+    /// The load is about to start: its context, and the number of points if planned.
     Begin(Box<Context>, Option<usize>),
-    /// Something happened.
+    /// An event of a source.
     Event(SourceId, Box<Event>),
-    /// A sentence.
+    /// A message for the user.
     Say(String),
-    /// So many events were lost before this moment.
+    /// This many events were lost before this message.
     Dropped(u64),
-    /// The view is over.
+    /// The view ends.
     End,
 }
 
 impl Message {
-    /// The beginning of a run.
+    /// The start of a run.
     pub(super) fn begin(id: RunId, info: &NewRun, spec: &Spec) -> Self {
         let points = match &spec.work {
             Work::Io(io) => Some(io.phases() as usize),
@@ -37,7 +38,7 @@ impl Message {
     }
 }
 
-/// What the messages have brought.
+/// The state built from the messages.
 pub(super) struct ViewState {
     pub(super) model: Model,
     evidence: Option<Evidence>,
@@ -76,7 +77,7 @@ impl ViewState {
             _ => 16,
         };
         if self.held > MOST_EVIDENCE {
-            // Findings on a part of the run would be wrong.
+            // Findings from incomplete evidence would be wrong.
             self.evidence = None;
             self.model.findings.clear();
             self.model.looked = Looked::Frozen;
@@ -85,7 +86,7 @@ impl ViewState {
         }
     }
 
-    /// Looks for findings; returns whether there was a point to look at.
+    /// Evaluates the findings; returns whether there was a point to evaluate.
     pub(super) fn diagnose(&mut self) -> bool {
         let Some(evidence) = self.evidence.as_ref().filter(|evidence| evidence.points().next().is_some())
         else {

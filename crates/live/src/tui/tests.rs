@@ -1,4 +1,4 @@
-//! The picture of a made-up run, to the letter, at both sizes.
+//! The exact display of synthetic runs, at both sizes.
 
 mod replay;
 
@@ -22,7 +22,7 @@ use ratatui::terminal::Terminal;
 use super::draw::{self, Palette, ViewOptions};
 use super::model::{Looked, Model, ViewHeader};
 
-/// The picture as text; trailing blanks are left out.
+/// The display as text, without trailing blanks.
 fn picture(model: &Model, width: u16, height: u16, asked: ViewOptions) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let ink = Palette { colour: true };
@@ -58,7 +58,7 @@ fn phase(phase: Phase, point: u32, at: u64, planned: Option<u64>) -> Event {
     Event::Phase { point, phase, at: at * SECOND, users: 8, planned: planned.map(|s| s * SECOND) }
 }
 
-/// Latencies around a middle, in microseconds.
+/// Counts with latencies around a median, in microseconds.
 fn counts(committed: u64, micros: u64) -> KindCounts {
     let mut counts = KindCounts { committed, ..KindCounts::default() };
     (0..committed).for_each(|i| counts.latency.record((micros + i * i % 700) * 1000));
@@ -238,7 +238,7 @@ fn a_busy_run_at_200_by_60() {
     insta::assert_snapshot!(picture(&busy(), 200, 60, ViewOptions::default()));
 }
 
-/// A run whose requests are recorded: what the storage gets by stream.
+/// A run whose block requests are traced by stream.
 fn traced() -> Model {
     let mut model = busy();
     let metric = |name: String| Metric { name, unit: "1/s".into(), help: String::new() };
@@ -260,7 +260,7 @@ fn traced() -> Model {
         let reading = Reading { at: at * SECOND, first, values };
         model.event(SourceId::LOCAL, &Event::Observed(Observation::Reading(reading)));
     };
-    // The data's checkpoint makes most of the bytes, and has ended.
+    // The checkpoint of the data writes most of the bytes, and has ended.
     for (at, written) in [(44, 90e6), (45, 0.0)] {
         let data = if written > 0.0 {
             vec![8600.0, written, 0.02, 29.4]
@@ -309,7 +309,7 @@ fn each_of_several_sources_has_a_lane() {
             SourceId(1),
             &second(0, at, part, vec![counts(300 + 60 * at as u64, 900), counts(9, 900)]),
         );
-        // The other falls silent.
+        // The second source stops sending.
         if at < 8 {
             model.event(SourceId(2), &second(0, at, part, vec![counts(100, 4000), counts(9, 900)]));
         }
@@ -320,7 +320,7 @@ fn each_of_several_sources_has_a_lane() {
     insta::assert_snapshot!(picture(&model, 80, 24, ViewOptions::default()));
 }
 
-/// A tenant that began first and has New-Orders rolled back, and one that reads for a part of the time.
+/// One tenant starts first and has rolled-back New-Orders; the other reads for a part of the time.
 #[test]
 fn tenants_have_their_own_figures_and_no_sum() {
     let of = ["oltp: New-Order", "oltp: Payment", "dss: read"].map(|name| Series::transaction(name, true));
@@ -359,7 +359,7 @@ fn tenants_have_their_own_figures_and_no_sum() {
     assert!(!picture.contains("throughput") && !picture.contains("NOPM"), "{picture}");
 }
 
-/// An open loop on SQLite: no sessions, nothing seen of the host but why not.
+/// An open loop on SQLite: no sessions, and for the host only the reason why nothing is observed.
 #[test]
 fn a_search_on_sqlite_at_80_by_24() {
     let response =
@@ -404,7 +404,7 @@ fn the_keys_are_explained() {
     insta::assert_snapshot!(picture(&busy(), 80, 24, asked));
 }
 
-/// Whatever the size and however little is known: no panic, and nothing outside.
+/// Any size, and any state: no panic, and nothing drawn outside the area.
 #[test]
 fn every_size_can_be_drawn() {
     let models = [Model::new(about()), begun(series(), Some(1)), busy(), traced()];
@@ -418,7 +418,7 @@ fn every_size_can_be_drawn() {
     }
 }
 
-/// Without colours the picture has the same characters, and no cell has one.
+/// Without colours the display has the same characters, and no cell has a colour.
 #[test]
 fn without_colours_nothing_is_lost() {
     let area = ratatui::layout::Rect::new(0, 0, 200, 60);
@@ -437,7 +437,7 @@ fn without_colours_nothing_is_lost() {
     assert_eq!(text(&with), text(&without));
 }
 
-/// What is added to a second later is in its sums, and a new point begins with none of them.
+/// Later additions to a second are in its totals, and a new point starts without them.
 #[test]
 fn late_samples_count_and_a_new_point_begins_at_nothing() {
     let mut model = begun(series(), Some(2));
@@ -457,7 +457,7 @@ fn late_samples_count_and_a_new_point_begins_at_nothing() {
     assert_eq!((model.load.headline, model.load.seconds, model.load.latency), (0, 0.0, [[None; 4]; 2]));
 }
 
-/// Two devices, of which the first phase reads one at a rate.
+/// Two devices; the first phase reads one of them at a rate.
 #[test]
 fn a_run_of_io_jobs_has_workers_and_devices() {
     let mut model = Model::new(ViewHeader { workload: "io".into(), ..ViewHeader::default() });

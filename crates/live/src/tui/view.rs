@@ -1,4 +1,5 @@
-//! The view's thread: keys and events in, frames out. It waits for neither the run nor the terminal.
+//! The view's thread: receives keys and events, produces frames. It waits for neither the run nor the
+//! terminal.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -16,19 +17,19 @@ use super::model::ViewHeader;
 use super::screen::{self, Screen};
 use super::state::{Message, ViewState};
 
-/// The shortest time from one frame to the next.
+/// Minimum time between frames.
 const FRAME: Duration = Duration::from_millis(250);
 
-/// How long to wait for a key before events are taken again.
+/// How long to wait for a key before the next events are processed.
 const TURN: Duration = Duration::from_millis(100);
 
-/// The shortest interval between two evaluations of findings.
+/// Minimum time between evaluations of the findings.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The share of the time for evaluating findings: a longer evaluation is followed by a longer pause.
+/// The pause after an evaluation of the findings is at least this many times as long as the evaluation.
 const LOOK_COST: u32 = 250;
 
-/// A held key repeats itself thirty times a second, and the second `q` means something else than the first.
+/// A held key repeats thirty times a second, and a second `q` would have another meaning than the first.
 const REPEATED: Duration = Duration::from_secs(1);
 
 /// The thread's state.
@@ -45,7 +46,7 @@ pub(super) struct View {
     stop: Stop,
     ask_stop: AskStop,
     keys: bool,
-    /// Whether keys come by standard input and not by another way to the terminal.
+    /// Whether keys are read from standard input and not directly from the terminal.
     own_input: bool,
 }
 
@@ -69,7 +70,7 @@ impl View {
         }
     }
 
-    /// Continues until the view ends, or other code has restored the terminal.
+    /// Runs until the view ends, or until other code has restored the terminal.
     pub(super) fn work(mut self, messages: &Receiver<Message>) {
         let mut changed = true;
         let mut whole = false;
@@ -90,7 +91,7 @@ impl View {
             }
             self.diagnose();
             self.state.model.stopping = self.stop.requested();
-            // A clock that counts down changes the picture too.
+            // A countdown changes the display as well.
             let since = self.drawn.map_or(Duration::MAX, |drawn| drawn.elapsed());
             let due = whole || since >= Duration::from_secs(1) || changed && since >= FRAME;
             if due && (whole || !self.asked.paused) && self.screen.is_ready() {
@@ -104,7 +105,7 @@ impl View {
         }
     }
 
-    /// Looks for findings when that is due.
+    /// Evaluates the findings if that is due.
     fn diagnose(&mut self) {
         let rest = LOOK.max(self.look_cost * LOOK_COST);
         if self.looked.elapsed() < rest {
@@ -120,21 +121,21 @@ impl View {
     fn draw(&mut self, whole: bool) {
         self.drawn = Some(Instant::now());
         let (width, height) = crossterm::terminal::size().unwrap_or((80, 24));
-        // The size reported by a broken terminal must not use up all memory.
+        // The size reported by a broken terminal must not exhaust memory.
         let area = Rect::new(0, 0, width.clamp(1, 600), height.clamp(1, 300));
         let mut buffer = Buffer::empty(area);
         draw::draw(&mut buffer, area, &self.state.model, self.asked, self.ink);
         self.screen.show(buffer, whole);
     }
 
-    /// Waits for a key, one turn at most. Returns whether there was one that changes the picture, and whether all of it
-    /// is redrawn.
+    /// Waits for a key, for one turn at most. Returns `None` if nothing has changed, otherwise whether the
+    /// whole display has to be redrawn.
     fn key(&mut self) -> Option<bool> {
         if !self.keys {
             std::thread::sleep(TURN);
             return None;
         }
-        // A terminal that hangs up is always readable and has no data: a read of a key would never return.
+        // A terminal that has hung up is always readable but has no data: reading a key would never return.
         let waited = if self.own_input { hung_up(TURN) } else { Ok(false) };
         let turn = if self.own_input { Duration::ZERO } else { TURN };
         let pressed = match waited {
@@ -149,7 +150,7 @@ impl View {
             Ok(Some(Input::Resize(..))) => Some(true),
             Ok(_) => None,
             Err(_) => {
-                // The terminal has hung up; Ctrl-C from elsewhere still ends the run.
+                // The terminal has hung up; a Ctrl-C from elsewhere still ends the run.
                 self.keys = false;
                 None
             }
@@ -163,7 +164,7 @@ impl View {
             KeyCode::Char('l') if control => return Some(true),
             KeyCode::Char('q' | 'Q') if !control => {
                 let repeated = self.quit.replace(Instant::now()).is_some_and(|at| at.elapsed() < REPEATED);
-                // The third Ctrl-C ends the process and stores no report; no letter may do that.
+                // The third Ctrl-C ends the process and stores no report; a letter must not do that.
                 if !repeated && !self.stop.is_immediate() {
                     (self.ask_stop)(&self.stop);
                 }
@@ -184,7 +185,7 @@ fn hung_up(limit: Duration) -> std::io::Result<bool> {
     let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
     match poll(&mut fds, Some(&limit)) {
         Ok(_) => Ok(fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)),
-        // The size of the window has changed.
+        // The terminal was resized.
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }

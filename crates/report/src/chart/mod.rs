@@ -1,6 +1,6 @@
-//! What every chart has: scales with their marks, and what a chart within a page is drawn with. A page's charts have the
-//! classes of its style sheet, so that they follow its colours, dark ones too; those of files, which stand alone, are
-//! painted by `plot::draw`.
+//! Parts that all charts share: scales with tick marks, and drawing in a page. Charts in a page use the
+//! classes of its style sheet and therefore its colours, also in dark mode. Charts in files are drawn by
+//! `plot::draw`.
 
 mod page;
 mod scale;
@@ -8,7 +8,7 @@ mod scale;
 pub(crate) use page::{Frame, begin, colour, dot, legend, polyline, text};
 pub(crate) use scale::{Axis, Scale, number, ticks};
 
-/// Text within an element or an attribute.
+/// Escapes text for an element or an attribute.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! Drawing within a page, with the classes of its style sheet.
+//! Drawing in a page, with the classes of its style sheet.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::{Scale, escaped};
 /// The colours `c0` to `c4` of the style sheet.
 const COLOURS: usize = 5;
 
-/// The size of a chart, and how far its axes are from its edges.
+/// The size of a chart, and its margins.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame {
     pub(crate) width: f64,
@@ -19,17 +19,17 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Where a share of the x axis lies.
+    /// The x coordinate of a fraction of the x axis.
     pub(crate) fn x(&self, share: f64) -> f64 {
         self.left + share * (self.width - self.left - self.right)
     }
 
-    /// The middle of one of so many columns of the same width.
+    /// The x coordinate of the centre of one of `columns` equally wide columns.
     pub(crate) fn column(&self, column: f64, columns: usize) -> f64 {
         self.x((column + 0.5) / columns.max(1) as f64)
     }
 
-    /// Where a value lies; what has no place is at the foot.
+    /// The y coordinate of a value; the bottom of the axis if the value has none.
     pub(crate) fn y(&self, scale: &Scale, value: f64) -> f64 {
         self.foot() - scale.share(value).unwrap_or(0.0) * (self.foot() - self.top)
     }
@@ -39,12 +39,12 @@ impl Frame {
         self.height - self.bottom
     }
 
-    /// The beginning of the picture, with a title for those who cannot see it.
+    /// The start of the SVG element, with a title for screen readers.
     pub(crate) fn begin(&self, title: &str) -> String {
         begin(self.width, self.height, title)
     }
 
-    /// The marks of the y axis, their words only where they are wanted.
+    /// The grid lines of the y axis, with labels if `has_words` is set.
     pub(crate) fn y_axis(&self, out: &mut String, scale: &Scale, has_words: bool) {
         for (tick, words) in &scale.marks {
             let y = self.y(scale, *tick);
@@ -55,7 +55,7 @@ impl Frame {
         }
     }
 
-    /// A line over the whole width.
+    /// A horizontal line over the whole plot.
     pub(crate) fn line(&self, out: &mut String, class: &str, y: f64) {
         let (from, to) = (self.left, self.width - self.right);
         let _ = write!(
@@ -65,18 +65,18 @@ impl Frame {
         );
     }
 
-    /// A line from top to foot.
+    /// A vertical line over the whole plot.
     pub(crate) fn upright(&self, out: &mut String, x: f64) {
         let _ =
             write!(out, "<line x1=\"{x:.1}\" y1=\"{}\" x2=\"{x:.1}\" y2=\"{:.1}\"/>", self.top, self.foot());
     }
 
-    /// Words below a place of the x axis.
+    /// A label below the x axis.
     pub(crate) fn below(&self, out: &mut String, x: f64, words: &str) {
         text(out, (x, self.foot() + 18.0), "middle", words);
     }
 
-    /// Names of columns: every so many of them, so that there are at most so many.
+    /// Names of columns, but at most `most`: every n-th one.
     pub(crate) fn column_names(
         &self,
         out: &mut String,
@@ -89,12 +89,12 @@ impl Frame {
         }
     }
 
-    /// What the x axis shows.
+    /// The label of the x axis.
     pub(crate) fn x_title(&self, out: &mut String, words: &str) {
         text(out, (self.x(0.5), self.height - 10.0), "middle", words);
     }
 
-    /// What the y axis shows.
+    /// The label of the y axis.
     pub(crate) fn y_title(&self, out: &mut String, words: &str) {
         let middle = f64::midpoint(self.top, self.foot());
         let _ = write!(
@@ -105,7 +105,7 @@ impl Frame {
     }
 }
 
-/// The beginning of a picture of a size.
+/// The start of an SVG element of this size.
 pub(crate) fn begin(width: f64, height: f64, title: &str) -> String {
     format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">", escaped(title))
 }
@@ -114,17 +114,17 @@ fn class_of(class: &str) -> String {
     if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") }
 }
 
-/// Words at a place.
+/// Text at a position.
 pub(crate) fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, words: &str) {
     let _ = write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escaped(words));
 }
 
-/// The class of one of several lines.
+/// The CSS class of a line, by its index.
 pub(crate) fn colour(index: usize) -> String {
     format!("c{}", index % COLOURS)
 }
 
-/// A mark that says something when it is pointed at.
+/// A mark with a tooltip.
 pub(crate) fn dot(out: &mut String, class: &str, (x, y): (f64, f64), radius: f64, title: &str) {
     let _ = write!(
         out,
@@ -134,7 +134,7 @@ pub(crate) fn dot(out: &mut String, class: &str, (x, y): (f64, f64), radius: f64
     );
 }
 
-/// A line through points in their order.
+/// A line through points, in the given order.
 pub(crate) fn polyline(out: &mut String, points: impl Iterator<Item = (f64, f64)>) {
     out.push_str("<polyline points=\"");
     for (x, y) in points {
@@ -143,7 +143,7 @@ pub(crate) fn polyline(out: &mut String, points: impl Iterator<Item = (f64, f64)
     out.push_str("\"/>");
 }
 
-/// Colour, whether it is dashed, and name of each line, under the chart as text that wraps.
+/// The legend below the chart, as text that wraps: colour, whether it is dashed, and name of each line.
 pub(crate) fn legend<'a>(out: &mut String, lines: impl Iterator<Item = (usize, bool, &'a str)>) {
     let mut lines = lines.peekable();
     if lines.peek().is_none() {

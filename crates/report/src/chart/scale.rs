@@ -1,22 +1,22 @@
-//! Axes: their range, their marks, and where a value lies.
+//! Axes: their ranges, their tick marks, and the positions of values.
 
 use kelvin_measure::text::{coefficient, whole};
 
 /// An axis before its range is known.
 pub(crate) struct Axis {
-    /// What it shows, with the unit.
+    /// Its label, with the unit.
     pub(crate) label: String,
-    /// Whether equal distances are equal factors.
+    /// Whether it is logarithmic.
     pub(crate) log: bool,
-    /// Marks with their words, where round numbers are not the right ones.
+    /// Tick marks with their labels, in place of round numbers.
     pub(crate) ticks: Vec<(f64, String)>,
-    /// What a mark says.
+    /// Formats the label of a tick mark.
     words: fn(f64) -> String,
-    /// Whether it ends where what is drawn does, and not at the next mark.
+    /// Whether the axis ends at the last value and not at the next tick mark.
     ends: bool,
 }
 
-/// Nanoseconds with the unit that reads best: an axis may reach from nanoseconds to seconds.
+/// Nanoseconds with a suitable unit: an axis may range from nanoseconds to seconds.
 fn time(nanos: f64) -> String {
     let units = [("s", 1e9), ("ms", 1e6), ("µs", 1e3)];
     let (unit, size) = units.into_iter().find(|unit| nanos >= unit.1 * 0.999).unwrap_or(("ns", 1.0));
@@ -24,31 +24,31 @@ fn time(nanos: f64) -> String {
 }
 
 impl Axis {
-    /// From 0, with round numbers.
+    /// A linear axis from 0, with round numbers.
     pub(crate) fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), log: false, ticks: Vec::new(), words: number, ends: false }
     }
 
-    /// Logarithmic.
+    /// A logarithmic axis.
     pub(crate) fn log(label: impl Into<String>) -> Self {
         Self { log: true, ..Self::linear(label) }
     }
 
-    /// Logarithmic, of nanoseconds.
+    /// A logarithmic axis of nanoseconds.
     pub(crate) fn times(label: impl Into<String>) -> Self {
         Self { log: true, words: time, ..Self::linear(label) }
     }
 
-    /// The same axis, which ends with what is drawn.
+    /// The same axis, ending at the last value.
     pub(crate) fn ending_with_data(self) -> Self {
         Self { ends: true, ..self }
     }
 
-    /// The scale on which these values fit.
+    /// The scale that contains these values.
     pub(crate) fn over(&self, values: impl Iterator<Item = f64>) -> Scale {
         let usable: Vec<f64> = values.filter(|v| v.is_finite() && (*v > 0.0 || !self.log)).collect();
         let most = usable.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // Where every figure is 0 an axis needs a length all the same.
+        // If all values are 0, the axis still needs a length.
         let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
         let least = usable.iter().copied().fold(most, f64::min);
         let mut marks = self.ticks.clone();
@@ -56,7 +56,8 @@ impl Axis {
             let round = if self.log { decades(least, most) } else { ticks(most) };
             let range = (if self.log { least } else { 0.0 }, most);
             let within = |tick: &f64| (range.0 * 0.999..=range.1 * 1.001).contains(tick);
-            // Two marks at least say how long an axis is; with fewer it reaches to the next ones.
+            // At least two marks are needed to read the scale; with fewer, the axis extends to the next
+            // marks.
             if self.ends && range.1 > range.0 && round.iter().filter(|tick| within(tick)).count() > 1 {
                 let marks = round.into_iter().filter(within).map(|tick| (tick, (self.words)(tick))).collect();
                 return Scale { low: range.0, high: range.1, log: self.log, marks };
@@ -76,18 +77,19 @@ pub(crate) struct Scale {
     low: f64,
     high: f64,
     log: bool,
-    /// Values with their words, ascending.
+    /// Values with their labels, ascending.
     pub(crate) marks: Vec<(f64, String)>,
 }
 
 impl Scale {
-    /// From one value to another, with round numbers between them.
+    /// From `low` to `high`, with round numbers between them.
     pub(crate) fn between(low: f64, high: f64, words: impl Fn(f64) -> String) -> Self {
         let marks = ticks_within(low, high).into_iter().map(|tick| (tick, words(tick))).collect();
         Self { low, high, log: false, marks }
     }
 
-    /// Around values that differ by a few per cent, which would be invisible on an axis from 0; none where there are none.
+    /// A range around values that differ by a few per cent, which would be invisible on an axis from 0; none
+    /// without values.
     pub(crate) fn around(values: impl Iterator<Item = f64>, words: impl Fn(f64) -> String) -> Option<Self> {
         let (low, high) = values
             .filter(|value| value.is_finite())
@@ -96,7 +98,7 @@ impl Scale {
         (low <= high).then(|| Self::between(low - room, high + room, words))
     }
 
-    /// Where a value lies, 0 to 1; none for what is not a number.
+    /// The position of a value, 0 to 1; none for NaN.
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let share = if self.log {
             (value / self.low).ln() / (self.high / self.low).ln()
@@ -107,7 +109,7 @@ impl Scale {
     }
 }
 
-/// The round number from which on a distance between marks is at least so large.
+/// The smallest round step of at least `least`.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0].map(|factor| factor * power);
@@ -120,7 +122,7 @@ pub(crate) fn ticks(most: f64) -> Vec<f64> {
     (0..=10).map(|i| f64::from(i) * step).take_while(|v| v - step < most * 0.999).collect()
 }
 
-/// 1, 2 and 5 times powers of ten around a range; only the powers when there are many.
+/// 1, 2 and 5 times powers of ten around a range; only the powers if there would be many.
 pub(crate) fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) =
         (low.log10().floor() as i32, high.log10().ceil().max(low.log10().floor() + 1.0) as i32);
@@ -144,7 +146,7 @@ pub(crate) fn number(value: f64) -> String {
     if text.contains('e') { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
-/// Four to eight round numbers within the range.
+/// Four to eight round numbers in the range.
 fn ticks_within(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 6.0;
     if !(rough.is_finite() && rough > 0.0) {

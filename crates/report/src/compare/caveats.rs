@@ -1,4 +1,4 @@
-//! What is known of the runs of a side by themselves: why they must not be believed, and their red findings.
+//! Caveats on the runs of each side: why they are not reliable, and their red findings.
 
 use kelvin_measure::text::count;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,18 +13,18 @@ use crate::{RunReport, Severity};
 pub struct SideFinding {
     /// "A" or "B".
     pub side: &'static str,
-    /// Its stable name, which is that of its page.
+    /// Its stable id, which is also the name of its documentation page.
     pub id: &'static str,
-    /// As the first of these runs has it.
+    /// Its title in the first of these runs.
     pub title: String,
     /// The runs that have it.
     pub runs: Vec<i64>,
-    /// Runs of the side.
+    /// Number of runs of the side.
     pub of: usize,
 }
 
 impl SideFinding {
-    /// In one sentence.
+    /// As one sentence.
     pub fn describe(&self) -> String {
         let of = match (self.runs.len(), self.of) {
             (1, 1) => format!("run {}", join_runs(&self.runs)),
@@ -41,7 +41,7 @@ pub(crate) fn join_runs(runs: &[i64]) -> String {
     runs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The red findings of a side's runs, each kind once.
+/// The red findings of a side's runs, one entry per id.
 pub(super) fn red_findings(side: &'static str, runs: &[&RunReport]) -> Vec<SideFinding> {
     let mut found: Vec<SideFinding> = Vec::new();
     for report in runs {
@@ -63,14 +63,14 @@ pub(super) fn red_findings(side: &'static str, runs: &[&RunReport]) -> Vec<SideF
     found
 }
 
-/// What runs of a side lost to other work on the machine, where their specification takes that for good.
+/// The CPU time that a side's runs lost to other processes, if their specification accepts that.
 pub(super) fn noise(side: &str, runs: &[&RunReport]) -> Option<String> {
     let points = runs.iter().filter_map(|report| Some((report, report.evidence.as_deref()?)));
     let each = points.flat_map(|(report, seen)| report.points.iter().map(move |point| (seen, point.point)));
     kelvin_diagnose::accepted_noise(each).map(|words| format!("{side}: {words}"))
 }
 
-/// That the sides were measured from different machines, by the names that their runs have of them.
+/// A warning if the load of the sides came from different machines, according to the names in their runs.
 pub(super) fn machines(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
     let names = |runs: &[&RunReport]| {
         let name = |report: &&RunReport| {
@@ -110,7 +110,7 @@ pub(super) fn answers(a: &[&RunReport], b: &[&RunReport]) -> Option<String> {
     })
 }
 
-/// Which runs of a side were imported, and from where.
+/// Lists the imported runs of a side and their origins.
 pub(super) fn imported(side: &str, runs: &[&Run]) -> Vec<String> {
     let mut places: BTreeMap<String, (Vec<i64>, Vec<i64>)> = BTreeMap::new();
     for run in runs {
@@ -131,7 +131,7 @@ pub(super) fn imported(side: &str, runs: &[&Run]) -> Vec<String> {
     places.into_iter().map(sentence).collect()
 }
 
-/// What a reader of a run's figures must know.
+/// Caveats on a run's results.
 pub(super) fn warnings(report: &RunReport) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(why) = report.judgement.why_not() {

@@ -1,4 +1,4 @@
-//! Whether runs that follow each other resemble their neighbours, and how many independent ones they are worth.
+//! Whether consecutive runs resemble each other, and the effective number of independent runs.
 
 use kelvin_stats::dependence::{effective_count, independence};
 use serde::Serialize;
@@ -6,21 +6,22 @@ use serde::Serialize;
 use super::{ComparedFigure, chance};
 use kelvin_measure::text::significant;
 
-/// Of a figure, A's part and B's.
+/// Dependence between runs for one metric; values of A and of B.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Dependence {
-    /// Lag-1 autocorrelation of the logarithms; none where the values of a side are equal.
+    /// Lag-1 autocorrelation of the logarithms; none if the values of a side are equal.
     pub lag1: (Option<f64>, Option<f64>),
-    /// How often chance alone makes it as large: of all orders of the side's values.
+    /// The probability that it is at least as large in a random order of the side's values.
     pub p: (Option<f64>, Option<f64>),
-    /// The correlation of neighbouring runs that the interval allows for.
+    /// The correlation of neighbouring runs for which the interval allows.
     pub phi: f64,
-    /// Independent runs that know the mean as well, at that correlation.
+    /// The number of independent runs that would give the same precision of the mean, at that correlation.
     pub worth: (f64, f64),
 }
 
 impl ComparedFigure {
-    /// None where the sides were measured in turn, with fewer than four runs on a side, and where the figure is missing.
+    /// None if the sides were measured alternately, with fewer than four runs per side, or if a run lacks the
+    /// metric.
     pub fn dependence(&self, confidence: f64) -> Option<Dependence> {
         let phi = self.change(0.0, confidence).filter(|_| self.is_testable())?.phi?;
         let of = |values: &[f64]| {
@@ -54,7 +55,7 @@ impl Dependence {
         format!("{a} and {b} runs are equivalent to {of_a} and {of_b} independent ones")
     }
 
-    /// "lag-1 correlation 0.12, p = 0.41, and -0.30, p = 0.90"; none where the runs of both sides are equal.
+    /// "lag-1 correlation 0.12, p = 0.41, and -0.30, p = 0.90"; none if the values of both sides are equal.
     pub(crate) fn test_words(&self) -> Option<String> {
         let sides = [(self.lag1.0, self.p.0), (self.lag1.1, self.p.1)];
         let words = sides.map(|(lag1, p)| lag1.zip(p).map(|(lag1, p)| format!("{lag1:.2}, {}", chance(p))));

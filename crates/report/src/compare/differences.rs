@@ -1,4 +1,5 @@
-//! What differs between the sides beside the figures: every fact of specification and environment, over all runs.
+//! The differences between the sides other than the results: every fact of specification and environment,
+//! over all runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +8,31 @@ use serde::Serialize;
 use crate::RunReport;
 use kelvin_measure::text::{NONE, count};
 
-/// The factors that decide a figure by themselves, and stand first.
+/// Factors that affect the results directly; listed first.
 const FIRST: [&str; 3] = ["spec load.users", "spec load.duration", "spec load.ramp-up"];
 
-/// Facts that are no cause of a difference in the figures: names, and which random values were drawn.
+/// Facts that cannot cause a difference in the results: names, and random seeds.
 const ASIDE: [&str; 7] =
     ["notes", "target", "spec target", "spec label", "seed", "spec load.seed", "seed of the data"];
 
-/// Values of one side that are named, at most.
+/// Largest number of values per side that are named.
 const NAMED: usize = 3;
 
-/// One fact that is not the same on both sides.
+/// A fact that differs between the sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Such as "database.settings.shared_buffers".
+    /// The name, such as "database.settings.shared_buffers".
     pub name: String,
-    /// The values over the runs of A, each once with how many of them have it.
+    /// The values in the runs of A, each with the number of runs that have it.
     pub a: Vec<(String, usize)>,
-    /// Of B.
+    /// The values in the runs of B.
     pub b: Vec<(String, usize)>,
-    /// Whether it may be a cause of a difference in the figures: no name, place, or reading of the moment.
+    /// Whether it may cause a difference in the results: it is not a name, a location or a momentary reading.
     pub matters: bool,
 }
 
 impl Difference {
-    /// The values of one side as text: how many runs have each where they are several.
+    /// The values of one side as text; several values are each followed by their number of runs.
     pub fn describe_values(values: &[(String, usize)]) -> String {
         match values {
             [(value, _)] => value.clone(),
@@ -65,7 +66,7 @@ pub(super) fn of_report(r: &RunReport) -> FactMap {
     facts(&r.recipe.spec_toml, &r.recipe.environment, others)
 }
 
-/// The facts of a specification and its environment, and those beside them.
+/// The facts of a specification and its environment, and additional ones.
 pub(crate) fn facts<const N: usize>(
     spec_toml: &str,
     environment: &serde_json::Value,
@@ -74,7 +75,8 @@ pub(crate) fn facts<const N: usize>(
     let mut facts = BTreeMap::new();
     crate::model::flatten("", environment, &mut facts);
     facts.extend(others.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    // A specification of another version that cannot be read any more has no facts; the run has its figures all the same.
+    // A specification of another version that cannot be read has no facts; the results of the run are still
+    // usable.
     let mut of_spec = BTreeMap::new();
     if let Ok(spec) = toml::from_str(spec_toml) {
         crate::model::flatten("", &spec, &mut of_spec);
@@ -83,7 +85,7 @@ pub(crate) fn facts<const N: usize>(
     facts
 }
 
-/// What differs between two sides: those that matter before the others, the factors named first at their head.
+/// The differences between two sides: first those that matter, starting with the factors in [`FIRST`].
 pub(crate) fn differences(a: &[FactMap], b: &[FactMap]) -> Vec<Difference> {
     let names: BTreeSet<&String> = a.iter().chain(b).flat_map(BTreeMap::keys).collect();
     let mut found: Vec<Difference> = names
@@ -109,14 +111,14 @@ fn differs(difference: &Difference) -> bool {
 }
 
 fn matters(name: &str) -> bool {
-    // A script is its text, whatever it is called.
+    // A script is identified by its text, not by its name.
     if name.strip_prefix("spec script.scripts.").is_some_and(|of| of.rsplit('.').next() == Some("name")) {
         return false;
     }
     !ASIDE.contains(&name) && !kelvin_diagnose::is_incidental(&format!("/{}", name.replace('.', "/")))
 }
 
-/// The values of a fact over the runs of a side in the order in which they are met.
+/// The values of a fact in the runs of a side, in the order of first occurrence.
 fn values(side: &[FactMap], name: &str) -> Vec<(String, usize)> {
     let mut found: Vec<(String, usize)> = Vec::new();
     for facts in side {

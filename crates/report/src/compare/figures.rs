@@ -14,56 +14,58 @@ use super::{ComparisonVerdict, share};
 use crate::{LatencyRow, PointReport, RunReport};
 use kelvin_measure::text::ends;
 
-/// The family-wise error of a comparison of several loads.
+/// The family-wise error rate of a comparison of several loads.
 pub(super) const ERROR: f64 = 0.05;
 
 /// Recommended number of runs per side.
 pub(crate) const ADVISED: usize = 6;
 
-/// Key metrics in the table in addition to throughput and times, where they are known.
+/// Key metrics in the table in addition to throughput and latencies, if known.
 pub(super) const RESOURCES: [&str; 6] =
     ["bandwidth", "client-cpu", "server-cpu", "cpu", "server-instructions", "wal"];
 
 /// One metric of both sides.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComparedFigure {
-    /// The id by which it is selected, such as "nopm" or "p99"; for a transaction type, preceded by its name.
+    /// The id by which it is selected, such as "nopm" or "p99"; for a transaction type, preceded by the
+    /// type's name.
     pub id: String,
-    /// Such as "NOPM" or "New-Order p95".
+    /// The name, such as "NOPM" or "New-Order p95".
     pub name: String,
     /// "per minute", "per second", "us", "ms", "bytes" …
     pub unit: String,
-    /// The direction in which it is better, where known.
+    /// Whether higher or lower is better; none if unknown.
     pub better: Option<Better>,
-    /// Of A, geometric mean of its runs.
+    /// Geometric mean of the runs of A.
     pub a: Option<f64>,
-    /// Of B.
+    /// Geometric mean of the runs of B.
     pub b: Option<f64>,
     /// B/A; `None` if one of them is unknown.
     pub ratio: Option<f64>,
-    /// The interval of the ratio, at the comparison's confidence; none with fewer than four runs on a side.
+    /// The interval of the ratio, at the comparison's confidence; none with fewer than four runs per side.
     pub interval: Option<(f64, f64)>,
-    /// The probability of a difference as large by chance; for a secondary metric, adjusted by Holm for their number.
-    /// `None` with fewer than four runs on a side.
+    /// The probability of at least this difference by chance; for a secondary metric, adjusted for their
+    /// number (Holm). `None` with fewer than four runs per side.
     pub p: Option<f64>,
-    /// Whether it is one of many metrics besides the judged one: its result is only a hint.
+    /// Whether it is one of many metrics other than the judged one: its result is only a hint.
     pub exploratory: bool,
     /// The values of the runs of A, in the order of the runs that have this load.
     pub a_values: Vec<f64>,
-    /// Of B.
+    /// The values of the runs of B.
     pub b_values: Vec<f64>,
     /// The values of A that are lower bounds: percentiles that fall among unanswered arrivals.
     pub a_at_least: Vec<bool>,
-    /// Of B.
+    /// The same for B.
     pub b_at_least: Vec<bool>,
     /// Whether the values of A and B at the same index are from the same block.
     pub paired: bool,
-    /// Whether the runs of a side follow each other, so that the interval allows for their dependence.
+    /// Whether the runs of each side were made consecutively, so that the interval allows for their
+    /// dependence.
     pub consecutive: bool,
 }
 
 impl ComparedFigure {
-    /// The statistical result; `None` with a single run on a side, or if a run lacks the metric.
+    /// The statistical result; `None` with a single run per side, or if a run lacks the metric.
     pub fn change(&self, noise: f64, confidence: f64) -> Option<MeasuredChange> {
         compare_bounds(self.sides(), (&self.a_at_least, &self.b_at_least), noise, confidence)
     }
@@ -77,7 +79,7 @@ impl ComparedFigure {
         }
     }
 
-    /// A's value and B's, with whether they are bounds.
+    /// The values of A and B, and whether they are bounds.
     pub(crate) fn bounded(&self) -> [Option<Bounded>; 2] {
         [(self.a, &self.a_at_least), (self.b, &self.b_at_least)]
             .map(|(value, marks)| Some(Bounded { value: value?, at_least: marks.contains(&true) }))
@@ -88,42 +90,42 @@ impl ComparedFigure {
         self.a_at_least.contains(&true) || self.b_at_least.contains(&true)
     }
 
-    /// The ratio where no value is a bound.
+    /// The ratio, if no value is a bound.
     pub(crate) fn exact_ratio(&self) -> Option<f64> {
         self.ratio.filter(|_| !self.has_bounds())
     }
 
-    /// The smallest relative change of which both directions are ruled out (two one-sided tests); `None` if a value is
-    /// a bound.
+    /// The smallest relative change that is ruled out in both directions (two one-sided tests); `None` if a
+    /// value is a bound.
     pub fn ruled_out(&self, confidence: f64) -> Option<f64> {
         if self.has_bounds() { None } else { ruled_out(self.sides(), confidence) }
     }
 
-    /// The smallest relative change that this number of runs with this scatter detects with a probability of 90 %; none
-    /// if a value is a bound.
+    /// The smallest relative change that this number of runs with this scatter detects with a probability of
+    /// 90 %; none if a value is a bound.
     pub fn detectable(&self, noise: f64, confidence: f64) -> Option<f64> {
         if self.has_bounds() { None } else { detectable(self.sides(), noise, confidence, POWER) }
     }
 
-    /// Whether each side has as many runs as a test takes.
+    /// Whether each side has enough runs for a test.
     pub(super) fn is_testable(&self) -> bool {
         self.fewest() >= FEWEST
     }
 
-    /// Runs of the side that has fewer.
+    /// Number of runs of the side that has fewer.
     pub fn fewest(&self) -> usize {
         self.a_values.len().min(self.b_values.len())
     }
 }
 
-/// The points of both sides that are compared; if paired, A's and B's of the same block are at the same index.
+/// The compared points of both sides. If paired, those of A and B in the same block are at the same index.
 pub(super) struct Matched<'a> {
     pub(super) a: Vec<Point<'a>>,
     pub(super) b: Vec<Point<'a>>,
     pub(super) paired: bool,
-    /// Whether the runs of a side follow each other.
+    /// Whether the runs of each side were made consecutively.
     pub(super) consecutive: bool,
-    /// A note on the points that were left out for it.
+    /// A note on the points that were left out for pairing.
     pub(super) note: Option<String>,
 }
 
@@ -136,16 +138,16 @@ pub(super) struct Point<'a> {
     pub(super) block: Option<(i64, u32)>,
 }
 
-/// Pairs points of the same block if both sides come from one group with blocks: changes between blocks then cancel
-/// out.
+/// Pairs points of the same block if both sides come from one group with blocks. Changes between blocks then
+/// cancel out.
 pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
     let blocks = |side: &[Point<'a>]| -> Option<BTreeMap<(i64, u32), Point<'a>>> {
         let all: BTreeMap<_, _> = side.iter().filter_map(|p| Some((p.block?, *p))).collect();
-        // With several runs of a side, a block pairs none of them.
+        // If a block has several runs of a side, there is no pairing.
         (all.len() == side.len()).then_some(all)
     };
     let independent = |mut a: Vec<Point<'a>>, mut b: Vec<Point<'a>>| {
-        // Numbers of runs go with time.
+        // Run numbers increase with time.
         a.sort_by_key(|point| point.run);
         b.sort_by_key(|point| point.run);
         let consecutive = consecutive(&a, &b);
@@ -176,8 +178,9 @@ pub(super) fn matched<'a>(a: Vec<Point<'a>>, b: Vec<Point<'a>>) -> Matched<'a> {
     Matched { a: pick(&of_a), b: pick(&of_b), paired: true, consecutive: false, note }
 }
 
-/// Whether each side was measured consecutively, or nearly so: in time, there are fewer changes between the sides than
-/// a random order has on average. Effects that last from one run to the next then affect one side only.
+/// Whether each side was measured consecutively, or almost: the order of the runs in time switches between
+/// the sides less often than a random order does on average. Effects that last from one run to the next then
+/// affect only one side.
 fn consecutive(a: &[Point<'_>], b: &[Point<'_>]) -> bool {
     let mut runs: Vec<(i64, bool)> = a.iter().map(|point| (point.run, false)).collect();
     runs.extend(b.iter().map(|point| (point.run, true)));
@@ -213,7 +216,7 @@ pub(super) fn figures(
             value(p.figures)
         }));
     };
-    // A completion of a microsecond would be 0.001 ms.
+    // A completion time of a microsecond would be 0.001 ms.
     let time = if report.is_io() { "µs" } else { "us" };
     if open_loop {
         add(RESPONSE, time, lower, &|p| p.response_all.as_ref()?.p99_us);
@@ -225,7 +228,7 @@ pub(super) fn figures(
     }
     let first = points.a.first().map(|p| p.figures);
     let kinds: &[LatencyRow] = first.map_or(&[], |p| if open_loop { &p.response } else { &p.latency });
-    // A stream has one time of each query.
+    // A stream executes each query only once.
     let picks = if report.workload == labels::TPROC_H { &PICKS[..1] } else { &PICKS[..] };
     for row in kinds {
         for &(percentile, pick) in picks {
@@ -234,7 +237,7 @@ pub(super) fn figures(
             } else {
                 (format!("{} {percentile}", row.kind), |p| &p.latency)
             };
-            // By name: a phase of I/O jobs has rows for its own directions and devices.
+            // By name: each phase of I/O jobs has rows only for its own directions and devices.
             add(&name, time, lower, &move |p| pick(rows(p).iter().find(|r| r.kind == row.kind)?));
         }
     }
@@ -256,7 +259,7 @@ fn figure(
     confidence: f64,
     value: impl Fn(&Point<'_>) -> Option<Bounded>,
 ) -> ComparedFigure {
-    // A side counts only if every run of it has the metric.
+    // A side has values only if each of its runs has the metric.
     let all = |side: &[Point<'_>]| -> (Vec<f64>, Vec<bool>) {
         let values: Vec<Bounded> = side.iter().map(&value).collect::<Option<_>>().unwrap_or_default();
         values.iter().map(|value| (value.value, value.at_least)).unzip()
@@ -294,7 +297,8 @@ fn figure(
     figure
 }
 
-/// Of many loads one differs by chance: the p of each one's judged metric is adjusted by Holm for their number.
+/// With many loads, one may differ by chance: the p of each load's judged metric is adjusted for their number
+/// (Holm).
 pub(super) fn over_loads<'a>(judged: impl Iterator<Item = &'a mut ComparedFigure>) {
     let mut judged: Vec<&mut ComparedFigure> = judged.filter(|figure| figure.p.is_some()).collect();
     let p: Vec<f64> = judged.iter().filter_map(|figure| figure.p).collect();
@@ -303,7 +307,7 @@ pub(super) fn over_loads<'a>(judged: impl Iterator<Item = &'a mut ComparedFigure
     }
 }
 
-/// Of many metrics some differ by chance: the p of the secondary ones is adjusted for their number.
+/// With many metrics, some differ by chance: the p of the secondary ones is adjusted for their number.
 fn adjust(figures: &mut [ComparedFigure]) {
     let Some((_, rest)) = figures.split_first_mut() else { return };
     let p: Vec<f64> = rest.iter().filter_map(|figure| figure.p).collect();
@@ -316,7 +320,7 @@ fn adjust(figures: &mut [ComparedFigure]) {
     }
 }
 
-/// The verdict on the judged metric, as an enum and as text. Its p allows for the number of loads.
+/// The verdict on the judged metric, with an explanation. Its p allows for the number of loads.
 pub(super) fn judge(
     figure: &ComparedFigure,
     noise: f64,
@@ -383,7 +387,8 @@ fn bound_words(change: &MeasuredChange, by: &str) -> String {
     }
 }
 
-/// The conclusion from runs that show no change: which change is ruled out, and which would have been detected.
+/// The conclusion from runs that show no change: which change is ruled out, and which would have been
+/// detected.
 fn known(figure: &ComparedFigure, noise: f64, confidence: f64) -> String {
     let ruled_out = figure
         .ruled_out(confidence)
@@ -410,7 +415,7 @@ pub(crate) fn percent(ratio: f64) -> String {
     if change.abs() < 0.95 { format!("{change:+.2} %") } else { format!("{change:+.1} %") }
 }
 
-/// A probability with as many digits as it deserves: "p = 0.0286".
+/// A probability with a suitable number of digits: "p = 0.0286".
 pub(crate) fn chance(p: f64) -> String {
     if p < 0.0001 {
         "p < 0.0001".into()

@@ -1,4 +1,4 @@
-//! The comparison as one HTML file that needs nothing else.
+//! The comparison as one self-contained HTML file.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
@@ -15,12 +15,12 @@ const TEMPLATE: &str = include_str!("page.html");
 /// The page.
 ///
 /// # Errors
-/// When the template fails, which is a mistake in it.
+/// Fails if the template fails, which is a bug in it.
 pub fn render(comparison: &Comparison) -> Result<String> {
     page(comparison, None)
 }
 
-/// The same page as a server shows it, with a frame around it.
+/// The page with a server's frame around it.
 ///
 /// # Errors
 /// As [`render`].
@@ -79,11 +79,11 @@ pub fn page(comparison: &Comparison, frame: Option<&Frame>) -> Result<String> {
 
 const ROW: f64 = 22.0;
 
-/// Every ratio with its interval on a logarithmic axis, the noise as a band around 1; empty where no figure has an
-/// interval.
+/// Every ratio with its interval on a logarithmic axis; a band around 1 shows the noise. Empty if no metric
+/// has an interval.
 fn forest(point: &ComparedPoint, noise: f64) -> String {
     use std::fmt::Write;
-    // What has an end that is not known is in the table only.
+    // Metrics with a lower bound are only in the table.
     let exact = point.figures.iter().filter(|f| f.exact_ratio().is_some());
     let rows: Vec<_> = exact.filter_map(|f| Some((f, f.ratio?, f.interval?))).collect();
     let widest =

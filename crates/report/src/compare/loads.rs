@@ -1,18 +1,19 @@
-//! Which points of the runs are set against each other: those that were put under the same load.
+//! Which points of the runs are compared: those with the same load.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{PointReport, RunReport};
 
-/// What a point was put under: users, the rate asked for in thousandths of a transaction per second so that it can
-/// be a key, and which of the run's points with both it is. Of I/O jobs it is the phase alone: how many workers it has is
-/// what its jobs say. The two legs of a mirrored ramp ask for the same and
-/// may get something else: the second time the system remembers what it went through. Of a scenario it is the tenant.
+/// The load of a point: users, the requested rate (in thousandths of a transaction per second, so that it can
+/// be a key), and its number among the run's points with the same users and rate. The two legs of a mirrored
+/// ramp have the same rates but may have different results, because the system may depend on its history. For
+/// I/O jobs the load is the phase alone, since its jobs determine the number of workers. For a scenario it is
+/// the tenant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Load {
-    /// Of a scenario.
+    /// Only for a scenario.
     pub(super) tenant: Option<String>,
-    /// None where the rate alone is the load, however many users it took.
+    /// None if the rate alone is the load, regardless of the number of users.
     users: Option<u32>,
     rate: Option<u64>,
     /// From 1.
@@ -20,13 +21,13 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Whether it is the same but for being another of the run's points.
+    /// Whether the load is the same except for its number among the run's points.
     pub(super) fn repeats(&self, other: &Self) -> bool {
         self.nth > 1 && (self.users, self.rate) == (other.users, other.rate)
     }
 }
 
-/// The loads of a run's points, in their order.
+/// The loads of a run's points, in order.
 pub(super) fn loads(report: &RunReport, by_users: bool) -> Vec<Load> {
     let mut seen: BTreeMap<(Option<u32>, Option<u64>), u32> = BTreeMap::new();
     let load = |p: &PointReport| {
@@ -45,14 +46,14 @@ pub(super) fn loads(report: &RunReport, by_users: bool) -> Vec<Load> {
     report.points.iter().map(load).collect()
 }
 
-/// Which points are set against each other.
+/// Which points are compared.
 pub(super) struct Pairs {
     pub(super) by_users: bool,
     pub(super) of: Vec<(Load, Load)>,
 }
 
-/// Loads that both sides measured; rates without regard to the users when they agree in nothing else; where each
-/// side has one only, these two whatever they are.
+/// Loads that both sides measured. If there are none, rates are matched regardless of the users. If each side
+/// has only one load, these two are compared in any case.
 pub(super) fn pairs(a: &[&RunReport], b: &[&RunReport]) -> Pairs {
     let all = |side: &[&RunReport], by_users| -> BTreeSet<Load> {
         side.iter().flat_map(|r| loads(r, by_users)).collect()

@@ -1,11 +1,12 @@
-//! Comparison of runs: the ratio B/A, the differences besides the results, and the conclusions.
+//! Comparison of runs: the ratio B/A, the differences other than the results, and the conclusions.
 //!
-//! One run on each side gives a ratio and no conclusion: the variation between runs of the same specification is then
-//! unknown, and the precision within a run does not show it. From four runs per side the ratio gets its 95 % interval
-//! (t on logarithms: of pairs if both sides are in the blocks of one group, Welch's otherwise; for groups that were
-//! each measured consecutively, allowing for runs that resemble the preceding ones) and a p; the conclusion is a
-//! [`ComparisonVerdict`]. One metric is judged; the others are exploratory, and their p allows for their number (Holm).
-//! With several loads all intervals hold together at 95 % (Bonferroni), and the judged metrics' p are Holm's.
+//! One run per side gives a ratio but no conclusion: the variation between runs of the same specification is
+//! unknown, and the precision within a run does not show it. From four runs per side the ratio has a 95 %
+//! interval and a p, from a t test of logarithms: of pairs if both sides are in the blocks of one group,
+//! otherwise Welch's. If the sides were each measured consecutively, the interval allows for dependence
+//! between successive runs. The conclusion is a [`ComparisonVerdict`]. One metric is judged; the others are
+//! exploratory, and their p is adjusted for their number (Holm). With several loads, all intervals hold
+//! jointly at 95 % (Bonferroni), and the judged metrics' p are adjusted (Holm).
 
 mod caveats;
 mod dependence;
@@ -41,15 +42,15 @@ pub use table::table;
 pub use tenants::UncomparedTenant;
 pub use text::{render, text};
 
-/// The default smallest change that matters.
+/// The default for the smallest relative change that matters.
 pub const NOISE: f64 = 0.01;
 
 /// A against B.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
-    /// The user's name for A.
+    /// The name of A.
     pub name_a: String,
-    /// The user's name for B.
+    /// The name of B.
     pub name_b: String,
     /// Numbers of the runs of A.
     pub a: Vec<i64>,
@@ -59,25 +60,26 @@ pub struct Comparison {
     pub headline: String,
     /// The smallest relative change that matters.
     pub noise: f64,
-    /// The confidence of the intervals of each load: of several, all hold together at 95 %.
+    /// The confidence of each load's intervals. With several loads, all hold jointly at 95 %.
     pub confidence: f64,
-    /// One entry per number of users and rate that both sides have; of scenarios one per tenant.
+    /// One entry per number of users and rate that both sides have; for scenarios, one per tenant.
     pub points: Vec<ComparedPoint>,
     /// Tenants of scenarios that are not compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub uncompared: Vec<UncomparedTenant>,
-    /// Differences between the sides, over all their runs: the most important first.
+    /// Differences between the sides, over all their runs, the most important first.
     pub differences: Vec<Difference>,
-    /// Those of these differences, and of the tables and indexes, that prevent a comparison of A and B as if they
-    /// differed in nothing but the factor under study, the most severe first; empty if one of them was not observed.
+    /// Findings from these differences, and from the tables and indexes, that contradict the assumption that
+    /// A and B differ only in the factor under study; the most severe first. Empty if a side was not
+    /// observed.
     pub findings: Vec<Finding>,
     /// The red findings of each side's own runs.
     pub own: Vec<SideFinding>,
-    /// Runs that must not be relied on, and those that were left out, with the reason.
+    /// Runs that are not reliable, and those that were left out, with the reason.
     pub warnings: Vec<String>,
 }
 
-/// One number of users.
+/// The comparison at one load.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComparedPoint {
     /// The tenant of a scenario.
@@ -88,35 +90,35 @@ pub struct ComparedPoint {
     /// The phase of the I/O jobs, from 1; `None` if the runs have only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<u32>,
-    /// Labels for users and their work.
+    /// Names of users and transactions.
     #[serde(skip)]
     pub(crate) called: &'static WorkloadLabels,
     /// Requested transactions per second of an open loop, of A and of B.
     pub asked_per_second: (Option<f64>, Option<f64>),
-    /// The number of the point among those of a run with these users and this rate, from 1; `None` if there is only
-    /// one.
+    /// The number of the point among those of a run with these users and this rate, from 1; `None` if there
+    /// is only one.
     pub occurrence: Option<u32>,
-    /// Runs of A and of B that have it and are compared.
+    /// Numbers of compared runs of A and of B with this load.
     pub runs: (usize, usize),
     /// Whether runs of the same block are paired.
     pub paired: bool,
-    /// Whether the runs of a side follow each other, so that intervals allow for their dependence; they are narrower where
-    /// the sides were measured in turn.
+    /// Whether the runs of each side were made consecutively, so that the intervals allow for their
+    /// dependence. They are narrower if the sides are measured alternately.
     pub consecutive: bool,
-    /// Whether the judged metric depends on the preceding run, and the effective number of runs then; `None` if the
-    /// sides were measured alternately, and with fewer than four runs on a side.
+    /// Whether the judged metric depends on the preceding run, and the effective number of runs. `None` if
+    /// the sides were measured alternately, or with fewer than four runs per side.
     pub dependence: Option<Dependence>,
-    /// The smallest relative change of the judged metric of which both directions are ruled out; `None` with fewer than
-    /// four runs on a side.
+    /// The smallest relative change of the judged metric that is ruled out in both directions; `None` with
+    /// fewer than four runs per side.
     pub ruled_out: Option<f64>,
     /// The smallest relative change of the judged metric that such a comparison detects with a probability of 90 %.
     pub detectable: Option<f64>,
-    /// The metrics; the first is the one that is judged: the headline, or, if both sides are open loops with a fixed
+    /// The metrics. The first one is judged: the headline, or, if both sides are open loops with a fixed
     /// throughput, p99 of the response time. The others are exploratory.
     pub figures: Vec<ComparedFigure>,
     /// Every key metric, by its id; p is not adjusted.
     pub key: Vec<ComparedFigure>,
-    /// Half the 95 % interval within one run in per cent, of A and of B; only when each side has one run.
+    /// Half the 95 % interval within one run, in per cent, of A and of B; only if each side has one run.
     pub within_run_percent: Option<(f64, f64)>,
     /// The verdict on the first metric.
     pub verdict: ComparisonVerdict,
@@ -130,9 +132,9 @@ pub struct ComparedPoint {
 pub enum ComparisonVerdict {
     /// Too few runs for a conclusion.
     NotTestable,
-    /// The interval holds 1.
+    /// The interval contains 1.
     NoChange,
-    /// The interval holds 1, and would not if runs that follow each other were independent.
+    /// The interval contains 1, but would not if successive runs were independent.
     Undetermined,
     /// There is a change, but below the smallest one that matters.
     WithinNoise,
@@ -152,11 +154,11 @@ impl From<Answer> for ComparisonVerdict {
     }
 }
 
-/// Compares the runs of `a` with those of `b` by their reports alone: without blocks and key metrics, with the default
-/// noise.
+/// Compares the runs of `a` with those of `b` by their reports only: without blocks and key metrics, and with
+/// the default noise.
 ///
 /// # Errors
-/// As [`sides`].
+/// As [`compare_sides`].
 pub fn compare(a: &[&RunReport], b: &[&RunReport]) -> Result<Comparison> {
     let run = |report: &&RunReport| Run {
         report: (*report).clone(),
@@ -168,11 +170,11 @@ pub fn compare(a: &[&RunReport], b: &[&RunReport]) -> Result<Comparison> {
     compare_sides(&Side::new("", &a, Vec::new()), &Side::new("", &b, Vec::new()), NOISE)
 }
 
-/// Sets side `a` against side `b`. `noise` is the smallest relative change that matters (0.01 = 1 %).
+/// Compares side `a` with side `b`. `noise` is the smallest relative change that matters (0.01 = 1 %).
 ///
 /// # Errors
-/// Runs of different workloads, open loops with closed ones, sides without a run, and sides without a common
-/// number of users or rate cannot be compared.
+/// Fails for runs of different workloads, for open loops against closed ones, if a side has no run, and if
+/// the sides have no number of users or rate in common.
 pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Comparison> {
     let (reports_a, reports_b) = (a.reports(), b.reports());
     let first = comparable(&reports_a, &reports_b)?;
@@ -197,7 +199,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
                 uncompared.push(UncomparedTenant { tenant, why: unlike });
                 continue;
             }
-            // One phase of several may have a rate on one side.
+            // Only some of several phases may have a rate on one side.
             if pairs.of.len() == 1 {
                 return Err(Error::Compare(unlike));
             }
@@ -210,7 +212,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
         warnings.extend(note.filter(|note| !warnings.contains(note)));
     }
     let common = !points.is_empty();
-    // A tenant that did nothing is a result.
+    // A tenant without any transaction is a result.
     let has_ratio =
         |p: &ComparedPoint| p.figures.iter().any(|f| f.name == first.headline && f.ratio.is_some());
     points.retain(|point| point.tenant.is_some() || has_ratio(point));
@@ -262,7 +264,7 @@ pub fn compare_sides(a: &Side<'_>, b: &Side<'_>, noise: f64) -> Result<Compariso
     })
 }
 
-/// The differences between the runs of two sides besides their results; empty if a side has no run.
+/// The differences between the runs of two sides other than their results; empty if a side has no run.
 pub fn differing(a: &[&RunReport], b: &[&RunReport]) -> Vec<Difference> {
     if a.is_empty() || b.is_empty() {
         return Vec::new();
@@ -277,7 +279,7 @@ fn seen<'a>(side: &[&'a RunReport]) -> Vec<&'a Evidence> {
 
 /// Refuses runs without a common metric; returns the first run of A.
 fn comparable<'a>(a: &[&'a RunReport], b: &[&RunReport]) -> Result<&'a RunReport> {
-    // Runs of two stores may have the same number, but not the same start time.
+    // Runs from two stores may have the same number, but not the same start time.
     if let Some(both) = a.iter().find(|x| b.iter().any(|y| x.run == y.run && x.started == y.started)) {
         return Err(Error::Compare(format!("run {} is on both sides; give it on one side only", both.run)));
     }
@@ -290,7 +292,7 @@ fn comparable<'a>(a: &[&'a RunReport], b: &[&RunReport]) -> Result<&'a RunReport
             first_a.run, first_a.workload, other.run, other.workload
         )));
     }
-    // Phases of I/O jobs and tenants are open or closed loops each for itself.
+    // Each phase of I/O jobs and each tenant is an open or a closed loop.
     let one_loop = !first_a.is_io() && !first_a.is_scenario();
     if let Some(other) = a.iter().chain(b).find(|r| one_loop && r.open_loop != first_a.open_loop) {
         return Err(Error::Compare(loops(first_a.run, other.run)));
@@ -305,7 +307,7 @@ fn loops(one: i64, other: i64) -> String {
     )
 }
 
-/// Why points of a load cannot be set against each other.
+/// Why points with the same load cannot be compared: an open and a closed loop.
 fn unlike(a: &[Point<'_>], b: &[Point<'_>]) -> Option<String> {
     let first = a.first()?;
     let other = a.iter().chain(b).find(|p| p.figures.open_loop != first.figures.open_loop)?;
@@ -360,7 +362,7 @@ fn compared(
     (compared, points.note)
 }
 
-/// The points of a side that were put under this load.
+/// The points of a side with this load.
 fn of<'a>(side: &Side<'a>, by_users: bool, wanted: &Load) -> Vec<Point<'a>> {
     let mut found = Vec::new();
     for run in &side.runs {
@@ -375,7 +377,7 @@ fn of<'a>(side: &Side<'a>, by_users: bool, wanted: &Load) -> Vec<Point<'a>> {
 }
 
 impl ComparedPoint {
-    /// Makes the verdict on the first metric.
+    /// Sets the verdict on the first metric.
     fn judge(&mut self, noise: f64, confidence: f64) {
         let Some(judged) = self.figures.first() else { return };
         (self.verdict, self.words) = figures::judge(judged, noise, confidence, self.runs);
@@ -384,7 +386,7 @@ impl ComparedPoint {
         self.detectable = judged.detectable(noise, confidence);
     }
 
-    /// The judged metric as a key metric. A fixed rate that was kept is the same whatever the response times.
+    /// The judged metric as a key metric: p99 of the response time for a fixed rate, otherwise the headline.
     pub(crate) fn judged_key(&self) -> Option<&ComparedFigure> {
         match self.figures.first() {
             Some(judged) if judged.name == figures::RESPONSE => {
@@ -394,7 +396,7 @@ impl ComparedPoint {
         }
     }
 
-    /// "8 users", "1,500/s asked, 2nd".
+    /// "8 users", "1,500/s requested, 2nd".
     pub(crate) fn name(&self) -> String {
         text::load(self)
     }

@@ -8,24 +8,24 @@ use kelvin_store::{Origin, RunId, Store};
 
 use crate::{Result, RunReport};
 
-/// A run with what a comparison asks of it.
+/// A run with everything that a comparison needs.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Its figures.
+    /// Its report.
     pub report: RunReport,
-    /// Its key figures by point; of a scenario those of its tenants, by the numbers of their sources.
+    /// Its key figures by point; for a scenario those of its tenants, by the numbers of their sources.
     pub key: BTreeMap<u32, Vec<KeyFigure>>,
-    /// The group that it belongs to and its block there.
+    /// Its group, and its block there.
     pub block: Option<(i64, u32)>,
-    /// Which run of another store it was; none of one that was made with this store.
+    /// The store and run from which it was imported; none for a run made with this store.
     pub origin: Option<Origin>,
 }
 
 impl Run {
-    /// Reads a run with the means of `metrics` beside its key figures.
+    /// Reads a run, with the means of `metrics` in addition to its key figures.
     ///
     /// # Errors
-    /// When there is no such run, or it is damaged.
+    /// Fails if there is no such run, or if it is damaged.
     pub fn load(store: &Store, id: RunId, metrics: &[String]) -> Result<Self> {
         let stored = store.load(id)?;
         let report = RunReport::of_stored(store, &stored)?;
@@ -51,16 +51,16 @@ impl Run {
 /// The runs of one side.
 #[derive(Debug, Clone)]
 pub struct Side<'a> {
-    /// What the user called it.
+    /// The side's name.
     pub name: String,
-    /// Its runs, each once.
+    /// Its runs, without duplicates.
     pub runs: Vec<&'a Run>,
-    /// What the reader has to know about how they were chosen.
+    /// Notes on how they were selected.
     pub notes: Vec<String>,
 }
 
 impl<'a> Side<'a> {
-    /// A side of these runs; one that is named twice is no second observation.
+    /// A side of these runs. Duplicates are removed: they are not additional observations.
     pub fn new(name: impl Into<String>, runs: impl IntoIterator<Item = &'a Run>, notes: Vec<String>) -> Self {
         let mut seen = BTreeSet::new();
         let runs = runs.into_iter().filter(|run| seen.insert(run.report.run)).collect();

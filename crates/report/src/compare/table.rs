@@ -1,10 +1,10 @@
-//! Comparisons as a table: a row for each load and figure.
+//! Comparisons as a table: one row per load and metric.
 
 use super::Comparison;
 use super::text::load;
 use crate::table::{Table, number};
 
-/// All figures of all comparisons, the judged ones first in each load.
+/// All metrics of all comparisons, for each load the judged one first.
 pub fn table(comparisons: &[Comparison]) -> Table {
     let mut table =
         Table::new("a,b,load,figure,unit,a_value,b_value,ratio,low,high,confidence,p,exploratory,verdict");

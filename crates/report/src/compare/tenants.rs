@@ -1,4 +1,4 @@
-//! The tenants of scenarios, each compared with the one of the same name: their loads have no common sum.
+//! Comparison of the tenants of scenarios, by name: their loads have no common sum.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ use kelvin_diagnose::TENANT_THROUGHPUT;
 pub struct UncomparedTenant {
     /// Its name.
     pub tenant: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
 impl UncomparedTenant {
-    /// In a sentence.
+    /// As a sentence.
     pub(super) fn describe(&self) -> String {
         format!("tenant {} is not compared: {}", self.tenant, self.why)
     }
 }
 
-/// The runs of a side, each with a point for every tenant in place of the one of all.
+/// The runs of a side, with a point per tenant instead of the combined one.
 pub(super) fn runs_by_tenant(side: &Side<'_>) -> Vec<Run> {
     let by_tenant = |report: &RunReport| {
         let all = report.points.iter().flat_map(|point| point.sources.iter().map(|one| point.of_source(one)));

@@ -13,14 +13,15 @@ pub fn text(comparison: &Comparison) -> String {
     render(comparison, Options::default())
 }
 
-/// The comparison for a terminal. What can make the sides differ beside the factor under study is red.
+/// The comparison for a terminal. Red marks anything that may make the sides differ other than the factor
+/// under study.
 pub fn render(comparison: &Comparison, options: Options) -> String {
     let mut page = Page { out: String::new(), colour: options.colour };
     page.sides(comparison);
     for warning in &comparison.warnings {
         page.lines(AMBER, wrap_lines("warning: ", warning));
     }
-    // What the sides worked on stands before any figure.
+    // Red findings precede the results.
     let (top, rest): (Vec<&Finding>, Vec<&Finding>) =
         comparison.findings.iter().partition(|finding| finding.severity == Severity::Red);
     for finding in top {
@@ -77,7 +78,7 @@ impl Page {
     fn point(&mut self, point: &ComparedPoint, confidence: f64) {
         let name = load(point);
         self.line("");
-        // To a tenth of a per cent, which is what the column has room for.
+        // Rounded to 0.1 %, to fit the column.
         let interval = format!("{} interval", share((1e3 * confidence).round() / 1e3));
         self.line(&format!("{name:<29}{:>11}{:>11}{:>7}  {interval:<15}{:>5}", "A", "B", "B/A", "p"));
         for figure in &point.figures {
@@ -126,7 +127,7 @@ impl Page {
         self.line(&line);
     }
 
-    /// One thing that differs is the factor; with several, the cause of a change is unknown.
+    /// A single difference is the factor; with several, the cause of a change is unknown.
     fn differences(&mut self, differences: &[Difference]) {
         let (matter, aside): (Vec<&Difference>, Vec<&Difference>) =
             differences.iter().partition(|d| d.matters);
@@ -169,7 +170,7 @@ impl Page {
     }
 }
 
-/// The figure's name with its unit where that is not a rate.
+/// The metric's name, with its unit if it is not a rate.
 pub(super) fn titled(figure: &ComparedFigure) -> String {
     match figure.unit.as_str() {
         "us" => format!("{} ms", figure.name),
@@ -190,7 +191,7 @@ pub(super) fn factor(ratio: f64) -> String {
     format!("{ratio:.digits$}")
 }
 
-/// A value as the table has it.
+/// A value as printed in the table.
 pub(super) fn format_value(figure: &ComparedFigure, value: Option<f64>) -> String {
     match (figure.unit.as_str(), value) {
         ("us", value) => ms(value),
@@ -200,7 +201,7 @@ pub(super) fn format_value(figure: &ComparedFigure, value: Option<f64>) -> Strin
     }
 }
 
-/// What a point was put under.
+/// The load of a point.
 pub(super) fn load(point: &ComparedPoint) -> String {
     if let Some(tenant) = &point.tenant {
         return format!("tenant {tenant}");

@@ -1,12 +1,13 @@
-//! The gate as JUnit's XML, which every CI server reads: a test case for each measure and load.
+//! The gate as JUnit XML, for CI servers: a test case for each measure and load.
 
 use std::fmt::Write;
 
 use super::{Gate, GateResult};
 use crate::compare::join_runs;
 
-/// A `testsuites` document. What is undecided or blind without --strict, and what cannot be tested, is skipped: neither
-/// passed nor failed. Where no run of a side counts, each is an error of the type `void`.
+/// A `testsuites` document. Rows that cannot be tested are skipped, and without --strict undecided and blind
+/// ones too: neither passed nor failed. If a side has no run that counts, each row is an error of the type
+/// `void`.
 pub fn render(gate: &Gate) -> String {
     let failures = gate.rows.iter().filter(|row| gate.row_fails(row)).count();
     let skipped =
@@ -61,7 +62,7 @@ pub fn render(gate: &Gate) -> String {
     out
 }
 
-/// Text within an element or an attribute. Characters that XML 1.0 does not have at all become blanks.
+/// Escapes text for an element or an attribute. Characters that XML 1.0 forbids become blanks.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The gate as Markdown, to be pasted into a pull request.
+//! The gate as Markdown, for a pull request.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::compare::{join_runs, percent, share};
 use crate::table::escaped;
 use kelvin_measure::text::{ends, significant};
 
-/// A heading, a table with a line for each measure, and what differs.
+/// A heading, a table with one row per measure, and the differences.
 pub fn render(gate: &Gate) -> String {
     let mut out = String::new();
     let mark = if gate.fails() {
@@ -69,7 +69,7 @@ pub fn render(gate: &Gate) -> String {
     out
 }
 
-/// Geometric mean, as the ratio is of them.
+/// Geometric mean, to match the ratio.
 fn mean(values: &[f64]) -> String {
     if values.is_empty() || values.iter().any(|v| *v <= 0.0) {
         return "–".into();

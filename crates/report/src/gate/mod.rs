@@ -1,20 +1,21 @@
 //! A comparison judged for continuous integration: may the candidate pass?
 //!
-//! Each measure has a largest regression that is allowed: at `m`, a measure of which more is better may fall to (1 − m)
-//! of the base, one of which less is better may rise to (1 + m). The interval of the ratio is compared with that bound:
+//! Each measure has a limit `m`, the largest allowed regression. If higher is better, it may fall to (1 − m)
+//! of the base; if lower is better, it may rise to (1 + m). The interval of the ratio is compared with that
+//! bound:
 //!
 //! | interval | outcome |
 //! |---|---|
-//! | wholly beyond the bound | regressed: it is shown to be larger than allowed |
-//! | wholly within | passed: a larger one is ruled out |
-//! | around it | undecided: neither is shown; a failure only when strict |
-//! | around it, and too wide for a regression as large as allowed to be distinguished from none | blind: no pass; a failure when strict |
-//! | none: fewer than four runs per side, or no such measure | not testable |
+//! | entirely beyond the bound | regressed: the regression is larger than allowed |
+//! | entirely within the bound | passed: a larger regression is ruled out |
+//! | contains the bound | undecided: neither is shown; fails only if strict |
+//! | contains the bound, and too wide to distinguish an allowed regression from none | blind: not passed; fails if strict |
+//! | none: fewer than four runs per side, or the runs lack the measure | not testable |
 //! | none: no run of a side counts | void |
 //!
-//! With one measure the interval is the 95 % one, so that a candidate that is exactly at the bound fails by chance in
-//! 2.5 % of the gates, and one that is as good as the base in far less. With `k` measures each has an interval at 1 −
-//! 0.05/k, so that this holds for all of them together (Bonferroni).
+//! With one measure the interval has 95 % confidence: a candidate exactly at the bound fails by chance in
+//! 2.5 % of the gates, and one as good as the base far less often. With `k` measures each interval has a
+//! confidence of 1 − 0.05/k, so that this holds for all of them together (Bonferroni).
 
 mod junit;
 mod markdown;
@@ -35,19 +36,19 @@ use crate::compare::{ADVISED, ComparedFigure, ComparedPoint, Comparison, Depende
 use crate::{Error, Result};
 use kelvin_measure::text::ends;
 
-/// Twice the maximum probability that a gate fails by chance a candidate that is exactly at the bound.
+/// Twice the largest probability that a candidate exactly at the bound fails by chance.
 const ERROR: f64 = 0.05;
 
-/// Runs per side beyond which the required number is not predicted: the spread must be reduced first.
+/// The required number of runs per side is not predicted above this: the spread must be reduced first.
 const MOST: usize = 200;
 
 /// A measure with its limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Limit {
-    /// Id of a key metric, such as "nopm", "p99" or "server-cpu"; `None` for the one that a comparison judges: the
-    /// headline, or, for a fixed throughput, p99 of the response time.
+    /// Id of a key metric, such as "nopm", "p99" or "server-cpu". `None` for the metric that a comparison
+    /// judges: the headline, or, for a fixed throughput, p99 of the response time.
     pub measure: Option<String>,
-    /// The largest regression that is allowed, as a share: 0.03.
+    /// The largest allowed regression, as a fraction: 0.03.
     pub most: f64,
 }
 
@@ -59,10 +60,10 @@ pub enum GateResult {
     Passed,
     /// Neither shown nor ruled out.
     Undecided,
-    /// Neither shown nor ruled out, with so few runs and so much scatter that even a regression of the allowed size
-    /// could not have been distinguished from none.
+    /// Neither shown nor ruled out: with so few runs and so much scatter, even a regression of the allowed
+    /// size could not have been distinguished from none.
     Blind,
-    /// Too few runs, or no such measure.
+    /// Too few runs, or the runs lack the measure.
     NotTestable,
     /// No run of a side counts.
     Void,
@@ -93,9 +94,9 @@ pub struct Row {
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// The load, such as "8 users"; of a scenario "tenant NAME".
+    /// The load, such as "8 users"; for a scenario, "tenant NAME".
     pub load: String,
-    /// The largest regression that is allowed, as a share.
+    /// The largest allowed regression, as a fraction.
     pub most: f64,
     /// The values of the base's runs.
     pub base: Vec<f64>,
@@ -103,22 +104,22 @@ pub struct Row {
     pub candidate: Vec<f64>,
     /// Candidate over base, with its interval at `confidence`.
     pub ratio: Option<(f64, f64, f64)>,
-    /// Confidence of the interval.
+    /// Confidence of the interval, as a fraction.
     pub confidence: f64,
-    /// The smallest change for the worse, as a fraction, that such a gate detects with a probability of 90 %; `None` if
+    /// The smallest regression, as a fraction, that such a gate detects with a probability of 90 %; `None` if
     /// it cannot be tested.
     pub detectable: Option<f64>,
-    /// Whether runs depend on the preceding ones, A being the base, and the effective number of runs then; `None` if
+    /// Whether runs depend on the preceding ones (A is the base), and the effective number of runs. `None` if
     /// the sides were measured alternately, or if it cannot be tested.
     pub dependence: Option<Dependence>,
     /// The result.
     pub outcome: GateResult,
-    /// As text.
+    /// The result as text.
     pub words: String,
 }
 
 impl Row {
-    /// A measure that nothing could be said of.
+    /// A measure without values.
     fn without_values(limit: &Limit, load: String, outcome: GateResult, words: String) -> Self {
         let measure = limit.measure.clone().unwrap_or_else(|| "headline".into());
         Self {
@@ -152,20 +153,20 @@ pub struct Gate {
     pub candidate_runs: Vec<i64>,
     /// Whether an undecided measure fails.
     pub strict: bool,
-    /// One for each measure and load.
+    /// One row per measure and load.
     pub rows: Vec<Row>,
-    /// Differences of the environment that can be the cause, as text.
+    /// Differences of the environment that may be the cause, as text.
     pub differences: Vec<String>,
-    /// Runs that were left out or must not be believed.
+    /// Runs that were left out or are not reliable.
     pub warnings: Vec<String>,
-    /// The outcome of the whole: the worst of the rows, where undecided counts as regressed when strict.
+    /// The overall result: the worst of the rows. If strict, undecided counts as regressed.
     pub outcome: GateResult,
 }
 
-/// Judges a comparison, whose A is the base and whose B is the candidate.
+/// Judges a comparison: A is the base and B is the candidate.
 ///
 /// # Errors
-/// A measure that the runs do not have, or whose better direction is unknown.
+/// Fails if the runs lack a measure, or if it is unknown whether higher or lower is better.
 pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<Gate> {
     let tests = (limits.len() * comparison.points.len()).max(1);
     let confidence = 1.0 - ERROR / tests as f64;
@@ -202,7 +203,7 @@ pub fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> Result<
     })
 }
 
-/// The gate of two sides of which one has no run that counts: nothing can be judged, and the result is void.
+/// The gate if a side has no run that counts: nothing can be judged, and the result is void.
 pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: bool) -> Gate {
     let empty =
         [("base", base), ("candidate", candidate)].into_iter().filter(|(_, side)| side.runs.is_empty());
@@ -227,28 +228,28 @@ pub fn void(base: &Side<'_>, candidate: &Side<'_>, limits: &[Limit], strict: boo
 }
 
 impl Gate {
-    /// Whether it fails.
+    /// Whether the gate fails.
     pub fn fails(&self) -> bool {
         self.rows.iter().any(|row| self.row_fails(row))
     }
 
-    /// Whether a measure fails it.
+    /// Whether this row makes the gate fail.
     pub fn row_fails(&self, row: &Row) -> bool {
         let open = matches!(row.outcome, GateResult::Undecided | GateResult::Blind);
         row.outcome == GateResult::Regressed || (self.strict && open)
     }
 
-    /// Whether it could not have detected the regression.
+    /// Whether the gate could not have detected the regression.
     pub fn is_blind(&self) -> bool {
         self.rows.iter().any(|row| row.outcome == GateResult::Blind)
     }
 
-    /// Whether something could not be judged.
+    /// Whether a measure could not be judged.
     pub fn lacks_runs(&self) -> bool {
         self.rows.iter().any(|row| matches!(row.outcome, GateResult::NotTestable | GateResult::Void))
     }
 
-    /// In one sentence.
+    /// The result in one sentence.
     pub fn verdict(&self) -> String {
         let of = |outcome| self.rows.iter().filter(|row| row.outcome == outcome).count();
         let all = self.rows.len();
@@ -399,9 +400,9 @@ pub(crate) fn signed(better: Better, most: f64) -> String {
     }
 }
 
-/// Runs per side with which the interval excludes the bound with a probability of [`POWER`], if estimate and spread are
-/// correct: with the minimum number, it does in half of the cases. `None` if the estimate is at the bound, or too many
-/// are needed.
+/// Runs per side with which the interval excludes the bound with a probability of [`POWER`], if estimate and
+/// spread are correct. The smallest sufficient number would do so in only half of the cases. `None` if the
+/// estimate is at the bound or too many runs are needed.
 fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize> {
     let ln = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<f64>>();
     let (a, b) = (ln(&figure.a_values), ln(&figure.b_values));
@@ -413,7 +414,7 @@ fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize>
         let (a, b) = (student::describe(&a)?, student::describe(&b)?);
         (b.mean - a.mean, a.sd?.powi(2) + b.sd?.powi(2))
     };
-    // Dependence widens the interval, which more runs have to compensate.
+    // Dependence widens the interval; more runs must compensate for that.
     let wider = if figure.consecutive {
         let found = figure.change(0.0, confidence)?.ratio;
         let independent = student::welch_ratio(&figure.a_values, &figure.b_values, confidence)?;
@@ -426,7 +427,8 @@ fn needed(figure: &ComparedFigure, bound: f64, confidence: f64) -> Option<usize>
     let runs = if figure.paired {
         power::pairs(spread.sqrt(), distance, POWER, confidence)?
     } else {
-        // The coefficient of variation of either side, of logarithms that scatter by half of the sum of both.
+        // The coefficient of variation of each side, if each has half of the total variance of the
+        // logarithms.
         power::runs_a_side((spread / 2.0).exp_m1().sqrt(), distance, POWER, confidence)?
     };
     Some((runs as usize).max(figure.fewest() + 1)).filter(|runs| *runs <= MOST)

@@ -1,4 +1,4 @@
-//! A gate as a table: a row for each measure and load.
+//! A gate as a table: one row per measure and load.
 
 use super::Gate;
 use crate::table::{Table, number};

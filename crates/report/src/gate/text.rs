@@ -4,10 +4,10 @@ use super::{Gate, GateResult};
 use crate::compare::{join_runs, share};
 use crate::text::{AMBER, BOLD, GREEN, Options, RED, painted, wrap_lines};
 
-/// The number of differences printed; the comparison has all.
+/// Number of printed differences; the comparison lists all.
 const DIFFERENCES: usize = 5;
 
-/// What was judged, and the verdict.
+/// The measures, and the verdict.
 pub fn render(gate: &Gate, options: Options) -> String {
     let mut out = String::new();
     let mut lines = |colour: &str, lines: Vec<String>| {

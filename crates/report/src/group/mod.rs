@@ -1,5 +1,5 @@
-//! A group of runs as one HTML file that needs nothing else, or as a server shows it: the answer and the chart that it rests
-//! on first, then everything that is printed when the group ends, and its runs.
+//! A group of runs as one self-contained HTML file, or as a page of the server: first the answer and its
+//! chart, then the text that is printed when the group ends, and its runs.
 
 mod plot;
 
@@ -13,54 +13,55 @@ use kelvin_measure::text::{bounded, significant};
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// A group and what its runs say together.
+/// A group and its joint result.
 #[derive(Debug, Clone, Serialize)]
 pub struct GroupPage {
     /// Its number.
     pub group: i64,
-    /// What its runs are to each other, such as "A/B comparison".
+    /// The kind of the group, such as "A/B comparison".
     pub kind: &'static str,
-    /// The user's name for it.
+    /// The group's name.
     pub name: Option<String>,
-    /// What was run on what.
+    /// Workload and target.
     pub what: String,
-    /// When it began, UTC.
+    /// Start time, UTC.
     pub began: String,
-    /// What the runs say, a sentence each comparison; one where nothing is compared.
+    /// The results: one per comparison, or a single one if nothing is compared.
     pub answers: Vec<Answer>,
-    /// What the answer is of: name and unit; none where no run has a figure.
+    /// The metric of the answer, as name and unit; none if no run has a value.
     pub figure: Option<(String, String)>,
-    /// The ratios of the blocks by the side that is set against A; empty where nothing is compared.
+    /// The ratios of the blocks, by side compared with A; empty if nothing is compared.
     pub ratios: Vec<Ratios>,
-    /// Its runs in the order in which they were made.
+    /// Its runs, in the order in which they were made.
     pub runs: Vec<GroupPageRun>,
-    /// What is printed when the group ends.
+    /// The text that is printed when the group ends.
     pub text: String,
 }
 
 /// An answer.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
-    /// "changed", "no-change", "within-noise", "not-testable", "undetermined"; empty where it is no comparison.
+    /// "changed", "no-change", "within-noise", "not-testable" or "undetermined"; empty if it is not a
+    /// comparison.
     pub class: &'static str,
-    /// The verdict, in a sentence.
+    /// The verdict, as a sentence.
     pub sentence: String,
-    /// Figures: each with its name.
+    /// Names and values.
     pub figures: Vec<(String, String)>,
 }
 
-/// A side against A, by block.
+/// The ratios of a side to A, by block.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratios {
     /// "B", "C", …
     pub side: String,
-    /// Number of the block, and the ratio; none of a block that is not complete.
+    /// Number of the block, and its ratio; none for an incomplete block.
     pub blocks: Vec<(u32, Option<f64>)>,
-    /// The ratio over all blocks, with both ends of its interval.
+    /// The ratio over all blocks.
     pub ratio: f64,
-    /// The lower end; 0 where it is not known.
+    /// Lower end of its interval; 0 if unknown.
     pub low: f64,
-    /// The upper end; infinite where it is not known.
+    /// Upper end of its interval; infinite if unknown.
     pub high: f64,
     /// The interval's confidence as text, such as "95 %".
     pub confidence: String,
@@ -73,26 +74,26 @@ pub struct GroupPageRun {
     pub run: i64,
     /// Its block, from 1.
     pub block: u32,
-    /// Its treatment; empty where there is only one.
+    /// Its treatment; empty if there is only one.
     pub treatment: String,
-    /// The figure.
+    /// Its value.
     pub value: Option<f64>,
-    /// Whether it is known from below only.
+    /// Whether the value is only a lower bound.
     pub at_least: bool,
-    /// Its state and why it does not count; none when it does.
+    /// Its state, and why it does not count; none if it counts.
     pub void: Option<String>,
 }
 
-/// The page as a file.
+/// The page as a self-contained file.
 ///
 /// # Errors
-/// When the template fails, which is a mistake in it.
+/// Fails if the template fails, which is a bug in it.
 pub fn render(group: &GroupPage) -> Result<String> {
     page(group, &|_| None, &|_, _| None, None)
 }
 
-/// The same page as a server shows it: `link` gives the address of a run's page, `compare` that of the comparison of two
-/// treatments.
+/// The page with a server's frame around it. `link` returns the address of a run's page, `compare` that of
+/// the comparison of two treatments.
 ///
 /// # Errors
 /// As [`render`].

@@ -9,10 +9,10 @@ use crate::chart::{Frame, Scale, colour, dot, legend};
 
 const FRAME: Frame = Frame { width: 960.0, height: 300.0, left: 86.0, right: 24.0, top: 30.0, bottom: 48.0 };
 
-/// Names under the chart, at most.
+/// Largest number of names under the chart.
 const NAMES: usize = 16;
 
-/// The axes of a chart with a column for each block or run: round values, the columns' names, and the label.
+/// The axes of a chart with one column per block or run: round values, the columns' names, and the label.
 fn axes(title: &str, scale: &Scale, columns: usize, name: impl Fn(usize) -> String, below: &str) -> String {
     let mut out = FRAME.begin(title);
     out.push_str("<g class=\"axes\">");
@@ -23,7 +23,7 @@ fn axes(title: &str, scale: &Scale, columns: usize, name: impl Fn(usize) -> Stri
     out
 }
 
-/// The treatments in their order; both runs of a side have the same one.
+/// The treatments, sorted. A trailing `'` is ignored, so that A and A' are one side.
 pub(super) fn treatments(group: &GroupPage) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in &group.runs {
@@ -39,7 +39,7 @@ fn side(run: &GroupPageRun) -> &str {
     run.treatment.trim_end_matches('\'')
 }
 
-/// The ratio of each block with the interval over all; none where no block is complete.
+/// The ratio of each block, and the interval over all blocks; none if no block is complete.
 pub(super) fn ratios(group: &GroupPage) -> Option<String> {
     let first = group.ratios.first()?;
     let of_blocks = group.ratios.iter().flat_map(|one| one.blocks.iter().filter_map(|(_, ratio)| *ratio));
@@ -92,7 +92,7 @@ pub(super) fn ratios(group: &GroupPage) -> Option<String> {
     Some(out)
 }
 
-/// The value of each run in their order; those that do not count are hollow. `None` if no run has a value.
+/// The value of each run, in order; runs that do not count are hollow. `None` if no run has a value.
 pub(super) fn values(group: &GroupPage) -> Option<String> {
     let columns = group.runs.len();
     let scale = Scale::around(group.runs.iter().filter_map(|run| run.value), significant)?;

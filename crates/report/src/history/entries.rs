@@ -10,32 +10,32 @@ use super::{History, HistoryEntry};
 use crate::compare::{FactMap, facts};
 use crate::{Error, Result};
 
-/// What is asked for.
+/// Selects the runs and the measure of a history.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryQuery {
-    /// The branch; none for the only one, or that of the newest run.
+    /// The branch; none for the only one, or for that of the newest run.
     pub branch: Option<String>,
-    /// The testbed; none for the one of the branch's newest run.
+    /// The testbed; none for that of the branch's newest run.
     pub testbed: Option<String>,
-    /// The workload; none for the one of the newest run.
+    /// The workload; none for that of the newest run.
     pub workload: Option<String>,
-    /// Id of the measure, such as "p99"; none for the headline, or, where the newest run was asked for its throughput, p99 of
-    /// the response time.
+    /// Id of the measure, such as "p99". None for the headline, or, if the newest run has a fixed rate, p99
+    /// of the response time.
     pub measure: Option<String>,
-    /// The tenant of a scenario; none for another workload.
+    /// The tenant of a scenario; none for other workloads.
     pub tenant: Option<String>,
-    /// Newest runs that are read, at most.
+    /// Read at most this many of the newest runs.
     pub newest: usize,
 }
 
-/// Runs of one group and treatment, or one run that is in none.
+/// The runs of one group and treatment, or a single run without a group.
 struct Bundle {
     member: Option<GroupMember>,
     runs: Vec<RunId>,
 }
 
-/// Reads a history; of scenarios one for each tenant, or for the one that is asked for: their loads have no common sum.
-/// `progress` receives the runs read so far and their total.
+/// Reads a history. For scenarios, reads one per tenant, or only the selected one, because the loads of
+/// tenants have no common sum. `progress` receives the number of runs read so far and their total.
 ///
 /// # Errors
 /// As [`load`].
@@ -73,10 +73,11 @@ pub fn load_each(
     Ok(found)
 }
 
-/// Reads a history of one workload, or of one tenant of scenarios. `progress` receives the runs read so far and their total.
+/// Reads a history of one workload, or of one tenant of scenarios. `progress` receives the number of runs
+/// read so far and their total.
 ///
 /// # Errors
-/// When there is no such branch, testbed, workload, tenant or measure, or a run is damaged.
+/// Fails if there is no such branch, testbed, workload, tenant or measure, or if a run is damaged.
 pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize, usize)) -> Result<History> {
     let all = store.history()?;
     let (branch, testbed, mut notes) = branch_and_testbed(&all, asked)?;
@@ -150,7 +151,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
         }
         if let (Some(mut entry), Some(median)) = (entry, kelvin_stats::rank::median(&values)) {
             entry.value = median;
-            // A bound above the median may be anything above it, and the median stays where it is.
+            // A lower bound above the median does not affect it: the true value is above the median as well.
             entry.at_least = bounds.iter().any(|bound| *bound <= median);
             let low = values.iter().copied().fold(median, f64::min);
             entry.range = (low, values.iter().copied().fold(median, f64::max));
@@ -174,7 +175,7 @@ pub fn load(store: &Store, asked: &HistoryQuery, progress: &mut dyn FnMut(usize,
     Ok(history)
 }
 
-/// The key figures of a run, or of the tenant that is asked for; none where a run does not have it.
+/// The key figures of a run, or of the selected tenant; none if the run does not have that tenant.
 fn figures_of(run: &StoredRun, evidence: &Evidence, asked: &HistoryQuery) -> Result<Option<Vec<KeyFigure>>> {
     let (point, metrics) = (run.best_point().unwrap_or(0), metric(asked));
     let Some(tenant) = &asked.tenant else {
@@ -184,7 +185,7 @@ fn figures_of(run: &StoredRun, evidence: &Evidence, asked: &HistoryQuery) -> Res
     Ok(tenants.into_iter().find(|one| one.tenant == *tenant).map(|one| one.figures))
 }
 
-/// The measure of a tenant if none is asked for: by its loop in the newest run that has it.
+/// The default measure of a tenant: it depends on whether the newest run with this tenant is an open loop.
 fn default_measure_of_tenant(store: &Store, runs: &[RunId], tenant: &str) -> Result<Option<String>> {
     for run in runs.iter().rev() {
         let stored = store.load(*run)?;
@@ -196,7 +197,7 @@ fn default_measure_of_tenant(store: &Store, runs: &[RunId], tenant: &str) -> Res
     Err(Error::Compare(format!("no run of this branch has a tenant {tenant:?}; kelvin runs lists them")))
 }
 
-/// The workload and the newest of its runs on this branch and testbed, the oldest first.
+/// The selected workload and the newest of its runs on this branch and testbed, in ascending order.
 fn runs_of_workload(
     store: &Store,
     asked: &HistoryQuery,
@@ -230,7 +231,7 @@ fn runs_of_workload(
     Ok((workload, runs))
 }
 
-/// What is to be known where percentiles lie among arrivals without an answer.
+/// A note, if percentiles lie among arrivals without an answer.
 fn bounds_words(history: &History) -> Option<String> {
     let bounds = history.entries.iter().filter(|entry| entry.at_least).count();
     (bounds > 0).then(|| {
@@ -242,7 +243,7 @@ fn bounds_words(history: &History) -> Option<String> {
     })
 }
 
-/// Runs that count whatever they lost to other work on the machine, and the most that one of them did.
+/// A note on the runs that count despite CPU time lost to other processes, with the largest effect.
 fn accepted_noise(runs: &[(RunId, Option<NoisePrice>)]) -> Option<String> {
     let number = runs.len();
     let are = match number {
@@ -258,8 +259,8 @@ fn accepted_noise(runs: &[(RunId, Option<NoisePrice>)]) -> Option<String> {
     Some(format!("{number} {are} with noise (--accept-noise): {cost}"))
 }
 
-/// What is to be known where entries stand for very different numbers of runs: the median of six scatters by half of what
-/// a single run does, and the t test between two levels takes all entries for alike.
+/// A warning, if entries contain very different numbers of runs. The median of six runs scatters half as much
+/// as a single run, but the t test between two levels treats all entries alike.
 fn unlike(entries: &[HistoryEntry]) -> Option<String> {
     let runs = || entries.iter().map(|entry| entry.runs.len());
     let (fewest, most) = (runs().min()?, runs().max()?);
@@ -316,7 +317,7 @@ fn names<'a>(all: impl IntoIterator<Item = &'a String>) -> String {
     all.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Runs that stand as one entry, in the order of their first ones.
+/// The entries as bundles of runs, in the order of their first runs.
 fn bundles(store: &Store, runs: &[RunId]) -> Result<Vec<Bundle>> {
     let mut bundles: Vec<Bundle> = Vec::new();
     for run in runs {
@@ -335,13 +336,14 @@ fn bundles(store: &Store, runs: &[RunId]) -> Result<Vec<Bundle>> {
     Ok(bundles)
 }
 
-/// A rate that was asked for and achieved is the same whatever became of the response times. None for the headline.
+/// At a fixed rate the throughput says nothing about the response times, so p99 is the default. None for the
+/// headline.
 fn default_measure(run: &StoredRun) -> Result<Option<String>> {
     let open_loop = run.point_statistics(run.best_point().unwrap_or(0))?.open_loop;
     Ok(open_loop.then(|| "p99".to_owned()))
 }
 
-/// A measure that is no key figure is asked for as a metric.
+/// The id of the measure, if it is a metric and not a key figure.
 fn metric(asked: &HistoryQuery) -> Vec<String> {
     asked.measure.iter().filter(|measure| measure.contains('.')).cloned().collect()
 }

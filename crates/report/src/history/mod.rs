@@ -1,7 +1,7 @@
-//! The runs of one branch on one testbed over time: one measure, and where its level changed.
+//! The runs of one branch on one testbed over time: one measure, and the points where its level changed.
 //!
-//! The runs of a group stand as one entry, at their median: they were made at once, of the same thing, and would
-//! otherwise pass for so many independent observations of a level. Change points are those of
+//! The runs of a group form one entry, with their median as its value: they were made in succession with the
+//! same settings, and are not independent observations of a level. Change points are found by
 //! [`kelvin_stats::change_points`]. Void runs are excluded and listed.
 
 mod entries;
@@ -23,44 +23,46 @@ pub use text::render as text;
 
 use crate::compare::{Difference, between};
 
-/// One entry: a run, or the runs of a group that count.
+/// One entry: a run, or the counted runs of a group.
 #[derive(Debug, Clone, Serialize)]
 pub struct HistoryEntry {
-    /// Its runs, the oldest first.
+    /// Its runs, in ascending order.
     pub runs: Vec<i64>,
-    /// The group that they are of.
+    /// Their group.
     pub group: Option<i64>,
-    /// What was done to them, where the group has several treatments.
+    /// Their treatment, if the group has several.
     pub treatment: Option<String>,
     /// When the first of them began.
     pub started: jiff::Timestamp,
-    /// The user's name for the first of them.
+    /// The label of the first of them.
     pub label: Option<String>,
-    /// The measure: the median of the runs.
+    /// The value of the measure: the median of the runs.
     pub value: f64,
-    /// Whether it is this or more: the percentile of a run lies among arrivals without an answer.
+    /// Whether the value is a lower bound, because the percentile of a run lies among arrivals without an
+    /// answer.
     pub at_least: bool,
-    /// The lowest and the highest of the runs.
+    /// The lowest and the highest value of the runs.
     pub range: (f64, f64),
-    /// Facts of specification and environment, of each run.
+    /// Facts from specification and environment, for each run.
     #[serde(skip)]
     pub(crate) facts: Vec<crate::compare::FactMap>,
 }
 
-/// A place where the level changed.
+/// A point where the level changed.
 #[derive(Debug, Clone, Serialize)]
 pub struct LevelChange {
     /// The first entry of the new level.
     pub index: usize,
-    /// Mean from the change point before to this one.
+    /// Mean between the preceding change point and this one.
     pub before: f64,
-    /// Mean from this one to the next.
+    /// Mean between this change point and the next.
     pub after: f64,
-    /// p of the t test between the two; of a place that was searched for, so it is small wherever a point stands.
+    /// p value of the t test between the two levels. It is too small, because the point was selected by a
+    /// search.
     pub p: f64,
-    /// Whether it is for the better; none if unknown.
+    /// Whether the change is an improvement; none if unknown.
     pub better: Option<bool>,
-    /// What of specification and environment changed with the entry, that can be a cause.
+    /// Differences in specification and environment since the preceding entry that may be the cause.
     pub changed: Vec<Difference>,
 }
 
@@ -80,7 +82,7 @@ pub struct History {
     pub testbed: String,
     /// The workload.
     pub workload: String,
-    /// The tenant of a scenario whose measure it is; none of another workload.
+    /// The tenant of a scenario to which the measure belongs; none for other workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// Id of the measure.
@@ -89,24 +91,25 @@ pub struct History {
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// Which way it is better.
+    /// Whether higher or lower is better.
     pub better: Option<Better>,
-    /// In the order of time.
+    /// In chronological order.
     pub entries: Vec<HistoryEntry>,
-    /// Where the level changed, in the order of time.
+    /// The change points, in chronological order.
     pub changes: Vec<LevelChange>,
-    /// How much entries resemble their neighbours around the levels: φ of an autoregressive process of first order, on the
-    /// safe side ([`change_points::noise_phi`]). None where no change was looked for.
+    /// How much entries resemble their neighbours around the levels: a conservative estimate of φ of a
+    /// first-order autoregressive process ([`change_points::noise_phi`]). None if change points were not
+    /// searched for.
     pub noise_phi: Option<f64>,
-    /// Lag-1 autocorrelation of the entries around their levels, and how often chance alone makes it as large: of all
-    /// orders ([`independence`]). None where they are too few, or equal.
+    /// Lag-1 autocorrelation of the entries around their levels, and the probability that it is at least as
+    /// large in a random order ([`independence`]). None if there are too few entries, or if they are equal.
     pub noise_lag1: Option<(f64, f64)>,
-    /// What was left out, and what else is there.
+    /// What was left out, and other remarks.
     pub notes: Vec<String>,
 }
 
 impl History {
-    /// The measure with the tenant whose it is: "p99 of tenant oltp".
+    /// The measure with its tenant: "p99 of tenant oltp".
     pub(crate) fn title(&self) -> String {
         let tenant = self.tenant.as_ref().map_or_else(String::new, |tenant| format!(" of tenant {tenant}"));
         format!("{}{tenant}", self.name)
@@ -138,7 +141,7 @@ impl History {
         self.noise_lag1 = found.map(|found| (found.lag1, found.p_lag1));
     }
 
-    /// What of an entry's facts is not what it was in the entry before.
+    /// The facts of an entry that differ from those of the preceding entry.
     fn changed_at(&self, index: usize) -> Vec<Difference> {
         let (Some(before), Some(now)) =
             (index.checked_sub(1).and_then(|before| self.entries.get(before)), self.entries.get(index))
@@ -150,7 +153,7 @@ impl History {
         found
     }
 
-    /// The levels between the change points: first entry, one past the last, and the mean of it.
+    /// The levels between the change points: the first entry, one past the last, and the mean.
     pub(crate) fn levels(&self) -> Vec<(usize, usize, f64)> {
         let ends = self.changes.iter().map(|change| change.index).chain([self.entries.len()]);
         let mut from = 0;
@@ -165,13 +168,13 @@ impl History {
         levels
     }
 
-    /// Fewest entries with which a change can be found.
+    /// Whether there are too few entries to find a change.
     pub(crate) fn too_short(&self) -> bool {
         self.entries.len() < FEWEST
     }
 }
 
-/// Entries below which no change point is looked for: four a side, as in a comparison of runs.
+/// Fewest entries in which change points are searched for: four per side, as in a comparison of runs.
 const FEWEST: usize = 8;
 
 impl LevelChange {

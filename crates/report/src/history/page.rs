@@ -14,12 +14,12 @@ const TEMPLATE: &str = include_str!("page.html");
 /// The page. `link` returns the address of a run's page, relative to this one; `None` if it has no page.
 ///
 /// # Errors
-/// When the template fails, which is a bug in it.
+/// Fails if the template fails, which is a bug in it.
 pub fn render(history: &History, link: &dyn Fn(i64) -> Option<String>) -> Result<String> {
     page(history, link, None)
 }
 
-/// The same page as a server shows it, with a frame around it.
+/// The page with a server's frame around it.
 ///
 /// # Errors
 /// As [`render`].

@@ -1,4 +1,4 @@
-//! The trend as inline SVG: entries in their order, the levels between the change points, and the change points.
+//! The trend as inline SVG: the entries in order, the change points, and the levels between them.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use kelvin_measure::text::significant;
 
 const FRAME: Frame = Frame { width: 960.0, height: 360.0, left: 86.0, right: 20.0, top: 30.0, bottom: 50.0 };
 
-/// Labels on the axis of the entries, at most.
+/// Largest number of labels on the axis of the entries.
 const LABELS: usize = 12;
 
 /// The chart.
@@ -66,7 +66,7 @@ fn changes(out: &mut String, history: &History, x: &impl Fn(f64) -> f64) {
             Some(false) => "bad",
             None => "plain",
         };
-        // Adjacent labels would overlap.
+        // Adjacent labels would overlap at the same height.
         let height = if number % 2 == 0 { 12.0 } else { 26.0 };
         let (place, anchor) = if at > FRAME.width - 150.0 { (at - 4.0, "end") } else { (at + 4.0, "start") };
         let _ = write!(

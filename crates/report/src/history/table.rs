@@ -1,10 +1,10 @@
-//! A history as a table: a row for each entry.
+//! A history as a table: one row per entry.
 
 use super::History;
 use crate::compare::join_runs;
 use crate::table::{Table, number};
 
-/// The entries in the order of time, with the change of the level that begins at them.
+/// The entries in chronological order, with the change of the level that starts at them.
 pub fn table(history: &History) -> Table {
     let mut table = Table::new(
         "runs,started,label,measure,unit,value,at_least,lowest,highest,change_ratio,change_p,tenant",

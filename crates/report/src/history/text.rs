@@ -7,10 +7,10 @@ use crate::compare::chance;
 use crate::text::{AMBER, BOLD, GREEN, Options, RED, painted, wrap_lines};
 use kelvin_measure::text::{AT_LEAST, plural, printable, significant};
 
-/// Columns that the bars have.
+/// Width of the bars, in columns.
 const BAR: usize = 22;
 
-/// A line for each entry, and between them where the level changed.
+/// One line per entry, with the change points between them.
 pub fn render(history: &History, options: Options) -> String {
     let mut out = String::new();
     let mut lines = |colour: &str, lines: Vec<String>| {
@@ -64,8 +64,8 @@ pub fn render(history: &History, options: Options) -> String {
     out
 }
 
-/// φ above which a level cannot be distinguished from a random walk; up to 0.8 false alarms are simulated, and the
-/// estimate is conservative.
+/// φ above which a level cannot be distinguished from a random walk. False alarms were simulated for φ up to
+/// 0.8, and the estimate is conservative.
 const WALK: f64 = 0.9;
 
 /// The noise that the change points assume, in one sentence.
@@ -116,7 +116,7 @@ fn line(entry: &HistoryEntry, low: f64, high: f64) -> String {
     )
 }
 
-/// "12", or "12-15 (4)" of a group.
+/// "12", or "12-15 (4)" for a group.
 fn runs(entry: &HistoryEntry) -> String {
     match (entry.runs.first(), entry.runs.last()) {
         (Some(first), Some(last)) if first != last => format!("{first}-{last} ({})", entry.runs.len()),
@@ -125,14 +125,15 @@ fn runs(entry: &HistoryEntry) -> String {
     }
 }
 
-/// Eighths of a column, as blocks.
+/// A bar with a resolution of an eighth of a column.
 fn bar(share: f64) -> String {
     let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
     let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     format!("{}{rest}", "█".repeat(eighths / 8))
 }
 
-/// From a tenth of the range under the lowest value to the highest, so that a change of some per cent is seen.
+/// From a tenth of the range below the lowest value to the highest, so that changes of a few per cent are
+/// visible.
 pub(super) fn bounds(history: &History) -> (f64, f64) {
     let values = || history.entries.iter().flat_map(|entry| [entry.range.0, entry.range.1]);
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));

@@ -1,4 +1,5 @@
-//! The first screen: what was measured, how well it is known, whether it counts, what limited it, and what to do.
+//! The top of the page: what was measured, how precise it is, whether the run counts, what limited it, and
+//! what to do.
 
 use serde::Serialize;
 
@@ -10,31 +11,31 @@ use kelvin_measure::text::{
     NONE, bounded, ms, one_decimal, plural, rate, seconds, significant_or_none, whole,
 };
 
-/// Phases of I/O jobs on the first screen.
+/// Largest number of phases of I/O jobs at the top.
 const MOST_PHASES: usize = 6;
 
-/// The answer of a run.
+/// The top of the page.
 #[derive(Serialize)]
 pub(super) struct Answer {
-    /// The headline figure; several of a run of several phases of I/O jobs; none before a window has opened.
+    /// The headline; one per phase for I/O jobs with several phases; none before a window has opened.
     headlines: Vec<Tile>,
-    /// How well it is known.
+    /// Its precision.
     interval: Option<String>,
-    /// What else the reader asks for first.
+    /// The other main results.
     tiles: Vec<Tile>,
-    /// What limited it, in sentences.
+    /// What limited it, one sentence each.
     sentences: Vec<String>,
-    /// What to do about that.
+    /// What to do about it.
     next: Option<String>,
-    /// Class of the verdict, for its colour.
+    /// CSS class of the verdict.
     outcome: &'static str,
-    /// The first findings: severity, id, title and what to do.
+    /// The first findings: severity, id, title and remedy.
     findings: Vec<TopFinding>,
-    /// Findings that are not among them and should be read.
+    /// Number of further findings that affect the results.
     more: usize,
 }
 
-/// A figure and what it is.
+/// A value and its label.
 #[derive(Serialize)]
 struct Tile {
     class: &'static str,
@@ -90,7 +91,7 @@ impl Answer {
     }
 }
 
-/// With a capital and a full stop.
+/// As a sentence: with a capital letter and a full stop.
 fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
@@ -121,7 +122,7 @@ fn headlines(report: &RunReport, best: Option<&PointReport>) -> Vec<Tile> {
     vec![Tile { class: "big", value: value(best), name: format!("{name}{which}") }]
 }
 
-/// How well the headline figure is known within this run.
+/// Precision of the headline within this run.
 fn interval(report: &RunReport, best: &PointReport) -> Option<String> {
     if report.is_io() && report.points.len() > 1 {
         return None;
@@ -178,7 +179,7 @@ fn tiles(report: &RunReport, best: &PointReport) -> Vec<Tile> {
     tiles
 }
 
-/// p99 of what the users would see.
+/// p99 as seen by the users.
 fn latency(report: &RunReport, best: &PointReport) -> Tile {
     let unit = TimeUnit::of(report.is_io());
     let times = best.client_latency();

@@ -1,4 +1,4 @@
-//! What the page's script draws of one point.
+//! The data of one point that the page's script draws.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,37 @@ use super::observed::{self, SeenCharts};
 use crate::model::kinds_of_direction;
 use crate::{OpenSecond, PointReport, RunReport, SecondReport, SourceReport};
 
-/// The columns of one point, one value a second; columns, since they compress and parse better than rows.
+/// The columns of one point, one value per second. Columns compress and parse better than rows.
 #[derive(Serialize)]
 pub(super) struct Charts {
     #[serde(flatten)]
     seconds: SecondColumns,
-    /// Where the axis of time ends: with the window, or with the last second when it is still open.
+    /// End of the time axis: the end of the window, or of the last second while it is open.
     end: f64,
-    /// Second, class of mark, text.
+    /// Second, CSS class and text of each mark.
     marks: Vec<(f64, &'static str, String)>,
     distributions: Vec<(String, Vec<(f64, f64)>)>,
-    /// What was seen of host and database.
+    /// Charts of host and database.
     pub(super) seen: Option<SeenCharts>,
 }
 
-/// What the load did, second by second.
+/// The load, second by second.
 #[derive(Debug, Clone, Serialize)]
 pub struct SecondColumns {
     /// Seconds since the window opened.
     t: Vec<i64>,
     headline: Column,
-    /// All transactions, where some do not count for the headline.
+    /// All transactions, if the headline does not count all.
     all: Option<Column>,
-    /// What an open loop adds.
+    /// Only in an open loop.
     open: Option<OpenCharts>,
     p50: Column,
     p95: Column,
     p99: Column,
     max: Column,
-    /// Of I/O jobs each direction alone: a mean of reads and writes is of nothing.
+    /// For I/O jobs, each direction separately: a mean of reads and writes is meaningless.
     pub(super) directions: Option<Vec<DirectionCharts>>,
-    /// What each of several sources did.
+    /// The load of each of several sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sources: Vec<SourceCharts>,
 }
@@ -50,14 +50,14 @@ pub struct SecondColumns {
 #[derive(Debug, Clone, Serialize)]
 struct SourceCharts {
     name: String,
-    /// Its throughput; of a tenant of a scenario all that it did.
+    /// Its throughput; for a tenant of a scenario, of all its transactions.
     headline: Column,
-    /// Of a tenant of a scenario the times that its clients see.
+    /// For a tenant of a scenario, its latencies as seen by its clients.
     #[serde(flatten)]
     times: Option<TenantTimes>,
 }
 
-/// Percentiles of a tenant's times.
+/// Percentiles of a tenant's latencies.
 #[derive(Debug, Clone, Serialize)]
 struct TenantTimes {
     p50: Column,
@@ -77,7 +77,7 @@ pub(super) struct DirectionCharts {
     service_p99: Vec<Option<f64>>,
 }
 
-/// The columns of an open loop; the latencies beside them are then response times.
+/// The columns of an open loop. The other latencies are then response times.
 #[derive(Debug, Clone, Serialize)]
 struct OpenCharts {
     due: Vec<Option<f64>>,
@@ -87,19 +87,19 @@ struct OpenCharts {
     lag_max: Vec<Option<f64>>,
 }
 
-/// One value a second.
+/// One value per second.
 type Column = Vec<Option<f64>>;
 
-/// The throughput of a second; that of a sliver of one is noise.
+/// The throughput by second; none for a fraction of a second, which would be noise.
 fn throughput(rows: &[&SecondReport], pick: &dyn Fn(&SecondReport) -> Option<f64>) -> Column {
     rows.iter().map(|s| pick(s).filter(|_| s.width > 0.2).map(|v| (v * 10.0).round() / 10.0)).collect()
 }
 
-/// What the columns of the seconds are made of.
+/// Input for the columns of the seconds.
 pub(crate) struct Seconds<'a> {
     /// The rows that are drawn.
     pub(crate) rows: Vec<&'a SecondReport>,
-    /// What each of several sources did in them.
+    /// The load of each of several sources.
     pub(crate) sources: &'a [SourceReport],
     /// The run's transaction types.
     pub(crate) kinds: &'a [Series],
@@ -108,7 +108,7 @@ pub(crate) struct Seconds<'a> {
     pub(crate) per: RatePeriod,
     pub(crate) open_loop: bool,
     pub(crate) io: bool,
-    /// Whether the sources are tenants, whose loads have no common sum.
+    /// Whether the sources are tenants: their loads have no common sum.
     pub(crate) scenario: bool,
 }
 
@@ -143,7 +143,7 @@ impl Seconds<'_> {
         }
     }
 
-    /// What a source did in the seconds that are drawn.
+    /// The load of a source in the drawn seconds.
     fn of_source(&self, source: &SourceReport) -> SourceCharts {
         let own = source.seconds.iter().filter(|s| s.part != LoadPart::Tail);
         let own: BTreeMap<i64, &SecondReport> = own.map(|s| (s.second, s)).collect();
@@ -163,13 +163,14 @@ impl Seconds<'_> {
         SourceCharts { name: source.name.clone(), headline, times }
     }
 
-    /// The directions of I/O that there is anything of.
+    /// The directions of I/O that have data.
     fn each_direction(&self, unit: TimeUnit) -> Vec<DirectionCharts> {
         let (rows, per) = (&self.rows, self.per);
         let each = self.directions.iter().enumerate().filter_map(|(at, name)| {
             let kinds: Vec<usize> = kinds_of_direction(self.kinds, name).collect();
             let ended = |s: &SecondReport| kinds.iter().filter_map(|kind| s.good.get(*kind)).sum::<u64>();
-            // The series of I/O jobs are those of all phases: of a direction that this one has not nothing is drawn.
+            // The series of I/O jobs are those of all phases; directions that are absent from this phase are
+            // not drawn.
             rows.iter().find(|s| ended(s) > 0)?;
             let time = |which: usize| -> Column {
                 rows.iter().map(|s| Some(unit.rounded(s.directions.get(at)?[which]?))).collect()
@@ -191,7 +192,7 @@ impl Seconds<'_> {
 impl Charts {
     pub(super) fn of(report: &RunReport, point: &PointReport) -> Self {
         let unit = TimeUnit::of(report.is_io());
-        // The tail is in no figure and its first second would double the window's last.
+        // The tail belongs to no result, and its first second would duplicate the window's last.
         let rows: Vec<_> = point.seconds.iter().filter(|s| s.part != LoadPart::Tail).collect();
         let end = rows.last().map_or(0.0, |last| last.second as f64 + last.width).max(point.window_s);
         let distributions = point.distributions.iter().map(|d| {
@@ -217,7 +218,7 @@ impl Charts {
         }
     }
 
-    /// Whether there is a course over time to draw.
+    /// Whether there are charts over time.
     pub(super) fn is_drawn(&self) -> bool {
         self.seconds.t.len() > 1
     }
@@ -238,7 +239,7 @@ fn marks(report: &RunReport, point: &PointReport) -> Vec<(f64, &'static str, Str
         marks.push((s.second as f64, "error", text));
     }
     for error in &point.errors {
-        // Seconds with errors in which nothing ended have no row before the window.
+        // A second before the window with errors and no finished transaction has no row.
         if !point.seconds.iter().any(|s| s.second == error.first_s) {
             marks.push((error.first_s as f64, "error", format!("{} {}", error.class, error.code)));
         }

@@ -1,4 +1,4 @@
-//! The charts over the points of a run.
+//! The charts of all points of a run.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::plot::{Frame, Line, Mark, svg};
 use crate::{PointReport, RunReport};
 use kelvin_measure::text::{bounded, ms, plural, rate, whole};
 
-/// Throughput over users, or, for rates, achieved over asked.
+/// Throughput over users, or, with rates, achieved over requested throughput.
 pub(super) fn throughput(report: &RunReport) -> String {
     let name = if report.open_loop { "achieved transactions per second" } else { &report.headline };
     let place = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
@@ -26,7 +26,7 @@ pub(super) fn throughput(report: &RunReport) -> String {
     svg(&Frame { title: "throughput; see the table below for the values", x, y: name, log: false }, &lines)
 }
 
-/// p99 of the response time over the achieved rate: flat, until it is not.
+/// p99 of the response time over the achieved rate.
 pub(super) fn response(report: &RunReport) -> String {
     if !report.open_loop {
         return String::new();
@@ -45,7 +45,7 @@ pub(super) fn response(report: &RunReport) -> String {
     svg(&frame, &lines)
 }
 
-/// The Universal Scalability Law and what it was fitted to.
+/// The Universal Scalability Law and the values to which it was fitted.
 pub(super) fn scalability(report: &RunReport) -> String {
     let Some(fit) = &report.scalability else { return String::new() };
     let most = fit.points.iter().map(|p| f64::from(p.users)).fold(1.0, f64::max);
@@ -85,8 +85,8 @@ fn virtual_users(count: u32) -> String {
     format!("{} {}", whole(count.into()), plural(count, "virtual user", "virtual users"))
 }
 
-/// One line through the points in ascending order; two, in the order in which they were run, when the ramp went
-/// up and came down again: where they part, the system remembers what it went through.
+/// One line through the points in ascending order. For a ramp that goes up and down again, two lines in the
+/// order of execution: if they differ, the system depends on its history.
 fn lines(report: &RunReport, name: &str, place: &dyn Fn(&PointReport) -> Option<Mark>) -> Vec<Line> {
     let asked = |p: &PointReport| p.asked_per_second().unwrap_or_else(|| f64::from(p.users));
     let steps: Vec<f64> = report.points.iter().map(asked).collect();
@@ -105,7 +105,7 @@ fn lines(report: &RunReport, name: &str, place: &dyn Fn(&PointReport) -> Option<
     vec![Line { name: name.into(), colour: 0, fitted: false, points }]
 }
 
-/// The way up and the way down of a mirrored ramp, whose highest step may be there once or twice.
+/// The increasing and the decreasing half of a mirrored ramp. Its highest step may occur once or twice.
 fn legs(steps: &[f64]) -> Option<[Range<usize>; 2]> {
     let top = steps.windows(2).position(|w| w[1] <= w[0])?;
     let down = if steps[top + 1] == steps[top] { top + 1 } else { top };

@@ -1,4 +1,4 @@
-//! The frame of a page: none in an exported file; navigation and links in `kelvin serve`.
+//! The frame of a page: navigation and links in `kelvin serve`, none in an exported file.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ const NAVIGATION: &str = include_str!("navigation.html");
 pub struct Frame {
     /// The links above the page.
     pub links: Vec<Link>,
-    /// Where the run of the page was imported from, as text.
+    /// Where the run was imported from, as text.
     pub origin: Option<String>,
     /// The base address of the findings' documentation, such as `/findings/`.
     pub findings: String,
@@ -36,27 +36,27 @@ pub struct Link {
     pub address: String,
     /// Its text.
     pub text: String,
-    /// Whether it is the present page, or its parent.
+    /// Whether it is the current page or its parent.
     pub current: bool,
 }
 
 /// Adds the parts that every page includes.
 ///
 /// # Errors
-/// When the template cannot be parsed, which is a bug in it.
+/// Fails if the template cannot be parsed, which is a bug in it.
 pub fn add_to(environment: &mut Environment<'_>) -> Result<()> {
     environment.add_template("head.html", HEAD)?;
     environment.add_template("navigation.html", NAVIGATION)?;
     Ok(())
 }
 
-/// A frame as a template value; "none" without one.
+/// A frame as a template value; "none" without a frame.
 pub fn value(frame: Option<&Frame>) -> Value {
     frame.map_or_else(|| Value::from(()), |frame| Value::from(Serde(frame)))
 }
 
-/// The content security policy of a page with these inline scripts: they run, and no others do. A page of the server
-/// may load the server's scripts and fetch data from it.
+/// The content security policy of a page: only these inline scripts may run. A page of the server may also
+/// load the server's scripts and fetch data from it.
 pub fn policy(scripts: &[&str], frame: Option<&Frame>) -> String {
     let own = if frame.is_some() { " 'self'" } else { "" };
     let mut script = own.to_owned();

@@ -1,4 +1,4 @@
-//! The report as one HTML file that needs nothing else: no network, no other file.
+//! The report as one self-contained HTML file.
 
 mod answer;
 mod charts;
@@ -44,32 +44,32 @@ const TEMPLATES: [(&str, &str); 8] = [
     ("queries.html", include_str!("queries.html")),
     ("trace.html", include_str!("trace.html")),
     ("legend.html", include_str!("legend.html")),
-    // What the page of I/O jobs has instead of the table of users or rates, and beside each point.
+    // For I/O jobs: in place of the table of users or rates, and within each point.
     ("io_phases.html", include_str!("io_phases.html")),
     ("io_jobs.html", include_str!("io_jobs.html")),
 ];
-/// The style of every page.
+/// The style sheet of every page.
 pub const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const UPLOT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
-/// Every page holds a copy of uPlot, and its licence asks for the notice in every copy.
+/// Every page contains a copy of uPlot, and its licence requires the notice in every copy.
 const UPLOT_LICENSE: &str = include_str!("../../vendor/uplot/LICENSE");
 const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 
-/// The report of a run as one file.
+/// The report of a run as one self-contained file.
 ///
 /// # Errors
-/// When the template fails, which is a mistake in it.
+/// Fails if the template fails, which is a bug in it.
 pub fn render(report: &RunReport) -> Result<String> {
     page(report, None)
 }
 
-/// Each with its points and its effect.
+/// Each finding with its points and its effect.
 fn with_effects(findings: Vec<FindingGroup<'_>>) -> Vec<(&Finding, String, String)> {
     findings.into_iter().map(|one| (one.finding, one.about, effect(one.finding))).collect()
 }
 
-/// The same page as a server shows it, with a frame around it; as [`render`] without one.
+/// The page with a server's frame around it; the same as [`render`] without a frame.
 ///
 /// # Errors
 /// As [`render`].
@@ -144,7 +144,7 @@ pub fn page(report: &RunReport, frame: Option<&Frame>) -> Result<String> {
     })?)
 }
 
-/// The templates and what they call.
+/// The templates and their functions.
 fn environment(io: bool) -> Result<Environment<'static>> {
     let mut environment = Environment::new();
     environment.add_filter("ms", |v: Option<f64>| ms(v));
@@ -186,7 +186,7 @@ fn steps(report: &RunReport) -> Value {
     Value::from(Serde(steps.map(row).collect::<Vec<_>>()))
 }
 
-/// The rows of the tenants' table.
+/// The rows of the table of tenants.
 fn scenario(report: &RunReport) -> Value {
     let pair = |change: &RelativeChange, text: fn(Option<f64>) -> String| {
         format!("{} → {}", text(change.before), text(change.after))
@@ -212,7 +212,7 @@ fn scenario(report: &RunReport) -> Value {
     Value::from(Serde(found.map(|found| found.interference.iter().map(row).collect::<Vec<_>>())))
 }
 
-/// The table of the queries, with the plans behind it.
+/// The table of queries and the plans.
 fn queries(report: &RunReport) -> Value {
     let found = report.details.queries.as_ref().map(|found| {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| kelvin_measure::text::NONE.into());
@@ -242,7 +242,7 @@ fn queries(report: &RunReport) -> Value {
     Value::from(Serde(found))
 }
 
-/// The rows of the squeeze's table, under its sentence.
+/// The rows of the squeeze table, and its summary sentence.
 fn squeeze(report: &RunReport) -> Value {
     let found = report.squeeze.as_ref().map(|found| {
         let rows = found.resources.iter().map(|one| {
@@ -257,7 +257,7 @@ fn squeeze(report: &RunReport) -> Value {
     Value::from(Serde(found))
 }
 
-/// The rows of the table of the scalability law.
+/// The rows of the table of the scalability model.
 fn law(report: &RunReport) -> Option<[[String; 4]; 3]> {
     let fit = report.scalability.as_ref()?;
     let row = |name: &str, e: &kelvin_measure::event::Estimate, words: &str| {
@@ -270,7 +270,7 @@ fn law(report: &RunReport) -> Option<[[String; 4]; 3]> {
     ])
 }
 
-/// The consistency conditions by when they were checked, with how many hold.
+/// The consistency conditions by phase, with the number that hold.
 fn checks(report: &RunReport) -> Value {
     let groups = [("before the run", true), ("after the run", false)].map(|(when, first)| {
         let of = |check: &&crate::JudgedCheck| (check.phase == Phase::CheckBefore) == first;
@@ -282,7 +282,7 @@ fn checks(report: &RunReport) -> Value {
     Value::from(Serde(groups))
 }
 
-/// A time of a row of the latency table, by its name.
+/// A time in a row of the latency table, by field name.
 fn time_of(row: &Value, name: &str, io: bool) -> std::result::Result<String, minijinja::Error> {
     let value = row.get_attr(name)?;
     let at_least = row.get_attr("at_least")?.try_iter()?.any(|bound| bound.as_str() == Some(name));
@@ -290,10 +290,10 @@ fn time_of(row: &Value, name: &str, io: bool) -> std::result::Result<String, min
     Ok(if io { bounded(value, significant_or_none) } else { bounded(value, ms) })
 }
 
-/// What stands between backticks as code.
+/// Converts text between backticks to code elements.
 pub(crate) fn code(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
-    // One without a partner is a character as any other.
+    // A backtick without a partner is an ordinary character.
     let pairs = (parts.len() - 1) / 2 * 2;
     let mut page = String::new();
     for (index, part) in parts.iter().enumerate() {
@@ -309,7 +309,7 @@ pub(crate) fn code(text: &str) -> String {
     page
 }
 
-/// What times are drawn in: an I/O that takes a microsecond would be 0.00 ms.
+/// The unit of times in charts: an I/O of a microsecond would be 0.00 ms.
 #[derive(Clone, Copy)]
 struct TimeUnit {
     name: &'static str,
@@ -327,7 +327,7 @@ impl TimeUnit {
     }
 }
 
-/// JSON that can be in a script element: no `<` can end it or open a comment.
+/// JSON for a script element: no `<` can end the element or open a comment.
 fn in_script(json: &str) -> Value {
     Value::from_safe_string(
         json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"),

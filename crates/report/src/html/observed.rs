@@ -1,4 +1,4 @@
-//! Charts of host and database on the page: below those of the load, on the same seconds.
+//! Charts of host and database on the page, below those of the load and on the same time axis.
 
 use kelvin_diagnose::Evidence;
 use kelvin_measure::event::LoadPart;
@@ -8,10 +8,10 @@ use crate::model::{Chart, Grid, colour, timeline};
 use crate::text::when;
 use crate::{PointReport, RunReport};
 
-/// Data of one point that the page's script draws in addition to the load.
+/// Data that the page's script draws for a point, in addition to the load.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct SeenCharts {
-    /// Begin, end, kind and text of occurrences, in seconds since the window opened.
+    /// Start, end, kind and text of occurrences; times in seconds since the window opened.
     bands: Vec<(f64, f64, &'static str, String)>,
     charts: Vec<SeenChart>,
 }
@@ -28,13 +28,13 @@ struct SeenChart {
 }
 
 impl SeenCharts {
-    /// For a point that is drawn from its second `first` on; `None` if nothing was observed.
+    /// For the drawn seconds of a point; `None` if nothing was observed.
     pub(super) fn of(report: &RunReport, point: &PointReport, seconds: &[i64]) -> Option<Self> {
         let (evidence, observed) = (report.evidence.as_deref()?, point.observed.as_ref()?);
         let (first, last) = (*seconds.first()?, *seconds.last()?);
         let count = usize::try_from(last - first + 1).ok()?;
         let grid = Grid::of(evidence, point.point, first, count)?;
-        // A second of the load in which no transaction ended may be missing from its columns.
+        // Seconds in which no transaction ended may be missing from the columns of the load.
         let places: Vec<usize> = seconds.iter().filter_map(|s| usize::try_from(s - first).ok()).collect();
         let end = last as f64 + 1.0;
         let bands = observed.occurrences.iter().map(|row| {
@@ -51,7 +51,7 @@ impl SeenCharts {
         })
     }
 
-    /// Only the charts, for the newest seconds of a run in progress.
+    /// The charts without occurrences, for the newest seconds of a run in progress.
     pub(crate) fn newest(evidence: &Evidence, point: u32, seconds: &[i64]) -> Option<Self> {
         let (first, last) = (*seconds.first()?, *seconds.last()?);
         let grid = Grid::of(evidence, point, first, usize::try_from(last - first + 1).ok()?)?;
@@ -64,7 +64,7 @@ impl SeenCharts {
         self.charts.iter().map(|chart| chart.title.clone()).collect()
     }
 
-    /// Whether anything of the kind happened.
+    /// Whether there was an occurrence of this kind.
     pub(super) fn has(&self, kind: &str) -> bool {
         self.bands.iter().any(|(_, _, found, _)| *found == kind)
     }
@@ -81,7 +81,7 @@ fn drawn(chart: Chart, places: &[usize]) -> SeenChart {
     SeenChart { title, unit, stacked, top, names, colours, columns: values }
 }
 
-/// Four digits: more are not visible, and would be most of the page.
+/// Rounds to four significant digits. More would not be visible, but would be most of the page's size.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
@@ -95,7 +95,7 @@ pub(super) fn seconds(point: &PointReport) -> Vec<i64> {
     point.seconds.iter().filter(|s| s.part != LoadPart::Tail).map(|s| s.second).collect()
 }
 
-/// The style of a class of waits.
+/// The CSS class of a wait class.
 pub(super) fn class_colour(class: &str) -> String {
     colour(class).map_or_else(String::new, |colour| format!("c{colour}"))
 }

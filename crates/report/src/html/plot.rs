@@ -1,39 +1,39 @@
-//! Line charts as inline SVG, for a handful of points whose order matters: a line may turn back on itself, which
-//! a chart of time series cannot draw.
+//! Line charts as inline SVG, for a few points in a given order. A line may turn back on itself, which a
+//! chart of time series cannot draw.
 
 use crate::chart::{self, Axis, colour, dot, legend, polyline};
 
 pub(super) const FRAME: chart::Frame =
     chart::Frame { width: 960.0, height: 330.0, left: 78.0, right: 24.0, top: 16.0, bottom: 52.0 };
 
-/// x, y, and what the mark says when pointed at.
+/// x, y, and the text of the mark's tooltip.
 pub(super) type Mark = (f64, f64, String);
 
-/// A line through points in their order.
+/// A line through points, in the given order.
 pub(super) struct Line {
-    /// What it is called in the legend.
+    /// Its name in the legend.
     pub(super) name: String,
-    /// Which of the page's colours, 0 to 4.
+    /// Number of the page's colour, 0 to 4.
     pub(super) colour: usize,
     /// Whether it is a fitted curve: dashed, without marks.
     pub(super) fitted: bool,
-    /// The points in their order.
+    /// The points, in order.
     pub(super) points: Vec<Mark>,
 }
 
-/// What stands around the lines.
+/// Title, labels and scale of a chart.
 pub(super) struct Frame<'a> {
-    /// What the chart shows, for those who cannot see it.
+    /// Description of the chart for screen readers.
     pub(super) title: &'a str,
-    /// Under the x axis.
+    /// Label of the x axis.
     pub(super) x: &'a str,
-    /// Beside the y axis.
+    /// Label of the y axis.
     pub(super) y: &'a str,
     /// Whether the y axis is logarithmic.
     pub(super) log: bool,
 }
 
-/// The chart; empty when no line has a point.
+/// The chart; empty if no line has a point.
 pub(super) fn svg(frame: &Frame<'_>, lines: &[Line]) -> String {
     let usable = |v: f64| v.is_finite() && (v > 0.0 || !frame.log);
     let values = |pick: fn(&Mark) -> f64| lines.iter().flat_map(|line| &line.points).map(pick);
@@ -43,7 +43,7 @@ pub(super) fn svg(frame: &Frame<'_>, lines: &[Line]) -> String {
     let x = Axis::linear(frame.x).over(values(|mark| mark.0));
     let y = if frame.log { Axis::log(frame.y) } else { Axis::linear(frame.y) };
     let y = y.over(values(|mark| mark.1));
-    // The last mark is not cut off by the edge.
+    // Room on the right, so that the last mark is not cut off.
     let at_x = |value: f64| FRAME.x(x.share(value).unwrap_or(0.0) / 1.02);
     let mut out = FRAME.begin(frame.title);
     out.push_str("<g class=\"axes\">");
@@ -67,7 +67,7 @@ pub(super) fn svg(frame: &Frame<'_>, lines: &[Line]) -> String {
         out.push_str("</g>");
     }
     out.push_str("</svg>");
-    // One line needs none.
+    // A single line needs no legend.
     let named = lines.iter().filter(|_| lines.len() > 1);
     legend(&mut out, named.map(|line| (line.colour, line.fitted, line.name.as_str())));
     out

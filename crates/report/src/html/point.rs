@@ -1,4 +1,4 @@
-//! The content of one point on the page: its values, and the texts of the template.
+//! One point on the page: its values and texts for the template.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::text::{TOO_SHORT, client_waits, footnotes, generator, loop_words, of_
 use crate::{PointReport, RunReport};
 use kelvin_measure::text::rate;
 
-/// One point. The values of the report are its fields, too.
+/// One point. The values of the report are also its fields.
 #[derive(Serialize)]
 pub(super) struct PointView<'a> {
     #[serde(flatten)]
     figures: &'a PointReport,
-    /// Its place among the points, from 0: part of the ids of its charts.
+    /// Its index among the points, from 0; part of the ids of its charts.
     index: usize,
-    /// "8 virtual users", "1,500/s asked of 8 virtual users".
+    /// "8 virtual users", "1,500/s requested from 8 virtual users".
     name: String,
     /// "8 virtual users".
     users_words: String,
@@ -30,15 +30,15 @@ pub(super) struct PointView<'a> {
     pace: String,
     /// All transactions in the headline's unit.
     total: String,
-    /// The same by the server's own statistics.
+    /// The same, according to the server's own statistics.
     server_pace: Option<String>,
-    /// Whether there is a course over time to draw.
+    /// Whether there are charts over time.
     drawn: bool,
     /// Titles of the charts of host and database.
     seen: Vec<String>,
-    /// Directions of I/O that have a chart of latency.
+    /// Directions of I/O that have a latency chart.
     directions: Vec<String>,
-    /// Kinds of events that are marked in the charts.
+    /// Kinds of occurrences that are marked in the charts.
     marked: Marked,
     /// Occurrences on host and database during the load: text, time, and values.
     occurrences: Vec<OccurrenceView<'a>>,
@@ -48,18 +48,18 @@ pub(super) struct PointView<'a> {
     audits_holding: usize,
     /// The number of judged invariants, and of those that hold.
     invariants_judged: (usize, usize),
-    /// The cost of the load generator, as text.
+    /// Resource use and lateness of the load generator, as text.
     generator_words: String,
-    /// Below the tables of response times and service times.
+    /// Notes below the tables of response times and service times.
     response_notes: Vec<String>,
     service_notes: Vec<String>,
     /// The reason why the precision is unknown.
     too_short: Option<&'static str>,
     /// The interval of the p99.
     p99_words: Option<String>,
-    /// The parts of the sessions' wait for their client.
+    /// What the sessions' waits for their client include.
     client_waits: Option<&'static str>,
-    /// Of I/O jobs.
+    /// Only for I/O jobs.
     io: Option<IoView>,
 }
 
@@ -78,7 +78,7 @@ struct OccurrenceView<'a> {
     figures: &'a BTreeMap<String, f64>,
 }
 
-/// The part of a point that only I/O jobs have.
+/// The values of a point that only I/O jobs have.
 #[derive(Serialize)]
 struct IoView {
     names: Vec<String>,
@@ -142,7 +142,7 @@ fn server_pace(point: &PointReport, per: RatePeriod) -> Option<String> {
     point.server_transactions(per).map(|value| rate(Some(value)))
 }
 
-/// The interval of a point's p99, where the text has it.
+/// The interval of a point's p99, if the text report prints it.
 pub(super) fn p99_words(point: &PointReport) -> Option<String> {
     let interval = point.p99_within_run.filter(|_| point.open_loop)?;
     Some(of_p99(&interval, point.words))
@@ -162,7 +162,7 @@ impl IoView {
     }
 }
 
-/// The labels of the page of I/O jobs.
+/// Labels on the page of I/O jobs.
 pub(super) fn of_io(report: &RunReport) -> Value {
     context! { times => crate::text::times_of(report) }
 }

@@ -1,5 +1,5 @@
-//! The storage's requests on the page: where they went over time, their sizes, gaps and depths, and the miss ratios of
-//! a cache.
+//! Block requests on the page: their offsets over time, their sizes, gaps and depths, and the miss ratios of
+//! caches.
 
 use std::fmt::Write;
 
@@ -11,16 +11,16 @@ use super::plot::{FRAME, Line, svg};
 use crate::chart::{Axis, text};
 use crate::text::trace_rows;
 
-/// Shades of a cell: each is a factor of [`STEP`] in bytes below the one above.
+/// Shades of a cell, each a factor of [`STEP`] in bytes below the next.
 const SHADES: usize = 4;
 const STEP: f64 = 8.0;
 
-/// What the template shows.
+/// Values for the template.
 #[derive(Debug, Serialize)]
 pub(super) struct TraceView {
     sentence: String,
     rows: Vec<[String; 11]>,
-    /// Title and picture.
+    /// Title and SVG of each chart.
     charts: Vec<(String, String)>,
 }
 
@@ -55,7 +55,7 @@ impl TraceView {
     }
 }
 
-/// Cells in shades of blue where more was read, of orange where more was written.
+/// Cells are blue if more was read, orange if more was written; darker means more bytes.
 fn density(found: &Density, seconds: f64) -> String {
     let most = found.cells.iter().map(|(_, read, written)| read + written).max().unwrap_or(0);
     if most == 0 || found.rows == 0 || found.columns == 0 {
@@ -93,7 +93,7 @@ fn density(found: &Density, seconds: f64) -> String {
     out
 }
 
-/// Counts by bin, those of several kinds beside each other.
+/// Counts by bin, with the bars of several kinds side by side.
 fn bars(kinds: &[&str], bins: &[(String, [u64; 2])]) -> String {
     let most = bins.iter().flat_map(|(_, counts)| counts).max().copied().unwrap_or(0);
     if most == 0 {
@@ -169,7 +169,7 @@ mod tests {
         };
         let view = TraceView::of(&found);
         assert_eq!(view.rows.len(), 1);
-        // Without gaps and depths there are no charts of them.
+        // Without gaps and depths there are no charts for them.
         assert_eq!(view.charts.len(), 3, "{:?}", view.charts);
         let density = &view.charts[0].1;
         assert!(

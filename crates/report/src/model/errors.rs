@@ -5,10 +5,10 @@ use kelvin_measure::labels::WorkloadLabels;
 use kelvin_store::ErrorGroup;
 use serde::Serialize;
 
-/// Errors of one sort.
+/// The errors of one class and code.
 #[derive(Debug, Clone, Serialize)]
 pub struct ErrorRow {
-    /// Transaction type; "connection" when none was under way, of I/O jobs "sync".
+    /// Transaction type; "connection" if none was active, "sync" for syncs of I/O jobs.
     pub kind: String,
     /// The class.
     pub class: String,
@@ -16,13 +16,13 @@ pub struct ErrorRow {
     pub code: String,
     /// The first message.
     pub message: String,
-    /// How many.
+    /// Number of errors.
     pub count: u64,
-    /// How many were repeated.
+    /// Number of errors after which the transaction was retried.
     pub retried: u64,
-    /// First second, since the window opened.
+    /// Second of the first one, since the window opened.
     pub first_s: i64,
-    /// Last second.
+    /// Second of the last one.
     pub last_s: i64,
 }
 

@@ -1,6 +1,6 @@
 //! The environment as a flat list of facts.
 
-/// Spreads nested JSON into "a.b" → "value".
+/// Flattens nested JSON to "a.b" → "value".
 pub(crate) fn flatten(
     prefix: &str,
     value: &serde_json::Value,

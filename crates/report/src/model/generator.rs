@@ -1,4 +1,4 @@
-//! Metrics of the load generator: its cost, and its lateness.
+//! Metrics of the load generator: its resource use and its lateness.
 
 use kelvin_measure::Histogram;
 use kelvin_measure::event::Window;
@@ -7,33 +7,34 @@ use serde::Serialize;
 use super::host::{HostReport, SkewReport};
 use super::latency::us;
 
-/// Resource use of the client's process and its threads' waiting for a CPU, over the measured window. With an engine
-/// that runs inside the process, such as SQLite, the CPU time includes the database's.
+/// Resource use of the client process, and its threads' waits for a CPU, over the measured window. If the
+/// engine runs inside the process, such as SQLite, the CPU time includes the database's.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct GeneratorReport {
     /// CPU time per second of the window: the number of busy cores.
     pub cpu_cores: Option<f64>,
-    /// The same in per cent of the host's hardware threads.
+    /// The same, in per cent of the host's hardware threads.
     pub cpu_host_percent: Option<f64>,
     /// CPU time per good transaction.
     pub cpu_us_per_transaction: Option<f64>,
-    /// Milliseconds per second of the window that its threads, all together, were ready to run and had no CPU.
+    /// Milliseconds per second of the window in which its threads, in total, were ready to run but had no
+    /// CPU.
     pub run_delay_ms_per_s: Option<f64>,
-    /// The same per good transaction.
+    /// The same, per good transaction.
     pub run_delay_us_per_transaction: Option<f64>,
-    /// The delay of transactions although a user was idle; `None` in a closed loop.
+    /// The delay of transactions while a user was idle; `None` in a closed loop.
     pub lag: Option<Lag>,
-    /// The hosts of a fleet, whose sums the others are; empty where this process generated the load. Of a scenario the hosts of
-    /// its tenants' agents, which are in no sum.
+    /// The hosts of a fleet, whose totals the other values are; empty if this process generated the load. For
+    /// a scenario, the hosts of its tenants' agents, which are not included in any total.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostReport>,
     /// How far apart several hosts started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<SkewReport>,
-    /// How far apart they closed their windows, where these had a planned end.
+    /// How far apart they closed their windows, if these had a planned end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<SkewReport>,
-    /// Whether the sums are those of the hosts.
+    /// Whether the values are totals of the hosts.
     #[serde(skip)]
     pub(crate) of_hosts: bool,
 }
@@ -41,18 +42,19 @@ pub struct GeneratorReport {
 /// The generator's lateness in an open loop.
 #[derive(Debug, Clone, Serialize)]
 pub struct Lag {
-    /// Transactions for which a user stood ready.
+    /// Transactions for which an idle user was available.
     pub samples: u64,
-    /// Half started less late.
+    /// Median.
     pub p50_us: Option<f64>,
-    /// 99 % started less late.
+    /// 99th percentile.
     pub p99_us: Option<f64>,
-    /// The latest.
+    /// Maximum.
     pub max_us: Option<f64>,
 }
 
 impl GeneratorReport {
-    /// `good` transactions ended in the window, on a host of `threads` hardware threads; 0 where they have no common sum.
+    /// `good` transactions ended in the window, on a host with `threads` hardware threads; 0 if they have no
+    /// common sum.
     pub(super) fn of(
         window: Option<&Window>,
         good: u64,
@@ -71,7 +73,7 @@ impl GeneratorReport {
         let Some(window) = window else { return Self { lag, ..Self::default() } };
         let each = |ns: u64| (good > 0).then(|| ns as f64 / 1e3 / good as f64);
         let share = |ns: u64| (window.elapsed > 0).then(|| ns as f64 / window.elapsed as f64);
-        // 0 means that the kernel did not report it.
+        // 0 means that the kernel did not report a value.
         let cpu = Some(window.client_cpu).filter(|ns| *ns > 0);
         let cores = cpu.and_then(share);
         Self {
@@ -85,7 +87,7 @@ impl GeneratorReport {
         }
     }
 
-    /// The same with the hosts of a fleet. Those of a scenario's tenants are beside what this process used.
+    /// Adds the hosts of a fleet. Hosts of a scenario's tenants are not added to the values of this process.
     pub(super) fn with_hosts(
         self,
         (hosts, [start, end]): (Vec<HostReport>, [Option<SkewReport>; 2]),

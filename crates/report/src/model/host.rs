@@ -1,4 +1,4 @@
-//! The hosts of a fleet in a point: what their generators used, and how simultaneously they started.
+//! The hosts of a fleet in a point: resource use of their generators, and how simultaneously they started.
 
 use std::collections::BTreeMap;
 
@@ -14,59 +14,61 @@ pub struct HostReport {
     pub host: String,
     /// The number of its first user, from 0.
     pub first_user: u32,
-    /// How many users it had.
+    /// Its number of users.
     pub users: u32,
-    /// The first host on the same machine, where that is another one.
+    /// The first host on the same machine, if this is not it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_machine_as: Option<String>,
     /// Its machine.
     #[serde(skip)]
     pub(super) machine: Option<Machine>,
-    /// Headline transactions in the window, by its count.
+    /// Headline transactions in the window, as counted by this host.
     pub headline_count: u64,
     /// CPU time of its generator per second of the window.
     pub cpu_cores: Option<f64>,
-    /// The same in per cent of the CPUs that it may use.
+    /// The same, in per cent of the CPUs that it may use.
     pub cpu_host_percent: Option<f64>,
     /// CPUs that its generator may use.
     pub cpus: f64,
-    /// When its first user began, after the moment that was ordered; known to within `start_bound_us`.
+    /// When its first user started, after the ordered moment; accurate to `start_bound_us`.
     pub start_us: Option<f64>,
-    /// The bound.
+    /// Error bound of `start_us`.
     pub start_bound_us: Option<f64>,
-    /// When its window closed, after the moment that was ordered; known to within `end_bound_us`. None without a planned end.
+    /// When its window closed, after the ordered moment; accurate to `end_bound_us`. None without a planned
+    /// end.
     pub end_us: Option<f64>,
-    /// The bound.
+    /// Error bound of `end_us`.
     pub end_bound_us: Option<f64>,
-    /// How much of the start its own host was late: from the moment for which the start was set to when the first user began.
+    /// The part of the delay caused by the host itself: from the moment for which the start was set until the
+    /// first user started.
     pub late_us: Option<f64>,
     /// Its clock minus the controller's when the load began.
     pub clock_offset_us: Option<f64>,
-    /// How fast that grew: millionths of the time.
+    /// Drift of that offset, in parts per million.
     pub clock_drift_ppm: Option<f64>,
-    /// What the host says of its synchronisation.
+    /// What the host reports about its clock synchronisation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub synchronisation: Option<String>,
-    /// Why it was lost; none of a host that stayed to the end.
+    /// Why the host was lost; none if it stayed to the end.
     pub lost: Option<String>,
 }
 
 /// How far apart the hosts of a fleet started, or closed their windows.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct SkewReport {
-    /// From the first to the last.
+    /// From the first host to the last.
     pub skew_us: f64,
-    /// The same with the bounds of all clocks.
+    /// The same, including the error bounds of all clocks.
     pub at_most_us: f64,
 }
 
 impl HostReport {
-    /// Those of a point with a window of this length, and how far apart they started and closed their windows; none of
-    /// a run without a fleet.
+    /// The hosts of a point with a window of this length, and how far apart they started and closed their
+    /// windows; empty for a run without a fleet.
     pub(super) fn all(run: &StoredRun, point: u32, elapsed: Nanos) -> (Vec<Self>, [Option<SkewReport>; 2]) {
         let loads = run.host_loads(point);
         let each = || loads.iter().map(|(_, load)| *load);
-        // Tenants of a scenario start when their steps say.
+        // Tenants of a scenario start according to its timeline.
         let together = loads.len() > 1 && run.info.workload != labels::SCENARIO;
         let skews = [HostSkew::of_starts(each()), HostSkew::of_ends(each())].map(|skew| {
             skew.filter(|_| together).map(|skew| SkewReport {
@@ -90,7 +92,7 @@ impl HostReport {
         (hosts, skews)
     }
 
-    /// The CPUs that the generators of these hosts may use; those of a machine count once.
+    /// The number of CPUs that the generators of these hosts may use. Each machine counts once.
     pub(super) fn all_cpus(hosts: &[Self]) -> f64 {
         let mut machines: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
         let mut cpus = 0.0;
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!(HostReport::all_cpus(&[host(4.0, None), host(4.0, None)]), 8.0, "not known to be one");
         let (one, two) = (Some(("one", 4)), Some(("two", 4)));
         assert_eq!(HostReport::all_cpus(&[host(4.0, one), host(4.0, one), host(4.0, two)]), 8.0);
-        // Agents that are bound to CPUs of their own use all of them.
+        // Agents pinned to separate CPUs use all of them.
         assert_eq!(HostReport::all_cpus(&[host(1.0, one), host(2.0, one)]), 3.0);
     }
 }

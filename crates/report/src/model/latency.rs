@@ -5,68 +5,71 @@ use kelvin_measure::{Bounded, CensoredTimes, LatencySummary, PERCENTILES};
 use kelvin_store::PointStatistics;
 use serde::Serialize;
 
-/// A row of the latency table. Which time it is, service or response, says the table it stands
-/// in; none where the samples are too few for the figure.
+/// A row of the latency table: service or response times, depending on the table. A value is none if the
+/// samples are too few for it.
 #[derive(Debug, Clone, Serialize)]
 pub struct LatencyRow {
     /// Transaction type, or "all".
     pub kind: String,
-    /// Committed.
+    /// Committed transactions.
     pub committed: u64,
-    /// Rolled back by the workload's rules.
+    /// Transactions rolled back by the workload's rules.
     pub rolled_back: u64,
-    /// Given up after an error. They have no service time; among response times they count as longer than all others.
+    /// Transactions that failed for good. They have no service time; among response times they count as
+    /// longer than all others.
     pub failed: u64,
-    /// Repetitions.
+    /// Retries.
     pub retries: u64,
-    /// Mean.
+    /// Mean, in microseconds like all times of this row.
     pub mean_us: Option<Bounded>,
-    /// Half were faster.
+    /// Median.
     pub p50_us: Option<Bounded>,
-    /// 95 % were faster.
+    /// 95th percentile.
     pub p95_us: Option<Bounded>,
-    /// 99 % were faster.
+    /// 99th percentile.
     pub p99_us: Option<Bounded>,
-    /// 99.9 % were faster.
+    /// 99.9th percentile.
     pub p999_us: Option<Bounded>,
-    /// The slowest.
+    /// Maximum.
     pub max_us: Option<Bounded>,
-    /// Standard deviation; none where some are known from below only.
+    /// Standard deviation; none if some times are only lower bounds.
     pub stddev_us: Option<f64>,
-    /// Which of these are known from below only, by their names, such as "max_us".
+    /// Names of the values that are only lower bounds, such as "max_us".
     pub at_least: Vec<&'static str>,
-    /// Longer than an hour, recorded as an hour.
+    /// Times over an hour, recorded as an hour.
     pub clamped: u64,
-    /// Of response times: arrivals of the window without an answer (failed, refused, still waiting at the end, cut off by
-    /// it) in per cent of all. They count as having taken longer than all others. 0 for service times.
+    /// For response times: arrivals of the window without an answer (failed, refused, still waiting at the
+    /// end, or cut off by it), in per cent of all arrivals. They count as longer than all others. 0 for
+    /// service times.
     pub unanswered_percent: f64,
-    /// Whether percentiles are none because fewer than ten of the row's lie beyond them.
+    /// Whether percentiles are missing because fewer than ten samples lie beyond them.
     #[serde(skip)]
     pub(crate) few: bool,
 }
 
 impl LatencyRow {
-    /// The row's count in the table: transactions with a latency.
+    /// The number of transactions with a latency, as shown in the table.
     pub fn count(&self) -> u64 {
         self.committed + self.rolled_back
     }
 
-    /// Mean, percentiles and maximum in the order of the tables.
+    /// Mean, percentiles and maximum, in the order of the tables.
     pub(crate) fn times(&self) -> [Option<Bounded>; 6] {
         [self.mean_us, self.p50_us, self.p95_us, self.p99_us, self.p999_us, self.max_us]
     }
 }
 
-/// Latency over percentile of one transaction type.
+/// The percentile curve of one transaction type.
 #[derive(Debug, Clone, Serialize)]
 pub struct Distribution {
     /// Transaction type.
     pub kind: String,
-    /// Per cent and microseconds, ascending; only percentiles that the samples support.
+    /// Percentiles in per cent and latencies in microseconds, ascending; only percentiles that the samples
+    /// support.
     pub points: Vec<(f64, f64)>,
 }
 
-/// The row of `counts`, whose times these are.
+/// The row for `counts` with these times.
 pub(super) fn row(name: &str, counts: &KindCounts, times: CensoredTimes<'_>) -> LatencyRow {
     let us = |value: Option<Bounded>| value.map(|nanos| nanos.times(1e-3));
     let percentile = |percent: f64| us(times.percentile(percent));
@@ -99,8 +102,8 @@ pub(super) fn us(summary: &LatencySummary, percentile: usize) -> Option<f64> {
     summary.percentiles[percentile].map(|ns| ns as f64 / 1e3)
 }
 
-/// Percentiles of the curve: closer together towards the tail, where the interesting part is; none among what had no
-/// answer.
+/// Points of the percentile curve, closer together in the tail. Percentiles that fall among unanswered
+/// arrivals have none.
 pub(super) fn curve(times: CensoredTimes<'_>) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut beyond: f64 = 100.0;
@@ -114,7 +117,8 @@ pub(super) fn curve(times: CensoredTimes<'_>) -> Vec<(f64, f64)> {
     points
 }
 
-/// The rows of the types of transactions that a source did, as its clients see them; a tenant's without its name.
+/// The latencies by transaction type of a source, as its clients see them. A tenant's name is removed from
+/// its types.
 pub(super) fn types_of_source(
     series: &[Series],
     figures: &PointStatistics,
@@ -143,8 +147,7 @@ pub(super) fn transactions<'a>(
     series.iter().zip(kinds).filter(|(s, _)| s.is_transaction())
 }
 
-/// The rows of response times under the names of their transactions. Their counts are their own: of the arrivals
-/// that were to start within the window.
+/// The rows of response times, named after their transactions. They count the arrivals due within the window.
 pub(super) fn responses(series: &[Series], figures: &PointStatistics) -> Vec<LatencyRow> {
     let found = series.iter().zip(&figures.kinds).filter_map(|(s, k)| match s.role {
         SeriesRole::Response { of } => Some((usize::from(of), k)),

@@ -13,17 +13,18 @@ pub struct HostScaling {
     pub users: u32,
     /// Headline transactions per second.
     pub headline_per_second: f64,
-    /// Those of a host, relative to those of a host in the point with the fewest: 1 where throughput grows with the hosts.
+    /// Throughput per host, relative to that of the point with the fewest hosts: 1 if throughput grows in
+    /// proportion to the hosts.
     pub efficiency: f64,
-    /// Its 95 % interval, from how steady both points were within the run; none where that is not known, and of the point
-    /// that the others are compared with.
+    /// Lower end of its 95 % interval, from the precision of both points within the run; none if that is
+    /// unknown, and for the reference point.
     pub low: Option<f64>,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub high: Option<f64>,
 }
 
 impl HostScaling {
-    /// Of the points that count, by their hosts; empty where they do not differ in their number.
+    /// For the points that count, sorted by hosts; empty if all have the same number of hosts.
     pub(super) fn all(points: &[PointReport]) -> Vec<Self> {
         let rate = |p: &PointReport| p.throughput.headline_per_second.filter(|rate| *rate > 0.0);
         let counted = points.iter().filter(|p| p.judgement.counts() && !p.generator.hosts.is_empty());
@@ -37,7 +38,8 @@ impl HostScaling {
         let half = |p: &PointReport| Some(p.within_run?.half_width_percent / 100.0);
         let each = counted.into_iter().map(|(point, hosts, rate)| {
             let efficiency = (rate / hosts as f64) / (usual / fewest as f64);
-            // The relative errors of two independent means add up in squares; as a factor, so that no end is negative.
+            // Relative errors of two independent means add in quadrature. They are applied as a factor, so
+            // neither end is negative.
             let known = half(point).zip(half(base)).filter(|_| point.point != base.point);
             let factor = known.map(|(own, of_base)| own.hypot(of_base).exp());
             Self {

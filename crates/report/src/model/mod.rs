@@ -1,4 +1,4 @@
-//! The figures of a run, worked out once for every format. The field names carry the units; this is also the
+//! The values of a run, computed once for every format. Field names include the units; this is also the
 //! schema of the JSON report (see [`crate::json`]).
 
 mod errors;
@@ -52,7 +52,8 @@ pub use statements::{StatementRow, TransactionStatements};
 pub use throughput::Throughput;
 pub use tried::{ComparedMeans, TriedChange};
 
-/// Version of the JSON schema. Raised when a field changes its meaning or goes; new fields do not raise it.
+/// Version of the JSON schema. It changes when a field is removed or changes its meaning, not when fields are
+/// added.
 pub const SCHEMA: &str = "kelvin-report/2";
 
 /// A whole run.
@@ -62,7 +63,7 @@ pub struct RunReport {
     pub schema: &'static str,
     /// The run's number in its store.
     pub run: i64,
-    /// The user's name for it.
+    /// The user's label.
     pub label: Option<String>,
     /// The workload.
     pub workload: String,
@@ -70,86 +71,87 @@ pub struct RunReport {
     pub target: String,
     /// When it began.
     pub started: jiff::Timestamp,
-    /// How it ended.
+    /// The status with which it ended.
     pub status: Status,
     /// Whether it is still being written.
     pub liveness: Liveness,
-    /// Whether it counts (`state`), and why not (`reasons`).
+    /// Whether the run counts (`state`), and the reasons.
     #[serde(flatten)]
     pub judgement: Judgement,
-    /// Whether it counts: `state` is "counted".
+    /// Whether the run counts: `state` is "counted".
     pub valid: bool,
-    /// Transactions that failed for good, over everything the users did.
+    /// Transactions that failed for good, in all phases.
     pub failed: u64,
     /// The error that ended it.
     pub error: Option<String>,
-    /// Name of the headline figure.
+    /// Name of the headline metric.
     pub headline: String,
-    /// The time that the headline figure counts over.
+    /// The period to which the headline refers.
     pub headline_per: RatePeriod,
-    /// Whether transactions start by a schedule, whether or not those before them have ended; of a run with several phases
-    /// of I/O jobs, whether they do in all of them.
+    /// Whether transactions start on a schedule, even if earlier ones have not ended. For I/O jobs with
+    /// several phases, whether this is so in all of them.
     pub open_loop: bool,
-    /// Transaction types in their order.
+    /// Transaction types, in order.
     pub kinds: Vec<Series>,
-    /// The law fitted to a sweep over users.
+    /// The model fitted to a sweep over users.
     pub scalability: Option<Scalability>,
-    /// The outcome of a search for the highest rate.
+    /// The result of a search for the highest rate.
     pub maximum_rate: Option<MaximumRate>,
-    /// What came of cutting resources in turn; the run's figures are then those of a squeezed database.
+    /// The result of limiting one resource after another; the run's values then describe the limited
+    /// database.
     pub squeeze: Option<Squeeze>,
-    /// The steps of a scenario, and what they did to its tenants.
+    /// The steps of a scenario and their effects on its tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<ScenarioReport>,
     /// One entry per number of users, or per rate.
     pub points: Vec<PointReport>,
-    /// What the reader of the figures has to know, the most severe first; empty also where nothing was observed.
+    /// Caveats for the results, the most severe first; empty also if nothing was observed.
     pub findings: Vec<Finding>,
-    /// Changes that were tried for it.
+    /// Changes that were tried for this run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<TriedChange>,
-    /// What was not seen.
+    /// Metrics that were missing.
     #[serde(flatten)]
     pub not_seen: NotSeen,
-    /// What only I/O jobs, queries or fleets have.
+    /// Results of I/O jobs, queries and fleets.
     #[serde(flatten)]
     pub details: WorkDetails,
     /// Consistency conditions.
     pub checks: Vec<JudgedCheck>,
-    /// Sentences that belong to the result.
+    /// Notes on the result.
     pub notes: Vec<String>,
-    /// What repeats the run.
+    /// How to repeat the run.
     #[serde(flatten)]
     pub recipe: Recipe,
-    /// What was observed; none where nothing was.
+    /// The observations; none if nothing was observed.
     #[serde(skip)]
     pub(crate) evidence: Option<Arc<Evidence>>,
-    /// The point by which it is known; none while no window has closed.
+    /// The point that represents the run; none until a window has closed.
     #[serde(skip)]
     pub(crate) known_by: Option<u32>,
 }
 
-/// What observers did not see.
+/// Metrics that watchers could not provide.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct NotSeen {
-    /// What could not be seen.
+    /// Metrics that were unavailable.
     pub absent: Vec<UnavailableMetrics>,
-    /// What fell silent while the run went on.
+    /// Metrics that stopped during the run.
     pub lost: Vec<UnavailableMetrics>,
 }
 
-/// What has to be the same for the run to be repeated.
+/// Everything that must be the same to repeat the run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Recipe {
     /// The command line that repeats the run.
     pub command: String,
-    /// The complete spec.
+    /// The complete specification.
     pub spec_toml: String,
     /// The seed; as text, since JavaScript cannot hold 64 bits.
     pub seed: String,
-    /// The generator that the seed feeds.
+    /// The random generator that uses the seed.
     pub random_algorithm: String,
-    /// The version that ran it.
+    /// The Kelvin version that ran it.
     pub kelvin_version: String,
     /// Hardware, kernel, database and settings.
     pub environment: serde_json::Value,
@@ -171,67 +173,67 @@ impl Recipe {
 /// One consistency condition.
 #[derive(Debug, Clone, Serialize)]
 pub struct JudgedCheck {
-    /// Before or after the load.
+    /// Whether it was checked before or after the load.
     pub phase: Phase,
-    /// Its number.
+    /// Its number in the specification.
     pub number: u32,
     /// What must hold.
     pub name: String,
     /// Whether it does.
     pub holds: bool,
-    /// What was found.
+    /// The values found.
     pub detail: String,
-    /// Why a violation is nothing that went wrong; see [`kelvin_measure::event::CheckLine::exempt`].
+    /// Why a violation is not an error; see [`kelvin_measure::event::CheckLine::exempt`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exempt: Option<String>,
 }
 
 impl JudgedCheck {
-    /// Whether it counts against the run.
+    /// Whether it makes the run void.
     pub fn fails(&self) -> bool {
         !self.holds && self.exempt.is_none()
     }
 }
 
 impl RunReport {
-    /// Works out the figures of a stored run.
+    /// Computes the report of a stored run.
     ///
     /// # Errors
-    /// When a stored histogram is damaged.
+    /// Fails if a stored histogram is damaged.
     pub fn from_run(run: &StoredRun) -> Result<Self> {
         let evidence = Evidence::from_run(run)?;
         let judged = judge(run, &evidence)?;
         Self::made(run, evidence, judged, None)
     }
 
-    /// The report of a run in a store, with the newest complete run of the same workload on the same target before it,
-    /// which some findings ask for.
+    /// The report of a run in a store. Some findings compare it with the newest earlier complete run of the
+    /// same workload on the same target.
     ///
     /// # Errors
-    /// When there is no such run, or it or the earlier one is damaged.
+    /// Fails if there is no such run, or if it or the earlier run is damaged.
     pub fn load(store: &Store, id: RunId) -> Result<Self> {
         Self::of_stored(store, &store.load(id)?)
     }
 
-    /// [`RunReport::load`] of a run that was loaded already.
+    /// [`RunReport::load`] for a run that is already loaded.
     ///
     /// # Errors
-    /// When the run or the earlier one is damaged.
+    /// Fails if the run or the earlier one is damaged.
     pub fn of_stored(store: &Store, run: &StoredRun) -> Result<Self> {
         let evidence = Evidence::from_run(run)?;
         let judged = judge(run, &evidence)?;
         Self::of_judged(store, run, evidence, judged)
     }
 
-    /// What was observed in the run; none where nothing was.
+    /// The observations of the run; none if nothing was observed.
     pub fn evidence(&self) -> Option<&Evidence> {
         self.evidence.as_deref()
     }
 
-    /// [`RunReport::load`] of a run that was loaded and judged already.
+    /// [`RunReport::load`] for a run that is already loaded and judged.
     ///
     /// # Errors
-    /// When the run or the earlier one is damaged.
+    /// Fails if the run or the earlier one is damaged.
     pub fn of_judged(
         store: &Store,
         run: &StoredRun,
@@ -251,13 +253,13 @@ impl RunReport {
         judged: RunJudgements,
         earlier: Option<&StoredRun>,
     ) -> Result<Self> {
-        // Findings that compare with an earlier run are shown, but do not decide whether this one counts.
+        // Findings that compare with an earlier run are shown, but do not affect the judgement.
         evidence.earlier = earlier.map(Evidence::from_run).transpose()?.map(Box::new);
         let evidence = Arc::new(evidence);
         let accepted = |points: &[PointReport]| {
             kelvin_diagnose::accepted_noise(points.iter().map(|point| (&*evidence, point.point)))
         };
-        // Without samples there are only the counts.
+        // Without samples, the evidence contains only counts.
         let looked = run.has_evidence().then(|| Arc::clone(&evidence));
         let seen = looked.as_deref();
         let findings = match &evidence.earlier {
@@ -327,34 +329,34 @@ impl RunReport {
         })
     }
 
-    /// The point by which the run is known ([`StoredRun::best_point`]); while no window has closed the one with the highest
-    /// headline figure so far.
+    /// The point that represents the run ([`StoredRun::best_point`]). Until a window has closed, the one with
+    /// the highest headline so far.
     pub fn best(&self) -> Option<&PointReport> {
         let value = |p: &PointReport| p.throughput.headline_per_minute.unwrap_or(f64::NEG_INFINITY);
         let known_by = self.known_by.and_then(|known| self.points.iter().find(|p| p.point == known));
         known_by.or_else(|| self.points.iter().max_by(|a, b| value(a).total_cmp(&value(b))))
     }
 
-    /// What the jobs of a point did.
+    /// The jobs of a point.
     pub(crate) fn jobs_of(&self, point: &PointReport) -> impl Iterator<Item = &JobLine> {
         let wanted = point.point;
         self.details.jobs.iter().filter(move |job| job.point == wanted)
     }
 
-    /// Which of the kinds are of a direction of I/O, on whatever device.
+    /// Indices of the transaction types of an I/O direction, on any device.
     pub(crate) fn kinds_of_direction<'a>(&'a self, direction: &'a str) -> impl Iterator<Item = usize> + 'a {
         kinds_of_direction(&self.kinds, direction)
     }
 
-    /// MiB a second of the jobs of a point over its window, as its IOPS are: jobs that ran for a part of it were not at
-    /// their pace for all of it. None without jobs.
+    /// MiB per second of the jobs of a point, over its whole window like its IOPS: a job may have run for
+    /// only part of it. None without jobs.
     pub(crate) fn mebibytes_of(&self, point: &PointReport) -> Option<f64> {
         let each = self.jobs_of(point).flat_map(|job| &job.targets).map(|target| target.bytes);
         let bytes = each.reduce(u64::saturating_add).filter(|_| point.window_s > 0.0)?;
         Some(bytes as f64 / point.window_s / f64::from(1 << 20))
     }
 
-    /// Name of the figure that counts all transactions in the headline's unit.
+    /// Name of the metric that counts all transactions in the headline's unit.
     pub(crate) fn total_name(&self) -> &'static str {
         match self.headline_per {
             RatePeriod::Minute => "TPM",
@@ -362,28 +364,28 @@ impl RunReport {
         }
     }
 
-    /// Whether transactions that the headline does not count are there, so that their sum says something else.
+    /// Whether there are transactions that the headline does not count, so the total differs from it.
     pub(crate) fn has_total(&self) -> bool {
         self.kinds.iter().any(|kind| !kind.headline)
     }
 
-    /// Whether it is a run of I/O jobs, whose transactions are I/Os and whose users are workers.
+    /// Whether it is a run of I/O jobs: its transactions are I/Os and its users are workers.
     pub fn is_io(&self) -> bool {
         self.workload == labels::IO
     }
 
-    /// Whether it is a run of a scenario, whose tenants' loads have no common sum.
+    /// Whether it is a run of a scenario: its tenants' loads have no common sum.
     pub fn is_scenario(&self) -> bool {
         self.workload == labels::SCENARIO
     }
 
-    /// What its users and their work are called.
+    /// What its users and transactions are called.
     pub(crate) fn vocabulary(&self) -> &'static WorkloadLabels {
         WorkloadLabels::for_workload(&self.workload)
     }
 
-    /// What was measured as a heading has it: product and version, the files of I/O jobs, or the tenants of a scenario.
-    /// Nobody's name, host or address is in it, so that the page can be passed on.
+    /// What was measured, for a heading: product and version, the files of I/O jobs, or the tenants of a
+    /// scenario. It contains no user name, host name or address, so the page can be published.
     pub fn system(&self) -> String {
         if self.is_io() {
             return kelvin_measure::text::cut(&self.target, 60);
@@ -408,7 +410,7 @@ impl RunReport {
         }
     }
 
-    /// The workload's name as a heading has it; of a scenario the name that its file gives it.
+    /// The workload's name for a heading; for a scenario, the name in its file.
     pub fn workload_name(&self) -> String {
         if self.is_scenario() {
             let file = toml::from_str::<toml::Table>(&self.recipe.spec_toml).unwrap_or_default();
@@ -420,7 +422,8 @@ impl RunReport {
 }
 
 impl RunReport {
-    /// What a source did in the unit of the headline; a tenant of a scenario all that it did, as its comparisons have it.
+    /// The throughput of a source in the headline's unit. For a tenant of a scenario it counts all
+    /// transactions, as in comparisons.
     pub(crate) fn throughput_of(&self, source: &SourceReport) -> Option<f64> {
         if self.is_scenario() {
             source.throughput.transactions(self.headline_per)
@@ -429,7 +432,7 @@ impl RunReport {
         }
     }
 
-    /// What was run on what, as the title of a text: "TPROC-C on postgres://…".
+    /// Workload and target as the title of a text: "TPROC-C on postgres://…".
     pub(crate) fn subject(&self) -> String {
         if self.is_scenario() {
             format!("scenario \"{}\" with {}", self.workload_name(), self.target)
@@ -439,7 +442,7 @@ impl RunReport {
     }
 }
 
-/// Which of the kinds are of a direction of I/O, on whatever device.
+/// Indices of the kinds of a direction of I/O, on any device.
 pub(crate) fn kinds_of_direction<'a>(
     kinds: &'a [Series],
     direction: &'a str,
@@ -449,13 +452,14 @@ pub(crate) fn kinds_of_direction<'a>(
     kinds.filter(move |(_, kind)| of(&kind.name) == direction).map(|(at, _)| at)
 }
 
-/// The sentences without those that a job's own line says: they are kept for runs that end before their jobs have lines.
+/// The notes, without those that repeat a job's own line: they are stored for runs that end before their jobs
+/// have lines.
 fn notes(notes: &[String], jobs: &[JobLine]) -> Vec<String> {
     let said: Vec<String> = jobs.iter().map(JobLine::describe).collect();
     notes.iter().filter(|note| !said.contains(note)).cloned().collect()
 }
 
-/// Each once, in their order: an observer that finds more of its metrics says again what it could not see.
+/// Removes duplicates and keeps the order: a watcher that finds further metrics repeats the missing ones.
 fn once(absent: &[UnavailableMetrics]) -> Vec<UnavailableMetrics> {
     let mut found: Vec<UnavailableMetrics> = Vec::new();
     for one in absent {

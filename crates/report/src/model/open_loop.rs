@@ -12,30 +12,31 @@ use kelvin_measure::text::{rate, whole};
 pub struct ScheduleReport {
     /// Requested transactions per second; `None` if the window did not close.
     pub asked_per_second: Option<f64>,
-    /// Transactions that were to start within the window.
+    /// Transactions that were due within the window.
     pub due: u64,
-    /// Those of them that were never started, because the queue was full.
+    /// Arrivals that never started because the queue was full.
     pub refused: u64,
     /// Transactions of the window that still waited for an idle user when the load ended.
     pub waiting: u64,
-    /// Transactions that waited for an idle user when the window closed, and began soon afterwards where possible.
+    /// Transactions that waited for an idle user when the window closed, and started soon afterwards if
+    /// possible.
     pub waiting_at_close: u64,
-    /// Transactions that were due at the very moment of the load's end, and did not start; at most one per user.
+    /// Transactions due exactly when the load ended, which did not start; at most one per user.
     pub cut_off: u64,
-    /// The longest queue that a user found; none when the window did not close.
+    /// The longest queue; none if the window did not close.
     pub longest_queue: Option<u64>,
-    /// Committed and rolled back per second.
+    /// Committed and rolled-back transactions per second.
     pub achieved_per_second: Option<f64>,
     /// Achieved rate divided by the requested one.
     pub achieved_ratio: Option<f64>,
-    /// Whether transactions were refused, or the queue was growing.
+    /// Whether transactions were refused or the queue grew.
     pub overloaded: bool,
     /// Unanswered arrivals, as text; `None` if everything that was due was served.
     pub shortfall: Option<String>,
 }
 
 impl ScheduleReport {
-    /// Of a point of an open loop.
+    /// For a point of an open loop.
     pub(super) fn of(point: &Point, figures: &PointStatistics, words: &WorkloadLabels) -> Self {
         let window = point.window.as_ref().and_then(|w| w.schedule);
         let seen = figures.arrivals.unwrap_or_default();
@@ -68,7 +69,7 @@ impl ScheduleReport {
         }
     }
 
-    /// "1,000/s asked, 998.4/s achieved (99.8 %)".
+    /// "1,000/s requested, 998.4/s achieved (99.8 %)".
     pub(crate) fn describe(&self) -> String {
         let ratio = self.achieved_ratio.map_or_else(String::new, |r| format!(" ({:.1} %)", 100.0 * r));
         format!(

@@ -1,4 +1,4 @@
-//! The figures of one point: a number of users, or a rate.
+//! The values of one point: a number of users, or a rate.
 
 use kelvin_diagnose::{BottleneckVerdict, Evidence, Finding};
 use kelvin_measure::CensoredTimes;
@@ -26,46 +26,47 @@ use kelvin_measure::text::{rate, whole};
 /// One number of users, or one rate.
 #[derive(Debug, Clone, Serialize)]
 pub struct PointReport {
-    /// From 0.
+    /// Its number, from 0.
     pub point: u32,
     /// Virtual users.
     pub users: u32,
-    /// Whether transactions start by a schedule in it. Where some I/Os of a phase do and others do not, its throughput is
-    /// found out and not asked for: it is none, and has response times of some all the same.
+    /// Whether its transactions start on a schedule. False if only some I/Os of a phase do: its throughput is
+    /// then measured, not requested, although some of its I/Os have response times.
     pub open_loop: bool,
-    /// What its users and their work are called.
+    /// Names of users and transactions.
     #[serde(skip)]
     pub(crate) words: &'static WorkloadLabels,
-    /// Whether the point counts (`state`), and why not (`reasons`).
+    /// Whether the point counts (`state`), and the reasons.
     #[serde(flatten)]
     pub judgement: Judgement,
-    /// Whether the window closed; if not, the figures are of a part.
+    /// Whether the window closed; if not, the values cover only a part of it.
     pub closed: bool,
-    /// Length of the window in seconds, as elapsed.
+    /// Actual length of the window in seconds.
     pub window_s: f64,
     /// Length of the ramp-up in seconds.
     pub ramp_up_s: f64,
-    /// How long the users took to connect, one after another, in seconds; none where that is not known.
+    /// Time in which all users connected, one after another, in seconds; none if unknown.
     pub connect_s: Option<f64>,
-    /// What the clients count.
+    /// Transactions counted by the clients.
     #[serde(flatten)]
     pub throughput: Throughput,
-    /// What the server counts.
+    /// Transactions counted by the server.
     #[serde(flatten)]
     pub server: ServerCounts,
-    /// CPU time of the client's process per transaction of the window. With an engine that runs inside the
-    /// process, such as SQLite, it contains the database's own.
+    /// CPU time of the client process per transaction of the window. If the engine runs inside the process,
+    /// such as SQLite, it includes the database's own.
     pub client_cpu_us_per_transaction: Option<f64>,
-    /// The load generator's own figures.
+    /// Resource use and lateness of the load generator.
     pub generator: GeneratorReport,
-    /// The schedule of an open loop and how it was kept; none in a closed loop.
+    /// The schedule of an open loop, and how well it was kept; none in a closed loop.
     pub schedule: Option<ScheduleReport>,
-    /// Precision of the headline figure within this run; none with fewer than five whole seconds.
+    /// Precision of the headline within this run; none with fewer than five whole seconds.
     pub within_run: Option<Precision>,
-    /// The interval of the p99 of [`PointReport::seen`] within this run; none where too little was measured for one.
+    /// The interval of the p99 of [`PointReport::client_latency`] within this run; none if the run is too
+    /// short.
     pub p99_within_run: Option<PercentileInterval>,
-    /// Response times, one row per transaction type: from when the transaction was to start to its end. Empty
-    /// in a closed loop, where they are not known.
+    /// Response times, one row per transaction type: from the scheduled start of the transaction to its end.
+    /// Empty in a closed loop, which has none.
     pub response: Vec<LatencyRow>,
     /// Response times of all types together.
     pub response_all: Option<LatencyRow>,
@@ -73,91 +74,93 @@ pub struct PointReport {
     pub latency: Vec<LatencyRow>,
     /// Service times of all types together.
     pub latency_all: LatencyRow,
-    /// Times of single statements, by transaction type; empty when they were not timed.
+    /// Times of individual statements, by transaction type; empty if they were not timed.
     pub statements: Vec<TransactionStatements>,
-    /// What limits the throughput; none where nothing was observed or the window never opened.
+    /// What limited the throughput; none if nothing was observed or the window never opened.
     pub verdict: Option<BottleneckVerdict>,
-    /// What host and database did in the window; none where nothing was observed.
+    /// Activity of host and database in the window; none if nothing was observed.
     pub observed: Option<ObservationReport>,
-    /// Percentile curves, one per transaction type: of response times in an open loop, else of service times.
+    /// Percentile curves, one per transaction type: of response times in an open loop, otherwise of service
+    /// times.
     pub distributions: Vec<Distribution>,
-    /// Errors by class and code, over the whole point: ramp-up and stop included, unlike the other figures.
+    /// Errors by class and code over the whole point. Unlike the other values, these include ramp-up and
+    /// stop.
     pub errors: Vec<ErrorRow>,
-    /// What decides whether the figures can be true.
+    /// The checks of the results.
     #[serde(flatten)]
     pub checks: PointChecks,
-    /// The timeline's sentences: seconds since the window opened, and the text.
+    /// Notes on the timeline: seconds since the window opened, and the text.
     pub timeline: Vec<(i64, String)>,
-    /// One row a second.
+    /// One row per second.
     pub seconds: Vec<SecondReport>,
-    /// What each of several sources of load did; empty with one.
+    /// The load of each of several sources; empty if there is only one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceReport>,
-    /// What only I/O jobs have.
+    /// Values that only I/O jobs have.
     #[serde(skip)]
     pub(crate) io: IoSeries,
 }
 
-/// What the server counts within the window; none where it does not.
+/// Transactions counted by the server within the window; none if it does not count them.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ServerCounts {
     /// Headline transactions.
     #[serde(rename = "server_headline_count")]
     pub headline: Option<u64>,
-    /// Commits and rollbacks per minute by its own statistics, all its work included.
+    /// Commits and rollbacks per minute, by the server's own statistics, including all its work.
     #[serde(rename = "server_transactions_per_minute")]
     pub transactions_per_minute: Option<f64>,
 }
 
-/// What decides whether the figures can be true.
+/// Checks that show whether the results can be correct.
 #[derive(Debug, Clone, Serialize)]
 pub struct PointChecks {
     /// The self-audit.
     pub audit: Vec<AuditLine>,
-    /// Whether the self-audit was made; a workload that has no rules of its own leaves it empty.
+    /// Whether the self-audit was made. `audit` is empty if the workload has no rules.
     pub audited: bool,
-    /// What must hold in every run, with the store's own cross-checks.
+    /// Invariants that must hold in every run, and the store's own cross-checks.
     pub invariants: Vec<Invariant>,
 }
 
-/// The series of I/O jobs; empty of a run on a database.
+/// The series of I/O jobs; empty for a run on a database.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IoSeries {
     /// The directions of [`SecondReport::directions`].
     pub(crate) directions: Vec<String>,
-    /// The completion times of each series that has any: nanoseconds and how many took at most so long.
+    /// The latency histogram of each series that has one: nanoseconds, and the number of I/Os in that bin.
     pub(crate) bins: Vec<(String, Vec<(u64, u64)>)>,
 }
 
-/// Precision of a mean within one run. It does not say how much the next run will differ.
+/// Precision of a mean within one run. It does not predict how much the next run will differ.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Precision {
     /// Whole seconds measured.
     pub seconds: usize,
-    /// What they are worth in independent ones.
+    /// The effective number of independent seconds.
     pub effective_seconds: f64,
     /// Half the 95 % interval of the mean, in per cent of it.
     pub half_width_percent: f64,
 }
 
-/// The interval of a percentile within one run ([`kelvin_stats::percentile::interval`]). It says where the percentile of a
-/// much longer run would lie, not how much the next run will differ.
+/// The interval of a percentile within one run ([`kelvin_stats::percentile::interval`]). It would contain the
+/// percentile of a much longer run, but does not predict how much the next run will differ.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct PercentileInterval {
     /// Its confidence, in per cent.
     pub confidence_percent: f64,
     /// Lower end in microseconds.
     pub low_us: f64,
-    /// Upper end; none where the run is too short to have one.
+    /// Upper end in microseconds; none if the run is too short.
     pub high_us: Option<f64>,
-    /// What the times beyond the percentile are worth in independent ones.
+    /// The effective number of independent samples beyond the percentile.
     pub effective_beyond: f64,
-    /// Stretches of the window that it rests on.
+    /// Stretches of the window from which it was computed.
     pub stretches: usize,
 }
 
 impl PercentileInterval {
-    /// Of the times that stand for a point.
+    /// For a percentile of the latencies that represent the point.
     fn of(figures: &PointStatistics, percent: f64) -> Option<Self> {
         let found = figures.interval(percent)?;
         Some(Self {
@@ -181,28 +184,29 @@ impl PointReport {
         self.throughput.transactions(per)
     }
 
-    /// Commits and rollbacks per minute or second by the server's own statistics.
+    /// Commits and rollbacks per minute or second, by the server's own statistics.
     pub(crate) fn server_transactions(&self, per: RatePeriod) -> Option<f64> {
         self.server.transactions_per_minute.map(|each| each * per.seconds() / 60.0)
     }
 
-    /// Transactions per second that an open loop asked for.
+    /// Requested transactions per second of an open loop.
     pub fn asked_per_second(&self) -> Option<f64> {
         self.schedule.as_ref()?.asked_per_second
     }
 
-    /// The times that a user of the system would see: response times where they are known of everything, else service
-    /// times.
+    /// The latencies seen by a user of the system: response times if all transactions have them, otherwise
+    /// service times.
     pub fn client_latency(&self) -> &LatencyRow {
         self.response_all.as_ref().filter(|_| self.open_loop).unwrap_or(&self.latency_all)
     }
 
-    /// The number of a phase of I/O jobs, from 1; none of a run on a database, whose points are identified by their load.
+    /// The phase number of I/O jobs, from 1; none for a run on a database, whose points are identified by
+    /// their load.
     pub(crate) fn phase(&self) -> Option<u32> {
         (self.words == WorkloadLabels::for_workload(labels::IO)).then_some(self.point + 1)
     }
 
-    /// The tenant of a scenario whose figures these are; none of a point of several.
+    /// The tenant of a scenario to which the values belong; none for a point with several.
     pub(crate) fn tenant(&self) -> Option<&str> {
         match self.sources.as_slice() {
             [one] => one.source.tenant.as_deref(),
@@ -210,7 +214,7 @@ impl PointReport {
         }
     }
 
-    /// What one of the sources did, in place of what all did: the figures are those of [`SourceReport`].
+    /// The same point with the values of one source ([`SourceReport`]) in place of those of all.
     pub(crate) fn of_source(&self, source: &SourceReport) -> Self {
         let all = || Some(source.latency.clone());
         Self {
@@ -239,12 +243,12 @@ impl PointReport {
         }
     }
 
-    /// Errors of any sort.
+    /// Number of errors of any kind.
     pub(crate) fn error_count(&self) -> u64 {
         self.errors.iter().map(|e| e.count).sum()
     }
 
-    /// "8 virtual users", "phase 2 (1 worker)", or "1,000/s asked of 8 virtual users".
+    /// "8 virtual users", "phase 2 (1 worker)", or "1,000/s requested from 8 virtual users".
     pub(crate) fn name(&self) -> String {
         let users = self.users();
         if let Some(phase) = self.phase() {
@@ -261,7 +265,8 @@ impl PointReport {
         self.words.users(self.users, &whole(self.users.into()))
     }
 
-    /// Whether the window has too few whole seconds, or too dependent ones, to estimate the precision of the figures.
+    /// Whether the window has too few whole seconds, or too dependent ones, to estimate the precision of the
+    /// results.
     pub(crate) fn too_short(&self) -> bool {
         self.window_s > 0.0 && self.within_run.is_none()
     }
@@ -282,7 +287,7 @@ impl PointReport {
         let series = &run.info.kinds;
         let open_loop = figures.open_loop;
         let words = WorkloadLabels::for_workload(&run.info.workload);
-        // The arrivals of several tenants have no common schedule.
+        // The arrivals of different tenants have no common schedule.
         let one_schedule = run.info.workload != labels::SCENARIO;
         let schedule = (open_loop && one_schedule).then(|| ScheduleReport::of(&point, &figures, words));
         let mut invariants = point.invariants;
@@ -290,7 +295,7 @@ impl PointReport {
         let window = point.window.as_ref();
         let minutes = figures.seconds / 60.0;
         let threads = host_threads(&run.info.environment);
-        // Jobs with a rate have nobody but themselves who could be late.
+        // I/O jobs with a rate can only be late themselves: no worker waits for another.
         let lag = series.iter().any(|s| s.role == SeriesRole::Lag).then_some(&figures.lag);
         let elapsed = window.map_or(0, |window| window.elapsed);
         let is_scenario = run.info.workload == labels::SCENARIO;
@@ -334,7 +339,7 @@ impl PointReport {
             statements: statements(series, &figures.kinds),
             distributions: distributions(series, &figures),
             response: if answered { response.into_iter().filter(did).collect() } else { Vec::new() },
-            // Several loads have no one bottleneck.
+            // Several loads have no common bottleneck.
             verdict: evidence
                 .filter(|_| run.info.workload != labels::SCENARIO)
                 .and_then(|e| kelvin_diagnose::verdict(e, point.point, found)),
@@ -352,13 +357,13 @@ impl PointReport {
     }
 }
 
-/// How long the phase of connecting took.
+/// Duration of the connect phase in seconds.
 fn connecting(phases: &[PhaseSpan]) -> Option<f64> {
     let connect = phases.iter().find(|span| span.phase == Phase::Connect)?;
     Some(connect.end?.saturating_sub(connect.start) as f64 / 1e9)
 }
 
-/// Whether all points are open loops; of a run that has none yet, whether its series are those of one.
+/// Whether all points are open loops; for a run without points, whether its series are those of an open loop.
 pub(super) fn are_open(points: &[PointReport], series: &[Series]) -> bool {
     if points.is_empty() {
         return series.iter().any(|s| matches!(s.role, SeriesRole::Response { .. } | SeriesRole::Lag));
@@ -392,7 +397,7 @@ fn bins(series: &[Series], kinds: &[KindCounts]) -> Vec<(String, Vec<(u64, u64)>
         .collect()
 }
 
-/// Whether a second is as long as its part, and its pace not its own noise.
+/// Whether the second belongs entirely to its part, so that its rate is not noise.
 fn is_whole(width: f64) -> bool {
     width >= 0.999
 }
@@ -404,7 +409,7 @@ fn within_run(figures: &PointStatistics) -> Option<Precision> {
         .map(|r| r.headline_per(RatePeriod::Minute))
         .collect();
     let found = ess::conservative_precision(&paces)?;
-    // Wider than the mean itself, it shows that so few dependent seconds are not enough.
+    // An interval wider than the mean shows that there are too few independent seconds.
     let half = found.half_width(0.95).filter(|half| *half < found.mean)?;
     (found.mean > 0.0).then(|| Precision {
         seconds: found.n,

@@ -1,4 +1,4 @@
-//! The queries of TPROC-H: a row for each, and the figures of the tests.
+//! The queries of TPROC-H: a row for each, and the results of the tests.
 
 use kelvin_measure::labels;
 use kelvin_measure::query::{AnswerState, QueryExecution, QueryFigures, QueryTest};
@@ -11,26 +11,26 @@ use serde::Serialize;
 
 use super::{HostScaling, PointReport};
 
-/// What only some workloads or runs have, beside counts and times.
+/// Results that only some workloads or runs have, in addition to counts and times.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkDetails {
-    /// What each I/O job did on each of its files and devices; empty of a run on a database.
+    /// What each I/O job did on each of its files and devices; empty for a run on a database.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobLine>,
     /// The queries of TPROC-H.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueryReport>,
-    /// How throughput grew with the hosts of a fleet; empty where their number is one for all points.
+    /// How throughput grew with the hosts of a fleet; empty if all points had the same number of hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub linearity: Vec<HostScaling>,
-    /// The storage's requests during the window, of a run with `--trace`.
+    /// The storage requests of the window; only with `--trace`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSummary>,
 }
 
 impl WorkDetails {
     pub(super) fn of(run: &StoredRun, points: &[PointReport]) -> Self {
-        // What a newer Kelvin wrote otherwise is not shown.
+        // Omitted if a newer Kelvin wrote it in another format.
         let jobs = run.storage("jobs").and_then(|jobs| serde_json::from_value(jobs.clone()).ok());
         let trace = run.storage("trace").and_then(|trace| serde_json::from_value(trace.clone()).ok());
         // Tenants may run the same queries on different databases.
@@ -43,14 +43,14 @@ impl WorkDetails {
 /// The queries of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct QueryReport {
-    /// Power, throughput and composite figures.
+    /// Power, throughput and composite results.
     #[serde(flatten)]
     pub figures: QueryFigures,
     /// A row for each query and refresh function.
     pub rows: Vec<QueryRow>,
     /// Every execution, in the order in which they ended.
     pub executions: Vec<QueryExecution>,
-    /// What the plans did, when each query was executed once more after the load.
+    /// The executed plans, if each query was executed once more after the load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub analyses: Vec<QueryAnalysis>,
 }
@@ -64,21 +64,21 @@ pub struct QueryRow {
     pub power_s: Option<f64>,
     /// The shortest, mean and longest time in the other tests, in seconds.
     pub others_s: Option<[f64; 3]>,
-    /// Rows of the answer, of the execution that the digest is of.
+    /// Rows in the answer, of the execution to which `digest` belongs.
     pub rows: Option<u64>,
-    /// Digest of the answer: of the power test's, or of the first execution.
+    /// Digest of the answer in the power test, or else in the first execution.
     pub digest: Option<String>,
-    /// Digest of the plan, of the same execution.
+    /// Digest of the plan of that execution.
     pub plan: Option<String>,
-    /// The worst that is known of its answers.
+    /// The worst state of its answers.
     pub state: AnswerState,
-    /// What is wrong.
+    /// The reason for that state.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
 
 impl QueryReport {
-    /// None of a run without queries.
+    /// None for a run without queries.
     fn of(executions: Vec<QueryExecution>, analyses: Vec<QueryAnalysis>) -> Option<Self> {
         let figures = QueryFigures::from_executions(&executions)?;
         let mut ranks: Vec<u32> = executions.iter().map(QueryExecution::rank).collect();
@@ -89,7 +89,7 @@ impl QueryReport {
         Some(Self { figures, rows, executions, analyses })
     }
 
-    /// The figures in a sentence.
+    /// The results in one sentence.
     pub fn describe(&self) -> String {
         let figures = &self.figures;
         let mut words: Vec<String> = Vec::new();
@@ -128,7 +128,7 @@ impl QueryRow {
     fn of(executions: &[&QueryExecution]) -> Option<Self> {
         let is_power = |one: &&&QueryExecution| one.test == QueryTest::Power;
         let shown = executions.iter().find(is_power).or(executions.first())?;
-        // Failed ones have no time that says something of the query.
+        // The time of a failed execution does not describe the query.
         let times = |power: bool| {
             let wanted = executions.iter().filter(|one| is_power(one) == power && one.state.counts());
             wanted.map(|one| one.seconds()).collect::<Vec<_>>()
@@ -152,9 +152,9 @@ impl QueryRow {
         })
     }
 
-    /// Its answer in a table.
+    /// The state of its answer, as shown in a table.
     pub fn answer(&self) -> &'static str {
-        // Refresh functions have none.
+        // Refresh functions have no answer.
         if self.digest.is_none() && self.state.counts() { "–" } else { self.state.label() }
     }
 }

@@ -1,20 +1,22 @@
-//! What scans of whole tables read.
+//! What full table scans read.
 
 use kelvin_measure::labels;
 use kelvin_measure::text::{rate, significant};
 use serde::Serialize;
 
-/// What scans of whole tables read within the window.
+/// What full table scans read within the window.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TableReads {
     /// Rows per elapsed second.
     pub rows_per_second: f64,
-    /// Bytes of the tables, as large as they were before the load, per elapsed second; none where the sizes are not known.
+    /// Bytes of the scanned tables per elapsed second, by their sizes before the load; none if the sizes are
+    /// unknown.
     pub table_bytes_per_second: Option<f64>,
 }
 
 impl TableReads {
-    /// By the counters of a workload that has these, over so many seconds.
+    /// From the counters of a workload that counts rows read, over `seconds` seconds; `None` for other
+    /// workloads.
     pub(super) fn of(names: &[String], counters: &[u64], seconds: f64) -> Option<Self> {
         let per_second = |name: &str| {
             let count = counters.get(names.iter().position(|counter| counter == name)?)?;

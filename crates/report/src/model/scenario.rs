@@ -1,4 +1,4 @@
-//! A scenario's steps, and what each did to the tenants that it was not about.
+//! A scenario's steps, and the effects of each on the other tenants.
 
 use kelvin_diagnose::interference::{Interference, interference};
 use kelvin_diagnose::tenants::{TenantSeries, steps};
@@ -8,17 +8,17 @@ use serde::Serialize;
 
 use crate::Result;
 
-/// What a run of a scenario has beside the figures of its tenants.
+/// Results of a scenario beyond those of its tenants.
 #[derive(Debug, Clone, Serialize)]
 pub struct ScenarioReport {
-    /// The steps that were done, in their order.
+    /// The executed steps, in order.
     pub steps: Vec<Step>,
-    /// Each tenant before and after each change of another's load.
+    /// The results of each tenant before and after each change of another tenant's load.
     pub interference: Vec<Interference>,
 }
 
 impl ScenarioReport {
-    /// Of a stored run; none of one that is no scenario.
+    /// For a stored run; none if it is not a scenario.
     pub(crate) fn of(run: &StoredRun) -> Result<Option<Self>> {
         let steps = steps(run)?;
         if steps.is_empty() {

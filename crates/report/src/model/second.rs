@@ -1,4 +1,4 @@
-//! The figures of one second.
+//! The values of one second.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use super::latency::us;
 pub struct SecondReport {
     /// Seconds since the window opened; negative in the ramp-up.
     pub second: i64,
-    /// Ramp-up, measured or after.
+    /// Ramp-up, measured window, or after it.
     pub part: LoadPart,
-    /// How much of the second belongs to the part, 0 to 1.
+    /// The fraction of the second that belongs to the part, 0 to 1.
     pub width: f64,
-    /// Headline transactions per minute at this pace.
+    /// Headline transactions, as a rate per minute.
     pub headline_per_minute: f64,
-    /// Headline transactions per second at this pace.
+    /// Headline transactions per second.
     pub headline_per_second: f64,
-    /// Transactions per minute at this pace.
+    /// Transactions, as a rate per minute.
     pub transactions_per_minute: f64,
-    /// Transactions per second at this pace.
+    /// Transactions per second.
     pub transactions_per_second: f64,
-    /// Committed and rolled back, by transaction type.
+    /// Committed and rolled-back transactions, by type.
     pub good: Vec<u64>,
-    /// Failed.
+    /// Failed transactions.
     pub failed: u64,
-    /// Repetitions.
+    /// Retries.
     pub retries: u64,
     /// Errors of any sort.
     pub errors: u64,
@@ -41,24 +41,24 @@ pub struct SecondReport {
     pub p95_us: Option<f64>,
     /// p99 of all types.
     pub p99_us: Option<f64>,
-    /// Slowest of all types.
+    /// Longest service time of all types.
     pub max_us: Option<f64>,
-    /// What an open loop adds; none in a closed loop.
+    /// Only in an open loop.
     pub open: Option<OpenSecond>,
-    /// Of I/O jobs p50, p95, p99 and the longest by direction, in microseconds: of response times in an open loop.
-    /// Behind them p99 of the service times.
+    /// For I/O jobs, by direction: p50, p95, p99 and maximum in microseconds (response times in an open
+    /// loop), then p99 of the service times.
     #[serde(skip)]
     pub(crate) directions: Vec<[Option<f64>; 5]>,
 }
 
-/// One second of an open loop. The arrivals are none in a second for which the driver reported nothing.
+/// One second of an open loop. The arrivals are none if the driver reported nothing for the second.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct OpenSecond {
-    /// Transactions that were to start in it.
+    /// Transactions due in this second.
     pub due: Option<u64>,
-    /// Those of them that were refused, because the queue was full.
+    /// Due transactions that were refused because the queue was full.
     pub refused: Option<u64>,
-    /// Transactions that waited for a free user at its end.
+    /// Transactions that waited for an idle user at its end.
     pub waiting: Option<u64>,
     /// p50 of the response times of all types.
     pub response_p50_us: Option<f64>,
@@ -75,14 +75,15 @@ pub struct OpenSecond {
 }
 
 impl SecondReport {
-    /// Of each of the stored seconds, with the errors that were counted in them.
+    /// One report per stored second, with the errors counted in it.
     pub(crate) fn all(figures: &PointStatistics, mut errors: BTreeMap<i64, u64>) -> Vec<Self> {
         let each = figures.series.iter();
-        // The window's last second and the tail's first may have one number: counted once.
+        // The window's last second and the tail's first may have the same number; the errors are counted
+        // once.
         each.map(|row| Self::of(row, errors.remove(&row.second).unwrap_or(0), figures.open_loop)).collect()
     }
 
-    /// Of a stored second in which `errors` were counted.
+    /// For a stored second in which `errors` were counted.
     fn of(row: &SecondRow, errors: u64, open_loop: bool) -> Self {
         let max = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
         Self {
@@ -124,7 +125,7 @@ impl SecondReport {
         }
     }
 
-    /// Headline transactions per minute or second at this pace.
+    /// Headline transactions, as a rate per minute or second.
     pub(crate) fn headline(&self, per: RatePeriod) -> f64 {
         match per {
             RatePeriod::Minute => self.headline_per_minute,
@@ -132,7 +133,7 @@ impl SecondReport {
         }
     }
 
-    /// Transactions per minute or second at this pace.
+    /// Transactions, as a rate per minute or second.
     pub(crate) fn transactions(&self, per: RatePeriod) -> f64 {
         match per {
             RatePeriod::Minute => self.transactions_per_minute,

@@ -1,4 +1,4 @@
-//! What each of several sources put on the database: generators, tenants, hosts.
+//! The load of each of several sources: generators, tenants, hosts.
 
 use kelvin_measure::{Source, SourceId, labels};
 use kelvin_store::StoredRun;
@@ -12,36 +12,38 @@ use crate::Result;
 /// What one source did in a point.
 #[derive(Debug, Clone, Serialize)]
 pub struct SourceReport {
-    /// Its number among those of the run.
+    /// Its number in the run.
     pub source_id: SourceId,
-    /// What it was declared to be.
+    /// Its declaration.
     #[serde(flatten)]
     pub source: Source,
-    /// The same in words.
+    /// The source as text.
     pub name: String,
-    /// The most users of a tenant of a scenario; none of another source.
+    /// The largest number of users of a scenario's tenant; none for other sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<u32>,
-    /// Whether its transactions start by a schedule.
+    /// Whether its transactions start on a schedule.
     pub open_loop: bool,
-    /// What it counts.
+    /// The transactions it counted.
     #[serde(flatten)]
     pub throughput: Throughput,
-    /// Its part of the headline transactions, in per cent; none of a tenant of a scenario, whose loads have no common sum.
+    /// Its share of the headline transactions, in per cent; none for a tenant of a scenario, whose loads have
+    /// no common sum.
     pub share_percent: Option<f64>,
     /// Errors of any sort, over the whole point.
     pub errors: u64,
-    /// The times of all its transactions that its clients see: response times in an open loop, else service times.
+    /// The latencies of all its transactions, as its clients see them: response times in an open loop, else
+    /// service times.
     pub latency: LatencyRow,
-    /// The same by type, of those that it did.
+    /// The same by type, for the types that it ran.
     #[serde(skip)]
     pub(crate) types: Vec<LatencyRow>,
-    /// One row a second.
+    /// One row per second.
     pub seconds: Vec<SecondReport>,
 }
 
 impl SourceReport {
-    /// Those of a point, by their numbers; none where there is one.
+    /// The sources of a point, in the order of their numbers; empty if there is only one.
     pub(crate) fn all(run: &StoredRun, point: u32) -> Result<Vec<Self>> {
         let alike = run.info.workload != labels::SCENARIO;
         let mut all = 0;
@@ -64,7 +66,7 @@ impl SourceReport {
             };
             (figures.headline, report)
         })?;
-        // The sum is known only now.
+        // The shares need the total of all sources.
         let share = |headline: u64| (alike && all > 0).then(|| 100.0 * headline as f64 / all as f64);
         let each = found.into_iter();
         Ok(each.map(|(headline, report)| Self { share_percent: share(headline), ..report }).collect())

@@ -1,4 +1,4 @@
-//! Times of the single statements of transactions.
+//! Times of the individual statements of transactions.
 
 use kelvin_measure::event::{KindCounts, Series, SeriesRole};
 use serde::Serialize;
@@ -10,16 +10,16 @@ use super::latency::us;
 pub struct TransactionStatements {
     /// The transaction type.
     pub transaction: String,
-    /// Its good transactions in the window.
+    /// Number of its good transactions in the window.
     pub transactions: u64,
-    /// Mean service time of a transaction.
+    /// Mean service time of a transaction, in microseconds.
     pub transaction_mean_us: Option<f64>,
-    /// Its statements, in their order.
+    /// Its statements, in order.
     pub statements: Vec<StatementRow>,
-    /// Time in its statements per transaction; the rest of the mean is between them: the client's own work, sleeps of a
-    /// script, and retried attempts.
+    /// Time in its statements per transaction. The rest of the mean passes between them: the client's own
+    /// work, sleeps of a script, and retried attempts.
     pub sum_us: Option<f64>,
-    /// The sum in per cent of the transaction's mean.
+    /// The same, in per cent of the transaction's mean.
     pub sum_percent: Option<f64>,
 }
 
@@ -30,21 +30,21 @@ pub struct StatementRow {
     pub statement: String,
     /// Executions in good transactions.
     pub count: u64,
-    /// Exact mean.
+    /// Exact mean, in microseconds.
     pub mean_us: Option<f64>,
-    /// Half were faster.
+    /// Median.
     pub p50_us: Option<f64>,
-    /// 95 % were faster.
+    /// 95th percentile.
     pub p95_us: Option<f64>,
-    /// 99 % were faster.
+    /// 99th percentile.
     pub p99_us: Option<f64>,
-    /// The slowest.
+    /// Maximum.
     pub max_us: Option<f64>,
-    /// Its time in per cent of the transaction's.
+    /// Its share of the transaction's time, in per cent.
     pub share_percent: Option<f64>,
 }
 
-/// The statements by transaction type; empty when statements were not timed.
+/// The statements by transaction type; empty if statements were not timed.
 pub(super) fn statements(series: &[Series], kinds: &[KindCounts]) -> Vec<TransactionStatements> {
     let transactions = series.iter().zip(kinds).enumerate().filter(|(_, (s, _))| s.is_transaction());
     transactions

@@ -1,4 +1,4 @@
-//! What the clients count within a window.
+//! Transactions counted by the clients within a window.
 
 use kelvin_measure::event::RatePeriod;
 use kelvin_store::PointStatistics;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::reads::TableReads;
 
-/// What the clients count within the window.
+/// Transactions counted by the clients within the window.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Throughput {
     /// Headline transactions committed.
@@ -19,7 +19,7 @@ pub struct Throughput {
     pub transactions_per_minute: Option<f64>,
     /// Commits and rollbacks per elapsed second.
     pub transactions_per_second: Option<f64>,
-    /// What scans read; none of another workload, and of one of several sources.
+    /// Rows read by table scans; none for other workloads, and for one of several sources.
     #[serde(flatten)]
     pub reads: Option<TableReads>,
 }
@@ -36,7 +36,8 @@ impl Throughput {
         }
     }
 
-    /// Of the tenants of a scenario together: a count, and no rate, because their loads have no common sum.
+    /// For the tenants of a scenario together: a count without a rate, because their loads have no common
+    /// sum.
     pub(super) fn without_sum(figures: &PointStatistics) -> Self {
         Self {
             headline_count: figures.headline,

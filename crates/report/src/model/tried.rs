@@ -5,53 +5,55 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// A change that `kelvin advise --prove` compared with the run as it was. It is stored with the comparison's group.
+/// A change that `kelvin advise --prove` compared with the unchanged run. It is stored in the comparison's
+/// group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TriedChange {
     /// The group with the comparison.
     pub group: i64,
-    /// The finding that it comes from.
+    /// The finding that suggested it.
     pub finding: String,
     /// The change in one line.
     pub title: String,
-    /// How much it could gain at most, by its bound.
+    /// Upper bound of the gain.
     pub bound: String,
-    /// The judged figure, such as "NOPM", and its geometric means without the change and with it; none without a complete block.
+    /// The judged metric, such as "NOPM", and its geometric means without and with the change; none without a
+    /// complete block.
     #[serde(default)]
     pub figures: Option<ComparedMeans>,
-    /// Whether the comparison decided: not where no change is shown, or too few blocks were complete.
+    /// Whether the comparison was conclusive: not if no change is shown or too few blocks were complete.
     #[serde(default)]
     pub decided: bool,
-    /// Whether the next changes of its session were tried with it.
+    /// Whether the session's next changes were tried on top of it.
     #[serde(default)]
     pub kept: bool,
-    /// What came of it: the verdict, the effect and its 95 % interval.
+    /// The result: the verdict, the effect and its 95 % interval.
     pub answer: String,
-    /// Other figures that differ; empty where none does.
+    /// Other metrics that differ; empty if none does.
     pub others: String,
-    /// Waits that changed with it, and whether they were a limit.
+    /// Waits that changed, and whether they were a limit.
     #[serde(default)]
     pub waits: Vec<String>,
-    /// Runs and time that it took.
+    /// The runs and the time it took.
     pub cost: String,
 }
 
-/// A figure without a change and with it.
+/// A metric without and with a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparedMeans {
     /// Its name.
     pub figure: String,
-    /// Without.
+    /// Geometric mean without the change.
     pub before: f64,
-    /// With.
+    /// Geometric mean with it.
     pub after: f64,
 }
 
 impl TriedChange {
-    /// Those of a run, in the order in which they were tried.
+    /// The changes tried for a run, in order.
     pub(super) fn of(store: &Store, run: RunId) -> Result<Vec<Self>> {
         let groups = store.groups_of_advice(run)?;
-        // What an older or a newer Kelvin wrote, and cannot be read here, is left out.
+        // Answers of another Kelvin version that cannot be read are omitted.
         let read = |body: &serde_json::Value| serde_json::from_value(body.get("answer")?.clone()).ok();
         Ok(groups.iter().filter_map(|group| read(&group.info.body)).collect())
     }

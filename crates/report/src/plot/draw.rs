@@ -1,27 +1,27 @@
-//! Charts as self-contained SVG: every colour and font is an attribute, so that a file looks the same in a browser, in
-//! an editor and in a page.
+//! Charts as self-contained SVG. Colours and fonts are attributes, so a file looks the same in a browser, an
+//! editor and a page.
 
 use kelvin_measure::text::{cut, wrap};
 use std::fmt::Write as _;
 
 use crate::chart::{Axis, Scale, escaped};
 
-/// Width of every picture.
+/// Width of every chart.
 pub(super) const WIDTH: f64 = 960.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 28.0;
 const PANEL: f64 = 290.0;
 const SMALL: f64 = 116.0;
 const A_ROW: usize = 4;
-/// Characters that fit beside each other below a title.
+/// Characters per line below a title.
 const A_LINE: usize = 141;
-/// Between small panels.
+/// Gap between small panels.
 const BETWEEN: f64 = 14.0;
 pub(super) const INK: &str = "#1c1f23";
 pub(super) const SOFT: &str = "#565d66";
 const RULE: &str = "#dcdfe3";
 
-/// Colours that can be distinguished on white, also with red-green colour blindness, for this many lines.
+/// Colours of lines that can be distinguished on white, also with red-green colour blindness.
 pub(super) const COLOURS: [&str; 8] =
     ["#0b5fa5", "#c2570c", "#2b7a3d", "#8b3fa8", "#9a6b00", "#a8324a", "#007a87", "#7a5c3e"];
 
@@ -36,7 +36,7 @@ pub(super) enum Stroke {
     Dashed,
 }
 
-/// A line, or a band where it has a second edge.
+/// A line, or a band if it has edges.
 pub(super) struct Line {
     /// Its label in the legend; none if it needs none.
     pub(super) name: Option<String>,
@@ -58,7 +58,7 @@ impl Line {
     }
 }
 
-/// A chart of lines: one panel, or several on the same scales.
+/// A line chart: one panel, or several with the same scales.
 pub(super) struct Lines {
     pub(super) title: String,
     pub(super) about: Vec<String>,
@@ -76,7 +76,7 @@ struct Area {
 }
 
 impl Lines {
-    /// The picture.
+    /// The chart as SVG.
     pub(super) fn svg(&self) -> String {
         let all = || self.panels.iter().flat_map(|panel| &panel.1);
         let x = self.x.over(all().flat_map(|line| line.points.iter().map(|p| p.0)));
@@ -122,7 +122,7 @@ impl Lines {
     }
 }
 
-/// The top of the drawing below title and lines of explanation.
+/// Top of the plot, below the title and the lines of explanation.
 pub(super) fn header_height(about: &[String]) -> f64 {
     44.0 + wrapped(about).len() as f64 * 16.0
 }
@@ -131,7 +131,7 @@ fn wrapped(about: &[String]) -> Vec<String> {
     about.iter().flat_map(|words| wrap("", words, A_LINE)).collect()
 }
 
-/// The picture around a body that ends at `bottom`.
+/// The SVG document around a body that ends at `bottom`.
 pub(super) fn picture(title: &str, about: &[String], bottom: f64, body: &str) -> String {
     let height = bottom.ceil() + 8.0;
     let mut out = format!(
@@ -153,7 +153,7 @@ pub(super) fn picture(title: &str, about: &[String], bottom: f64, body: &str) ->
     out
 }
 
-/// Words at a place.
+/// Text at a position.
 pub(super) fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, size: f64, colour: &str, words: &str) {
     let _ = writeln!(
         out,
@@ -162,7 +162,7 @@ pub(super) fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, size: f64
     );
 }
 
-/// Words beside an axis.
+/// Vertical text beside an axis.
 pub(super) fn upright(out: &mut String, (x, y): (f64, f64), words: &str) {
     let _ = writeln!(
         out,
@@ -181,19 +181,20 @@ pub(super) fn rule(out: &mut String, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-/// Marks of a scale that do not lie over each other, when each takes `room` of `length`.
+/// Tick marks that do not overlap, if each needs `room` of `length`.
 fn shown(scale: &Scale, length: f64, room: f64) -> impl Iterator<Item = &(f64, String)> {
     let most = (length / room).floor().max(2.0) as usize;
     let every = scale.marks.len().div_ceil(most).max(1);
     scale.marks.iter().step_by(every)
 }
 
-/// Half of a label's width at the size of an axis, slightly overestimated.
+/// Half of a label's width in the font of an axis, slightly overestimated.
 fn half(words: &str) -> f64 {
     words.chars().count() as f64 * 3.5 + 3.0
 }
 
-/// Marks below an area, with their positions; labels only where they overlap no others, and before `until`.
+/// Tick marks below an area, with their positions. Labels that would overlap another one or extend beyond
+/// `until` are omitted.
 fn below<'a>(x: &'a Scale, area: &Area, until: f64) -> Vec<(f64, &'a str)> {
     let widest = x.marks.iter().map(|mark| half(&mark.1) * 2.0).fold(1.0, f64::max);
     let mut taken = f64::NEG_INFINITY;
@@ -213,8 +214,8 @@ fn panel(out: &mut String, area: &Area, (x, y): (&Scale, &Scale), lines: &[Line]
     let at_x = |value: f64| x.share(value).map(|share| area.left + share * area.width);
     let at_y = |value: f64| y.share(value).map(|share| area.top + (1.0 - share) * area.height);
     let (right, bottom) = (area.left + area.width, area.top + area.height);
-    // The label "0" of the next panel limits a small panel; the edge of the picture limits a large one and the last of
-    // a row.
+    // A small panel ends at the label "0" of the next panel; a large one, and the last in a row, at the edge
+    // of the chart.
     let until = if right + RIGHT + BETWEEN + 1.0 < WIDTH { right + BETWEEN - half("0") } else { WIDTH };
     for (tick, words) in shown(y, area.height, 20.0) {
         let Some(place) = at_y(*tick) else { continue };
@@ -246,8 +247,8 @@ fn panel(out: &mut String, area: &Area, (x, y): (&Scale, &Scale), lines: &[Line]
             Stroke::Dashed => "stroke-width=\"1.5\" stroke-dasharray=\"7 5\"",
         };
         let mut points: Vec<(f64, f64)> = line.points.iter().filter_map(place).collect();
-        // Thousands of bins are within a pixel of each other: they are indistinguishable, and would make the file
-        // longer.
+        // Thousands of bins are less than a pixel apart: they are indistinguishable and would only enlarge
+        // the file.
         points.dedup_by(|next, last| (next.0 - last.0).abs() < 0.4 && (next.1 - last.1).abs() < 0.4);
         if let [(x, y)] = points[..] {
             let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{}\"/>", line.colour);
@@ -265,7 +266,7 @@ fn panel(out: &mut String, area: &Area, (x, y): (&Scale, &Scale), lines: &[Line]
     }
 }
 
-/// Names of lines below a chart, in as many rows as they need; where it ends.
+/// The legend below a chart, in as many rows as it needs; returns its lower end.
 pub(super) fn legend(out: &mut String, top: f64, entries: &[(&str, Stroke, String)]) -> f64 {
     let (mut x, mut y) = (LEFT, top + 14.0);
     for (colour, stroke, name) in entries {

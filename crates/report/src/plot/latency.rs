@@ -1,4 +1,4 @@
-//! Histograms of times and curves of percentiles, of several results on one scale.
+//! Latency histograms and percentile curves, several results on one scale.
 
 use crate::chart::Axis;
 use std::collections::BTreeMap;
@@ -8,14 +8,14 @@ use kelvin_storage::Direction;
 use super::Chart;
 use super::draw::{COLOURS, Line, Lines, Stroke};
 
-/// Maximum number on one chart: more cannot be distinguished.
+/// Largest number of results on one chart: more cannot be distinguished.
 const TOGETHER: usize = 8;
-/// Bars per decade of the histogram: each is wider than the bins that it combines.
+/// Bars per decade of the histogram. Each is wider than the bins that it combines.
 const A_DECADE: f64 = 12.0;
-/// Minimum number of samples beyond a percentile for it to be drawn.
+/// Smallest number of samples beyond a percentile that is drawn.
 const BEYOND: f64 = 10.0;
 
-/// One of several results: its index, which determines its colour, its times, and its points.
+/// One of several results: its index, which determines its colour, its latencies, and its points.
 type Drawn<'a> = (usize, &'a CompletionTimes, Vec<(f64, f64)>);
 
 /// Completion times of one direction of one result.
@@ -23,21 +23,21 @@ type Drawn<'a> = (usize, &'a CompletionTimes, Vec<(f64, f64)>);
 pub struct CompletionTimes {
     /// Its label, which distinguishes it from the others.
     pub name: String,
-    /// Their number.
+    /// Number of I/Os.
     pub count: u64,
-    /// Nanoseconds and how many took about so long, ascending; empty where only percentiles are known.
+    /// Latency in nanoseconds and number of I/Os of each bin, ascending; empty if only percentiles are known.
     pub bins: Vec<(u64, u64)>,
-    /// Percent and nanoseconds, ascending; where there are no bins.
+    /// Per cent and nanoseconds, ascending; used if there are no bins.
     pub percentiles: Vec<(f64, f64)>,
 }
 
-/// The sum of counts; those of a hand-written file may have any value.
+/// The sum of counts; saturates, because a hand-written file may contain any values.
 pub(super) fn count<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
     counts.fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 impl CompletionTimes {
-    /// Adds another's counts.
+    /// Adds the counts of another result.
     pub(super) fn add(&mut self, other: &Self) {
         let mut bins: BTreeMap<u64, u64> = self.bins.iter().copied().collect();
         for (nanos, count) in &other.bins {
@@ -48,7 +48,7 @@ impl CompletionTimes {
         self.count = self.count.saturating_add(other.count);
     }
 
-    /// Percent and nanoseconds, as far as ten samples lie beyond.
+    /// Per cent and nanoseconds, for percentiles with at least ten samples beyond them.
     pub(super) fn curve(&self) -> Vec<(f64, f64)> {
         let known = |percent: f64| self.count as f64 * (1.0 - percent / 100.0) + 1e-9 >= BEYOND;
         if self.bins.is_empty() {
@@ -57,7 +57,7 @@ impl CompletionTimes {
         let count = count(self.bins.iter().map(|bin| &bin.1));
         let mut seen = 0_u64;
         let curve = self.bins.iter().map(|(nanos, here)| {
-            // A bin's time is the percentile at the middle of the bin.
+            // A bin's latency is the percentile at the middle of the bin.
             let percent = (seen as f64 + *here as f64 / 2.0) / count as f64 * 100.0;
             seen = seen.saturating_add(*here);
             (percent, *nanos as f64)
@@ -65,7 +65,7 @@ impl CompletionTimes {
         curve.filter(|(percent, _)| known(*percent)).collect()
     }
 
-    /// Nanoseconds at the middle of a bar and percent of all.
+    /// Nanoseconds at the middle of each bar, and per cent of all I/Os.
     fn bars(&self) -> Vec<(f64, f64)> {
         let count = count(self.bins.iter().map(|bin| &bin.1));
         let bar = |nanos: u64| ((nanos.max(1) as f64).log10() * A_DECADE).floor() as i64;
@@ -77,7 +77,7 @@ impl CompletionTimes {
                 *sum = sum.saturating_add(*here);
             }
         }
-        // As steps: from the foot of the first to the foot of the last.
+        // As steps, from zero before the first bar to zero after the last.
         let edge = |bar: i64| 10_f64.powf(bar as f64 / A_DECADE);
         let mut steps = vec![(edge(first), 0.0)];
         for (at, sum) in (first..).zip(&bars) {
@@ -106,7 +106,7 @@ pub(super) fn histograms(direction: Direction, all: &[CompletionTimes]) -> Vec<C
     all.chunks(TOGETHER).filter_map(|some| histogram(direction, some, "")).collect()
 }
 
-/// Those that have points; `None` if there are none.
+/// The results that have points; `None` if there are none.
 fn drawn(
     all: &[CompletionTimes],
     points: impl Fn(&CompletionTimes) -> Vec<(f64, f64)>,

@@ -1,4 +1,4 @@
-//! fio's log files, as fio and Kelvin write them, read into rows.
+//! Parser of log files written by fio and Kelvin in fio's format.
 
 use std::borrow::Cow;
 
@@ -7,27 +7,29 @@ use kelvin_storage::{BINS, Direction};
 
 use crate::{Error, Result};
 
-/// Text beyond so many bytes is no log that a person looks at, and more than a small machine's memory holds.
+/// Largest size in bytes. A larger log cannot be viewed as a chart, and would not fit into the memory of a
+/// small host.
 pub const LONGEST: u64 = 1 << 30;
-/// Milliseconds since 1970 reach this in the year 5138. What is beyond is not a time.
+/// Largest time, in milliseconds since 1970: in the year 5138. A larger number is not a time.
 const LATEST: u64 = 100_000_000_000_000;
-/// I/Os in a bin of one window: sums of so many do not overflow.
+/// Largest count of I/Os per bin and window; sums of such counts do not overflow.
 const MOST: u64 = 10_000_000_000;
-/// Rows of single I/Os are in the order in which they were logged, which may be so many milliseconds out of order.
+/// Rows of single I/Os are in the order of logging, so their times may decrease by up to this many
+/// milliseconds.
 const SLACK: u64 = 100;
 
 /// A log file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IoLogFile {
-    /// The file's name without its directory.
+    /// The name of the file, without its directory.
     pub name: String,
-    /// What stands before the kind in its name: the job's name, as a rule.
+    /// The part of the name before the kind: usually the job's name.
     pub prefix: String,
-    /// The number of the worker, where the name has one.
+    /// The number of the worker, if the name contains one.
     pub job: Option<u32>,
-    /// What it holds.
+    /// Its content.
     pub rows: Rows,
-    /// What a reader of the charts should know.
+    /// Notes for readers of the charts.
     pub notes: Vec<String>,
 }
 
@@ -36,11 +38,11 @@ pub struct IoLogFile {
 pub enum Rows {
     /// Values.
     Values {
-        /// Which, and with that the unit.
+        /// The quantity, which determines the unit.
         kind: LogKind,
-        /// Whether each row is of one I/O; else each is of a window.
+        /// Whether each row is one I/O; otherwise each is a window.
         single: bool,
-        /// The rows in the order of time, workers that were written one behind the other apart.
+        /// The rows in chronological order. Workers that follow each other in the file are separate parts.
         parts: Vec<Vec<Row>>,
     },
     /// Completion times by bin.
@@ -50,28 +52,29 @@ pub enum Rows {
 /// A row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// Milliseconds since the log's first zero.
+    /// Milliseconds since the log's zero.
     pub time: u64,
-    /// KiB a second, I/Os a second, or nanoseconds.
+    /// KiB per second, I/Os per second, or nanoseconds.
     pub value: f64,
     /// Direction.
     pub direction: Direction,
-    /// Bytes of the I/O; 0 for a window.
+    /// Size of the I/O in bytes; 0 for a window.
     pub length: u64,
 }
 
-/// What ended in a window of a histogram log.
+/// The I/Os that ended in one window of a histogram log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistogramRow {
-    /// Milliseconds.
+    /// Milliseconds since the log's zero.
     pub time: u64,
     /// Direction.
     pub direction: Direction,
-    /// The time in nanoseconds that stands for a bin, and how many I/Os.
+    /// Representative latency of each bin in nanoseconds, and its number of I/Os.
     pub counts: Vec<(u64, u64)>,
 }
 
-/// What a file's name says: its prefix, the kind (none for histograms) and the worker's number. None when it is no log's name.
+/// The prefix, kind (none for histograms) and worker number in a file's name; `None` if it is not the name of
+/// a log.
 fn named(name: &str) -> Option<(String, Option<LogKind>, Option<u32>)> {
     let name = name.strip_suffix(".fz").unwrap_or(name).strip_suffix(".log")?;
     let (stem, job) = match name.rsplit_once('.') {
@@ -83,23 +86,23 @@ fn named(name: &str) -> Option<(String, Option<LogKind>, Option<u32>)> {
     if let Some(prefix) = stem.strip_suffix("_clat_hist") {
         return Some((prefix.into(), None, job));
     }
-    // "clat" ends as "lat" does: the preceding character distinguishes them.
+    // "clat" also ends with "lat": the preceding character distinguishes them.
     let (prefix, word) = stem.rsplit_once('_').unwrap_or(("", stem));
     let kind = LogKind::ALL.into_iter().find(|kind| kind.word() == word)?;
     Some((prefix.into(), Some(kind), job))
 }
 
-/// Whether a file is a log by its name.
+/// Whether the file's name is that of a log.
 pub fn is_log(name: &str) -> bool {
     named(name).is_some()
 }
 
-/// Reads a log. `name` is the file's name, which says what is in it (`job_bw.1.log`, `job_clat_hist.log`, `.fz` for compressed
-/// ones); `shown` stands in messages.
+/// Reads a log. `name` is the file's name, which determines the content (`job_bw.1.log`, `job_clat_hist.log`,
+/// `.fz` for compressed ones); `shown` is the name in messages.
 ///
 /// # Errors
-/// When the name is no log's, when a row does not fit (with its line), when there is none, and when rows of single I/Os and of
-/// windows are in one file.
+/// Fails if the name is not that of a log, if a row is invalid (with its line number), if there are no rows,
+/// and if the file contains both rows of single I/Os and rows of windows.
 pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<IoLogFile> {
     let refused = |problem: String| Error::Plot(format!("{shown}: {problem}"));
     let (prefix, kind, job) = named(name).ok_or_else(|| {
@@ -130,7 +133,7 @@ pub fn read(name: &str, shown: &str, bytes: &[u8]) -> Result<IoLogFile> {
             refused_at(shown, line, "not text: is it a compressed log whose name lacks .fz?")
         })?)
     };
-    // What was cut off within its last row is no row, even where what is left looks like one.
+    // A truncated last row is discarded, even if the rest looks like a complete one.
     if !text.ends_with('\n') {
         notes.push(format!(
             "{name} does not end with a complete line: it is truncated, or still being written"
@@ -154,7 +157,7 @@ fn refused_at(shown: &str, line: usize, problem: &str) -> Error {
     Error::Plot(format!("{shown}:{line}: {problem}"))
 }
 
-/// The lines that are not blank, with their numbers.
+/// The non-blank lines, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())).filter(|(_, line)| !line.is_empty())
 }
@@ -181,8 +184,9 @@ fn direction(field: Option<&str>) -> std::result::Result<Direction, String> {
         .ok_or_else(|| format!("direction {number} is none of 0 (read), 1 (write) and 2 (trim)"))
 }
 
-/// With `log_window_value=both` a row has the greatest value behind the mean, and everything else one column later. A
-/// direction is at most 2, which no real column of maxima is throughout.
+/// Whether the log was written with `log_window_value=both`: each row then has the maximum after the mean,
+/// and the other columns are shifted by one. The fourth column is then the direction, at most 2, and the
+/// third exceeds 2 in some row.
 fn has_maxima(text: &str) -> bool {
     let third = |line: &str| line.split(',').nth(2).and_then(|field| field.trim().parse::<u64>().ok());
     let fits = |line: &str| {
@@ -214,7 +218,8 @@ fn values(text: &str, kind: LogKind, shown: &str) -> Result<Rows> {
                 format!("a row {this} among rows {others}: two logs in one file; draw them separately");
             return Err(refused_at(shown, number, &problem));
         }
-        // The workers of a file stand one behind the other: the time falls back, or a window comes a second time.
+        // The rows of several workers follow each other: a new one starts if the time decreases or a window
+        // is repeated.
         let before = &mut last_of[row.direction as usize];
         let is_next =
             if is_single { row.time + SLACK < last } else { before.is_some_and(|before| row.time <= before) };
@@ -288,7 +293,7 @@ fn histogram(line: &str) -> std::result::Result<HistogramRow, String> {
             return Err(format!("{count} I/Os in one bin is implausibly many"));
         }
         if count > 0 {
-            // The middle of the bins that were added up.
+            // The middle of the bins that were combined.
             counts.push((kelvin_storage::middle((at << coarseness) + (1 << coarseness) / 2), count));
         }
     }

@@ -1,4 +1,4 @@
-//! Results against the options they were made with: bars of depth × jobs, a heat map of block size × mix.
+//! Results over options: bars of depth × jobs, and heat maps of block size × mix.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,21 +15,21 @@ const LEFT: f64 = 84.0;
 const RIGHT: f64 = 28.0;
 const HEIGHT: f64 = 280.0;
 
-/// Values that were measured at the same place: their mean is drawn.
+/// Values measured with the same options; their mean is drawn.
 type Cells<X, Y> = BTreeMap<(X, Y), Vec<f64>>;
 
-/// What is drawn of each direction: words, unit, how to get it.
+/// A value drawn for each direction: name, unit, and accessor.
 type Figure = (&'static str, &'static str, fn(&DirectionMeasurement) -> Option<f64>);
 const FIGURES: [Figure; 2] = [
     ("I/Os per second", "IOPS", |did| Some(did.iops)),
     ("mean completion time", "µs", |did| Some(did.mean? / 1e3)),
 ];
 
-/// Bars of depth × jobs: a group for each depth, a colour for each number of jobs.
+/// Bars of depth × jobs: a group for each depth, and a colour for each number of jobs.
 pub(super) fn bars(all: &[JobMeasurement]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (what, unit, pick) in FIGURES {
-        // What else differs is a separate chart.
+        // Results that differ in other options are on separate charts.
         let mut groups: BTreeMap<(Direction, String), Cells<u64, u64>> = BTreeMap::new();
         for one in all {
             let (Some(depth), Some(jobs)) = (one.depth, one.jobs) else { continue };
@@ -47,7 +47,7 @@ pub(super) fn bars(all: &[JobMeasurement]) -> Vec<Chart> {
     charts
 }
 
-/// The options that are not an axis, as text.
+/// The options that are not on an axis, as text.
 fn without(one: &JobMeasurement, is_map: bool) -> String {
     let mut words: Vec<String> = Vec::new();
     if is_map {
@@ -149,7 +149,7 @@ fn bar_chart(
     Chart::new(&file_name("depth-jobs", direction, unit, other), &title, picture(&title, &about, end, &body))
 }
 
-/// Heat maps of block size × mix: where a mix or a pattern and a block size were varied.
+/// Heat maps of block size × mix, if mix or pattern, and block size, were varied.
 pub(super) fn maps(all: &[JobMeasurement]) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (what, unit, pick) in FIGURES {
@@ -158,7 +158,7 @@ pub(super) fn maps(all: &[JobMeasurement]) -> Vec<Chart> {
             let Some(size) = one.block_size.as_deref().and_then(bytes) else { continue };
             for did in &one.did {
                 let Some(value) = pick(did) else { continue };
-                // A job that only reads is a mix of 100 %.
+                // A job that only reads has a mix of 100 %.
                 let alone = if did.direction == Direction::Read { 100.0 } else { 0.0 };
                 let mix = (one.mix.unwrap_or(alone) * 1000.0) as u64;
                 let cells = groups.entry((did.direction, without(one, true))).or_default();
@@ -197,7 +197,7 @@ fn map(
     let wide = ((WIDTH - LEFT - RIGHT - 30.0) / sizes.len() as f64).min(140.0);
     let tall = 40.0;
     let mut body = String::new();
-    // The most reads on top.
+    // The largest share of reads is at the top.
     for (row, mix) in mixes.iter().rev().enumerate() {
         let y = top + row as f64 * tall;
         let share = number(*mix as f64 / 1000.0);
@@ -240,8 +240,8 @@ fn map(
     )
 }
 
-/// Nine points of viridis (S. van der Walt and N. Smith, CC0), whose steps look equally large and whose lightness rises
-/// throughout, so that it also reads in grey.
+/// Nine points of viridis (S. van der Walt and N. Smith, CC0). Its steps are perceptually uniform and its
+/// lightness increases monotonically, so that it can also be read in greyscale.
 const VIRIDIS: [[f64; 3]; 9] = [
     [68.0, 1.0, 84.0],
     [71.0, 44.0, 122.0],
@@ -254,12 +254,12 @@ const VIRIDIS: [[f64; 3]; 9] = [
     [253.0, 231.0, 37.0],
 ];
 
-/// The ratio of contrast between two lightnesses, as WCAG 2 defines it.
+/// The contrast ratio of two luminances, as defined by WCAG 2.
 fn contrast(a: f64, b: f64) -> f64 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// How light a colour is, 0 to 1, as WCAG 2 defines it.
+/// The relative luminance of a colour, 0 to 1, as defined by WCAG 2.
 fn lightness((red, green, blue): (u8, u8, u8)) -> f64 {
     let linear = |part: u8| {
         let share = f64::from(part) / 255.0;
@@ -268,7 +268,7 @@ fn lightness((red, green, blue): (u8, u8, u8)) -> f64 {
     0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
 }
 
-/// Black or white, whichever can be read better: on any colour that is at least 4.5 to 1.
+/// Black or white, whichever has more contrast: at least 4.5 to 1 on any colour.
 fn ink_on(ground: (u8, u8, u8)) -> &'static str {
     let ground = lightness(ground);
     if contrast(ground, 0.0) >= contrast(ground, 1.0) { "#000000" } else { "#ffffff" }

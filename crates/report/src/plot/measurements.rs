@@ -1,4 +1,4 @@
-//! What a job did in one result, by direction, with the options that charts set against each other.
+//! The results of a job by direction, with the options by which charts compare them.
 
 use kelvin_measure::text::parse_bytes;
 use kelvin_storage::Direction;
@@ -11,30 +11,30 @@ use crate::RunReport;
 /// A job of a result or of a stored run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobMeasurement {
-    /// The file or run that it is from.
+    /// The file or run from which it was read.
     pub source: String,
     /// Its name.
     pub job: String,
     /// The tool and its version.
     pub version: String,
-    /// The block size as written; none where the result does not say.
+    /// The block size as written; none if the result does not contain it.
     pub block_size: Option<String>,
-    /// I/Os that one worker may have under way.
+    /// Largest number of I/Os in flight per worker.
     pub depth: Option<u64>,
-    /// Workers.
+    /// Number of workers.
     pub jobs: Option<u64>,
-    /// The share of reads in percent where it is a mix.
+    /// The share of reads in per cent, for a mix.
     pub mix: Option<f64>,
     /// The pattern as written: "randread".
     pub pattern: Option<String>,
-    /// What else of the job decides its figures, as written: engine, direct, rates, think time. Jobs that differ in it are
-    /// not drawn as one.
+    /// Other options that affect the results, as written: engine, direct, rates, think time. Jobs that differ
+    /// in them are not drawn together.
     pub others: Vec<(String, String)>,
-    /// What each direction did.
+    /// The results of each direction.
     pub did: Vec<DirectionMeasurement>,
 }
 
-/// The options that decide figures and are no axis of a chart.
+/// Options that affect the results and are not on the axis of a chart.
 const OTHERS: &[&[&str]] = &[
     &["ioengine"],
     &["direct"],
@@ -49,28 +49,28 @@ const OTHERS: &[&[&str]] = &[
     &["random_distribution"],
 ];
 
-/// Which of them are given, by how they are found.
+/// Those of [`OTHERS`] that are set, according to `find`.
 fn others(find: impl Fn(&[&str]) -> Option<String>) -> Vec<(String, String)> {
     OTHERS.iter().filter_map(|names| Some((names[0].to_owned(), find(names)?))).collect()
 }
 
-/// One direction.
+/// The results of one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectionMeasurement {
     /// Direction.
     pub direction: Direction,
-    /// I/Os a second.
+    /// I/Os per second.
     pub iops: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bandwidth: f64,
     /// Mean completion time in nanoseconds.
     pub mean: Option<f64>,
-    /// Completion times; several where clones were reported apart and cannot be added up.
+    /// Completion times; several if clones were reported separately and cannot be combined.
     pub times: Vec<CompletionTimes>,
 }
 
 impl DirectionMeasurement {
-    /// Adds what a clone of the job did.
+    /// Adds the results of a clone of the job.
     fn add(&mut self, other: Self) {
         let weights = (self.iops, other.iops);
         self.mean = match (self.mean, other.mean) {
@@ -88,18 +88,18 @@ impl DirectionMeasurement {
     }
 }
 
-/// A block size with one unit for all its spellings: bytes where it can be read.
+/// A block size in bytes, regardless of its spelling; none if it cannot be parsed.
 pub(super) fn bytes(size: &str) -> Option<u64> {
     parse_bytes(size.split([',', '-', ':']).next()?).ok()
 }
 
 impl JobMeasurement {
-    /// The jobs of a result; `source` is its file.
+    /// The jobs of a result; `source` is the name of its file.
     pub fn of_result(source: &str, result: &IoResult) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
         for job in &result.jobs {
             let one = Self::of_job(source, &result.version, job);
-            // Without group_reporting each clone has a separate entry; what the job did is their sum.
+            // Without group_reporting each clone has a separate entry; the job's result is their sum.
             let known = found.iter_mut().find(|known| known.is_clone_of(&one));
             match known {
                 Some(known) => known.add(one),
@@ -165,7 +165,7 @@ impl JobMeasurement {
         }
     }
 
-    /// The jobs of a stored run, with those of its specification.
+    /// The jobs of a stored run, combined with those of its specification.
     pub fn of_run(report: &RunReport, jobs: &Jobs) -> Vec<Self> {
         let option = |name: &str, names: &[&str]| {
             let job = jobs.jobs.iter().find(|job| job.name == name)?;
@@ -219,7 +219,7 @@ impl JobMeasurement {
         each.collect()
     }
 
-    /// What it is of: job, pattern, block size, depth, workers, tool.
+    /// A description: job, pattern, block size, depth, workers, tool.
     pub(super) fn about(&self) -> String {
         let mut words = vec![format!("job {}", self.job)];
         words.extend(self.pattern.clone());

@@ -1,6 +1,6 @@
-//! Charts of I/O: from fio's log files and results, Kelvin's as well as fio's, and from stored runs.
+//! Charts of I/O: from log files and results of fio and Kelvin, and from stored runs.
 //!
-//! Read and write are never combined in one line: each is a chart or a separate colour, labelled.
+//! Reads and writes are never combined in one line: each has a separate chart or a labelled colour.
 
 mod draw;
 mod latency;
@@ -30,14 +30,14 @@ pub use series::{LogSeries, Point};
 
 use crate::{PointReport, RunReport};
 
-/// A picture.
+/// A chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
-    /// Its file's name without an ending: letters, digits, `-`, `_` and `.`.
+    /// File name without extension: letters, digits, `-`, `_` and `.`.
     pub name: String,
     /// Its title.
     pub title: String,
-    /// The picture, an SVG document.
+    /// The chart as an SVG document.
     pub svg: String,
 }
 
@@ -99,8 +99,8 @@ impl Inputs {
         self.measured.extend(measured);
     }
 
-    /// Adds a stored run of I/O jobs; `jobs` are those of its specification, `over_time` selects whether its seconds
-    /// are drawn, too.
+    /// Adds a stored run of I/O jobs. `jobs` are those of its specification; `over_time` selects whether its
+    /// seconds are drawn as well.
     pub fn run(&mut self, report: &RunReport, jobs: &Jobs, over_time: bool) {
         if over_time {
             self.series.extend(seconds(report));
@@ -112,7 +112,7 @@ impl Inputs {
                 times.name.push_str(&options);
                 self.times.entry(direction).or_default().push(times);
             }
-            // The report has already left out values that its samples do not support.
+            // The report has already omitted values that its samples do not support.
             for curve in point.distributions.iter().filter(|_| point.open_loop) {
                 let Some(direction) = direction(&curve.kind) else { continue };
                 let name = format!("{}, response times", named(report, point, &curve.kind));
@@ -124,11 +124,11 @@ impl Inputs {
         self.measured.extend(measured);
     }
 
-    /// All charts that there is something for.
+    /// All charts for which there is data.
     pub fn charts(&self) -> Vec<Chart> {
         let about = |prefix: &str| {
             let mut found = self.measured.iter().filter(|one| one.job == prefix);
-            // Of two jobs of that name neither is known to be the log's.
+            // If two jobs have that name, it is unknown to which the log belongs.
             found.next().filter(|_| found.next().is_none()).map(JobMeasurement::about)
         };
         let mut charts = time::each(&self.series, &about);
@@ -151,7 +151,7 @@ impl Inputs {
     }
 }
 
-/// The options that distinguish the runs of a sweep, if a run has one job.
+/// The options that distinguish the runs of a sweep, if each run has one job.
 fn options(measured: &[JobMeasurement]) -> String {
     let [one] = measured else { return String::new() };
     let words = [
@@ -168,18 +168,18 @@ fn direction(kind: &str) -> Option<Direction> {
     Direction::ALL.into_iter().find(|direction| direction.word() == word)
 }
 
-/// The seconds of a run, of each point.
+/// The seconds of all points of a run.
 fn seconds(report: &RunReport) -> Vec<LogSeries> {
     report.points.iter().flat_map(|point| seconds_of(report, point)).collect()
 }
 
-/// "run 3 read", with the point where there are several.
+/// "run 3 read", with the point if there are several.
 fn named(report: &RunReport, point: &PointReport, kind: &str) -> String {
     let name = format!("run {} {kind}", report.run);
     if report.points.len() > 1 { format!("{name}, {}", point.name()) } else { name }
 }
 
-/// Completion times of each series of a point.
+/// Completion times of each series of a point, by direction.
 fn times_of(report: &RunReport, point: &PointReport) -> Vec<(Direction, CompletionTimes)> {
     let each = point.io.bins.iter().filter_map(|(kind, bins)| {
         let count = latency::count(bins.iter().map(|bin| &bin.1));
@@ -192,11 +192,11 @@ fn times_of(report: &RunReport, point: &PointReport) -> Vec<(Direction, Completi
 /// The charts of a point of I/O jobs in the report; none for other workloads.
 #[derive(Debug, Default)]
 pub(crate) struct PointCharts {
-    /// I/Os per second with moving mean and trend, a colour for each direction.
+    /// I/Os per second with moving average and trend, one colour per direction.
     pub(crate) time: Option<String>,
-    /// Bandwidth of writes against the bytes written before.
+    /// Bandwidth of writes over the bytes already written.
     pub(crate) written: Option<String>,
-    /// Histograms of completion times, one for each direction.
+    /// Histograms of completion times, one per direction.
     pub(crate) histograms: Vec<String>,
 }
 
@@ -221,7 +221,7 @@ impl PointCharts {
     }
 }
 
-/// Bytes of an I/O of a direction, on average over the point; none if no job states it.
+/// Mean I/O size of a direction in bytes, over the point; none if no job reports it.
 fn mean_size(report: &RunReport, point: &PointReport, direction: Direction) -> Option<f64> {
     let targets = report.jobs_of(point).flat_map(|job| &job.targets);
     let (mut ios, mut bytes) = (0_u64, 0_u64);
@@ -232,10 +232,10 @@ fn mean_size(report: &RunReport, point: &PointReport, direction: Direction) -> O
     (ios > 0 && bytes > 0).then(|| bytes as f64 / ios as f64)
 }
 
-/// A fraction of a second, at the end of a window, too short for a rate.
+/// The last second of a window is too short for a rate below this fraction.
 const SLIVER: f64 = 0.2;
 
-/// I/Os and bytes per second of each direction of a point, all its devices together.
+/// I/Os and bytes per second of each direction of a point, over all devices.
 fn seconds_of(report: &RunReport, point: &PointReport) -> Vec<LogSeries> {
     let several = report.points.len() > 1;
     let name = format!("run {}", report.run);
@@ -251,8 +251,8 @@ fn seconds_of(report: &RunReport, point: &PointReport) -> Vec<LogSeries> {
                 let ended: u64 = kinds.iter().filter_map(|at| second.good.get(*at)).sum();
                 let (amount, end) = (ended as f64 * each, second.second as f64 + second.width);
                 let alone = Point { time: end, width: second.width, value: 0.0, low: 0.0, high: 0.0 };
-                // The rate of a fraction of a second is noise: it is added to the previous second, so that the points'
-                // mean is that of the whole window, as in the tables.
+                // The rate of a fraction of a second is noise. It is merged into the preceding second, so
+                // that the mean of the points is that of the whole window, as in the tables.
                 let (before, amount) = match points.pop_if(|_| second.width <= SLIVER) {
                     Some(last) => (last.width, last.value * last.width + amount),
                     None => (0.0, amount),

@@ -1,4 +1,4 @@
-//! All charts on one HTML page that needs nothing else.
+//! All charts on one self-contained HTML page.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const STYLE: &str = "body{margin:0;background:#f4f4f1;color:#1c1f23;font:16px/1.
     nav{columns:2;font-size:.9rem;margin-bottom:22px}nav a{display:block;color:#0b5fa5}p{color:#565d66;font-size:.9rem}\
     @media print{figure{break-inside:avoid}}@media(max-width:640px){nav{columns:1}}";
 
-/// The page; `notes` say what a reader should know.
+/// The page; `notes` are printed on it.
 pub fn page(title: &str, charts: &[Chart], notes: &[String]) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\

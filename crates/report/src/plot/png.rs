@@ -1,5 +1,5 @@
-//! Charts as PNG, where SVG is not supported, rendered by librsvg's `rsvg-convert`: linking an SVG renderer would add a
-//! tenth to the build time of the command.
+//! Charts as PNG, for programs without SVG support, rendered by librsvg's `rsvg-convert`. Linking an SVG
+//! renderer would add a tenth to the build time of the command.
 
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
@@ -9,17 +9,17 @@ use crate::{Error, Result};
 
 const PROGRAM: &str = "rsvg-convert";
 
-/// Pixels per unit of the picture: sharp on today's screens and in print.
+/// Pixels per SVG unit, for high-resolution screens and print.
 const ZOOM: &str = "2";
 
-/// Paints charts with the installed `rsvg-convert`.
+/// Renders charts with the installed `rsvg-convert`.
 pub struct Painter(());
 
 impl Painter {
     /// Checks that the program is installed.
     ///
     /// # Errors
-    /// When it cannot be run; the message names the package.
+    /// Fails if it cannot be run; the message names the package.
     pub fn new() -> Result<Self> {
         let version = Command::new(PROGRAM).arg("--version").stdin(Stdio::null()).output();
         match version {
@@ -32,7 +32,7 @@ impl Painter {
     /// The chart as a PNG file.
     ///
     /// # Errors
-    /// When `rsvg-convert` fails or prints no PNG.
+    /// Fails if `rsvg-convert` fails or prints no PNG.
     pub fn png(&self, chart: &Chart) -> Result<Vec<u8>> {
         let failed = |why: String| Error::Plot(format!("failed to paint {}: {why}", chart.name));
         let mut child = Command::new(PROGRAM)
@@ -42,8 +42,8 @@ impl Painter {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| failed(not_run(&error)))?;
-        // It reads the whole picture before it writes, so that writing first cannot block. If it exits without having
-        // read everything, its own message has the reason.
+        // It reads the whole SVG before it writes, so writing first cannot block. If it exits before that,
+        // its own message has the reason.
         let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(chart.svg.as_bytes()));
         let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
         if !output.status.success() {

@@ -1,4 +1,5 @@
-//! Values over time, one direction each, and what is made of them: windows, smoothing, trend.
+//! Values over time, one series per direction, and values derived from them: windows, moving averages,
+//! trends.
 
 use kelvin_stats::trend::{Line, theil_sen};
 use kelvin_storage::Direction;
@@ -6,17 +7,17 @@ use kelvin_storage::log::LogKind;
 
 use super::log::{IoLogFile, Row, Rows};
 
-/// More points than this are drawn as windows.
+/// More points than this are combined into windows.
 const MOST: usize = 600;
-/// A window of single I/Os has about so many of them, where there are enough.
+/// Approximate number of single I/Os per window, if there are enough.
 const A_WINDOW: usize = 20;
 
-/// Whether it is an amount by the time, of which nothing is 0, and not a time of I/Os.
+/// Whether it is a rate, which is 0 without I/Os, and not a latency.
 fn is_rate(quantity: LogKind) -> bool {
     matches!(quantity, LogKind::Bandwidth | LogKind::Iops)
 }
 
-/// What is over time, in words.
+/// The name of a quantity.
 pub(super) fn quantity_name(quantity: LogKind) -> &'static str {
     match quantity {
         LogKind::Bandwidth => "bandwidth",
@@ -27,8 +28,8 @@ pub(super) fn quantity_name(quantity: LogKind) -> &'static str {
     }
 }
 
-/// The unit in which the greatest value (bytes a second, I/Os per second, nanoseconds) reads well: its name, and how
-/// much of the base unit it is.
+/// A suitable unit for the largest value (in bytes per second, I/Os per second or nanoseconds): its name, and
+/// its size in the base unit.
 pub(super) fn unit(quantity: LogKind, greatest: f64) -> (&'static str, f64) {
     let units: &[(&str, f64)] = match quantity {
         LogKind::Bandwidth => {
@@ -39,7 +40,7 @@ pub(super) fn unit(quantity: LogKind, greatest: f64) -> (&'static str, f64) {
             &[("s", 1e10), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
         }
     };
-    // The largest unit begins at ten of it: 2,400 MiB/s says more than 2.3 GiB/s.
+    // A unit is used from ten of it: 2,400 MiB/s is more precise than 2.3 GiB/s.
     let found = units.iter().find(|unit| greatest >= unit.1).or(units.last());
     match found {
         Some(("GiB/s", _)) => ("GiB/s", 1_073_741_824.0),
@@ -49,18 +50,18 @@ pub(super) fn unit(quantity: LogKind, greatest: f64) -> (&'static str, f64) {
     }
 }
 
-/// A value at a time, with the range of what it is made of.
+/// A value at a time, with its range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Seconds since the log's beginning, at the end of what it covers.
+    /// End of the interval, in seconds since the start of the log.
     pub time: f64,
-    /// Seconds that it covers.
+    /// Length of the interval in seconds.
     pub width: f64,
-    /// In base units: bytes a second, I/Os per second, nanoseconds.
+    /// In base units: bytes per second, I/Os per second, nanoseconds.
     pub value: f64,
-    /// The least of what it is made of.
+    /// The smallest of the combined values.
     pub low: f64,
-    /// The greatest of what it is made of.
+    /// The largest of the combined values.
     pub high: f64,
 }
 
@@ -69,25 +70,25 @@ pub struct Point {
 pub struct LogSeries {
     /// Its label, which distinguishes it from the others.
     pub name: String,
-    /// The name of its log without kind and number: the job's, as a rule.
+    /// The name of its log without kind and number: usually the job's name.
     pub prefix: String,
-    /// What it is of.
+    /// The quantity.
     pub quantity: LogKind,
     /// Direction.
     pub direction: Direction,
-    /// What the points are, as text.
+    /// How the points were computed, as text.
     pub how: String,
-    /// In the order of time; at least one.
+    /// In chronological order; at least one.
     pub points: Vec<Point>,
 }
 
 impl LogSeries {
-    /// The greatest of its points.
+    /// The largest value of its points.
     pub(super) fn greatest(&self) -> f64 {
         self.points.iter().map(|point| point.value).fold(0.0, f64::max)
     }
 
-    /// The mean of its points over the time that they cover.
+    /// The mean of its points, weighted by the lengths of their intervals.
     pub(super) fn mean(&self) -> f64 {
         let covered: f64 = self.points.iter().map(|point| point.width).sum();
         if covered > 0.0 {
@@ -96,14 +97,14 @@ impl LogSeries {
         self.points.iter().map(|point| point.value).sum::<f64>() / self.points.len().max(1) as f64
     }
 
-    /// The line of Theil and Sen over time; none of fewer than five points.
+    /// The Theil-Sen line over time; none for fewer than five points.
     pub(super) fn trend(&self) -> Option<Line> {
         let points: Vec<(f64, f64)> = self.points.iter().map(|point| (point.time, point.value)).collect();
         if points.len() < 5 { None } else { theil_sen(&points) }
     }
 
-    /// A moving mean over a twentieth of the points, at least three: a mean never goes beyond what it is made of. At the
-    /// ends it becomes narrower on both sides, so that it does not lag.
+    /// A moving mean over a twentieth of the points, at least three. A mean cannot overshoot. At the ends the
+    /// window shrinks on both sides, so that the mean does not lag.
     pub(super) fn smoothed(&self) -> Vec<f64> {
         let count = self.points.len();
         let half = (count / 40).max(1);
@@ -117,13 +118,13 @@ impl LogSeries {
     }
 }
 
-/// The series of a log: each direction and, where several workers are in it, each of them apart.
+/// The series of a log: one per direction, and per worker if it contains several.
 pub(super) fn series_of_log(log: &IoLogFile) -> Vec<LogSeries> {
     let Rows::Values { kind, single, parts } = &log.rows else { return Vec::new() };
     let quantity = *kind;
     let mut found = Vec::new();
     for (at, part) in parts.iter().enumerate() {
-        // With log_unix_epoch the times are not since the beginning.
+        // With log_unix_epoch, times are milliseconds since 1970 and not since the start.
         let zero = part.first().map_or(0, |row| if row.time > 100_000_000_000 { row.time } else { 0 });
         let mut name = log.name.trim_end_matches(".fz").trim_end_matches(".log").to_owned();
         if parts.len() > 1 {
@@ -159,8 +160,8 @@ fn in_base(value: f64, quantity: LogKind) -> f64 {
     if quantity == LogKind::Bandwidth { value * 1024.0 } else { value }
 }
 
-/// The length of the windows of a log: what lies between most of its rows. fio leaves a window without I/O out, so that longer
-/// gaps say nothing, and the last window may be a part of one.
+/// The window length of a log: the 10th percentile of the gaps between its rows. fio omits windows without
+/// I/O, so longer gaps say nothing, and the last window may be incomplete.
 fn window(rows: &[Row], zero: u64) -> u64 {
     let mut times: Vec<u64> = rows.iter().map(|row| row.time).collect();
     times.dedup();
@@ -168,21 +169,21 @@ fn window(rows: &[Row], zero: u64) -> u64 {
     if gaps.len() > 1 {
         gaps.pop();
     }
-    // Of times since 1970 the first row does not say when its window began.
+    // With times since 1970, the start of the first window is unknown.
     gaps.extend(times.first().filter(|first| zero == 0 && **first > 0));
     gaps.sort_unstable();
     gaps.get(gaps.len().saturating_sub(1) / 10).copied().unwrap_or(1)
 }
 
-/// Rows that are means already, of a window each.
+/// For rows that are already means, one per window.
 fn averaged(rows: &[Row], zero: u64, quantity: LogKind, window: u64) -> (Vec<Point>, String) {
     let mut points: Vec<Point> = Vec::with_capacity(rows.len());
     let (mut last, mut left_out) = (None, false);
     for row in rows {
         let since = row.time - last.unwrap_or_else(|| row.time.saturating_sub(window).max(zero));
         last = Some(row.time);
-        // On a busy machine fio's sample of a window comes late, and its rate is of the whole time since the one before; what
-        // is later than two windows and a half is a window without I/O, which fio leaves out.
+        // On a busy host fio samples a window late, and its rate covers the whole time since the preceding
+        // sample. A gap of at least two and a half windows contains windows without I/O, which fio omits.
         let covered = if is_rate(quantity) && since * 2 >= window * 5 { window } else { since };
         let time = (row.time - zero) as f64 / 1e3;
         if covered < since && !points.is_empty() {
@@ -196,7 +197,7 @@ fn averaged(rows: &[Row], zero: u64, quantity: LogKind, window: u64) -> (Vec<Poi
     (points, format!("windows of {window} ms as logged{gaps}"))
 }
 
-/// Windows in which nothing ended are rates of 0, not gaps that a line is drawn across.
+/// Fills windows without I/O with a rate of 0: a gap would be drawn as a straight line.
 fn nothing(points: &mut Vec<Point>, until: f64, width: f64) {
     let Some(from) = points.last().map(|point| point.time) else { return };
     let zero = |time: f64, width: f64| Point { time, width, value: 0.0, low: 0.0, high: 0.0 };
@@ -209,8 +210,9 @@ fn nothing(points: &mut Vec<Point>, until: f64, width: f64) {
     }
 }
 
-/// Single I/Os: rates are counted in windows, since the rate of one I/O says nothing of the device; times are means. `span` is
-/// from the first to the last row of the log, of whatever direction: one that pauses is 0 meanwhile.
+/// For rows of single I/Os: rates are counted in windows, because the rate of one I/O says nothing about the
+/// device; latencies are averaged. The last parameter is the times of the first and the last row of the log
+/// in any direction: a direction that pauses has a rate of 0.
 fn windows(rows: &[Row], zero: u64, quantity: LogKind, (first, last): (u64, u64)) -> (Vec<Point>, String) {
     let wanted = (rows.len() / A_WINDOW).clamp(1, MOST) as u64;
     let width = round_up((last - first).max(1).div_ceil(wanted));
@@ -238,7 +240,8 @@ fn windows(rows: &[Row], zero: u64, quantity: LogKind, (first, last): (u64, u64)
         }
     }
     if is_rate {
-        // The log ends within the last window: what is in it belongs to the time that was measured, at the end of the one before.
+        // The log ends within the last window. Its I/Os are added to the preceding window, for the time
+        // actually measured.
         let part = (last + 1 - (start + (count as u64 - 1) * width)).min(width);
         if let Some(end) = points.last_mut() {
             end.width = if count == 1 { (last - first).max(1) } else { part } as f64 / 1e3;
@@ -269,7 +272,7 @@ fn windows(rows: &[Row], zero: u64, quantity: LogKind, (first, last): (u64, u64)
     (points, how)
 }
 
-/// The next of 1, 2 and 5 times powers of ten.
+/// The next larger 1, 2 or 5 times a power of ten.
 fn round_up(value: u64) -> u64 {
     let mut power = 1_u64;
     loop {
@@ -282,7 +285,7 @@ fn round_up(value: u64) -> u64 {
     }
 }
 
-/// So few points that a picture can show them, each the mean of as many.
+/// Reduces the number of points to what a chart can show, each the mean of equally many.
 fn thinned(points: Vec<Point>, how: String) -> (Vec<Point>, String) {
     if points.len() <= MOST {
         return (points, how);

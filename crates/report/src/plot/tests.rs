@@ -9,7 +9,7 @@ fn log(name: &str, text: &str) -> IoLogFile {
     read(name, name, text.as_bytes()).unwrap()
 }
 
-/// A line for each.
+/// One line per number.
 fn lines(of: impl IntoIterator<Item = u64>, line: impl Fn(u64) -> String) -> String {
     of.into_iter().map(|at| line(at) + "\n").collect::<Vec<_>>().concat()
 }
@@ -18,7 +18,7 @@ fn refused(name: &str, text: &str) -> String {
     read(name, &format!("dir/{name}"), text.as_bytes()).unwrap_err().to_string()
 }
 
-/// Reads of 100 MiB/s that fall by 1 MiB/s each 100 ms, writes of 20 MiB/s that break down to 5.
+/// Reads of 100 MiB/s that drop by 1 MiB/s every 100 ms, and writes of 20 MiB/s that drop sharply to 5.
 fn averaged() -> String {
     let row = |at: u64| {
         let write = if at < 12 { 20 } else { 5 };
@@ -54,27 +54,27 @@ fn a_name_says_which_log_it_is() {
 
 #[test]
 fn rows_of_every_version_are_read() {
-    // fio 2 (four columns), fio 3, with offsets, with an issue time.
+    // fio 2 (four columns), fio 3, with offsets, and with issue times.
     for text in ["5, 7, 1, 0", "5, 7, 1, 0, 0", "5, 7, 1, 0, 4096, 0x0004", "5, 7, 1, 0, 0, 0, 1234"] {
         let Rows::Values { kind, single, parts } = log("a_iops.log", text).rows else { panic!() };
         assert_eq!((kind, single, parts.len()), (LogKind::Iops, false, 1));
         assert_eq!(parts[0], [Row { time: 5, value: 7.0, direction: Direction::Write, length: 0 }], "{text}");
     }
-    // Mean and maximum: everything behind is a column later.
+    // Mean and maximum: all later columns are shifted by one.
     let Rows::Values { parts, .. } = log("a_clat.log", "5, 700, 900, 1, 0, 0\n9, 1, 1, 0, 0, 0\n").rows
     else {
         panic!()
     };
     assert_eq!(parts[0][0], Row { time: 5, value: 700.0, direction: Direction::Write, length: 0 });
     assert_eq!(parts[0][1].direction, Direction::Read);
-    // Workers one behind the other.
+    // The workers follow each other in the file.
     let Rows::Values { parts, .. } =
         log("a_bw.log", "500, 1, 0, 0\n1000, 2, 0, 0\n500, 3, 0, 0\n1000, 4, 0, 0").rows
     else {
         panic!()
     };
     assert_eq!(parts.len(), 2);
-    // Also when each has one window, and no more.
+    // Also if each has only one window.
     let Rows::Values { parts, .. } = log("a_bw.log", "500, 1, 0, 0\n500, 2, 1, 0\n500, 3, 0, 0\n").rows
     else {
         panic!()
@@ -142,7 +142,7 @@ fn histograms_are_read_at_every_coarseness() {
 
 #[test]
 fn single_ios_become_rates_that_add_up() {
-    // 1000 reads of 4 KiB, one a millisecond, and one write.
+    // 1000 reads of 4 KiB, one per millisecond, and one write.
     let mut text = lines(0..1000, |at| format!("{at}, {}, 0, 4096, 0", 1 + at % 7));
     text.push_str("999, 5, 1, 8192, 0\n");
     let found = series::series_of_log(&log("a_bw.log", &text));
@@ -170,7 +170,8 @@ fn a_window_without_ios_is_a_rate_of_0() {
 
 #[test]
 fn a_window_that_fio_leaves_out_is_a_rate_of_0() {
-    // As fio 3.33 wrote it for bursts of 20 writes of 64 KiB: 1280 KiB in a window of 200 ms, then none for a while.
+    // Written by fio 3.33 for bursts of 20 writes of 64 KiB: 1280 KiB in a window of 200 ms, then none for a
+    // while.
     let text = "200, 6400, 1, 0, 0\n800, 6400, 1, 0, 0\n1600, 6400, 1, 0, 0\n2203, 6400, 1, 0, 0\n\
         2803, 320, 1, 0, 0\n3003, 6080, 1, 0, 0\n3604, 6400, 1, 0, 0\n";
     let found = series::series_of_log(&log("think_bw.1.log", text));
@@ -178,11 +179,11 @@ fn a_window_that_fio_leaves_out_is_a_rate_of_0() {
     assert!((bytes / (6.0 * 1280.0 * 1024.0) - 1.0).abs() < 0.02, "{bytes}");
     assert!(found[0].points.iter().any(|point| point.value == 0.0 && point.time > 1.2 && point.time < 1.5));
     assert_eq!(found[0].how, "windows of 200 ms as logged; windows missing in the log are 0");
-    // A short last window is no gap in all others.
+    // A short last window does not turn the others into gaps.
     let text = "500, 10, 0, 0\n1000, 10, 0, 0\n1501, 10, 0, 0\n1620, 10, 0, 0\n";
     let found = series::series_of_log(&log("a_bw.log", text));
     assert_eq!(found[0].points.len(), 4);
-    // Times have no value where nothing ended.
+    // Latencies have no value if no I/O ended.
     assert_eq!(
         series::series_of_log(&log("a_clat.log", "200, 5, 0, 0\n400, 5, 0, 0\n1600, 5, 0, 0\n"))[0]
             .points
@@ -252,7 +253,7 @@ fn read_and_write_have_lines_of_their_own() {
     insta::assert_snapshot!("written", charts[1].svg);
 }
 
-/// Falling, broken down, halved again and again: a share of what it began with cannot fall by more than all of it.
+/// Dropping sharply and halving again and again: a share of the initial value cannot fall by more than 100 %.
 #[test]
 fn trial_c10_no_trend_falls_by_more_than_there_was() {
     let of = |value: &dyn Fn(u64) -> u64| {
@@ -325,7 +326,7 @@ fn percentiles_and_histogram_come_from_the_bins() {
         document(&chart.svg);
         insta::assert_snapshot!(chart.name.clone(), chart.svg);
     }
-    // Ten samples beyond are asked for.
+    // At least ten samples beyond the percentile are required.
     let few = CompletionTimes { count: 20, bins: vec![(5, 8), (9, 12)], ..CompletionTimes::default() };
     assert_eq!(few.curve().len(), 1);
 }
@@ -346,7 +347,7 @@ fn result(rw: &str, bs: &str, depth: u32, jobs: u32, mix: u32, iops: f64) -> Str
         line(iops),
         line(iops / 2.0)
     );
-    // Without group_reporting each clone has its entry.
+    // Without group_reporting each clone has a separate entry.
     let entries = vec![entry; jobs as usize].join(",");
     format!("{{\"fio version\":\"fio-3.33\",\"jobs\":[{entries}]}}")
 }
@@ -449,7 +450,7 @@ proptest! {
         prop_assert_eq!(again, rows);
         let mut inputs = Inputs::default();
         inputs.log(&log("a_bw.log", &text));
-        // Nothing that was read is lost between the log and the chart.
+        // All values of the log are in the chart.
         for one in &inputs.series {
             prop_assert!(!one.points.is_empty() && one.points.iter().all(|point| point.value.is_finite()));
         }

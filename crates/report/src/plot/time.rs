@@ -1,4 +1,4 @@
-//! Charts over time: each file alone, several against each other, and bandwidth against what was written.
+//! Charts over time: each file by itself, comparisons of several, and bandwidth over bytes written.
 
 use crate::chart::Axis;
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use super::draw::{COLOURS, INK, Line, Lines, Stroke};
 use super::series::{LogSeries, quantity_name, unit};
 use kelvin_measure::text::{coefficient, significant};
 
-/// More than these in one panel cannot be distinguished.
+/// More lines than this in one panel cannot be distinguished.
 const TOGETHER: usize = 8;
 
-/// A direction's colour wherever directions stand beside each other.
+/// The colour of a direction on charts of several directions.
 pub(super) fn colour(direction: Direction) -> &'static str {
     COLOURS[direction as usize]
 }
 
-/// Seconds, minutes or hours: the unit and its seconds.
+/// A suitable unit of time (seconds, minutes or hours), and its length in seconds.
 fn clock(end: f64) -> (&'static str, f64) {
     if end > 3.0 * 7200.0 {
         ("h", 3600.0)
@@ -34,7 +34,7 @@ fn end(series: &[&LogSeries]) -> f64 {
     series.iter().filter_map(|one| one.points.last()).map(|point| point.time).fold(0.0, f64::max)
 }
 
-/// A chart for each file, a colour for each direction.
+/// A chart per file, with a colour per direction.
 pub(super) fn each(series: &[LogSeries], about: &dyn Fn(&str) -> Option<String>) -> Vec<Chart> {
     let mut files: BTreeMap<(&str, LogKind), Vec<&LogSeries>> = BTreeMap::new();
     for one in series {
@@ -64,7 +64,8 @@ fn one(
         let mut measured = Line::new(format!("{direction}, as measured"), colour, Stroke::Pale, raw);
         let banded = one.points.iter().any(|point| point.high > point.low);
         if banded {
-            // The greatest of single I/Os may lie far above all means: the axis ends where the means do, and the band is cut.
+            // The maxima of single I/Os may be far above all means: the axis covers the means, and the band
+            // is clipped.
             let top = one.greatest() * 1.6;
             measured.band = one
                 .points
@@ -90,7 +91,7 @@ fn one(
             let ends: Vec<f64> =
                 [one.points.first(), one.points.last()].into_iter().flatten().map(|p| p.time).collect();
             let at_ends: Vec<f64> = ends.iter().map(|time| trend.start + trend.slope * time).collect();
-            // What falls below nothing, or comes from there, does not follow a line.
+            // A trend line that is negative at either end does not fit the data.
             if at_ends.iter().any(|value| *value < 0.0) {
                 explained.push(format!("{direction}: no trend drawn: it is not linear"));
                 continue;
@@ -99,7 +100,7 @@ fn one(
                 ends.iter().map(|time| (time / clock, (trend.start + trend.slope * time) / size)).collect();
             let span = ends.last().unwrap_or(&0.0) - ends.first().unwrap_or(&0.0);
             let per = if span < 120.0 { ("s", 1.0) } else { ("min", 60.0) };
-            // Of what it began with; where that is 0 there is no share of it.
+            // Relative to the start of the line; omitted if that is 0.
             let share = Some(trend.slope * span / at_ends[0] * 100.0).filter(|share| share.is_finite());
             let share = share
                 .map_or_else(String::new, |share| format!(" ({} % overall)", signed(&format!("{share:.1}"))));
@@ -116,12 +117,12 @@ fn one(
         y: Axis::linear(format!("{}, {unit}", quantity_name(quantity))),
         panels: vec![(String::new(), lines)],
     };
-    // A log's name says what is in it, a run's does not.
+    // The name of a log contains the quantity, that of a run does not.
     let what = if name.contains(quantity.word()) { String::new() } else { format!("-{}", quantity.word()) };
     Chart::new(&format!("{name}{what}-time"), &picture.title, picture.svg())
 }
 
-/// With a sign that cannot be missed: a hyphen is lost at the size of a legend.
+/// With a minus sign: a hyphen is hardly visible at the size of a legend.
 fn signed(words: &str) -> String {
     match words.strip_prefix('-') {
         Some(rest) if rest.contains(|digit: char| ('1'..='9').contains(&digit)) => format!("\u{2212}{rest}"),
@@ -131,7 +132,8 @@ fn signed(words: &str) -> String {
     }
 }
 
-/// All that are of one quantity and one direction on one chart, with their mean; small ones on one scale when there are many.
+/// All series of one quantity and direction on one chart, with their mean. If there are many, each has a
+/// small panel on the same scale.
 pub(super) fn compared(series: &[LogSeries]) -> Vec<Chart> {
     let mut groups: BTreeMap<(LogKind, Direction), Vec<&LogSeries>> = BTreeMap::new();
     for one in series {
@@ -174,8 +176,8 @@ fn comparison((quantity, direction): (LogKind, Direction), series: &[&LogSeries]
     Chart::new(&format!("compared-{}-{direction}", quantity.word()), &picture.title, picture.svg())
 }
 
-/// Bandwidth of writes against the bytes that were written before: where a cache of the device is full, the line falls, and
-/// the place says how large the cache is.
+/// Bandwidth of writes over the bytes already written. If a cache of the device fills up, the line falls, and
+/// the position shows the size of the cache.
 pub(super) fn written(series: &[LogSeries]) -> Option<Chart> {
     let wanted = |one: &&LogSeries| one.quantity == LogKind::Bandwidth && one.direction == Direction::Write;
     let series: Vec<&LogSeries> = series.iter().filter(wanted).collect();

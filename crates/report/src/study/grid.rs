@@ -1,4 +1,4 @@
-//! Tables of a study as cells of text, made once for every format.
+//! Tables of a study as cells of text, shared by every format.
 
 use kelvin_analysis::{Analysis, Estimate, Metric, Scale};
 use kelvin_measure::text::{NONE, plain_percent, probability, signed_percent, significant};
@@ -10,7 +10,7 @@ pub(crate) struct Grid {
     pub(crate) head: Vec<String>,
     /// Rows, each as long as the headings.
     pub(crate) rows: Vec<Vec<String>>,
-    /// Columns from the left that hold text; the others hold numbers.
+    /// Number of columns from the left that hold text; the others hold numbers.
     pub(crate) words: usize,
 }
 
@@ -20,13 +20,13 @@ impl Grid {
     }
 }
 
-/// The interval of a part as percentages: "+4.80 to +5.62".
+/// The interval of a fraction in per cent: "+4.80 to +5.62".
 fn part_ends(estimate: &Estimate) -> String {
     let bare = |part: f64| signed_percent(part).trim_end_matches(" %").to_owned();
     ends(estimate, &bare)
 }
 
-/// Half the width of an interval, times a scale.
+/// Half the width of an interval, times `scale`.
 fn half(estimate: &Estimate, scale: f64) -> String {
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!("{:.2}", (high - low) / 2.0 * scale),
@@ -41,12 +41,12 @@ fn ends(estimate: &Estimate, show: &dyn Fn(f64) -> String) -> String {
     }
 }
 
-/// How confidence is written over a column: "95 %".
+/// The confidence as a column heading: "95 %".
 pub(crate) fn confidence(of: &Analysis) -> String {
     plain_percent(of.confidence)
 }
 
-/// One row a cell, as FIELD.md has it: levels, the goal's figure, per cent of the best, and what stands beside.
+/// One row per cell, as in FIELD.md: levels, the goal's value, per cent of the best, and further metrics.
 pub(crate) fn cells(of: &Analysis) -> Grid {
     let mut head: Vec<String> = of.factors.iter().map(|factor| factor.name.clone()).collect();
     let words = head.len();
@@ -80,7 +80,7 @@ pub(crate) fn cells(of: &Analysis) -> Grid {
     Grid { rows: rows.collect(), head, words }
 }
 
-/// What stands under the table of cells.
+/// The caption of the table of cells.
 pub(crate) fn cells_caption(of: &Analysis) -> String {
     format!(
         "±: half of the {} interval, from comparisons within blocks; ~ not distinguishable from the best",
@@ -88,7 +88,7 @@ pub(crate) fn cells_caption(of: &Analysis) -> String {
     )
 }
 
-/// Effects of one figure with their shares, contrasts and tests.
+/// Effects on one metric, with their shares, contrasts and tests.
 pub(crate) fn effects(of: &Analysis, metric: &Metric) -> Option<Grid> {
     let allocation = metric.allocation.as_ref()?;
     let aliased = allocation.effects.iter().any(|effect| !effect.aliases.is_empty());
@@ -133,7 +133,7 @@ pub(crate) fn aliases(metric: &Metric) -> Vec<String> {
     aliased.map(|effect| format!("{} = {}", effect.name, effect.aliases.join(" = "))).collect()
 }
 
-/// The shares alone, for bars: name and part of 1.
+/// Only the shares, for bars: name and fraction.
 pub(crate) fn shares(metric: &Metric) -> Vec<(String, f64)> {
     let Some(allocation) = &metric.allocation else { return Vec::new() };
     let effects = allocation.effects.iter().map(|effect| (effect.name.clone(), effect.share));
@@ -142,7 +142,7 @@ pub(crate) fn shares(metric: &Metric) -> Vec<(String, f64)> {
     effects.chain(rest).collect()
 }
 
-/// What was predicted and what was found.
+/// Predicted and measured effects.
 pub(crate) fn signature(of: &Analysis) -> Grid {
     let mut grid = Grid::new(&["figure", "predicted", "found", &confidence(of), "verdict"], 2);
     for line in &of.signature {
@@ -159,7 +159,7 @@ pub(crate) fn signature(of: &Analysis) -> Grid {
     grid
 }
 
-/// Variants against the first.
+/// Variants compared with the first.
 pub(crate) fn pairs(of: &Analysis) -> Grid {
     let interval = confidence(of);
     let head = ["figure", "variant", "change", &interval, "Hodges–Lehmann", "p", "blocks", "verdict"];
@@ -182,7 +182,8 @@ pub(crate) fn pairs(of: &Analysis) -> Grid {
     grid
 }
 
-/// Effects on the other figures that remain after Holm's correction; and how many were examined.
+/// Effects on the other metrics that remain significant after Holm's correction, and the number of effects
+/// examined.
 pub(crate) fn secondary(of: &Analysis) -> (Grid, usize) {
     let interval = confidence(of);
     let mut grid = Grid::new(&["figure", "effect", "from → to", "effect", &interval, "Holm p"], 3);
@@ -207,7 +208,7 @@ pub(crate) fn secondary(of: &Analysis) -> (Grid, usize) {
     (grid, looked)
 }
 
-/// Blocks with their level and spread.
+/// Blocks with their level and standard deviation.
 pub(crate) fn blocks(of: &Analysis) -> Grid {
     let mut grid = Grid::new(&["block", "runs", "level", "spread"], 0);
     for block in &of.blocks {
@@ -237,7 +238,7 @@ pub(crate) fn sweep(of: &Analysis) -> Option<Grid> {
     Some(grid)
 }
 
-/// The Universal Scalability Law's parameters.
+/// The parameters of the Universal Scalability Law.
 pub(crate) fn scaling_model(of: &Analysis) -> Option<Grid> {
     let law = of.sweep.as_ref()?.law.as_ref()?;
     let mut grid = Grid::new(&["coefficient", "value", &confidence(of), "meaning"], 1);
@@ -253,7 +254,7 @@ pub(crate) fn scaling_model(of: &Analysis) -> Option<Grid> {
     Some(grid)
 }
 
-/// One factor at a time: what it sees of each.
+/// The effect of each factor as measured by changing one factor at a time.
 pub(crate) fn steps(of: &Analysis) -> Option<Grid> {
     let alone = of.one_at_a_time.as_ref()?;
     let mut grid = Grid::new(&["factor", "from → to", "alone", &confidence(of)], 2);
@@ -269,7 +270,7 @@ pub(crate) fn steps(of: &Analysis) -> Option<Grid> {
     Some(grid)
 }
 
-/// In what terms a figure was analysed, as text.
+/// How a metric was analysed, as text.
 pub(crate) fn scale_words(metric: &Metric) -> &'static str {
     match metric.scale {
         Scale::Ratio => {

@@ -1,4 +1,4 @@
-//! The page as one HTML file that needs nothing else: no network, no other file, no script.
+//! The page as one self-contained HTML file without scripts.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
@@ -18,14 +18,14 @@ use kelvin_measure::text::significant;
 const TEMPLATE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("page.css");
 
-/// A table with what the template asks of each column.
+/// A table with the properties of its columns and rows for the template.
 #[derive(Serialize)]
 struct TableView {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
     /// Whether the column holds text.
     words: Vec<bool>,
-    /// The row that stands out.
+    /// The highlighted row.
     best: Option<usize>,
 }
 
@@ -38,10 +38,10 @@ impl TableView {
     }
 }
 
-/// The whole page.
+/// The whole page as a file.
 ///
 /// # Errors
-/// When the template fails, which is a mistake in it.
+/// Fails if the template fails, which is a bug in it.
 pub fn render(of: &StudyPageContent) -> Result<String> {
     let mut environment = Environment::new();
     environment.add_filter("significant", |v: f64| significant(v));
@@ -98,7 +98,7 @@ pub fn render(of: &StudyPageContent) -> Result<String> {
     Ok(page)
 }
 
-/// Whether a paragraph of the notebook is a block of code, and its text.
+/// Whether a paragraph of the notebook is a code block, and its text.
 fn block(text: &str) -> (bool, String) {
     if !text.starts_with("```") {
         return (false, text.to_owned());

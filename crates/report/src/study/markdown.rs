@@ -133,7 +133,7 @@ pub fn next(of: &Analysis) -> String {
     page.0
 }
 
-/// The criterion, in a sentence.
+/// The criterion as a sentence.
 pub(super) fn goal(of: &Analysis) -> String {
     let way = match of.goal.better {
         kelvin_diagnose::Better::Higher => "higher",
@@ -162,7 +162,7 @@ fn hypothesis(page: &mut Page, of: &StudyPageContent) {
     page.list_plain("Deviations", &of.deviations);
 }
 
-/// The lock in a sentence.
+/// The lock as a sentence.
 pub(super) fn locked(of: &StudyPageContent) -> String {
     match &of.lock {
         None => {
@@ -235,7 +235,7 @@ fn conclusion(page: &mut Page, of: &StudyPageContent) {
     }
 }
 
-/// The first letter large.
+/// Capitalizes the first letter.
 pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -254,7 +254,7 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// User text: its Markdown is kept, within a quotation, and HTML is escaped.
+    /// User text as a quotation: its Markdown is kept, and HTML is escaped.
     fn quoted(&mut self, paragraph: &str) {
         for line in paragraph.lines() {
             let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -1,5 +1,5 @@
-//! A study as one page: the eight phases with what was asked, fixed, run, found and concluded, as HTML, Markdown, and, the
-//! analysis alone, as text.
+//! A study as one page with its eight phases, from the question to the conclusion, as HTML or Markdown. The
+//! analysis is also available as plain text.
 
 mod grid;
 mod html;

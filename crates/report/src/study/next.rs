@@ -1,8 +1,8 @@
-//! The questions that a study leaves, as a file that another study can be begun from.
+//! The open questions of a study, as a file from which another study can be started.
 
 use kelvin_analysis::Analysis;
 
-/// `next.toml`: one `[[next]]` a question, in the order in which they are worth asking.
+/// `next.toml`: one `[[next]]` per question, the most important first.
 pub fn render(of: &Analysis) -> String {
     let quoted = |text: &str| toml::Value::String(text.replace(|c: char| c.is_control(), " ")).to_string();
     let mut out = format!(

@@ -1,5 +1,5 @@
-//! Plots of effects and interactions as inline SVG: means with their intervals over the levels of a factor, panels side by
-//! side on one scale, so that the eye compares factors rightly.
+//! Plots of effects and interactions as inline SVG: means with their intervals over the levels of a factor.
+//! Panels side by side have the same scale, so that factors can be compared.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ const BOTTOM: f64 = 46.0;
 const LEFT: f64 = 84.0;
 const GAP: f64 = 18.0;
 const A_ROW: usize = 4;
-/// A panel that stands alone over the page's width, and one of two beside each other.
+/// Widths of a panel that fills the page, and of one of two side by side.
 const WHOLE: f64 = 850.0;
 const HALF: f64 = 360.0;
 
@@ -31,7 +31,7 @@ struct Panel {
     lines: Vec<Line>,
 }
 
-/// Main effects: a panel a factor. Empty where there are no means.
+/// Main effects, one panel per factor. Empty if there are no means.
 pub(crate) fn main_effects(of: &Analysis) -> String {
     let panels = of.factors.iter().enumerate().map(|(factor, named)| {
         let points = of.primary.marginals.iter().filter_map(|m| match m.at[..] {
@@ -47,7 +47,7 @@ pub(crate) fn main_effects(of: &Analysis) -> String {
     drawn(&panels.collect::<Vec<_>>(), WHOLE, &of.primary.name, "means by level of each factor")
 }
 
-/// Interactions: a panel for each pair of factors. Lines that are not parallel are one.
+/// Interactions, one panel per pair of factors. Lines that are not parallel show an interaction.
 pub(crate) fn interactions(of: &Analysis) -> Vec<(String, String)> {
     let count = of.factors.len();
     let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
@@ -73,7 +73,7 @@ pub(crate) fn interactions(of: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The curve of a sweep, its levels at equal distances, with the law's curve where there is one.
+/// The curve of a sweep, with its levels equally spaced and the fitted model, if there is one.
 pub(crate) fn sweep(of: &Analysis) -> String {
     let Some(sweep) = &of.sweep else { return String::new() };
     let points = sweep.points.iter().enumerate().map(|(at, (_, _, value))| (at, *value)).collect();
@@ -94,7 +94,7 @@ pub(crate) fn sweep(of: &Analysis) -> String {
     drawn(&[panel], WHOLE, &of.primary.name, "the metric over the levels")
 }
 
-/// Each run over its cell's mean, in the order of time.
+/// Each run divided by its cell's mean, in chronological order.
 pub(crate) fn order(of: &Analysis) -> String {
     let Some(drift) = &of.drift else { return String::new() };
     let points = drift
@@ -113,7 +113,8 @@ pub(crate) fn order(of: &Analysis) -> String {
 fn drawn(panels: &[Panel], alone_wide: f64, y: &str, title: &str) -> String {
     let all = || panels.iter().flat_map(|p| &p.lines).flat_map(|l| &l.points).map(|(_, e)| e);
     let values = all().flat_map(|e| [Some(e.value), e.low, e.high]).flatten();
-    // Effects of a few per cent would be invisible on an axis from 0: it begins near the lowest value, and says so.
+    // Effects of a few per cent would be invisible on an axis from 0. It starts near the lowest value, and a
+    // note says so.
     let Some(scale) = Scale::around(values, significant) else { return String::new() };
     let rows: Vec<&[Panel]> = panels.chunks(A_ROW).collect();
     let alone = panels.len() == 1;
@@ -153,7 +154,7 @@ fn drawn(panels: &[Panel], alone_wide: f64, y: &str, title: &str) -> String {
 /// The levels of a panel, and the factor below them.
 fn x_axis(out: &mut String, panel: &Panel, frame: &Frame) {
     let wide = frame.width - frame.left;
-    // Labels of many levels would lie over each other: every so many of them is enough.
+    // Labels of many levels would overlap: only every n-th is drawn.
     let longest = panel.levels.iter().map(|level| level.chars().count()).max().unwrap_or(1);
     let fits = ((wide / (longest as f64 * 7.0 + 8.0)).floor() as usize).max(1);
     let most = if longest as f64 * 7.0 > wide { (wide / 8.0) as usize } else { longest };
@@ -171,7 +172,7 @@ fn x_axis(out: &mut String, panel: &Panel, frame: &Frame) {
 
 fn draw(out: &mut String, panel: &Panel, line: &Line, index: usize, frame: &Frame, scale: &Scale) {
     let _ = write!(out, "<g class=\"measured {}\">", colour(index));
-    // Lines beside each other would hide one another's intervals.
+    // Shifted, because the intervals of several lines would hide each other.
     let shift =
         if panel.lines.len() > 1 { (index as f64 - (panel.lines.len() - 1) as f64 / 2.0) * 5.0 } else { 0.0 };
     let points = || line.points.iter().filter(|(_, e)| e.value.is_finite());

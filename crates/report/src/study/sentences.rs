@@ -28,7 +28,7 @@ pub(crate) fn correct(of: &Analysis) -> String {
     }
 }
 
-/// What became of the signature as a whole; none where nothing was predicted.
+/// The result of the signature as a whole; none if nothing was predicted.
 pub(crate) fn signature(of: &Analysis) -> Option<String> {
     if of.signature.is_empty() {
         return None;
@@ -46,7 +46,7 @@ pub(crate) fn signature(of: &Analysis) -> Option<String> {
     Some(format!("{matched} of {all} predictions matched: {rest}"))
 }
 
-/// What the A/A controls say.
+/// The result of the A/A controls.
 pub(crate) fn control(of: &Analysis) -> Option<String> {
     let control = of.control.as_ref()?;
     let mut text = format!(
@@ -66,7 +66,7 @@ pub(crate) fn control(of: &Analysis) -> Option<String> {
     Some(text)
 }
 
-/// The answer with and without void runs.
+/// The result with and without void runs.
 pub(crate) fn sensitivity(of: &Analysis) -> Vec<String> {
     let found = &of.sensitivity;
     let mut lines = vec![format!("Without void runs: {}.", found.without.sentence)];
@@ -110,7 +110,7 @@ pub(crate) fn drift(of: &Analysis) -> String {
     }
 }
 
-/// What one factor at a time would have concluded.
+/// The conclusions that changing one factor at a time would have given.
 pub(crate) fn one_at_a_time(of: &Analysis) -> Option<Vec<String>> {
     let alone = of.one_at_a_time.as_ref()?;
     if alone.wrong.is_empty() {
@@ -143,7 +143,7 @@ pub(crate) fn keep(of: &Analysis) -> Option<String> {
     Some(text)
 }
 
-/// Variation, runs and blocks in a line.
+/// Variation, runs and blocks in one line.
 pub(crate) fn precision(of: &Analysis) -> String {
     let variation = of.primary.variation.map_or_else(
         || "variation from run to run is not known".into(),

@@ -8,7 +8,7 @@ use super::sentences;
 
 const WIDTH: usize = 100;
 
-/// Everything that the analysis found.
+/// The complete analysis.
 pub fn render(of: &Analysis) -> String {
     let mut page = Page(String::new());
     page.paragraph("", &format!("study {}: {}", of.name, of.design.describe()));
@@ -76,7 +76,7 @@ impl Page {
         self.paragraph("", text);
     }
 
-    /// Words broken at the page's width, the following lines indented under the first.
+    /// Text wrapped at the page's width, with a hanging indent.
     fn paragraph(&mut self, lead: &str, text: &str) {
         for line in wrap(lead, &plain(&printable(text)), WIDTH) {
             self.0.push_str(line.trim_end());
@@ -149,7 +149,7 @@ impl Page {
         }
     }
 
-    /// A table; if it is wider than the page, its longest words are cut.
+    /// A table; if it is wider than the page, its longest texts are truncated.
     fn grid(&mut self, grid: &Grid) {
         if grid.rows.is_empty() {
             return;
@@ -159,7 +159,8 @@ impl Page {
             .map(|row| row.iter().map(|cell| printable(cell)).collect())
             .collect();
         let length = |cell: &String| cell.chars().count();
-        // Words can be cut, and headings; a number that lost a digit would be another number.
+        // Text and headings can be truncated, but not numbers: a number without its last digits would be
+        // wrong.
         let words = |column: usize| column < grid.words || (column + 1 == grid.head.len() && is_words(grid));
         let longest = |column: usize, rows: &[Vec<String>]| {
             rows.iter().map(|row| length(&row[column])).max().unwrap_or(0)

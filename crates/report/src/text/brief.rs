@@ -1,5 +1,5 @@
-//! The end of a run on one screen of 80 columns and 24 rows: what was measured, whether it counts, what limited it, what to
-//! do. Everything else is in [`super::render`].
+//! The summary at the end of a run, for a screen of 80 columns and 24 rows: what was measured, whether it
+//! counts, what limited it, what to do. [`super::render`] has everything else.
 
 use super::{
     AMBER, BOLD, Page, RED, RankedFindings, SERIES, WIDTH, describe_maximum_rate, elasticities, loop_words,
@@ -11,23 +11,23 @@ use kelvin_measure::text::{
     bounded, cut, ms, plural, rate, seconds, significant, significant_or_none, whole,
 };
 
-/// Rows that the summary may fill: those of the screen without the prompt and the caller's three lines after it.
+/// Rows for the summary: the screen without the prompt and the three lines that the caller prints after it.
 const ROWS: usize = 20;
-/// Width of the names before the lines.
+/// Width of the line names.
 const LEAD: usize = 9;
 
-/// How much is shown: the first level that fits is taken.
+/// A level of detail. The first level that fits the screen is used.
 #[derive(Clone, Copy)]
 struct Level {
-    /// Whether the table of times, or of points, is there.
+    /// Whether the table of latencies, or of points, is included.
     table: bool,
-    /// Blank lines between the parts.
+    /// Whether there are blank lines between the parts.
     blank: bool,
-    /// Lines of a finding's title.
+    /// Largest number of lines of a finding's title.
     title: usize,
-    /// Lines of what to do.
+    /// Largest number of lines of a remedy.
     next: usize,
-    /// Lines of a sentence: verdict, reasons, error.
+    /// Largest number of lines of a sentence: verdict, reasons, error.
     sentence: usize,
 }
 
@@ -40,8 +40,8 @@ const LEVELS: [Level; 6] = [
     Level { table: false, blank: false, title: 1, next: 1, sentence: 2 },
 ];
 
-/// The result of a run in at most 20 lines of 80 columns. Text that is cut ends with "…"; it stands in full in
-/// [`super::render`].
+/// The result of a run in at most 20 lines of 80 columns. Truncated text ends with "…"; [`super::render`] has
+/// it in full.
 pub fn brief(report: &RunReport, options: Options) -> String {
     let mut shown = String::new();
     for level in LEVELS {
@@ -63,7 +63,7 @@ fn at_level(report: &RunReport, options: Options, level: Level) -> String {
     page.gap(level);
     page.state(report, level);
     if let Some(verdict) = best.and_then(|point| point.verdict.as_ref())
-        // A void run's verdict repeats why it is void.
+        // The verdict on a void run repeats why it is void.
         && !matches!(verdict.outcome, BottleneckOutcome::Void { .. })
     {
         page.sentence(BOLD, "verdict", &verdict.sentence, level.sentence);
@@ -85,7 +85,7 @@ fn at_level(report: &RunReport, options: Options, level: Level) -> String {
 }
 
 impl Page {
-    /// What several loads, a search or a squeeze say together, before what they rest on.
+    /// The result of a sweep, a search or a squeeze, which precedes the results of its points.
     pub(super) fn first_answer(&mut self, report: &RunReport) {
         if report.points.len() > 1 || report.squeeze.is_some() || report.details.queries.is_some() {
             self.line("");
@@ -104,7 +104,7 @@ impl Page {
             self.sentence(BOLD, "", &words, level.sentence.min(2));
         }
         match report.best() {
-            // Sums over tenants would add up what is not alike.
+            // The transactions of different tenants have no common sum.
             Some(point) if report.is_scenario() => self.sources(report, point),
             Some(point) => self.figures(report, point, level),
             None => self.line("nothing was measured"),
@@ -117,7 +117,7 @@ impl Page {
         }
     }
 
-    /// A named line, at most so many lines long; what is cut off ends with "…".
+    /// A named sentence of at most `most` lines; truncated text ends with "…".
     fn sentence(&mut self, colour: &str, name: &str, text: &str, most: usize) {
         let lead = if name.is_empty() { String::new() } else { format!("{name:<LEAD$}") };
         for line in limited(wrap_lines(&lead, text), most) {
@@ -214,7 +214,7 @@ impl Page {
         }
     }
 
-    /// Errors by class and code; nothing where there are none.
+    /// Errors by class and code; nothing if there are none.
     fn failures(&mut self, report: &RunReport, level: Level) {
         let mut classes: Vec<(String, u64)> = Vec::new();
         for error in report.points.iter().flat_map(|point| &point.errors) {
@@ -263,7 +263,7 @@ impl Page {
         }
     }
 
-    /// The table of points; of long series nothing, since it would not fit.
+    /// The table of points; omitted for a long series, which would not fit.
     fn each_point(&mut self, report: &RunReport) {
         if report.is_io() {
             self.io_points(report);
@@ -273,7 +273,7 @@ impl Page {
     }
 
     fn times_of_point(&mut self, report: &RunReport, p: &PointReport) {
-        // One type alone is in the line of all.
+        // With a single type, its row would repeat the row of all.
         let rows = if p.open_loop { &p.response } else { &p.latency };
         if rows.len() < 2 {
             return;
@@ -287,7 +287,7 @@ impl Page {
     }
 }
 
-/// At most so many lines; where some are left out the last one ends with "…".
+/// At most `most` lines; if lines are omitted, the last one ends with "…".
 fn limited(mut lines: Vec<String>, most: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);

@@ -3,23 +3,24 @@
 use super::{AMBER, BOLD, Page, RED, wrap_lines};
 use crate::{BottleneckOutcome, BottleneckVerdict, Finding, PointReport, RunReport, Severity};
 
-/// Findings that a reader is given before the others are counted.
+/// Findings that are printed before the others are only counted.
 const FIRST: usize = 3;
-/// Lines of evidence of a red and of an amber finding in the terminal: the page has all.
+/// Lines of evidence for a red and for an amber finding on the terminal; the page has all.
 const SHOWN: [usize; 2] = [5, 2];
-/// Maximum number of other points with the same finding that are named; beyond it they are counted.
+/// Largest number of other points with the same finding that are named; if there are more, they are counted.
 const NAMED: usize = 3;
 
 /// One finding, and its points.
 pub(crate) struct FindingGroup<'a> {
-    /// The one of the best point, or else of the last.
+    /// The finding of the best point that has it, or else of the last.
     pub(crate) finding: &'a Finding,
-    /// The points, to be printed after the title; empty if there is one point, or if it is about the whole run.
+    /// The points, printed after the title; empty if there is only one point, or if the finding is about the
+    /// whole run.
     pub(crate) about: String,
 }
 
-/// The findings; those that several points have in common are listed once, since a sweep would repeat them for each of
-/// its points.
+/// The findings. A finding that several points have in common is listed once; a sweep would repeat it for
+/// each point.
 fn grouped(report: &RunReport) -> Vec<FindingGroup<'_>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in &report.findings {
@@ -58,9 +59,9 @@ fn one_of<'a>(report: &RunReport, best: Option<u32>, group: &[&'a Finding]) -> O
     Some(FindingGroup { finding, about })
 }
 
-/// A report's findings, by severity and then by effect, as its reader meets them.
+/// A report's findings, ranked by severity and then by effect.
 pub(crate) struct RankedFindings<'a> {
-    /// The first of those that affect the results.
+    /// The most important ones that affect the results.
     pub(crate) first: Vec<FindingGroup<'a>>,
     /// The others that affect the results.
     pub(crate) more: Vec<FindingGroup<'a>>,
@@ -76,13 +77,13 @@ impl<'a> RankedFindings<'a> {
         Self { first, more, minor }
     }
 
-    /// The same with all that affect the results among the first.
+    /// Moves all findings that affect the results to `first`.
     pub(crate) fn all(mut self) -> Self {
         self.first.append(&mut self.more);
         self
     }
 
-    /// What is not among the first: "1 amber finding, 2 notes"; `None` if nothing is left.
+    /// A count of the findings that are not in `first`: "1 amber finding, 2 notes"; `None` if there are none.
     pub(crate) fn counted(&self) -> Option<String> {
         counted(self.more.iter().chain(&self.minor).map(|one| one.finding))
     }
@@ -97,8 +98,8 @@ impl Page {
         }
     }
 
-    /// The verdict on the points that are `shown`, and the findings: they precede the results, since they show whether
-    /// those are reliable.
+    /// The verdicts on the points in `shown`, and the findings. They precede the results, because they state
+    /// whether those are reliable.
     pub(super) fn findings(&mut self, report: &RunReport, shown: &[&PointReport]) {
         if report.evidence.is_none() && report.findings.is_empty() {
             return;
@@ -109,7 +110,7 @@ impl Page {
             self.line("");
             let lead = match verdict.outcome {
                 _ if several => format!("{}: ", point.name()),
-                // Its sentence states that there is none.
+                // The verdict's sentence states the reason.
                 BottleneckOutcome::Void { .. } => String::new(),
                 _ => "verdict: ".into(),
             };
@@ -193,8 +194,8 @@ pub(crate) fn effect(finding: &Finding) -> String {
     format!("{}{below}", finding.effect.describe())
 }
 
-/// Findings one after another, the most severe first, each with its evidence and remedy; those whose effect is below
-/// the run's own precision are left out.
+/// Findings in order of severity, each with its evidence and remedy. Findings whose effect is below the run's
+/// precision are omitted.
 pub fn findings(findings: &[Finding]) -> String {
     let mut sorted: Vec<&Finding> = findings.iter().filter(|finding| finding.is_shown()).collect();
     sorted.sort_by_key(|finding| finding.severity);
@@ -206,7 +207,7 @@ fn lead(finding: &Finding) -> String {
     format!("{:<7}", finding.severity.word())
 }
 
-/// A finding in lines: its title, with the points that it is `about`, at `most` so many lines of evidence, and the
+/// The lines of a finding: its title with the points in `about`, at most `most` lines of evidence, and the
 /// remedy.
 pub(crate) fn finding_lines(finding: &Finding, about: &str, most: usize) -> Vec<String> {
     let mut lines = wrap_lines(&lead(finding), &format!("{}{about}", finding.title));
@@ -220,7 +221,7 @@ pub(crate) fn finding_lines(finding: &Finding, about: &str, most: usize) -> Vec<
     lines
 }
 
-/// A run that must not be judged is as bad as a red finding; a known bottleneck is useful.
+/// A void run is as bad as a red finding; a known bottleneck is useful.
 fn colour(verdict: &BottleneckVerdict) -> &'static str {
     match verdict.outcome {
         BottleneckOutcome::Void { .. } => RED,

@@ -1,4 +1,5 @@
-//! The paragraph of a point of I/O jobs: what was measured, what each job did on each file and device, and the times.
+//! The section of a point of I/O jobs: what was measured, the results of each job on each file and device,
+//! and the latencies.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ use crate::{LatencyRow, PointReport, RunReport};
 use kelvin_measure::text::{bounded, cut, decimal, rate, seconds, significant, significant_or_none, whole};
 
 impl Page {
-    /// The phases, each with its jobs: what separated jobs did is no series, and none of them is the best of the others.
+    /// The phases, each with its jobs. Phases run different jobs, so they are neither a series nor ranked.
     pub(super) fn io_points(&mut self, report: &RunReport) {
         self.line("");
         let mut head = format!("{:<5}  {:<19}{:>7}", "phase", "jobs", "workers");
@@ -79,7 +80,7 @@ impl Page {
         } else if first {
             self.wrapped("", &format!("{}: {}", p.words.time, p.words.time_is));
         }
-        // Said once, at the first point that it is true of.
+        // Printed once, for the first point with a closed loop.
         let closed = report.points.iter().find(|p| !p.open_loop);
         if closed.is_some_and(|closed| closed.point == p.point) {
             self.wrapped("", p.words.closed_loop);
@@ -174,16 +175,16 @@ fn times_line(row: &LatencyRow) -> String {
     line
 }
 
-/// Adds a column, at its right end; what fills it all the same has a space before it.
+/// Appends a right-aligned column. A value that fills it still has a space before it.
 fn column(line: &mut String, width: usize, text: &str) {
     let _ = write!(line, " {text:>width$}", width = width - 1);
 }
 
-/// Widths and names of the columns of figures in the table of phases.
+/// Widths and names of the numeric columns in the table of phases.
 const IO_COLUMNS: [(usize, &str); 5] =
     [(11, "IOPS"), (9, "MiB/s"), (9, "p50 µs"), (9, "p95 µs"), (9, "p99 µs")];
 
-/// Which times the table of phases has.
+/// The kind of latencies in the table of phases.
 pub(crate) fn times_of(report: &RunReport) -> String {
     let open = report.points.iter().filter(|p| p.open_loop).count();
     match open {
@@ -193,7 +194,7 @@ pub(crate) fn times_of(report: &RunReport) -> String {
     }
 }
 
-/// Whether the I/Os of a point waited for each other.
+/// Whether the point is an open or a closed loop, as text.
 pub(crate) fn loop_words(p: &PointReport) -> &'static str {
     match (p.open_loop, &p.response_all) {
         (true, _) => "open loop",

@@ -15,7 +15,7 @@ impl Page {
         if let Some(all) = &p.response_all {
             self.times("response, ms", &p.response, Some(all).filter(|_| !report.is_scenario()));
         }
-        // Types of different tenants have no common sum.
+        // The transaction types of different tenants have no common sum.
         self.times("service, ms", &p.latency, Some(&p.latency_all).filter(|_| !report.is_scenario()));
         for note in footnotes(p.latency.iter().chain(&p.response).chain(&p.response_all), p.words) {
             self.wrapped("", &note);
@@ -52,7 +52,7 @@ impl Page {
             let _ = write!(head, "{name:>9}");
         }
         self.line(&head);
-        // One type alone is all there is.
+        // With a single type, the row of all would repeat it.
         for row in rows {
             self.line(&latency_line(row));
         }
@@ -61,7 +61,7 @@ impl Page {
         }
     }
 
-    /// A statement's text is printed above its times, because readers look for it.
+    /// A statement's text is printed above its latencies, because readers look for it.
     pub(super) fn statements(&mut self, p: &PointReport) {
         for group in &p.statements {
             self.line("");
@@ -100,7 +100,7 @@ pub(crate) fn unanswered(words: &WorkloadLabels) -> String {
     format!("≥: so many {} that only a lower bound is known", words.unanswered)
 }
 
-/// The reasons for missing values, in sentences.
+/// Explanations of missing values, in sentences.
 pub(crate) fn footnotes<'a>(
     rows: impl Iterator<Item = &'a LatencyRow>,
     words: &WorkloadLabels,

@@ -35,9 +35,9 @@ use crate::{PointReport, RunReport};
 use kelvin_measure::text::{cut, plain, plural, printable, whole, wrap};
 
 const WIDTH: usize = 80;
-/// Notes of one point that are printed.
+/// Largest number of printed notes per point.
 const NOTES: usize = 10;
-/// Points above which they are a series: a screen for each would bury what the series says.
+/// Number of points above which they are printed as a series, because a screen per point would be too long.
 const SERIES: usize = 3;
 pub(crate) const RED: &str = "\x1b[1;31m";
 pub(crate) const AMBER: &str = "\x1b[33m";
@@ -47,10 +47,10 @@ pub(crate) const BOLD: &str = "\x1b[1m";
 /// How to print.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Whether to use ANSI colours; without them the words alone say what is wrong.
+    /// Whether to use ANSI colours. The text is complete without them.
     pub colour: bool,
-    /// Everything that has no end of its own on the screen: every note on the timeline, every finding, notes included, and
-    /// every line of evidence.
+    /// Whether to print lists of unlimited length in full: notes on the timeline, findings including minor
+    /// ones, and lines of evidence.
     pub all: bool,
 }
 
@@ -71,7 +71,8 @@ pub fn render(report: &RunReport, options: Options) -> String {
         page.io_points(report);
     } else if report.points.len() > 1 {
         page.points(report);
-        // A search has its trials' outcomes above, and no order in which a curve would say something.
+        // For a search, the results of its trials are printed above, and a curve in the order of the trials
+        // is meaningless.
         if report.maximum_rate.is_none() {
             page.curve(report);
         }
@@ -85,14 +86,14 @@ pub fn render(report: &RunReport, options: Options) -> String {
     for note in &report.notes {
         page.wrapped("note: ", note);
     }
-    // Never broken: it is there to be copied.
+    // Not wrapped, so that it can be copied.
     page.line(&format!("repeat: {}", printable(&report.recipe.command)));
     page.out
 }
 
-/// The points that stand in full: of a series only the best.
+/// The points that are printed in full: only the best of a series.
 fn detailed_points(report: &RunReport) -> Vec<&PointReport> {
-    // Phases of I/O jobs are different jobs and no series.
+    // Phases of I/O jobs are different jobs and not a series.
     if report.points.len() > SERIES && !report.is_io() {
         report.best().into_iter().collect()
     } else {
@@ -107,7 +108,7 @@ struct Page {
 }
 
 impl Page {
-    /// Adds a line; `text` has only escape sequences of our own.
+    /// Appends a line; `text` may only contain our own escape sequences.
     fn line(&mut self, text: &str) {
         self.out.push_str(text.trim_end());
         self.out.push('\n');
@@ -117,7 +118,7 @@ impl Page {
         painted(self.colour, colour, text)
     }
 
-    /// Words without marks broken at the page's width, the following lines indented under the first.
+    /// Text without escape sequences, wrapped at the page's width with a hanging indent.
     fn wrapped(&mut self, lead: &str, text: &str) {
         self.wrapped_in("", lead, text);
     }
@@ -196,7 +197,7 @@ impl Page {
             let text = format!("{}: {} ({} {samples})", a.name, a.bounds(), whole(a.samples));
             self.judged(a.valid, &text);
         }
-        // Those that hold are a number here and stand in full on the page.
+        // Invariants that hold are only counted here; the page lists them.
         let judged: Vec<_> = p.checks.invariants.iter().filter(|i| i.not_judged.is_none()).collect();
         if !p.checks.invariants.is_empty() {
             self.line("");
@@ -216,7 +217,7 @@ impl Page {
     fn judged(&mut self, holds: bool, text: &str) {
         if holds {
             let mark = self.painted(GREEN, "ok");
-            // The mark is painted, so its length for the eye is not that of the text.
+            // The escape sequences are added after wrapping, because they have no width.
             let start = self.out.len();
             self.wrapped("  ok   ", text);
             let tail = self.out.split_off(start);
@@ -261,12 +262,12 @@ impl Page {
     }
 }
 
-/// Text in a colour, where colours are wanted and there is one.
+/// Text in a colour, if colours are wanted and one is given.
 pub(crate) fn painted(wanted: bool, colour: &str, text: &str) -> String {
     if wanted && !colour.is_empty() { format!("{colour}{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// Words without marks broken at the page's width, the following lines indented under the first.
+/// Text without escape sequences, wrapped at the page's width with a hanging indent.
 pub(crate) fn wrap_lines(lead: &str, text: &str) -> Vec<String> {
     wrap(lead, &plain(&printable(text)), WIDTH)
 }

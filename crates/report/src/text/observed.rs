@@ -1,18 +1,18 @@
-//! Activity of host and database in the window, in a few lines.
+//! Activity of host and database in the window, summarized.
 
 use super::Page;
 use crate::{DeviceRow, ObservationReport, OccurrenceRow, OtherProcessRow, PointReport, SessionsReport};
 use kelvin_measure::text::{cut, decimal, decimal_bytes, rate, whole};
 
-/// Classes of waits, and waits, that are named.
+/// Number of wait classes, and of waits, that are named.
 const NAMED: usize = 5;
 
-/// Share of the sessions' time, in percent, from which on this wait is explained.
+/// Share of the sessions' time, in per cent, from which this wait is explained.
 const CLIENT_EXPLAINED: f64 = 25.0;
 const CLIENT_WAITS: &str = "Client: a backend reports this wait until it gets a CPU again, so on a busy host \
                             part of it is waiting for a CPU; the verdict counts that as CPU";
 
-/// What the sessions' wait for their client is made of, where it is a large part.
+/// What the sessions' waits for their client include, if they are a large share.
 pub(crate) fn client_waits(sessions: &SessionsReport) -> Option<&'static str> {
     let waiting = sessions.classes.iter().find(|row| row.class == "Client")?;
     (waiting.share_percent >= CLIENT_EXPLAINED).then_some(CLIENT_WAITS)
@@ -57,7 +57,7 @@ impl Page {
         }
     }
 
-    /// Each with what it used, and its shares.
+    /// The other processes, each with its resource use and shares.
     fn other_processes(&mut self, rows: &[OtherProcessRow]) {
         let share = |share: Option<f64>| share.map_or_else(String::new, |share| format!(" ({share:.1} %)"));
         for (index, row) in rows.iter().enumerate() {
@@ -118,7 +118,7 @@ impl Page {
         }
         let within: Vec<&OccurrenceRow> =
             seen.occurrences.iter().filter(|row| row.in_window(window_s)).collect();
-        // SQLite has no such things; its many checkpoints are a rate.
+        // SQLite has neither; its frequent checkpoints are reported as a rate.
         if within.is_empty() && seen.full_page_images_per_s.is_some() {
             self.line("events       no checkpoint and no autovacuum");
         }
@@ -175,7 +175,7 @@ impl Page {
     }
 }
 
-/// Seconds of the window in which at least one of them went on.
+/// Seconds of the window during which at least one of them was active.
 fn covered(rows: &[&OccurrenceRow], window_s: f64) -> f64 {
     let (mut sum, mut done) = (0.0, 0.0_f64);
     for row in rows {

@@ -1,4 +1,4 @@
-//! The paragraph of one point: what was measured, how, and what it cost the client.
+//! The section of one point: what was measured, how, and the resource use of the client.
 
 use kelvin_measure::labels::WorkloadLabels;
 
@@ -8,11 +8,11 @@ use kelvin_measure::text::{
     bounded, decimal, ms, one_decimal, rate, seconds, significant, significant_or_none, whole,
 };
 
-/// What stands for the precision of a short window.
+/// Printed in place of the precision of a short window.
 pub(crate) const TOO_SHORT: &str = "window too short to estimate the precision";
 
-/// What the server's own statistics are: PostgreSQL's processes publish theirs at most once a second and when they
-/// fall idle, so that the window's edges cut them elsewhere than the client's count.
+/// The meaning of the server's own statistics. PostgreSQL's processes publish theirs at most once a second
+/// and when they become idle, so the window's edges differ from those of the client's count.
 pub(crate) const SERVER_STATISTICS: &str = "according to the server's own statistics, which its processes publish \
      up to a second late and which include all its work";
 
@@ -35,13 +35,13 @@ pub(crate) fn of_p99(interval: &PercentileInterval, words: &WorkloadLabels) -> S
     }
 }
 
-/// The two times of an open loop.
+/// The definitions of the two times of an open loop.
 pub(crate) fn two_times(words: &WorkloadLabels) -> String {
     format!("response time: {}; {}: {}", words.response_is, words.time, words.time_is)
 }
 
 impl Page {
-    /// `first` of those that are shown; what the times mean is said once.
+    /// `first` is whether this is the first printed point; the times are defined only there.
     pub(super) fn point(&mut self, report: &RunReport, p: &PointReport, first: bool) {
         if report.is_io() {
             return self.io_point(report, p, first);
@@ -92,7 +92,8 @@ impl Page {
         self.judgements(p);
     }
 
-    /// The tenants of a scenario, each by itself: transactions and I/Os of different loads have no sum.
+    /// The tenants of a scenario, one by one: the transactions and I/Os of different loads have no common
+    /// sum.
     fn scenario_point(&mut self, report: &RunReport, p: &PointReport) {
         let cores = p.generator.cpu_cores.map_or_else(String::new, |cores| {
             format!("; {} CPU: {} cores", p.words.client, decimal(Some(cores)))
@@ -108,7 +109,7 @@ impl Page {
         self.judgements(p);
     }
 
-    /// What each of several sources did.
+    /// The load of each of several sources.
     pub(super) fn sources(&mut self, report: &RunReport, p: &PointReport) {
         if p.sources.is_empty() {
             return;
@@ -137,7 +138,7 @@ impl Page {
         }
     }
 
-    /// What the hosts of a fleet used, and when each started.
+    /// The resource use of the hosts of a fleet, and when each started.
     fn hosts(&mut self, p: &PointReport) {
         let generator = &p.generator;
         if generator.hosts.is_empty() {
@@ -178,7 +179,7 @@ impl Page {
         }
     }
 
-    /// How steady the headline was within the run.
+    /// The precision of the headline within the run.
     pub(super) fn precision(&mut self, report: &RunReport, p: &PointReport) {
         if let Some(precision) = p.within_run {
             self.wrapped(
@@ -200,7 +201,7 @@ impl Page {
         }
     }
 
-    /// Which of several points it is, and where the others are.
+    /// Which of several points this is, and where to find the others.
     fn heading(&mut self, report: &RunReport, p: &PointReport) {
         if report.points.len() <= SERIES {
             self.wrapped_in(BOLD, "", &format!("{}:", p.name()));
@@ -253,12 +254,12 @@ impl Page {
     }
 }
 
-/// Microseconds; an I/O may cost less than one.
+/// A value in microseconds; an I/O may cost less than one.
 fn cost(us: f64) -> String {
     if us < 10.0 { significant(us) } else { rate(Some(us)) }
 }
 
-/// What the load generator used, and how late it was, in sentences.
+/// The resource use and the lateness of the load generator, in sentences.
 pub(crate) fn generator(g: &GeneratorReport, words: &WorkloadLabels) -> Vec<String> {
     let mut lines = Vec::new();
     let each =

@@ -1,4 +1,4 @@
-//! What stands over the points of a run: their table, their curve, and what was concluded from them.
+//! The results of all points of a run: their table, their curve, and conclusions.
 
 use kelvin_measure::event::{Estimate, MaximumRate, Scalability};
 
@@ -6,7 +6,8 @@ use super::{Options, Page, RED, unanswered};
 use crate::{PointReport, RunReport, ScheduleReport};
 use kelvin_measure::text::{NONE, bounded, coefficient, decimal, ms, rate, series, whole};
 
-/// The points of runs that differ in their number of users, with the law that was fitted to them, or why none was.
+/// The points of runs that differ in their number of users, with the model fitted to them, or the reason why
+/// none was.
 pub fn sweep(runs: Vec<RunReport>, law: Result<Scalability, String>, options: Options) -> String {
     let mut page = Page { out: String::new(), colour: options.colour, all: options.all };
     let numbers: Vec<String> = runs.iter().map(|run| run.run.to_string()).collect();
@@ -27,7 +28,7 @@ pub fn sweep(runs: Vec<RunReport>, law: Result<Scalability, String>, options: Op
 }
 
 impl Page {
-    /// Users or rates with their figures, in the order in which they were run.
+    /// Users or rates with their results, in the order in which they were run.
     pub(super) fn points(&mut self, report: &RunReport) {
         self.line("");
         if report.open_loop {
@@ -63,7 +64,7 @@ impl Page {
         }
     }
 
-    /// The throughput as bars.
+    /// The throughput as a bar chart.
     pub(super) fn curve(&mut self, report: &RunReport) {
         let value = |p: &PointReport| {
             if report.open_loop {
@@ -110,7 +111,7 @@ impl Page {
         self.wrapped("  ", &peak(fit));
     }
 
-    /// How throughput grew with the hosts of a fleet.
+    /// How throughput scaled with the hosts of a fleet.
     pub(super) fn linearity(&mut self, report: &RunReport) {
         if report.details.linearity.is_empty() {
             return;
@@ -187,13 +188,13 @@ pub(crate) fn interval(estimate: &Estimate) -> String {
     }
 }
 
-/// How well the law explains what was measured.
+/// How well the model explains the measured values.
 pub(crate) fn explained(fit: &Scalability) -> String {
     let r = fit.r_squared.map_or_else(|| NONE.into(), |r| format!("{r:.4}"));
     format!("R² {r} over {} points; intervals 95 %, by bootstrap", fit.points.len())
 }
 
-/// Where the fitted throughput is highest.
+/// The peak of the fitted throughput.
 pub(crate) fn peak(fit: &Scalability) -> String {
     if let Some(users) = fit.peak_users {
         return format!(
@@ -216,7 +217,7 @@ pub(crate) fn peak(fit: &Scalability) -> String {
     )
 }
 
-/// The outcome of a search in one sentence.
+/// The result of a search in one sentence.
 pub(crate) fn describe_maximum_rate(found: &MaximumRate) -> String {
     let slo = &found.slo;
     match (found.held, found.failed) {

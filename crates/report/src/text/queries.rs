@@ -8,7 +8,7 @@ use crate::RunReport;
 use crate::model::QueryRow;
 
 impl Page {
-    /// What voids the figures that stand first, and a line for each query.
+    /// Warnings that void the results come first, then the results, then one line per query.
     pub(super) fn queries(&mut self, report: &RunReport) {
         let Some(found) = &report.details.queries else { return };
         self.line("");
@@ -40,7 +40,7 @@ impl Page {
         self.plans(&found.analyses);
     }
 
-    /// A line for each plan, with what its execution after the load showed.
+    /// One line per plan, with the results of its execution after the load.
     fn plans(&mut self, analyses: &[QueryAnalysis]) {
         if analyses.is_empty() {
             return;
@@ -62,8 +62,8 @@ impl Page {
     }
 }
 
-/// Share of the pages found in shared buffers, bytes read and written to temporary files, workers obtained of those planned,
-/// share of the time that compiling took, and how many times as many or as few rows as expected there were.
+/// Share of pages found in shared buffers, bytes read from and written to temporary files, workers launched
+/// of those planned, share of the time spent on JIT compilation, and the ratio of actual to estimated rows.
 pub(crate) fn plan_cells(one: &QueryAnalysis) -> [String; 6] {
     let bytes = |bytes: u64| if bytes == 0 { NONE.into() } else { memory(bytes as f64) };
     let workers = match one.workers_planned {

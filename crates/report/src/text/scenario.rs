@@ -1,4 +1,4 @@
-//! The steps of a scenario, and what the tenants did to each other.
+//! The steps of a scenario, and the effects of tenants on each other.
 
 use kelvin_diagnose::bands::BandShare;
 use kelvin_diagnose::interference::{Interference, InterferenceVerdict, RelativeChange};
@@ -8,16 +8,16 @@ use kelvin_measure::text::{decimal, ms, plural, rate, whole};
 use super::{BOLD, Page, RED};
 use crate::RunReport;
 
-/// Rows of the summary at a run's end.
+/// Number of rows in the summary at the end of a run.
 const FEW: usize = 6;
 
-/// A ratio from which on it is said as one.
+/// A ratio from here on is printed as a factor, not in per cent.
 const MANY_TIMES: f64 = 10.0;
 
-/// Classes of what sessions did.
+/// Number of printed wait classes.
 const FEW_CLASSES: usize = 4;
 
-/// A rise by fewer sessions is not named in a sentence.
+/// An increase by fewer sessions is not mentioned in a sentence.
 const WORTH_NAMING: f64 = 0.1;
 
 impl Page {
@@ -48,7 +48,7 @@ impl Page {
                 let name = format!("in band, {} s", band.width_s);
                 let (before, after) = (share(band.before), share(band.after));
                 let (low, high) = (rate(Some(band.low)), rate(Some(band.high)));
-                // Of Poisson arrivals 95 % lie in it.
+                // 95 % of Poisson arrivals lie in this range.
                 self.line(&format!("  {name:<14}{before:>12}{after:>12}   {low} to {high} /s"));
             }
             if let Some(waits) = &one.waits {
@@ -57,7 +57,7 @@ impl Page {
         }
     }
 
-    /// What the sessions of the tenant's database did, the largest differences.
+    /// The largest changes in the waits of the tenant's sessions.
     fn waits(&mut self, waits: &WaitChanges) {
         let shared = match waits.shared_with.as_slice() {
             [] => String::new(),
@@ -82,7 +82,7 @@ impl Page {
         ));
     }
 
-    /// The same in a sentence for each, at a run's end.
+    /// One sentence each, for the summary at the end of a run.
     pub(super) fn interference(&mut self, report: &RunReport) {
         let Some(scenario) = &report.scenario else { return };
         let (known, short): (Vec<&Interference>, Vec<&Interference>) =
@@ -160,7 +160,7 @@ fn share(share: BandShare) -> String {
     format!("{:.0} % of {}", share.inside as f64 / share.points.max(1) as f64 * 100.0, share.points)
 }
 
-/// The differences of what the sessions of its database did, and of the points in their bands, in a line each.
+/// One line per change in the waits of its sessions, and in the share of points in their bands.
 pub(crate) fn details(one: &Interference) -> Vec<String> {
     let bands = one.bands.iter().map(|band| {
         let (low, high) = (rate(Some(band.low)), rate(Some(band.high)));
@@ -176,7 +176,7 @@ pub(crate) fn details(one: &Interference) -> Vec<String> {
     bands.chain(classes).chain(shared).collect()
 }
 
-/// "-12.3 %" of a ratio; "×27" of one that is no matter of per cent.
+/// "-12.3 %" for a ratio; "×27" for a large one.
 pub(crate) fn percent(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{}{}", change_of(ratio), unit_of(ratio)))
 }

@@ -1,4 +1,4 @@
-//! What the throughput made of less of each resource.
+//! The effect of limiting each resource on the throughput.
 
 use kelvin_measure::event::{Elasticity, Squeeze};
 
@@ -7,7 +7,7 @@ use crate::RunReport;
 use kelvin_measure::text::decimal;
 
 impl Page {
-    /// The elasticities, and what was not cut.
+    /// The elasticities, and the resources that were not limited.
     pub(super) fn squeeze(&mut self, report: &RunReport) {
         let Some(found) = &report.squeeze else { return };
         self.line("");
@@ -36,7 +36,7 @@ impl Page {
     }
 }
 
-/// What was found of each resource, in a sentence each.
+/// The result for each resource, in one sentence each.
 pub(crate) fn elasticities(found: &Squeeze) -> Vec<String> {
     let sentence = |one: &Elasticity| {
         format!(
@@ -50,7 +50,7 @@ pub(crate) fn elasticities(found: &Squeeze) -> Vec<String> {
     found.resources.iter().map(sentence).collect()
 }
 
-/// What was done, in a sentence.
+/// What was done, in one sentence.
 pub(crate) fn headline(found: &Squeeze) -> String {
     format!(
         "Squeeze: response of the throughput to {:.0} % less of one resource at a time. Elasticity 1: all \
@@ -69,7 +69,7 @@ pub(crate) fn change(one: &Elasticity) -> String {
     format!("{:+.1} %", (one.throughput_ratio - 1.0) * 100.0)
 }
 
-/// By what means and of how much.
+/// How the resource was limited, and by how much.
 pub(crate) fn how(one: &Elasticity) -> String {
     if one.means.is_empty() { one.how.clone() } else { format!("by {}: {}", one.means, one.how) }
 }

@@ -1,4 +1,4 @@
-//! The storage's requests as a table.
+//! Block requests as a table.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::Page;
 use crate::RunReport;
 
 impl Page {
-    /// What was recorded with `--trace`.
+    /// The requests recorded with `--trace`.
     pub(super) fn trace(&mut self, report: &RunReport) {
         let Some(found) = &report.details.trace else { return };
         let (sentence, rows) = trace_rows(found);
@@ -34,12 +34,12 @@ impl Page {
     }
 }
 
-/// What was recorded of the storage, and its streams, as text.
+/// The summary of the trace and a row for each stream, as text.
 pub(crate) fn trace_rows(found: &TraceSummary) -> (String, Vec<[String; 11]>) {
     (sentence(found), found.streams.iter().map(row).collect())
 }
 
-/// What was recorded, and how good it is.
+/// What was recorded, and how complete it is.
 fn sentence(found: &TraceSummary) -> String {
     let mut text = format!(
         "{} requests in {} of the window, {} events lost",
@@ -60,7 +60,8 @@ fn sentence(found: &TraceSummary) -> String {
     text
 }
 
-/// A stream's row: name, requests, read, written, rate, peak, sequential, depth, p99 of reads and writes, category, zeros among the reads.
+/// A row for a stream: name, requests, read, written, rate, peak, sequential, depth, p99 of reads and writes,
+/// category, zeros among the reads.
 fn row(one: &StreamSummary) -> [String; 11] {
     let name = if one.of == "all" { "all".into() } else { format!("{} ({})", one.name, one.of) };
     let time = |time: Option<u64>| time.map_or_else(|| NONE.into(), |time| latency(time as f64));

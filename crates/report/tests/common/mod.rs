@@ -1,4 +1,4 @@
-//! Runs made of synthetic events, through the real store.
+//! Runs made of synthetic events, written through the real store.
 
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "shared by tests and the example")]
 
@@ -19,7 +19,7 @@ use kelvin_measure::{Sink, Source, SourceId};
 use kelvin_report::RunReport;
 use kelvin_store::{NewRun, Store};
 
-/// What the runs have in common; each test says what it measured.
+/// Values common to the runs; each test states the target.
 fn new_run() -> NewRun {
     NewRun {
         workload: String::new(),
@@ -40,7 +40,7 @@ fn new_run() -> NewRun {
     }
 }
 
-/// What kind of run to make.
+/// The kind of run.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub users: &'static [u32],
@@ -51,7 +51,7 @@ pub struct Shape {
     pub valid: bool,
     pub finished: bool,
     pub seed: u64,
-    /// Hosts of a fleet, by point; none of a run without a fleet.
+    /// Number of hosts of a fleet, by point; empty for a run without a fleet.
     pub hosts: &'static [u16],
 }
 
@@ -76,7 +76,7 @@ impl Noise {
     }
 
     fn latency(&mut self, typical_us: u64) -> u64 {
-        // A body and a long tail.
+        // A narrow distribution with a long tail.
         let body = typical_us * (500 + self.below(500) + self.below(500)) / 1000;
         let tail = if self.below(100) < 3 { typical_us * self.below(9) } else { 0 };
         (body + tail) * 1000 + self.below(1000)
@@ -87,25 +87,25 @@ pub fn stored(path: &Path, shape: Shape, label: Option<&str>) -> RunReport {
     stored_with(path, shape, label, None, false)
 }
 
-/// The same from two sources: of each second one has every other type, the other the rest.
+/// The same from two sources, each with every other transaction type.
 pub fn of_two_sources(path: &Path, shape: Shape) -> RunReport {
     stored_with(path, shape, None, None, true)
 }
 
-/// The same with what observers saw beside it.
+/// The same with observations.
 pub fn observed(path: &Path, shape: Shape, label: Option<&str>) -> RunReport {
     stored_with(path, shape, label, Some(observed::observations), false)
 }
 
-/// The same with the requests that the storage got, by stream.
+/// The same with block requests traced by stream.
 pub fn traced(path: &Path, shape: Shape) -> RunReport {
     stored_with(path, shape, None, Some(observed::with_streams), false)
 }
 
-/// What is seen from the start of the clock, of a window that opens and ends at these seconds.
+/// Observations from the start of the clock, for a window that opens and ends at these seconds.
 type Observations = fn(&mut Noise, u64, u64) -> Vec<Event>;
 
-/// The event of one source, or parted between two.
+/// The event as one source, or divided between two.
 fn parted(event: Event, apart: bool) -> Vec<(SourceId, Event)> {
     let second = match event {
         Event::Errors(_) if apart => return vec![(SourceId(1), event)],
@@ -122,7 +122,7 @@ fn parted(event: Event, apart: bool) -> Vec<(SourceId, Event)> {
     vec![part(1), part(2)]
 }
 
-/// What one of so many hosts did: the first began 40 µs late, each other 20 µs later.
+/// The load of one of several hosts: the first started 40 µs late, each further one 20 µs later.
 fn host_load(point: u32, (number, hosts): (u16, u16), users: u32, shape: Shape) -> HostLoad {
     let users = users / u32::from(hosts);
     HostLoad {
@@ -282,7 +282,7 @@ fn point_events(
     events
 }
 
-/// What a second comes to by transaction type.
+/// The counts of a second, by transaction type.
 fn counts(pace: u64, users: u32, stalled: bool, noise: &mut Noise) -> Vec<KindCounts> {
     let types = [(10, 9_000), (10, 3_500), (1, 1_800), (1, 21_000), (1, 6_000)].into_iter().enumerate();
     let each = types.map(|(kind, (share, typical))| {
@@ -305,7 +305,7 @@ fn counts(pace: u64, users: u32, stalled: bool, noise: &mut Noise) -> Vec<KindCo
     each.collect()
 }
 
-/// What goes wrong in a second that stalls.
+/// The events of a stalled second.
 fn stall(point: u32, second: i64) -> [Event; 3] {
     let error = |kind, class: &str, code: &str, message: &str, retried, count| {
         let (class, code, message) = (class.into(), code.into(), message.into());
@@ -318,7 +318,8 @@ fn stall(point: u32, second: i64) -> [Event; 3] {
     ]
 }
 
-/// The window and what is judged of it, by New-Orders, transactions and nanoseconds in it.
+/// The end of the window and its checks, from the counts of New-Orders and transactions, and the length in
+/// nanoseconds.
 fn end(point: u32, users: u32, shape: Shape, sums: [u64; 3]) -> [Event; 3] {
     let window = Window {
         point,

@@ -1,4 +1,4 @@
-//! What observers see beside a synthetic run: a checkpoint in the middle of its window, and a vacuum after it.
+//! Observations for a synthetic run: a checkpoint in the middle of its window, and a vacuum after it.
 
 use kelvin_measure::Event;
 use kelvin_measure::observation::{
@@ -44,7 +44,7 @@ fn reading(noise: &mut Noise, burst: f64) -> Vec<f32> {
     let (irq, steal) = (vary(0.012), vary(0.004));
     let mut values =
         vec![user, 0.0, system, 1.0 - user - system - iowait - irq - steal, iowait, 0.0, irq, steal];
-    // Data, log, and a device that does nothing.
+    // Data, log, and an idle device.
     let writes = vary(60.0 + 2400.0 * burst);
     values.extend([
         vary(35.0),
@@ -74,7 +74,7 @@ fn reading(noise: &mut Noise, burst: f64) -> Vec<f32> {
     values.into_iter().map(|value| value as f32).collect()
 }
 
-/// What is seen from the start of the clock to `end`, of a window from `open` on, all in seconds.
+/// Observations from the start of the clock to `end`, for a window that opens at `open`; all in seconds.
 pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
     let window = end - open;
     let (from, to) = (open + window * 2 / 5, open + window * 13 / 20);
@@ -122,7 +122,7 @@ pub fn observations(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
     found.into_iter().map(Event::Observed).collect()
 }
 
-/// The same with what the recorder of the storage's requests says of eight streams.
+/// The same, with metrics of eight streams of traced block requests.
 pub fn with_streams(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
     let mut found = observations(noise, open, end);
     let classes = ["wal", "data", "temporary", "other"].map(|class| format!("postgres-{class}"));
@@ -137,7 +137,8 @@ pub fn with_streams(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
         let (metrics, first) = (figures.map(metric).to_vec(), 1000 + 4 * place as u32);
         let observer = Observer { source: "trace".into(), first, metrics, ..Observer::default() };
         found.push(Event::Observed(Observation::Observer(observer)));
-        // The second stream has its first request in the tenth second of the window, and no bytes in its fifteenth.
+        // The second stream has its first request in the tenth second of the window, and no bytes in the
+        // fifteenth.
         let from = if place == 1 { open + 10 } else { 0 };
         for second in from..=end {
             let sequential = if second == open + 15 { f32::NAN } else { 0.5 };
@@ -150,7 +151,7 @@ pub fn with_streams(noise: &mut Noise, open: u64, end: u64) -> Vec<Event> {
     found
 }
 
-/// What is observed, and what is not.
+/// Metrics that are observed, and some that are not.
 fn declarations() -> Vec<Observation> {
     let metric = |(name, unit): (String, &str)| Metric { name, unit: unit.into(), help: "what it is".into() };
     let place = |role: &str, device: &str| DatabaseDirectory {
@@ -241,7 +242,7 @@ fn top_statements() -> Observation {
     }
 }
 
-/// Findings and a verdict as the diagnosis would give them.
+/// Adds findings and a verdict like those of the diagnosis.
 pub fn judged(mut report: RunReport) -> RunReport {
     let finding = |id, severity, title: &str, effect, evidence: Vec<EvidenceLine>, next: &str| Finding {
         id,

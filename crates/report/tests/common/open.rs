@@ -1,4 +1,4 @@
-//! Open loops of which every arrival is known.
+//! Open loops whose arrivals are all known.
 
 use kelvin_measure::Sink;
 use kelvin_measure::event::{
@@ -8,27 +8,28 @@ use kelvin_store::{NewRun, RunId, Store};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What became of the arrivals of a window of ten seconds.
+/// The arrivals of a window of ten seconds.
 #[derive(Clone)]
 pub struct Arrivals {
-    /// By type: its name, the response times in µs of those that were answered, and how many failed.
+    /// By type: its name, the response times of answered arrivals in µs, and the number of failed ones.
     pub ended: Vec<(&'static str, Vec<u64>, u64)>,
     pub refused: u64,
     pub waiting: u64,
     pub cut_off: u64,
-    /// Of each type, transactions that ended in the window and were to start before it.
+    /// Per type, transactions that ended in the window but were scheduled before it.
     pub left_over: u64,
 }
 
 impl Arrivals {
-    /// `answered` of one type, the i-th of i · 100 µs, and so many that still waited.
+    /// `answered` arrivals of one type, the i-th with a response time of i · 100 µs, and `waiting` that still
+    /// waited.
     pub fn rising(answered: u64, waiting: u64) -> Self {
         let times = (1..=answered).map(|i| i * 100).collect();
         Self { ended: vec![("read", times, 0)], refused: 0, waiting, cut_off: 0, left_over: 0 }
     }
 }
 
-/// A run with these arrivals, which says that it ended as planned.
+/// A run with these arrivals that ended as planned.
 pub fn stored(store: &Store, arrivals: &Arrivals) -> RunId {
     let types = arrivals.ended.len();
     let mut kinds: Vec<Series> =

@@ -1,4 +1,5 @@
-//! Runs of one script, in closed and open loops, over users and rates: a made-up server with a capacity and a queue.
+//! Runs of one script in closed and open loops, over users and rates, on a simulated server with a capacity
+//! and a queue.
 
 use std::path::Path;
 
@@ -26,16 +27,16 @@ const STATEMENTS: [(&str, u64); 5] = [
 const SECOND: u64 = 1_000_000_000;
 const QUEUE_LIMIT: u64 = 400;
 
-/// What to run.
+/// The simulated run.
 pub struct Plan {
     /// Users and, in an open loop, the rate of every point.
     pub points: Vec<(u32, Option<f64>)>,
     pub seconds: i64,
     /// Whether statements are timed.
     pub timed: bool,
-    /// Emitted before the end.
+    /// Events emitted before the end.
     pub concluded: Vec<Event>,
-    /// Second in which the server stands still.
+    /// Second in which the server stalls.
     pub stall: Option<i64>,
     /// Whether every transaction fails.
     pub failing: bool,
@@ -53,7 +54,7 @@ impl Plan {
     }
 }
 
-/// Transactions a second that the server can do for some users.
+/// Transactions per second that the server can execute for this many users.
 pub fn capacity(users: u32) -> f64 {
     law().fitted(f64::from(users))
 }
@@ -137,14 +138,14 @@ pub fn stored(path: &Path, plan: &Plan) -> RunReport {
     RunReport::from_run(&store.load(id).unwrap()).unwrap()
 }
 
-/// Everything that the run emits.
+/// All events of the run.
 pub fn events(plan: &Plan) -> Vec<Event> {
     let mut noise = Noise(7);
     let mut clock = 0;
     let mut events = Vec::new();
     let mut before = 0.0;
     for (point, (users, rate)) in plan.points.iter().enumerate() {
-        // On the way down the server still suffers from what it went through.
+        // On the way down the server is still slower because of the preceding overload.
         let tired = if rate.is_some_and(|r| r < before) { 0.93 } else { 1.0 };
         before = rate.unwrap_or(0.0);
         events.extend(one_point(plan, point as u32, *users, *rate, tired, &mut noise, &mut clock));
@@ -255,7 +256,7 @@ fn one_point(
     events
 }
 
-/// A transaction that took `service` after it had waited.
+/// Records a transaction with the service time `service`, after waiting for `wait`.
 fn record(kinds: &[Series], counts: &mut [KindCounts], service: u64, wait: u64, noise: &mut Noise) {
     for (series, counts) in kinds.iter().zip(counts) {
         let took = match series.role {

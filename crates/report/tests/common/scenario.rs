@@ -1,4 +1,4 @@
-//! A scenario of two tenants that do different things at different paces: TPROC-C, and reads that begin in the middle.
+//! A scenario of two tenants with different loads: TPROC-C, and reads that start in the middle.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use kelvin_store::{NewRun, Store};
 
 const SECOND: u64 = 1_000_000_000;
 const SECONDS: u64 = 40;
-/// When the second tenant begins.
+/// When the second tenant starts, in seconds.
 const CHANGE: u64 = 20;
 const OLTP: SourceId = SourceId(1);
 const DSS: SourceId = SourceId(2);
@@ -29,12 +29,13 @@ fn step(number: u32, at: u64, kind: StepKind, tenants: &[&str], text: &str) -> E
     Event::Step(Step { point: 0, number, at: at * SECOND, kind, tenants, text: text.into(), annotated: true })
 }
 
-/// Its report.
+/// The report of the scenario.
 pub fn stored(path: &Path) -> RunReport {
     stored_with(path, 0, "dss")
 }
 
-/// The same with more New-Orders and Payments a second before the neighbour, and another name for this.
+/// The same with more New-Orders and Payments per second before the other tenant starts, and with another
+/// name for it.
 pub fn stored_with(path: &Path, more: u64, dss: &str) -> RunReport {
     let store = Store::open(path).unwrap();
     let mut writer = store

@@ -56,7 +56,7 @@ fn several_sources_add_rows_and_change_no_figure() {
     let table = text.split("\n\n").find(|part| part.starts_with("source ")).unwrap();
     insta::assert_snapshot!(table);
     assert_eq!(text.replace(&format!("\n{table}\n"), ""), text::render(&one, text::Options::default()));
-    // In CSV a last column names the source, and is empty in the rows of the run.
+    // In CSV the last column names the source; it is empty in the rows of the run.
     let mut by_source = String::new();
     for table in [csv::series, csv::summary] {
         let (whole, apart) = (table(&one), table(&two));
@@ -77,7 +77,7 @@ fn several_sources_add_rows_and_change_no_figure() {
 fn tenants_of_a_scenario_are_shown_each_and_never_added_up() {
     let directory = tempfile::tempdir().unwrap();
     let report = common::scenario::stored(&directory.path().join("k.db"));
-    // Oltp did 100 a second and 50, dss 4,000 while it was at work: their sum over the window would be 2,076.
+    // Oltp ran 100 per second, then 50; dss 4,000 while it was on. Over the window their sum would be 2,076.
     let rates: Vec<f64> =
         report.points[0].sources.iter().map(|s| s.throughput.transactions_per_second.unwrap()).collect();
     assert!((rates[0] - 76.0).abs() < 1.0 && (rates[1] - 4000.0).abs() < 1.0, "{rates:?}");

@@ -38,7 +38,7 @@ impl Branch {
     }
 }
 
-/// Ten entries at one level and ten at another, with a longer ramp-up from there on.
+/// Ten entries at one level, then ten at another with a longer ramp-up.
 fn stepped() -> Branch {
     let branch = Branch::new();
     for number in 0..20 {
@@ -70,11 +70,11 @@ fn trial_a2_a_change_of_the_level_is_found_with_what_changed_at_it() {
     for outside in ["src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside} would load something");
     }
-    // p99 has another level of its own accord; the measure decides.
+    // Ids are matched regardless of case. Unit and direction are those of the measure.
     let p99 =
         branch.load(&history::HistoryQuery { measure: Some("P95".into()), ..Default::default() }).unwrap();
     assert_eq!((p99.unit.as_str(), p99.better), ("ms", Some(Better::Lower)));
-    // What it takes for noise stands in both, and p is that of a searched place.
+    // Both state the assumed noise, and that the point of the p was selected.
     for said in [shown.split_whitespace().collect::<Vec<_>>().join(" "), page] {
         assert!(said.contains("φ = 0.") && said.contains("at the selected change point"), "{said}");
     }
@@ -106,7 +106,7 @@ fn the_runs_of_a_group_are_one_entry_without_those_that_are_void() {
         );
     }
     branch.store.set_void(RunId(5), "steal of 12 %").unwrap();
-    // Killed in the middle.
+    // Killed while running.
     branch.run(Shape { finished: false, ..SHORT }, None);
     let found = branch.load(&history::HistoryQuery::default()).unwrap();
     let runs: Vec<&[i64]> = found.entries.iter().map(|entry| entry.runs.as_slice()).collect();
@@ -142,7 +142,7 @@ fn what_a_history_does_not_have_is_said() {
     assert!(
         branch.load(&asked(None, None, Some("p42"))).unwrap_err().contains("they have nopm, transactions")
     );
-    // Nobody watched these runs.
+    // These runs were not observed.
     assert!(branch.load(&asked(None, None, Some("server-cpu"))).unwrap_err().contains("is not known"));
     let workload = history::HistoryQuery { workload: Some("pgbench".into()), ..Default::default() };
     assert!(branch.load(&workload).unwrap_err().contains("it has runs of tproc-c"));
@@ -151,7 +151,7 @@ fn what_a_history_does_not_have_is_said() {
 #[test]
 fn an_open_loop_is_known_by_its_p99_unless_another_measure_is_named() {
     let branch = Branch::new();
-    // The rate that was asked for is achieved in both, and the second waits ten times as long.
+    // Both achieve the requested rate, but the second has ten times the response time.
     for slower in [1, 10] {
         let times = (1..=1_000).map(|i| i * slower).collect();
         let ended = vec![("read", times, 0)];

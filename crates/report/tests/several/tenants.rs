@@ -1,4 +1,4 @@
-//! Tenants of scenarios: each by itself in lists, comparisons, gates and histories.
+//! Tenants of scenarios in lists, comparisons, gates and histories.
 
 use kelvin_report::compare::{self, Comparison, ComparisonVerdict, Run, Side};
 use kelvin_report::gate::{self, GateResult, Limit};
@@ -7,7 +7,8 @@ use kelvin_store::{RunId, Store};
 
 use crate::common::scenario::stored_with;
 
-/// Runs with so many more transactions a second of the first tenant, whose second tenant has this name.
+/// Runs with this many more transactions per second of the first tenant; the second tenant has the name
+/// `dss`.
 fn runs(path: &std::path::Path, more: [u64; 4], dss: &str) -> Vec<Run> {
     let ids = more.map(|more| RunId(stored_with(path, more, dss).run));
     let store = Store::open(path).unwrap();
@@ -27,7 +28,7 @@ fn tenants_are_compared_with_those_of_the_same_name_and_never_added_up() {
     let tenants: Vec<_> = found.points.iter().map(|point| point.tenant.as_deref().unwrap()).collect();
     assert_eq!((tenants, found.headline.as_str()), (vec!["dss", "oltp"], "throughput"));
     let [dss, oltp] = found.points.as_slice() else { panic!("{found:?}") };
-    // Of the second: 4,000 a second of the 20 in which its load was on.
+    // For the second: 4,000 per second, in the 20 s in which its load was on.
     let (value, verdict) = (dss.figures[0].a.unwrap(), dss.verdict);
     assert!((value - 4000.0).abs() < 1e-6 && verdict != ComparisonVerdict::Changed, "{dss:?}");
     assert_eq!((oltp.verdict, oltp.users), (ComparisonVerdict::Changed, (4, 4)), "{oltp:?}");
@@ -37,7 +38,8 @@ fn tenants_are_compared_with_those_of_the_same_name_and_never_added_up() {
     let text = compare::text(&found);
     assert!(text.contains("tenant oltp") && text.contains("tenant dss"), "{text}");
 
-    // The gate: a tenant that became slower fails it, beside one that did not; one that is gone cannot be judged.
+    // The gate fails because of the tenant that became slower, not because of the other; a missing one cannot
+    // be judged.
     let limits = [Limit { measure: None, most: 0.03 }];
     let outcomes = |gate: &gate::Gate| -> Vec<(String, GateResult)> {
         gate.rows.iter().map(|row| (row.load.clone(), row.outcome)).collect()

@@ -1,18 +1,18 @@
-//! Charts of one column a second, made of characters: each can be read without colour.
+//! Charts of characters with one column per second. Each can be read without colour.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Eighths of a cell, from the bottom.
+/// Blocks of 0 to 8 eighths of a cell.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The area of a chart beside the labels of its axis.
+/// The area of a chart without the labels of its axis.
 pub(super) fn plot(area: Rect, labels: u16) -> Rect {
     Rect { x: area.x + labels.min(area.width), width: area.width.saturating_sub(labels), ..area }
 }
 
-/// Writes the labels of the top and of the bottom, right-aligned before the plot.
+/// Writes the labels of the top and the bottom, right-aligned to the left of the plot.
 pub(super) fn axis(buffer: &mut Buffer, area: Rect, labels: u16, top: &str, bottom: &str, style: Style) {
     let width = usize::from(labels.saturating_sub(1));
     for (y, text) in [(area.y, top), (area.bottom().saturating_sub(1), bottom)] {
@@ -22,7 +22,7 @@ pub(super) fn axis(buffer: &mut Buffer, area: Rect, labels: u16, top: &str, bott
     }
 }
 
-/// The smallest "round" number that is not below this one.
+/// The smallest "round" number that is not below `value`.
 pub(super) fn round_up(value: f64) -> f64 {
     if !(value.is_finite() && value > 0.0) {
         return 1.0;
@@ -35,13 +35,13 @@ pub(super) fn round_up(value: f64) -> f64 {
         .unwrap_or(value)
 }
 
-/// A bar in one column, `share` of the plot's height.
+/// A bar in one column; `share` is its fraction of the plot's height.
 pub(super) fn bar(buffer: &mut Buffer, plot: Rect, x: u16, share: f64, style: Style) {
     if x >= plot.width || !share.is_finite() {
         return;
     }
     let full = f64::from(plot.height) * 8.0;
-    // What there is shows, however little it is.
+    // A value above 0 is always visible.
     let mut eighths =
         (share.clamp(0.0, 1.0) * full).round().max(if share > 0.0 { 1.0 } else { 0.0 }) as usize;
     for y in (plot.y..plot.bottom()).rev() {
@@ -53,7 +53,8 @@ pub(super) fn bar(buffer: &mut Buffer, plot: Rect, x: u16, share: f64, style: St
     }
 }
 
-/// Cells for each part of a whole of `cells`: shares rounded down, and what is left to the largest remainders, so that
+/// Number of cells for each part of a bar of `cells`. Shares are rounded down, and the remaining cells go to
+/// the largest remainders, so that a larger part never has fewer cells than a smaller one.
 /// a large part never has fewer cells than a small one.
 fn cells<const N: usize>(parts: &[f64; N], cells: u16) -> [u16; N] {
     let sum: f64 = parts.iter().map(|part| part.max(0.0)).sum();
@@ -74,7 +75,7 @@ fn cells<const N: usize>(parts: &[f64; N], cells: u16) -> [u16; N] {
     given
 }
 
-/// A column of a stacked strip from the bottom, as high as the sum of the parts is of `top`.
+/// A column of a stacked chart. Its height is the total of the parts relative to `top`.
 pub(super) fn stack<const N: usize>(
     buffer: &mut Buffer,
     plot: Rect,
@@ -87,7 +88,7 @@ pub(super) fn stack<const N: usize>(
     if x >= plot.width || top <= 0.0 || sum <= 0.0 {
         return;
     }
-    // What there is shows, however little it is.
+    // A value above 0 is always visible.
     let height = ((sum / top * f64::from(plot.height)).round() as u16).max(1).min(plot.height);
     let mut step = 0;
     for (index, count) in cells(parts, height).into_iter().enumerate() {
@@ -99,7 +100,7 @@ pub(super) fn stack<const N: usize>(
     }
 }
 
-/// A row of a stacked bar from the left, of parts of one.
+/// A stacked horizontal bar; the parts are fractions of 1.
 pub(super) fn row<const N: usize>(
     buffer: &mut Buffer,
     area: Rect,
@@ -124,7 +125,8 @@ pub(super) fn row<const N: usize>(
     }
 }
 
-/// The row of a value between `low` and `high` on a logarithmic scale, from the top; values outside are at the edge.
+/// The row of a value on a logarithmic scale from `low` to `high`, counted from the top. Values outside are
+/// at the edge.
 pub(super) fn level(value: f64, low: f64, high: f64, height: u16) -> u16 {
     if height == 0 || value <= 0.0 || high <= low {
         return height.saturating_sub(1);

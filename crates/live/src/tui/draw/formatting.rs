@@ -1,11 +1,11 @@
-//! Figures and sentences as the panels write them.
+//! Formatting of values and sentences in the panels.
 
 use kelvin_measure::text::{self, three_figures, whole};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// A sentence without marks in lines of a width.
+/// Wraps text without escape sequences at a width.
 pub(super) fn wrap(words: &str, width: usize) -> Vec<String> {
     text::wrap("", &text::plain(words), width)
 }
@@ -15,7 +15,7 @@ pub(super) fn latency(nanos: Option<u64>) -> String {
     nanos.map_or("–".into(), |nanos| text::latency(nanos as f64))
 }
 
-/// A figure with a precision that fits its size, or a dash.
+/// A value with a precision that suits its size, or a dash.
 pub(super) fn figure(value: f64) -> String {
     match value {
         value if value.is_nan() => "–".into(),
@@ -24,7 +24,7 @@ pub(super) fn figure(value: f64) -> String {
     }
 }
 
-/// Writes one line, cut to the area; nothing below its end.
+/// Writes one line, truncated to the area; nothing if the row is below it.
 pub(super) fn line(buffer: &mut Buffer, area: Rect, row: u16, text: &str, style: Style) {
     if row < area.height {
         buffer.set_stringn(area.x, area.y + row, text, usize::from(area.width), style);

@@ -12,11 +12,11 @@ use super::charts;
 use super::formatting::{self, figure, line};
 use super::palette::Palette;
 
-/// The shares of the CPU: a letter and a name.
+/// The CPU modes: a letter and a name.
 const MODE_NAMES: [(char, &str); MODES] =
     [('u', "user"), ('s', "system"), ('i', "interrupts"), ('w', "iowait"), ('t', "steal")];
 
-/// The CPU by mode and the pressures.
+/// The CPU by mode, and the pressure stall information.
 pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let Some(cpu) = model.host.cpu() else {
         let why = model.host.why_not(metric::CPU).unwrap_or("no host counters have been read yet");
@@ -58,7 +58,7 @@ pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette)
     }
 }
 
-/// "pressure cpu 12 % io 3 % memory 0 %": the share of time in which some task waited.
+/// "pressure cpu 12 % io 3 % memory 0 %": the share of time in which some task was stalled.
 fn pressure(model: &Model, narrow: bool) -> String {
     let value = |what: &str| model.host.value(&metric::pressure(what, "some"));
     let known = [("cpu", "cpu"), ("io", "io"), ("memory", "mem")]
@@ -72,7 +72,7 @@ fn pressure(model: &Model, narrow: bool) -> String {
     }
 }
 
-/// CPUs that kelvin and the server use.
+/// CPUs used by kelvin and the server.
 fn processes(model: &Model) -> String {
     let used = |name: &str| {
         let of = |mode: &str| model.host.value(&metric::process(name, format_args!("cpu.{mode}")));
@@ -92,7 +92,7 @@ pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
         let why = model.host.why_not(metric::DISK).unwrap_or("no device counters have been read yet");
         return line(buffer, area, 0, why, ink.faint());
     }
-    // The names get what the figures leave, and what is cut of them is their beginning.
+    // Names have the width that the values leave; the start of a longer name is truncated.
     let role_width = if area.width < 60 { 5 } else { 10 };
     let name = usize::from(area.width).saturating_sub(33 + role_width + 1).clamp(4, 24);
     let header = format!(
@@ -107,7 +107,7 @@ pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
         let [wait, queue, flush] = [wait, queue, flush].map(figure);
         let [reads, writes] =
             [reads, writes].map(|rate| if rate.is_nan() { "–".into() } else { short(rate) });
-        // In little room a device of both says so shortly.
+        // A narrow panel abbreviates the role of a device that holds both.
         let role = if role_width < 8 { device.role.replace("data+log", "both") } else { device.role.clone() };
         let role: String = role.chars().take(role_width).collect();
         let text =
@@ -117,7 +117,7 @@ pub(super) fn devices(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
     }
 }
 
-/// What the storage gets by stream, in a run whose requests are recorded.
+/// Block requests by stream, in a run whose requests are traced.
 pub(super) fn streams(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let streams = model.host.streams();
     if streams.is_empty() {
@@ -137,7 +137,7 @@ pub(super) fn streams(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
     }
 }
 
-/// The findings so far, the worst first.
+/// The findings so far, the most severe first.
 pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let mut row = 0;
     if model.findings.is_empty() {
@@ -183,12 +183,12 @@ pub(super) fn findings(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pale
     }
 }
 
-/// Errors of the point, the most first, then the newest sentences.
+/// Errors of the point in descending order, then the newest messages.
 pub(super) fn errors_and_log(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let errors = &model.load.errors;
     let mut most: Vec<_> = errors.iter().collect();
     most.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.count));
-    // Half of the panel for each, or more for one where the other is short.
+    // Half of the panel each, or more for one if the other is short.
     let sentences = model.log.len().min(usize::from(area.height));
     let room = usize::from(area.height) - sentences.min(usize::from(area.height / 2));
     let mut row = 0;

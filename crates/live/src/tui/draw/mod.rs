@@ -1,4 +1,4 @@
-//! The picture of a [`Model`], in four bands of panels that share the height.
+//! Draws a [`Model`] in four rows of panels that share the height.
 
 mod charts;
 mod formatting;
@@ -18,25 +18,25 @@ use super::model::{CLASSES, Lane, Model, NAMES, RECENT};
 use formatting::{line, wrap};
 pub(super) use palette::Palette;
 
-/// The smallest terminal that holds every panel.
+/// The smallest terminal that can show every panel.
 const NEEDS: (u16, u16) = (80, 24);
 
-/// From here on there is room for what a small terminal leaves out.
+/// Width from which details are shown that a small terminal omits.
 const WIDE: u16 = 140;
 
-/// Tenants of a scenario that the header names.
+/// Largest number of tenants that the header names.
 const TENANTS: usize = 3;
 
-/// What the keys have asked of the view.
+/// Display options, set with keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ViewOptions {
-    /// The picture stands still.
+    /// Whether the display is frozen.
     pub(super) paused: bool,
-    /// The keys are explained.
+    /// Whether the help for the keys is shown.
     pub(super) help: bool,
 }
 
-/// A panel: its title and what draws it.
+/// A panel: its title and the function that draws it.
 type Panel = (&'static str, fn(&mut Buffer, Rect, &Model, Palette));
 
 /// Draws everything.
@@ -55,7 +55,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, asked: ViewOp
 fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
     let body = panels::sources(buffer, body, model, ink);
     let wide = body.width >= WIDE;
-    // Shares of the width in per cent, and panels.
+    // Width in per cent, and panel.
     let load: &[(u16, Panel)] = if model.has_tenants() {
         &[(100, ("tenants", panels::tenants))]
     } else if wide {
@@ -81,7 +81,7 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
                 (32, streams),
                 (38, ("top statements", panels::statements)),
             ],
-            // In little room the streams have the place of the devices that they are on.
+            // A small terminal shows the streams in place of their devices.
             (false, _) => &[(60, streams), (40, ("top statements", panels::statements))],
         }
     } else if wide && model.is_io() {
@@ -99,7 +99,7 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
         (55, ("findings so far", host_panels::findings)),
         (45, ("errors and notes", host_panels::errors_and_log)),
     ];
-    // Charts gain from height, tables soon have all of their lines.
+    // Charts benefit from height; tables soon show all of their rows.
     let height = u32::from(body.height);
     let cut = |share: u32| (height * share / 100) as u16;
     let shares = if model.has_tenants() { [40, 60, 80] } else { [29, 53, 77] };
@@ -126,7 +126,7 @@ fn bands(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
     }
 }
 
-/// A title with what of the model belongs into it.
+/// A title, completed with values of the model.
 fn title_of(title: &str, model: &Model, wide: bool) -> String {
     match title {
         "throughput" => format!("throughput: {} by second", model.about.headline),
@@ -163,7 +163,7 @@ fn titled(buffer: &mut Buffer, area: Rect, title: &str, ink: Palette) {
     line(buffer, room, 0, &title, ink.heading());
 }
 
-/// Two lines: what runs, and how it does. Returns what is left of the area.
+/// Two lines: what is running, and its state. Returns the rest of the area.
 fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) -> Rect {
     let about = &model.about;
     let mut first = vec!["kelvin".to_owned(), stage(model)];
@@ -178,7 +178,7 @@ fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) -> Rect 
         None if model.stage.users > 0 => first.push(format!("trial {}", model.stage.point + 1)),
         _ => {}
     }
-    // Last, because it may be long and its reader knows it.
+    // Last, because it may be long and the user knows it.
     first.push(format!("{} on {}", about.workload, about.target));
     line(buffer, area, 0, &first.join(" · "), Palette::strong());
     let style = if model.load.all_errors() > 0 { ink.amber() } else { Style::new() };
@@ -186,7 +186,7 @@ fn header(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) -> Rect 
     Rect { y: area.y + area.height.min(2), height: area.height.saturating_sub(3), ..area }
 }
 
-/// The phase and the time that is left of it.
+/// The phase and its remaining time.
 fn stage(model: &Model) -> String {
     if let Some(status) = model.finished {
         let word = match status {
@@ -209,7 +209,7 @@ fn stage(model: &Model) -> String {
     format!("{}{clock}{stopping}", phase.label())
 }
 
-/// The headline figures, or how far a long piece of work is.
+/// The headline values, or the progress of a long operation.
 fn figures(model: &Model) -> String {
     if let Some(work) = &model.work {
         return progress(model, work);
@@ -232,7 +232,7 @@ fn figures(model: &Model) -> String {
         let (now, mean) = (model.pace(load.now, 1.0), model.pace(load.headline, load.seconds));
         vec![format!("{} {} now  {} mean", model.about.headline, rate(now), rate(mean))]
     };
-    // The arrivals of several tenants have no common schedule.
+    // The arrivals of different tenants have no common schedule.
     if !model.has_tenants()
         && let Some(arrivals) = &load.arrivals
     {
@@ -286,7 +286,7 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
     });
     let stop =
         format!("  q, Ctrl-C   stop after the {} in flight; again: stop now", model.labels().unit.many);
-    // What I/O jobs have in the place of sessions.
+    // Shown by I/O jobs in place of sessions.
     let devices = [
         "by direction and device",
         "  now: I/Os of the last second; times of the last few seconds, for jobs with",

@@ -1,17 +1,17 @@
-//! Colours, and attributes that replace them: nothing on the screen is shown by colour alone.
+//! Colours, and text attributes that replace them: no information is shown by colour alone.
 
 use ratatui::style::{Color, Modifier, Style};
 
 use super::super::model::{CLASSES, MODES};
 
-/// With colours or without.
+/// The palette, with or without colours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Palette {
     /// Whether colours may be used.
     pub(crate) colour: bool,
 }
 
-/// Of the classes of waits, in their order.
+/// Colours of the wait classes, in order.
 const CLASS: [Color; CLASSES] = [
     Color::Green,
     Color::LightRed,
@@ -24,7 +24,7 @@ const CLASS: [Color; CLASSES] = [
     Color::DarkGray,
 ];
 
-/// Of the shares of the CPU, in their order.
+/// Colours of the CPU modes, in order.
 const MODE: [Color; MODES] = [Color::Green, Color::Red, Color::Magenta, Color::Blue, Color::Yellow];
 
 impl Palette {
@@ -37,12 +37,12 @@ impl Palette {
         self.fore(Color::Cyan, Modifier::BOLD)
     }
 
-    /// What matters most.
+    /// Emphasized text.
     pub(crate) fn strong() -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What matters least.
+    /// Secondary text.
     pub(crate) fn faint(self) -> Style {
         self.fore(Color::DarkGray, Modifier::DIM)
     }
@@ -60,22 +60,22 @@ impl Palette {
         self.fore(Color::Green, Modifier::empty())
     }
 
-    /// A cell of a strip: a letter on its colour.
+    /// A cell of a stacked chart: a letter on its colour.
     fn cell(self, colour: Color) -> Style {
         if self.colour { Style::new().fg(Color::Black).bg(colour) } else { Style::new() }
     }
 
-    /// A class of waits.
+    /// A wait class.
     pub(crate) fn class(self, class: usize) -> Style {
         self.cell(CLASS[class % CLASSES])
     }
 
-    /// A share of the CPU.
+    /// A CPU mode.
     pub(crate) fn mode(self, mode: usize) -> Style {
         self.cell(MODE[mode % MODES])
     }
 
-    /// A percentile's line: the median, the 95th, the 99th, the largest.
+    /// A line of a percentile: median, 95th, 99th, maximum.
     pub(crate) fn percentile(self, index: usize) -> Style {
         let colours = [Color::Green, Color::Yellow, Color::Red, Color::DarkGray];
         self.fore(colours[index % 4], Modifier::empty())

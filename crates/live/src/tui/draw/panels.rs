@@ -13,7 +13,7 @@ use super::formatting::{self, figure, latency, line};
 use super::palette::Palette;
 use super::titled;
 
-/// Cells before a chart for the labels of its axis.
+/// Width of the axis labels to the left of a chart.
 const LABELS: u16 = 7;
 
 /// Throughput over time, with marks below it.
@@ -37,7 +37,7 @@ pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pa
         }
         let errors = column.is_some_and(|column| column.errors > 0);
         let mark = model.mark(second, column).or(errors.then_some('e'));
-        // The ramp-up is in no figure: a dot marks it besides its colour.
+        // The ramp-up belongs to no result: besides its colour, a dot marks it.
         let ramp = column.is_some_and(|column| column.part == Some(LoadPart::RampUp)).then_some('.');
         if let Some(mark) = mark.or(ramp) {
             let style = if mark == 'e' { ink.red() } else { ink.faint() };
@@ -47,15 +47,15 @@ pub(super) fn throughput(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pa
     line(buffer, Rect { width: LABELS - 1, ..area }, area.height - 1, " marks", ink.faint());
 }
 
-/// A lane for each of several sources of load. Returns what is left of the area: all of it with one source, and with tenants,
-/// which have a panel.
+/// A lane for each of several sources of load. Returns the rest of the area: all of it if there is only one
+/// source, or if the sources are tenants, which have a separate panel.
 pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) -> Rect {
     let mut lanes = model.lanes.loaded();
     let rows = lanes.len().min(usize::from(area.height / 4));
     if rows == 0 || model.has_tenants() {
         return area;
     }
-    // A terminal with too few rows shows those that do most.
+    // If there are too few rows, the sources with the most transactions are shown.
     lanes.sort_by_key(|(_, lane, _)| std::cmp::Reverse(lane.headline));
     let hidden = lanes.len() - rows;
     let more = if hidden > 0 { format!(", {hidden} more not shown") } else { String::new() };
@@ -66,10 +66,10 @@ pub(super) fn sources(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
     Rect { y: own.bottom(), height: area.height - own.height, ..area }
 }
 
-/// The tenants of a scenario, a lane for each.
+/// The tenants of a scenario, one lane each.
 pub(super) fn tenants(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let lanes = model.lanes.loaded();
-    // Below the head, and of more tenants than fit there is a line.
+    // One row is the header; if not all tenants fit, another says so.
     let room = usize::from(area.height.saturating_sub(1));
     let rows = if lanes.len() > room { room.saturating_sub(1) } else { lanes.len() };
     draw_lanes(buffer, area, ("tenant", &lanes[..rows]), model, ink);
@@ -79,7 +79,7 @@ pub(super) fn tenants(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
     }
 }
 
-/// A head and a row for each lane.
+/// A header, and a row per lane.
 fn draw_lanes(
     buffer: &mut Buffer,
     own: Rect,
@@ -95,7 +95,7 @@ fn draw_lanes(
     let highest = |timeline: &Timeline| seconds.iter().map(|second| count(timeline, *second)).max();
     let most = lanes.iter().filter_map(|(_, _, timeline)| highest(timeline)).max().unwrap_or(0);
     for (row, (name, lane, timeline)) in (1..).zip(lanes) {
-        // What tenants do has no common scale.
+        // The throughputs of different tenants have no common scale.
         let most = if model.has_tenants() { highest(timeline).unwrap_or(0) } else { most }.max(1);
         let pace = |count, seconds| model.pace(count, seconds).map_or("–".into(), short);
         let now = match lane.state(model.load.newest()) {
@@ -116,7 +116,7 @@ fn draw_lanes(
     }
 }
 
-/// The percentiles of the last seconds and of the window.
+/// The percentiles of the last seconds, and of the window.
 pub(super) fn latencies(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let last = format!("last {RECENT} s");
     line(buffer, area, 0, &format!("{:6}{last:>11}{:>11}", "", "window"), ink.faint());
@@ -131,7 +131,7 @@ pub(super) fn latencies(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pal
 /// The percentiles over time, on a logarithmic scale.
 pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     const LABELS: u16 = 10;
-    /// What a percentile is drawn with.
+    /// The characters of the percentiles.
     const LETTERS: [char; 4] = ['5', '9', '#', '^'];
     let chart = Rect { height: area.height.saturating_sub(1), ..area };
     let plot = charts::plot(chart, LABELS);
@@ -148,7 +148,7 @@ pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, 
     charts::axis(buffer, chart, LABELS, &latency(Some(high as u64)), &latency(Some(low as u64)), ink.faint());
     for (x, (_, column)) in columns.iter().enumerate() {
         let Some(column) = column else { continue };
-        // The median is drawn last: where they fall together, it is what most transactions took.
+        // The median is drawn last: if lines coincide, it is the most important.
         for index in (0..LETTERS.len()).rev() {
             let Some(value) = column.latency[index] else { continue };
             let y = plot.y + charts::level(value as f64, low, high, plot.height);
@@ -159,9 +159,9 @@ pub(super) fn latency_over_time(buffer: &mut Buffer, area: Rect, model: &Model, 
     line(buffer, charts::plot(area, LABELS), area.height - 1, legend, ink.faint());
 }
 
-/// What each direction does on each device now: response times where they are known.
+/// Current results of each direction on each device; response times if they are known.
 fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
-    // A small panel has no room for the largest.
+    // A small panel has no room for the maximum.
     let times = if area.width < 60 { 3 } else { 4 };
     let name = usize::from(area.width).saturating_sub(9 * (times + 1)).clamp(10, 24);
     let mut header = format!("{:<name$}", "");
@@ -189,7 +189,7 @@ fn devices_now(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     }
 }
 
-/// What the sessions waited for, over time.
+/// Waits of the sessions over time.
 pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     if model.is_io() {
         return devices_now(buffer, area, model, ink);
@@ -231,12 +231,12 @@ pub(super) fn waits(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette
     wait_legend(buffer, below, &average, ink);
 }
 
-/// Rows for the legend: one in a small panel.
+/// Number of rows for the legend: one in a small panel.
 fn legend_rows(area: Rect) -> u16 {
     if area.height >= 8 { 2 } else { 1 }
 }
 
-/// The classes that were seen, the most first, with their average sessions.
+/// The observed classes in descending order, with their average sessions.
 fn wait_legend(buffer: &mut Buffer, area: Rect, average: &[f64; CLASSES], ink: Palette) {
     let mut classes: Vec<usize> = (0..CLASSES).filter(|&class| average[class] > 0.0).collect();
     classes.sort_by(|&a, &b| average[b].total_cmp(&average[a]));
@@ -270,7 +270,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pa
         if area.width < 60 || model.is_io() {
             return types(buffer, area, model, ink);
         }
-        // Where there is room the types have a separate panel.
+        // If there is enough room, the types have a separate panel.
         let why = if model.sessions.any() {
             "the sessions do not show their statements: compute_query_id is off, or not readable"
         } else {
@@ -306,7 +306,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pa
 pub(super) fn types(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette) {
     let load = &model.load;
     let seconds = load.seconds;
-    // The names get what the figures leave.
+    // Names have the width that the values leave.
     let name = usize::from(area.width).saturating_sub(28).clamp(12, 24);
     let header = format!("{:<name$}{:>9}{:>11}{:>8}", "type", "per s", "p95", "failed");
     line(buffer, area, 0, &header, ink.faint());

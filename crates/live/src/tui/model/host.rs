@@ -1,4 +1,4 @@
-//! The newest value of every metric, and the devices among them.
+//! The newest value of every metric, and the devices that have metrics.
 
 use kelvin_measure::MOST_DECLARED;
 use std::collections::HashMap;
@@ -11,37 +11,37 @@ use kelvin_trace::attribution::stream_label;
 
 use super::timeline::MODES;
 
-/// The newest reading of every observer.
+/// The newest reading of every watcher.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
-    /// Of each metric: its observer's first metric, and its place in that observer's readings.
+    /// For each metric, the first metric of its watcher and its index in that watcher's readings.
     places: HashMap<String, (u32, usize)>,
     readings: HashMap<u32, Vec<f32>>,
     /// Devices by the prefix of their metrics.
     devices: Vec<String>,
-    /// Streams that the storage gets, by the prefix of their metrics, with the sum of all their readings' bytes.
+    /// Streams of block requests, by the prefix of their metrics, with the total bytes of all readings.
     streams: Vec<(String, f64)>,
     files: Vec<DatabaseDirectory>,
     absent: Vec<UnavailableMetrics>,
 }
 
-/// A line of the streams' table. What is unknown is not a number.
+/// A row of the table of streams. Unknown values are NaN.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StorageStream {
-    /// The class of files, or the device of requests at no known file's place.
+    /// The class of files; for requests that belong to no known file, the device.
     pub(crate) name: String,
-    /// Requests and bytes a second, the share of these in sequential runs, requests in flight.
+    /// Requests per second, bytes per second, share of these in sequential runs, requests in flight.
     pub(crate) values: [f64; 4],
 }
 
-/// A line of the devices' table. What is unknown is not a number.
+/// A row of the table of devices. Unknown values are NaN.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Device {
-    /// Its name, after its host where that is another one.
+    /// Its name, preceded by the host if that is another one.
     pub(crate) name: String,
-    /// What of the database lies on it: "data", "log", "data+log", "temp"; empty when nothing is known to.
+    /// The parts of the database on it: "data", "log", "data+log", "temp"; empty if none is known.
     pub(crate) role: String,
-    /// Reads and writes a second, await in ms, average queue size, await of a flush in ms.
+    /// Reads and writes per second, await in ms, average queue size, await of a flush in ms.
     pub(crate) values: [f64; 5],
 }
 
@@ -64,7 +64,7 @@ impl Host {
         self.absent.extend_from_slice(&observer.absent);
     }
 
-    /// Takes values and returns the shares of the CPU when they are among them.
+    /// Takes a reading; returns the CPU shares if it contains them.
     pub(super) fn take(&mut self, reading: &Reading) -> Option<[f64; MODES]> {
         self.readings.insert(reading.first, reading.values.clone());
         self.add_streams(reading);
@@ -72,19 +72,19 @@ impl Host {
         (*first == reading.first).then(|| self.cpu()).flatten()
     }
 
-    /// What fell silent.
+    /// Marks metrics as no longer available.
     pub(super) fn lost(&mut self, absent: &UnavailableMetrics) {
         self.absent.push(absent.clone());
     }
 
-    /// The newest value of a metric; none when it is unknown.
+    /// The newest value of a metric; none if unknown.
     pub(crate) fn value(&self, name: &str) -> Option<f64> {
         let (first, offset) = self.places.get(name)?;
         let value = f64::from(*self.readings.get(first)?.get(*offset)?);
         (!value.is_nan()).then_some(value)
     }
 
-    /// Shares of this host's CPU time, of 1: user, system, interrupts, waiting for devices, stolen.
+    /// Shares of this host's CPU time, 0 to 1: user, system, interrupts, iowait, steal.
     pub(crate) fn cpu(&self) -> Option<[f64; MODES]> {
         let share = |mode: &str| self.value(&metric::cpu(mode));
         let or_none = |mode: &str| share(mode).unwrap_or(0.0);
@@ -97,12 +97,12 @@ impl Host {
         ])
     }
 
-    /// Why something cannot be seen: of the first absent thing whose name begins so.
+    /// Why metrics are unavailable: the reason of the first one that starts with the prefix.
     pub(crate) fn why_not(&self, prefix: &str) -> Option<&str> {
         self.absent.iter().find(|absent| absent.what.starts_with(prefix)).map(|absent| absent.why.as_str())
     }
 
-    /// The devices: those that the database lies on first, then the busiest.
+    /// The devices: those that hold part of the database first, then by load.
     pub(crate) fn devices(&self) -> Vec<Device> {
         let mut devices: Vec<Device> = self.devices.iter().map(|prefix| self.device(prefix)).collect();
         let busy = |device: &Device| {
@@ -115,7 +115,7 @@ impl Host {
         devices
     }
 
-    /// Adds to the sums what a reading has of streams.
+    /// Adds a reading's bytes to the totals of the streams.
     fn add_streams(&mut self, reading: &Reading) {
         let value = |name: &str| {
             let (first, offset) = self.places.get(name)?;
@@ -131,17 +131,17 @@ impl Host {
         }
     }
 
-    /// Events that the recorder of the storage's requests has lost.
+    /// Number of trace events that were lost.
     pub(crate) fn lost_events(&self) -> u64 {
         self.value(TRACE_LOST).unwrap_or(0.0) as u64
     }
 
-    /// Whether the storage's requests are recorded.
+    /// Whether block requests are traced.
     pub(crate) fn has_streams(&self) -> bool {
         self.places.contains_key(TRACE_LOST)
     }
 
-    /// What the storage gets by stream: those with the most bytes so far first.
+    /// Block requests by stream, in descending order of bytes so far.
     pub(crate) fn streams(&self) -> Vec<StorageStream> {
         let mut streams: Vec<&(String, f64)> = self.streams.iter().collect();
         streams.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -158,7 +158,7 @@ impl Host {
     fn device(&self, prefix: &str) -> Device {
         let (host, name) = metric::split_disk(prefix).unwrap_or(("", prefix));
         let mut roles: Vec<&str> = Vec::new();
-        // Files of the database are known on this host only.
+        // Locations of database files are known only on this host.
         for file in self.files.iter().filter(|file| host.is_empty() && file.device.as_deref() == Some(name)) {
             let role = if file.role == "wal" { "log" } else { file.role.as_str() };
             if !roles.contains(&role) {

@@ -1,4 +1,4 @@
-//! What each of several sources puts on the database: generators, tenants, hosts.
+//! The load of each of several sources: generators, tenants, hosts.
 
 use std::collections::BTreeMap;
 
@@ -7,40 +7,41 @@ use kelvin_measure::{Histogram, Nanos, SECOND, Source, SourceId};
 
 use super::{Load, Timeline};
 
-/// One source in the point so far.
+/// One source, in the point so far.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     /// Headline transactions of its newest second.
     now: u64,
-    /// Those of the window.
+    /// Headline transactions of the window.
     pub(crate) headline: u64,
     /// Errors of any kind.
     pub(crate) errors: u64,
     latency: Histogram,
     newest: Option<i64>,
-    /// Of a tenant: since when its load is on, since the window opened; none while it is not.
+    /// For a tenant: when its load was switched on, since the window opened; none while it is off.
     on_since: Option<Nanos>,
-    /// For how long it was on before.
+    /// For how long it was on before that.
     on_before: Nanos,
-    /// Whether a step has begun or ended it.
+    /// Whether a step has switched it on or off.
     has_turns: bool,
 }
 
-/// What a source does at the moment.
+/// The state of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LaneState {
-    /// It has sent no second yet.
+    /// It has not sent a second yet.
     Starting,
-    /// Headline transactions of its newest second.
+    /// It is active, with this many headline transactions in its newest second.
     Running(u64),
-    /// Others are more than a second ahead of its newest one.
+    /// It is more than a second behind other sources.
     Silent,
     /// Its load has ended.
     Stopped,
 }
 
 impl Lane {
-    /// What it does when the newest second of all is `newest`. Sources send a second one after another, so one may be behind.
+    /// Its state if the newest second of all sources is `newest`. Sources report a second one after another,
+    /// so a lane may be one second behind.
     pub(crate) fn state(&self, newest: Option<i64>) -> LaneState {
         match (self.newest, newest) {
             _ if self.has_turns && self.on_since.is_none() => LaneState::Stopped,
@@ -50,7 +51,7 @@ impl Lane {
         }
     }
 
-    /// For how many seconds a tenant's load was on when the newest second of all is `newest`.
+    /// For how many seconds a tenant's load was on, if the newest second of all sources is `newest`.
     pub(crate) fn seconds_on(&self, newest: Option<i64>) -> f64 {
         let now = newest.map_or(0, |newest| u64::try_from(newest + 1).unwrap_or(0) * SECOND);
         let on = self.on_since.map_or(0, |since| now.saturating_sub(since));
@@ -66,13 +67,13 @@ impl Lane {
         }
     }
 
-    /// The 95th percentile over the window.
+    /// The 95th percentile of the latency over the window.
     pub(crate) fn p95(&self) -> Option<Nanos> {
         self.latency.percentile(95.0)
     }
 }
 
-/// The sources of load, each in a lane of its own, once one beside this process was declared.
+/// The sources of load, each in a separate lane, if a source other than this process was declared.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     declared: BTreeMap<SourceId, Source>,
@@ -84,12 +85,12 @@ impl Lanes {
         self.declared.insert(id, source.clone());
     }
 
-    /// A point begins.
+    /// Starts a new point.
     pub(super) fn restart(&mut self) {
         self.lanes.values_mut().for_each(|(lane, _)| *lane = Lane::default());
     }
 
-    /// The loads of tenants begin or end.
+    /// Switches the loads of tenants on or off.
     pub(super) fn step(&mut self, step: &Step) {
         if !matches!(step.kind, StepKind::Start | StepKind::Stop) {
             return;
@@ -104,9 +105,9 @@ impl Lanes {
         (!self.declared.is_empty()).then(|| self.lanes.entry(source).or_default())
     }
 
-    /// A second of a source, which the sum of all has already, at its place on the run's clock.
+    /// Adds a second of a source, which is already in the total `sum`, at its position on the run's clock.
     pub(super) fn second(&mut self, source: SourceId, second: &Second, sum: &Load, at: Option<Nanos>) {
-        // Of a tenant all that it did, as its report has it.
+        // For a tenant all transactions count, as in its report.
         let is_tenant = self.declared.get(&source).is_some_and(|source| source.tenant.is_some());
         let Some((lane, timeline)) = self.of(source) else { return };
         let mut headline = 0;
@@ -124,7 +125,7 @@ impl Lanes {
         }
         if second.part != LoadPart::Tail {
             let this = Some(second.second);
-            // The sum leaves out a last sliver of a second.
+            // The total omits a last fraction of a second.
             if lane.newest <= this && this <= sum.newest() {
                 let before = if lane.newest == this { lane.now } else { 0 };
                 (lane.newest, lane.now) = (this, before + headline);
@@ -143,7 +144,7 @@ impl Lanes {
         }
     }
 
-    /// The lanes with their names; none where there is one, and it is no tenant.
+    /// The lanes with their names; empty if there is only one and it is not a tenant.
     pub(crate) fn loaded(&self) -> Vec<(String, &Lane, &Timeline)> {
         let name = |id: SourceId| self.declared.get(&id).cloned().unwrap_or_default().describe(id);
         let loaded =

@@ -1,4 +1,4 @@
-//! What the virtual users have done: counts and latencies of the newest seconds and of the window.
+//! Counts and latencies of the virtual users, for the newest seconds and for the window.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,35 +7,35 @@ use kelvin_measure::{Histogram, Nanos};
 
 use super::super::super::{arrivals_after, status::SLIVER};
 
-/// Seconds that "now" is made of, where one would jump too much.
+/// Number of seconds over which "now" is averaged for values that vary strongly.
 pub(crate) const RECENT: usize = 5;
 
-/// Kinds of errors shown separately; the rest is summed.
+/// Largest number of kinds of errors shown separately; the others are totalled.
 const MOST_ERRORS: usize = 50;
 
-/// The percentiles of the table, in per cent, and the largest after them.
+/// The percentiles of the table, in per cent, followed by the maximum.
 pub(crate) const SHOWN: [f64; 3] = [50.0, 95.0, 99.0];
 
-/// The percentiles of [`SHOWN`] and the largest value.
+/// The percentiles of [`SHOWN`] and the maximum.
 fn figures(histogram: &Histogram) -> [Option<Nanos>; 4] {
     let [p50, p95, p99] = SHOWN.map(|percent| histogram.percentile(percent));
     [p50, p95, p99, histogram.max()]
 }
 
-/// One series over the window so far.
+/// Totals of one series over the window so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KindSum {
     pub(crate) good: u64,
     pub(crate) failed: u64,
     pub(crate) retries: u64,
     latency: Histogram,
-    /// Its 95th percentile in nanoseconds.
+    /// The 95th percentile of its latency.
     pub(crate) p95: Option<Nanos>,
     recent: VecDeque<(i64, u64, Histogram)>,
 }
 
 impl KindSum {
-    /// Takes a second, or what is added to one.
+    /// Adds a second, or a later addition to one.
     fn newest(&mut self, second: i64, good: u64, latency: &Histogram) {
         match self.recent.iter_mut().find(|(at, ..)| *at == second) {
             Some((_, sum, histogram)) => {
@@ -49,7 +49,8 @@ impl KindSum {
         }
     }
 
-    /// Done in the newest second, and the percentiles of [`SHOWN`] and the largest value of the last [`RECENT`].
+    /// The count of the newest second, and the percentiles of [`SHOWN`] and the maximum over the last
+    /// [`RECENT`] seconds.
     pub(crate) fn now(&self) -> (u64, [Option<Nanos>; 4]) {
         let mut sum = Histogram::new();
         self.recent.iter().for_each(|(_, _, histogram)| sum.add(histogram));
@@ -65,36 +66,36 @@ pub(crate) struct ErrorSum {
     pub(crate) message: String,
 }
 
-/// What the users have done in the point so far.
+/// The load in the point so far.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
-    /// What the counts of a second are of.
+    /// The series of a second's counts.
     pub(crate) series: Vec<Series>,
     by_second: bool,
     open: bool,
     recent: VecDeque<(i64, Histogram)>,
     window: Histogram,
-    /// Latencies of the last [`RECENT`] seconds, and of the window: p50, p95, p99, largest.
+    /// Latencies of the last [`RECENT`] seconds and of the window: p50, p95, p99, maximum.
     pub(crate) latency: [[Option<Nanos>; 4]; 2],
-    /// By series.
+    /// Totals by series.
     pub(crate) kinds: Vec<KindSum>,
-    /// Seconds of the window that are complete, with the part of the last one that belongs to it.
+    /// Length of the window so far, in seconds, including the fraction of its last second.
     pub(crate) seconds: f64,
-    /// How long the window was, once that is known.
+    /// The final length of the window, once known.
     length: Option<f64>,
-    /// Headline transactions in them.
+    /// Headline transactions of the window.
     pub(crate) headline: u64,
     /// Headline transactions of the newest second.
     pub(crate) now: u64,
     newest: Option<i64>,
-    /// Errors by class and code, and the sum of the rest.
+    /// Errors by class and code, and the total of the others.
     pub(crate) errors: BTreeMap<(String, String), ErrorSum>,
     pub(crate) other_errors: u64,
-    /// Arrivals of the newest second, refused ones of the whole point.
+    /// Arrivals of the newest second; the refused ones are totalled over the point.
     pub(crate) arrivals: Option<Arrivals>,
 }
 
-/// Whether the latencies of a role are shown: of an `open` loop the response times, else the service times.
+/// Whether the latencies of a role are shown: response times in an open loop, otherwise service times.
 fn shows(role: SeriesRole, open: bool) -> bool {
     match role {
         SeriesRole::Transaction => !open,
@@ -103,7 +104,7 @@ fn shows(role: SeriesRole, open: bool) -> bool {
     }
 }
 
-/// What one second came to, for the timeline.
+/// The values of one second, for the timeline.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Came {
     pub(super) headline: u64,
@@ -111,24 +112,25 @@ pub(super) struct Came {
 }
 
 impl Load {
-    /// `by_second` of I/O jobs, whose series are those of all phases: whether a phase has a rate is seen when it runs.
+    /// `by_second` is for I/O jobs, whose series are those of all phases: only the seconds of a phase show
+    /// whether it has a rate.
     pub(super) fn new(series: Vec<Series>, by_second: bool) -> Self {
         let kinds = vec![KindSum::default(); series.len()];
         let kept = series.iter().any(|series| matches!(series.role, SeriesRole::Response { .. }));
         Self { series, kinds, by_second, open: kept && !by_second, ..Self::default() }
     }
 
-    /// The window has closed after so many seconds.
+    /// The window has closed and was this long, in seconds.
     pub(super) fn close(&mut self, length: f64) {
         self.length = Some(length);
     }
 
-    /// Whether latencies are response times, from the intended start.
+    /// Whether latencies are response times, which start at the scheduled time.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Whether the latencies of a role are those that are shown.
+    /// Whether the latencies of a role are shown.
     pub(super) fn shows(&self, role: SeriesRole) -> bool {
         shows(role, self.open)
     }
@@ -138,7 +140,7 @@ impl Load {
         self.newest
     }
 
-    /// Whether everything of a second has a response time.
+    /// Whether all transactions of a second have response times.
     fn responds(&self, second: &Second) -> bool {
         let (mut good, mut answered) = (0, 0);
         for (series, counts) in self.series.iter().zip(&second.kinds) {
@@ -151,7 +153,7 @@ impl Load {
         answered > 0 && answered >= good
     }
 
-    /// A second is complete, or something is added to one.
+    /// Adds a complete second, or a later addition to one.
     pub(super) fn second(&mut self, second: &Second) -> Came {
         if self.by_second {
             self.open = self.responds(second);
@@ -179,7 +181,7 @@ impl Load {
             }
             if shows(series.role, open) {
                 latency.add(&counts.latency);
-                // As the report has it: responses also count when they end after the window.
+                // As in the report, response times count even if they end after the window.
                 if series.role.counts_in(second.part) {
                     self.window.add(&counts.latency);
                 }
@@ -207,7 +209,7 @@ impl Load {
         match self.newest {
             Some(newest) if newest == second.second && second.part != LoadPart::Tail => self.now += headline,
             Some(newest) if newest > second.second => {}
-            // The newest second of the load stays when the users end.
+            // The last second of the load stays visible after the users have stopped.
             _ if second.part == LoadPart::Tail || width < SLIVER => {}
             _ => (self.newest, self.now) = (Some(second.second), headline),
         }
@@ -233,12 +235,12 @@ impl Load {
         self.arrivals = Some(arrivals_after(&self.arrivals.unwrap_or_default(), new));
     }
 
-    /// Errors of any kind, also those that a repetition mended.
+    /// Errors of any kind, including those that a retry recovered.
     pub(crate) fn all_errors(&self) -> u64 {
         self.errors.values().map(|sum| sum.count).sum::<u64>() + self.other_errors
     }
 
-    /// The series of these roles with their sums, the most first.
+    /// The series of the selected roles with their totals, in descending order.
     pub(crate) fn top(&self, of: impl Fn(SeriesRole) -> bool) -> Vec<(&str, &KindSum)> {
         let mut top: Vec<_> = self
             .series

@@ -1,4 +1,4 @@
-//! What the view knows, from the events alone. Nothing here draws, and nothing reads a clock.
+//! The state of the view, computed only from the events. Nothing here draws or reads a clock.
 
 mod host;
 mod lanes;
@@ -21,35 +21,35 @@ pub(super) use load::{Load, RECENT};
 pub(super) use sessions::{CLASSES, NAMES, Sessions};
 pub(super) use timeline::{Column, MODES, Timeline};
 
-/// Lines of the log that are kept, and occurrences.
+/// Largest number of log lines, and of occurrences, that are kept.
 const MOST_KEPT: usize = 200;
 
-/// A plan that is longer is none.
+/// A longer planned duration is treated as unlimited.
 const FOREVER: Duration = Duration::from_hours(24_000);
 
-/// What is known before the load begins.
+/// What is known before the load starts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ViewHeader {
     pub(super) workload: String,
     pub(super) target: String,
     pub(super) headline: String,
     pub(super) per: RatePeriod,
-    /// Points of a sweep; none for a search, which makes its own.
+    /// Number of points of a sweep; none for a search, which chooses them as it runs.
     pub(super) points: Option<usize>,
 }
 
-/// Where the run stands.
+/// The current phase of the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stage {
     pub(super) phase: Option<Phase>,
-    /// When it began, by the view's own time.
+    /// When it started, on the view's clock.
     pub(super) since: Duration,
     pub(super) planned: Option<Duration>,
     pub(super) point: u32,
     pub(super) users: u32,
 }
 
-/// A long piece of work with an end in sight.
+/// A long operation whose progress is known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Work {
     pub(super) what: String,
@@ -59,7 +59,7 @@ pub(super) struct Work {
     pub(super) rows: u64,
 }
 
-/// What keeps the findings from being up to date.
+/// Whether the findings are up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Looked {
     /// The load has not run long enough for a first evaluation.
@@ -67,7 +67,7 @@ pub(super) enum Looked {
     NotYet,
     /// They are those of the last evaluation.
     UpToDate,
-    /// The run is too long for the view to keep everything.
+    /// Too many events for the view to keep: findings are no longer evaluated.
     Frozen,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Model {
     pub(super) about: ViewHeader,
     pub(super) stage: Stage,
     pub(super) work: Option<Work>,
-    /// Consistency conditions checked, and those of them that do not hold.
+    /// Numbers of consistency conditions that were checked, and of those that do not hold.
     pub(super) checked: (u32, u32),
     pub(super) load: Load,
     pub(super) lanes: Lanes,
@@ -90,9 +90,9 @@ pub(super) struct Model {
     pub(super) looked: Looked,
     pub(super) finished: Option<Status>,
     pub(super) stopping: bool,
-    /// Events that came faster than the view could take them.
+    /// Events that were lost because the view was too slow.
     pub(super) dropped: u64,
-    /// When the window opened, on the run's clock; as planned while the ramp-up lasts.
+    /// When the window opens, on the run's clock: the planned time until the ramp-up ends.
     opens: Option<Nanos>,
     now: Duration,
 }
@@ -102,22 +102,22 @@ impl Model {
         Self { about, ..Self::default() }
     }
 
-    /// What its users and their work are called.
+    /// Names of users and transactions.
     pub(super) fn labels(&self) -> &'static WorkloadLabels {
         WorkloadLabels::for_workload(&self.about.workload)
     }
 
-    /// Whether it is a load of I/O jobs, which have devices and no sessions.
+    /// Whether it is a load of I/O jobs: these have devices instead of sessions.
     pub(super) fn is_io(&self) -> bool {
         self.about.workload == labels::IO
     }
 
-    /// Whether it is a scenario, whose tenants' loads have no common sum.
+    /// Whether it is a scenario: its tenants' loads have no common sum.
     pub(super) fn has_tenants(&self) -> bool {
         self.about.workload == labels::SCENARIO
     }
 
-    /// The load is about to start.
+    /// Starts a new load.
     pub(super) fn begin(&mut self, context: &Context, points: Option<usize>) {
         self.about = ViewHeader {
             workload: context.workload.clone(),
@@ -130,12 +130,12 @@ impl Model {
         self.work = None;
     }
 
-    /// The view's time goes on.
+    /// Advances the view's clock.
     pub(super) fn tick(&mut self, now: Duration) {
         self.now = now;
     }
 
-    /// A sentence for the person at the terminal.
+    /// Adds a message for the user.
     pub(super) fn say(&mut self, text: &str) {
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             if self.log.len() >= MOST_KEPT {
@@ -145,7 +145,7 @@ impl Model {
         }
     }
 
-    /// Something happened at a source.
+    /// Processes an event of a source.
     pub(super) fn event(&mut self, source: SourceId, event: &Event) {
         match event {
             Event::Phase { point, phase, at, users, planned } => {
@@ -232,17 +232,17 @@ impl Model {
             Phase::Build => {}
         }
         let users = if users > 0 { users } else { self.stage.users };
-        // A load that ends by count has no end in time.
+        // A load that ends after a number of transactions has no planned end.
         let planned = planned.map(Duration::from_nanos).filter(|planned| *planned < FOREVER);
         self.stage = Stage { phase: Some(phase), since: self.now, planned, point, users };
     }
 
-    /// When a second that is counted from the window's opening began, on the run's clock.
+    /// The start of a second on the run's clock; `second` is counted from the opening of the window.
     fn moment(&self, second: i64) -> Option<Nanos> {
         self.opens?.checked_add_signed(second.checked_mul(1_000_000_000)?)
     }
 
-    /// The column of such a second.
+    /// The column of that second.
     fn column(&mut self, second: i64) -> Option<&mut Column> {
         Some(self.timeline.column_at(self.moment(second)?))
     }
@@ -258,7 +258,7 @@ impl Model {
             Observation::WaitGroups { first, groups } => self.sessions.declare(*first, groups),
             Observation::Waits(waits) => {
                 let seen = self.sessions.take(waits);
-                // What was read at the end of a second is of that second.
+                // A value read at the end of a second belongs to that second.
                 self.timeline.column_at(waits.at.saturating_sub(1)).looked(waits.looks, &seen);
             }
             Observation::Occurrence(occurrence) => {
@@ -285,39 +285,40 @@ impl Model {
         }
     }
 
-    /// How long the phase still lasts, when that is planned.
+    /// The remaining time of the phase, if planned.
     pub(super) fn left(&self) -> Option<Duration> {
         let planned = self.stage.planned?;
         Some(planned.saturating_sub(self.elapsed()))
     }
 
-    /// How long the phase has lasted.
+    /// How long the phase has been running.
     pub(super) fn elapsed(&self) -> Duration {
         self.now.saturating_sub(self.stage.since)
     }
 
-    /// How long the piece of work has lasted.
+    /// How long the operation has been running.
     pub(super) fn worked(&self, work: &Work) -> Duration {
         self.now.saturating_sub(work.since)
     }
 
-    /// Headline transactions in their own time, of a count over some seconds.
+    /// A count of headline transactions over some seconds, as a rate in the headline's unit.
     pub(super) fn pace(&self, count: u64, seconds: f64) -> Option<f64> {
         (seconds > 0.0).then(|| count as f64 * self.about.per.seconds() / seconds)
     }
 
-    /// The seconds that the mean of a lane is over: of a tenant those in which its load was on.
+    /// The seconds over which a lane is averaged; for a tenant, those in which its load was on.
     pub(super) fn seconds_of(&self, lane: &Lane) -> f64 {
         if self.has_tenants() { lane.seconds_on(self.load.newest()) } else { self.load.seconds }
     }
 
-    /// What marks a second on the charts' axis: a point that began, else a checkpoint, else a vacuum.
+    /// The mark of a second on the charts' axis: a new point, or else an occurrence: checkpoint, restart,
+    /// vacuum.
     pub(super) fn mark(&self, second: u64, column: Option<&Column>) -> Option<char> {
         if let Some(point) = column.and_then(|column| column.begins).filter(|point| *point > 0) {
             return char::from_digit((point + 1) % 10, 10);
         }
         let (from, to) = (second * 1_000_000_000, (second + 1) * 1_000_000_000);
-        // What has not ended goes on as far as seconds were seen, and not into those to come.
+        // An occurrence that has not ended extends to the newest second.
         let now = column.is_some();
         let going_on =
             self.occurrences.values().filter(|o| o.from < to && o.to.map_or(now, |end| end >= from));

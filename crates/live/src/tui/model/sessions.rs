@@ -1,4 +1,4 @@
-//! What the database's sessions were doing.
+//! Activity of the database's sessions.
 
 use kelvin_measure::declare;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use kelvin_measure::observation::{WaitGroup, WaitKind, WaitSamples};
 /// Wait classes that the view distinguishes, in stacking order.
 pub(crate) const CLASSES: usize = 9;
 
-/// A class: its letter in the strip, its name in the legend, and the same in short.
+/// A class: its letter in the chart, its name in the legend, and its short name.
 pub(crate) const NAMES: [(char, &str, &str); CLASSES] = [
     ('C', "CPU", "CPU"),
     ('G', "log", "log"),
@@ -22,7 +22,7 @@ pub(crate) const NAMES: [(char, &str, &str); CLASSES] = [
     ('O', "other", "other"),
 ];
 
-/// The class of a state, as an index of [`NAMES`]; none for what is no session of the load.
+/// The class of a state, as an index of [`NAMES`]; none if it is not a session of the load.
 fn class(group: &WaitGroup) -> Option<usize> {
     is_client(group).then(|| match Class::from_wait_group(group) {
         Some(Class::Cpu) => 0,
@@ -37,18 +37,18 @@ fn class(group: &WaitGroup) -> Option<usize> {
     })
 }
 
-/// One statement and the sessions that were in it.
+/// A statement and the sessions that executed it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Statement {
-    /// Its text, or its number by the database where the text is not known yet.
+    /// Its text, or the database's id of it until the text is known.
     pub(crate) text: String,
-    /// Average number of sessions in it.
+    /// Average number of sessions that executed it.
     pub(crate) sessions: f64,
-    /// The class in which it spends the most: index of [`NAMES`].
+    /// The class of most of its samples, as an index of [`NAMES`].
     pub(crate) mostly: usize,
 }
 
-/// Looks at sessions, summed up over the point.
+/// Session samples, totalled over the point.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     groups: Vec<WaitGroup>,
@@ -59,12 +59,12 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// States that were seen for the first time.
+    /// Adds wait groups that are seen for the first time.
     pub(super) fn declare(&mut self, first: u32, groups: &[WaitGroup]) {
         declare(&mut self.groups, first, groups);
     }
 
-    /// Takes samples and returns the sessions in each class, summed over them.
+    /// Adds samples and returns the number of sessions per class, totalled over the samples.
     pub(super) fn take(&mut self, waits: &WaitSamples) -> [f64; CLASSES] {
         let mut seen = [0.0; CLASSES];
         self.looks += u64::from(waits.looks);
@@ -80,12 +80,12 @@ impl Sessions {
         seen
     }
 
-    /// Texts of statements.
+    /// Adds texts of statements.
     pub(super) fn texts<'a>(&mut self, statements: impl Iterator<Item = (i64, &'a str)>) {
         self.texts.extend(statements.map(|(query, text)| (query, one_line(text))));
     }
 
-    /// A new point begins.
+    /// Starts a new point.
     pub(super) fn restart(&mut self) {
         self.looks = 0;
         self.by_query.clear();
@@ -114,7 +114,7 @@ impl Sessions {
             .filter(|(query, _)| query.is_some())
             .map(|(query, classes)| (query, classes, classes.iter().sum()))
             .collect();
-        // The number decides between equals, so that lines do not jump.
+        // Ties are broken by the id, so that lines do not swap.
         top.sort_by_key(|(query, _, sum)| (std::cmp::Reverse(*sum), **query));
         let statement = |(query, classes, sum): (&Option<i64>, &[u64; CLASSES], u64)| {
             let number = query.unwrap_or_default();
@@ -128,13 +128,13 @@ impl Sessions {
         top.into_iter().take(most).map(statement).collect()
     }
 
-    /// The relation whose rows were waited for the most.
+    /// The relation with the most row lock waits.
     pub(crate) fn hottest(&self) -> Option<&str> {
         self.rows.iter().max_by_key(|(name, count)| (**count, *name)).map(|(name, _)| name.as_str())
     }
 }
 
-/// Without line breaks and runs of blanks, cut to what a wide terminal shows.
+/// Text without line breaks and repeated blanks, truncated to the width of a wide terminal.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(100).collect();
     words.join(" ").chars().take(240).collect()

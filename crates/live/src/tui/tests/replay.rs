@@ -1,4 +1,4 @@
-//! A stored run that is replayed gives the pictures that its events gave while it was on.
+//! Replaying a stored run shows the same display as the run did while it was active.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use super::super::state::{Message, ViewState};
 use super::picture;
 use crate::json::Line;
 
-/// A view without its terminal, and with the run's clock instead of its own.
+/// A view without a terminal, driven by the run's clock.
 struct Watched {
     state: ViewState,
     now: Duration,
-    /// What each phase, second and end looks like.
+    /// The display after each phase, each second and the end.
     moments: Vec<(String, String)>,
 }
 
@@ -50,7 +50,7 @@ impl Watched {
         self.moments.push((moment, pictures.join("\n")));
     }
 
-    /// The moments at which no second was there in part: the store puts what came late to the first part.
+    /// The moments without incomplete seconds: the store adds late counts to the first part.
     fn settled(&self) -> Vec<&(String, String)> {
         let later = |at: usize, key: &String| self.moments[at + 1..].iter().any(|(later, _)| later == key);
         let settled = self.moments.iter().enumerate().filter(|(at, (key, _))| {
@@ -61,7 +61,7 @@ impl Watched {
     }
 }
 
-/// The view of a run that is on, and its events as lines of JSON. What is said before the run begins is none of its events.
+/// The view of an active run, and its events as lines of JSON. Messages before the run are not events.
 #[derive(Default)]
 struct Watching {
     live: Option<Watched>,
@@ -92,7 +92,8 @@ impl Live for Watching {
     fn end(&mut self) {}
 }
 
-/// Runs it with a store beside the view, and compares the view with those of what was stored and printed.
+/// Runs the specification with a store and the view, and compares the view with replays of the stored and
+/// printed events.
 fn compare(specification: &str) {
     let directory = tempfile::tempdir().unwrap();
     let specification = specification.replace("DIRECTORY", directory.path().to_str().unwrap());
@@ -132,7 +133,7 @@ fn same(live: Vec<&(String, String)>, replayed: &Watched) {
     }
 }
 
-/// Two points, a script that writes, observers and an open loop.
+/// Two points, a script that writes, watchers and an open loop.
 #[test]
 fn the_picture_of_a_load_is_that_of_its_stored_run() {
     let script = "workload = \"script\"\ntarget = \"sqlite:DIRECTORY/a.db\"\naccept-noise = true\n\

@@ -1,20 +1,20 @@
-//! The seconds of a point as columns, and charts over them.
+//! The seconds of a point as columns, and charts of them.
 
 use std::collections::BTreeMap;
 
 use kelvin_diagnose::{Evidence, Span, SpanValue, is_client};
 use kelvin_measure::{Nanos, SECOND};
 
-/// One chart over the seconds of a point.
+/// One chart of the seconds of a point.
 #[derive(Debug)]
 pub(crate) struct Chart {
     /// Its heading.
     pub(crate) title: String,
-    /// The vertical axis.
+    /// Unit of the vertical axis.
     pub(crate) unit: &'static str,
-    /// Whether the columns add up.
+    /// Whether the columns are stacked.
     pub(crate) stacked: bool,
-    /// The most that the axis shows; none for the largest value.
+    /// Upper limit of the axis; none for the largest value.
     pub(crate) top: Option<f64>,
     /// Name, colour and values.
     pub(crate) columns: Vec<(String, usize, Vec<Option<f64>>)>,
@@ -28,7 +28,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Of a point, from its second `first` to before `first + count`, both since the window opened.
+    /// For a point, from its second `first` to before `first + count`, both since the window opened.
     pub(crate) fn of(evidence: &Evidence, point: u32, first: i64, count: usize) -> Option<Self> {
         Some(Self { open: evidence.window(point)?.from, first, count })
     }
@@ -47,7 +47,7 @@ impl Grid {
         self.means_of(evidence.values_within(name, self.span()))
     }
 
-    /// The mean over each second of values that lie within its seconds.
+    /// The mean of these values over each second; `None` if unknown.
     pub(super) fn means_of(&self, values: Vec<SpanValue>) -> Vec<Option<f64>> {
         let (mut sums, mut known) = (vec![0.0; self.count], vec![0.0; self.count]);
         let start = self.start();
@@ -67,10 +67,11 @@ impl Grid {
         sums.into_iter().zip(known).map(|(sum, time)| (time > 0.0).then(|| sum / time)).collect()
     }
 
-    /// Average sessions of clients by class, for the second that contains most of each stretch.
+    /// Average client sessions by class. Each sampled interval belongs to the second that contains most of
+    /// it.
     pub(crate) fn classes(&self, evidence: &Evidence) -> BTreeMap<String, Vec<Option<f64>>> {
         let span = self.span();
-        // A sum, and how many stretches lie in the second.
+        // A sum, and the number of intervals in the second.
         let mut stretches = vec![0_u32; self.count];
         let mut sums: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         let mut before: Option<Nanos> = None;

@@ -3,52 +3,52 @@
 use kelvin_diagnose::{Evidence, HostResource, ProcessUse, Span, SpanValue, metric, top_processes};
 use serde::Serialize;
 
-/// Requests a second below which a device that holds nothing of the database is left out.
+/// Devices with fewer requests per second are omitted, unless they hold part of the database.
 const IDLE: f64 = 0.5;
 
-/// What the processors of a host did; shares of all its processors in per cent, which add up to 100.
+/// Activity of a host's processors, in per cent of all its processors; the shares total 100.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProcessorRow {
-    /// The host's address; none for the one that Kelvin runs on.
+    /// The host's address; none for the host on which Kelvin runs.
     pub host: Option<String>,
-    /// User code, of lowered priority too.
+    /// User code, including niced.
     pub user_percent: f64,
-    /// The kernel.
+    /// Kernel code.
     pub system_percent: f64,
     /// Idle while a task waits for a device.
     pub iowait_percent: f64,
-    /// Interrupts, hard and soft.
+    /// Hard and soft interrupts.
     pub irq_percent: f64,
-    /// Given to others by the hypervisor.
+    /// Taken by the hypervisor for other guests.
     pub steal_percent: f64,
     /// Idle.
     pub idle_percent: f64,
 }
 
-/// CPUs in use on the host that Kelvin runs on, on average over the window. The parts add up to all CPUs, but for what the
-/// readings of different moments leave.
+/// Average CPUs in use over the window on the host on which Kelvin runs. The parts total all CPUs, except for
+/// small differences because they are not read at the same moment.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct CpuUse {
     /// Hardware threads of the host.
     pub cpus: f64,
-    /// This program; with the database in it where that is embedded.
+    /// This process; includes an embedded database.
     pub client: f64,
-    /// Whether the database works within this program.
+    /// Whether the database runs inside this process.
     pub embedded: bool,
-    /// The database's processes; none where they are not on this host.
+    /// The database's processes; none if they are not on this host.
     pub database: Option<f64>,
-    /// All other processes; none if they cannot be separated from the database's.
+    /// All other processes; none if they cannot be distinguished from the database's.
     pub others: Option<f64>,
-    /// Interrupts, hard and soft.
+    /// Hard and soft interrupts.
     pub interrupts: f64,
-    /// Given to others by the hypervisor.
+    /// Taken by the hypervisor for other guests.
     pub steal: f64,
-    /// Idle, time in which a task waits for a device included.
+    /// Idle, including time in which a task waits for a device.
     pub idle: f64,
 }
 
 impl CpuUse {
-    /// Of a window; none where processes or processors were not watched.
+    /// For a window; none if processes or processors were not watched.
     pub(super) fn of(evidence: &Evidence, window: Span) -> Option<Self> {
         let cpus = kelvin_diagnose::cpus(evidence)?;
         let process = |name: &str| {
@@ -75,28 +75,28 @@ impl CpuUse {
     }
 }
 
-/// A program besides load generator and database, on the host that Kelvin runs on.
+/// A program other than load generator and database, on the host on which Kelvin runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct OtherProcessRow {
     /// Its name.
     pub name: String,
     /// How many processes of this name were seen.
     pub processes: u32,
-    /// CPUs in use on average.
+    /// Average CPUs in use.
     pub cpus: f64,
-    /// Of all CPUs.
+    /// The same, in per cent of all CPUs.
     pub cpu_percent: Option<f64>,
-    /// Bytes of resident memory, the most that was seen.
+    /// Largest resident memory, in bytes.
     pub memory_bytes: f64,
-    /// Of the host's memory.
+    /// The same, in per cent of the host's memory.
     pub memory_percent: Option<f64>,
-    /// Bytes a second read and written; 0 where that may not be seen.
+    /// Bytes read and written per second; 0 if access to these counters is denied.
     pub io_bytes_per_s: f64,
-    /// Of the bytes that the host's devices moved.
+    /// The same, in per cent of the bytes transferred by the host's devices.
     pub io_percent: Option<f64>,
 }
 
-/// The five that used the most of the CPUs, the memory and the devices each, by CPU.
+/// The top five programs by CPU, by memory and by I/O, sorted by CPU.
 pub(super) fn other_processes(evidence: &Evidence, point: u32) -> Vec<OtherProcessRow> {
     let mut rows: Vec<OtherProcessRow> = Vec::new();
     for one in HostResource::ALL.iter().flat_map(|resource| top_processes(evidence, point, *resource)) {
@@ -120,50 +120,50 @@ pub(super) fn other_processes(evidence: &Evidence, point: u32) -> Vec<OtherProce
     rows
 }
 
-/// A block device, with the columns of `iostat -x`: rates and sizes over the window's time, request times and sizes
-/// over its requests.
+/// A block device, with the columns of `iostat -x`. Rates and queue size are averaged over the window's time,
+/// request times and sizes over its requests.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeviceRow {
-    /// The host's address; none for the one that Kelvin runs on.
+    /// The host's address; none for the host on which Kelvin runs.
     pub host: Option<String>,
     /// Its name.
     pub device: String,
-    /// What of the database lies on it: "log", "data", "temp"; empty when nothing that is known.
+    /// The parts of the database on it: "log", "data", "temp"; empty if none is known.
     pub holds: Vec<String>,
-    /// Reads a second.
+    /// Reads per second.
     pub r_s: Option<f64>,
-    /// Read, in kB a second.
+    /// kB read per second.
     pub rkb_s: Option<f64>,
-    /// Mean time of a read in milliseconds, queue included.
+    /// Mean time of a read in milliseconds, including queueing.
     pub r_await_ms: Option<f64>,
     /// Mean size of a read in kB.
     pub rareq_kb: Option<f64>,
-    /// Writes a second.
+    /// Writes per second.
     pub w_s: Option<f64>,
-    /// Written, in kB a second.
+    /// kB written per second.
     pub wkb_s: Option<f64>,
-    /// Mean time of a write in milliseconds, queue included.
+    /// Mean time of a write in milliseconds, including queueing.
     pub w_await_ms: Option<f64>,
     /// Mean size of a write in kB.
     pub wareq_kb: Option<f64>,
-    /// Flushes a second.
+    /// Flushes per second.
     pub f_s: Option<f64>,
     /// Mean time of a flush in milliseconds.
     pub f_await_ms: Option<f64>,
-    /// Mean requests in flight or queued.
+    /// Mean number of requests queued or in flight.
     pub aqu_sz: Option<f64>,
-    /// Time with a request in flight, in per cent; no saturation on NVMe and RAID.
+    /// Time with a request in flight, in per cent; does not show saturation on NVMe and RAID.
     pub util_percent: Option<f64>,
 }
 
 impl DeviceRow {
-    /// "log, data", or the host of a device of which nothing is known.
+    /// The parts of the database on it, such as "log, data"; empty if none is known.
     pub(crate) fn role(&self) -> String {
         self.holds.join(", ")
     }
 }
 
-/// The part of a name before the part that says which host's it is.
+/// The host's address in a metric's name, which precedes "/host."; none for the local host.
 pub(super) fn address(name: &str) -> Option<String> {
     let (address, _) = name.split_once("/host.")?;
     Some(address.to_owned())
@@ -186,16 +186,16 @@ pub(super) fn processors(evidence: &Evidence, window: Span) -> Vec<ProcessorRow>
     evidence.names("", metric::CPU_USER).filter_map(row).collect()
 }
 
-/// A device by its metrics.
+/// A device that has metrics.
 pub(super) struct Disk {
-    /// Their names without the column.
+    /// Prefix of their names, without the column.
     pub(super) prefix: String,
     pub(super) host: Option<String>,
     pub(super) device: String,
     pub(super) holds: Vec<String>,
 }
 
-/// The devices that have metrics: those of the log first, then those of the data.
+/// The devices that have metrics: first those of the log, then those of the data.
 pub(super) fn disks(evidence: &Evidence) -> Vec<Disk> {
     let disk = |name: &str| {
         let prefix = name.strip_suffix("w_s")?;
@@ -205,7 +205,7 @@ pub(super) fn disks(evidence: &Evidence) -> Vec<Disk> {
             .file_locations()
             .iter()
             .filter(|p| host.is_none() && p.device.as_deref() == Some(device));
-        // A directory may occur twice, as reported by the host and by the database.
+        // The host and the database may both report a directory.
         let mut holds: Vec<String> =
             here.map(|p| if p.role == "wal" { "log".into() } else { p.role.clone() }).collect();
         holds.sort_by_key(|role| order(role));

@@ -20,17 +20,17 @@ pub use sessions::{ClassRow, RowWaits, SessionsReport, WaitRow};
 pub use statements::ServerStatement;
 pub(crate) use timeline::{colour, timeline};
 
-/// The activity of host and database in a point's measured window. All means are over the window's time, those of a
-/// device's request times and sizes over its requests.
+/// Activity of the host and database in a point's measured window. Means are over the window's time, except
+/// request times and sizes of a device, which are over its requests.
 #[derive(Debug, Clone, Serialize)]
 pub struct ObservationReport {
     /// The activity of the processors, one row per host.
     pub processors: Vec<ProcessorRow>,
-    /// CPUs by who used them; none where processes were not watched.
+    /// CPUs by consumer; none if processes were not watched.
     pub cpu: Option<CpuUse>,
-    /// Other programs on this host: the five that used the most CPU, memory and I/O each, by CPU.
+    /// The top five other programs on this host by CPU, by memory and by I/O, sorted by CPU.
     pub other_processes: Vec<OtherProcessRow>,
-    /// The block devices that were active or hold a part of the database, those of the log first.
+    /// The block devices that were active or hold part of the database, those of the log first.
     pub devices: Vec<DeviceRow>,
     /// The activity of the database's sessions; `None` if not sampled.
     pub sessions: Option<SessionsReport>,
@@ -40,24 +40,24 @@ pub struct ObservationReport {
     pub full_page_images_per_s: Option<f64>,
     /// Checkpoints, autovacuums and the like from the ramp-up to the window's end.
     pub occurrences: Vec<OccurrenceRow>,
-    /// The statements that took the most time in the server, the longest first.
+    /// The statements with the most execution time in the server, in descending order.
     pub server_statements: Vec<ServerStatement>,
-    /// Time in execution of all statements in the server, in milliseconds.
+    /// Execution time of all statements in the server, in milliseconds.
     pub server_statements_total_ms: Option<f64>,
-    /// Every metric that was known in the window, in the order of the observers.
+    /// Every metric with a value in the window, in the order of the watchers.
     pub metrics: Vec<MetricRow>,
 }
 
 /// One metric over the window.
 #[derive(Debug, Clone, Serialize)]
 pub struct MetricRow {
-    /// Such as "host.cpu.total.user".
+    /// The name, such as "host.cpu.total.user".
     pub name: String,
     /// Its unit.
     pub unit: String,
     /// The smallest value.
     pub min: f64,
-    /// The mean over the time that is known.
+    /// The mean over the time for which it is known.
     pub mean: f64,
     /// The largest value.
     pub max: f64,
@@ -70,23 +70,23 @@ pub struct MetricRow {
 pub struct OccurrenceRow {
     /// "checkpoint", "autovacuum", "autoanalyze" or "restart".
     pub kind: String,
-    /// The subject: "requested", or a relation.
+    /// The subject: "requested", or the name of a relation.
     pub subject: String,
     /// When it began, in seconds since the window opened.
     pub from_s: f64,
-    /// When it ended; none when that was not seen.
+    /// When it ended, in seconds since the window opened; none if the end was not seen.
     pub to_s: Option<f64>,
-    /// Figures by name, with the unit in the name.
+    /// Values by name; the name includes the unit.
     pub figures: BTreeMap<String, f64>,
 }
 
 impl OccurrenceRow {
-    /// Whether a part of it is in a window of so many seconds.
+    /// Whether a part of it is in a window of `window_s` seconds.
     pub(crate) fn in_window(&self, window_s: f64) -> bool {
         self.from_s < window_s && self.to_s.is_none_or(|to| to >= 0.0)
     }
 
-    /// How often it happened: checkpoints in quick succession are combined.
+    /// How often it occurred: checkpoints in quick succession are combined.
     pub(crate) fn times(&self) -> u64 {
         self.figures.get("checkpoints").map_or(1, |count| (count.round() as u64).max(1))
     }
@@ -102,7 +102,7 @@ impl OccurrenceRow {
 }
 
 impl ObservationReport {
-    /// Of a point; none when its window never opened.
+    /// For a point; none if its window never opened.
     pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
         let window = evidence.window(point)?;
         let (server_statements, total_ms) = statements::server_statements(evidence, point);

@@ -3,22 +3,22 @@
 use kelvin_diagnose::{Evidence, is_client};
 use serde::Serialize;
 
-/// Waits that are listed; the rest is added up.
+/// Number of listed waits; the others are only counted.
 const LISTED: usize = 25;
 
-/// Samples of the sessions of a point's window. Shares are of the active sessions of clients.
+/// Samples of the sessions in a point's window. Shares refer to the active sessions of clients.
 #[derive(Debug, Clone, Serialize)]
 pub struct SessionsReport {
-    /// Looks taken.
+    /// Samples taken.
     pub looks: u32,
     /// Average active sessions of clients.
     pub active: f64,
-    /// By class, the most first.
+    /// By class, in descending order.
     pub classes: Vec<ClassRow>,
-    /// By kind of process, class and event, those of clients before the others, the most frequent first; only the first
-    /// 25 are listed.
+    /// By kind of process, class and event: those of clients first, then by frequency. Only the first 25 are
+    /// listed.
     pub waits: Vec<WaitRow>,
-    /// Sessions that waited for a row, by relation, the most first.
+    /// Sessions that waited for a row lock, by relation, in descending order.
     pub rows: Vec<RowWaits>,
 }
 
@@ -27,9 +27,9 @@ pub struct SessionsReport {
 pub struct ClassRow {
     /// As the database names it, or "CPU".
     pub class: String,
-    /// Average active sessions of clients in it.
+    /// Average client sessions in it.
     pub sessions: f64,
-    /// Share of all, in per cent.
+    /// Share of all active client sessions, in per cent.
     pub share_percent: f64,
 }
 
@@ -40,15 +40,15 @@ pub struct WaitRow {
     pub backend: String,
     /// The class.
     pub class: String,
-    /// The event; empty where there is none.
+    /// The event; empty if there is none.
     pub event: String,
     /// Average sessions in it.
     pub sessions: f64,
-    /// Share of the active sessions of clients in per cent; none for other processes.
+    /// Share of the active client sessions, in per cent; none for other processes.
     pub share_percent: Option<f64>,
 }
 
-/// Sessions that waited for rows of a relation.
+/// Sessions that waited for row locks in a relation.
 #[derive(Debug, Clone, Serialize)]
 pub struct RowWaits {
     /// The relation.
@@ -58,7 +58,7 @@ pub struct RowWaits {
 }
 
 impl SessionsReport {
-    /// Of a point; none if the sessions were not sampled.
+    /// For a point; none if the sessions were not sampled.
     pub(super) fn of(evidence: &Evidence, point: u32) -> Option<Self> {
         let clients = evidence.active(point, is_client);
         if clients.looks == 0 {
@@ -68,7 +68,7 @@ impl SessionsReport {
         let share = |sessions: f64| if active > 0.0 { 100.0 * sessions / active } else { 0.0 };
         let all = evidence.active(point, |_| true);
         let mut waits = all.by(|g| (g.backend.clone(), g.class.clone(), g.event.clone(), is_client(g)));
-        // The server's own processes wait most of the time without limiting any session.
+        // The server's own processes wait most of the time without slowing down any session.
         waits.sort_by_key(|((.., client), _)| !client);
         let wait = |((backend, class, event, client), sessions): ((String, String, String, bool), f64)| {
             WaitRow { backend, class, event, sessions, share_percent: client.then(|| share(sessions)) }

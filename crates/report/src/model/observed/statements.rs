@@ -1,30 +1,30 @@
-//! The statements according to the server's statistics.
+//! Statements from the server's own statistics.
 
 use kelvin_diagnose::Evidence;
 use serde::Serialize;
 
-/// One statement of a point's window, as the server counted it.
+/// One statement in a point's window, as counted by the server.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerStatement {
     /// Its identifier; as text, since JavaScript cannot hold 64 bits.
     pub query: String,
-    /// Its text without its constants.
+    /// Its text without constants.
     pub text: String,
     /// Executions.
     pub calls: u64,
-    /// Time in execution, in milliseconds.
+    /// Execution time in milliseconds.
     pub total_ms: f64,
-    /// Mean time of an execution, in milliseconds.
+    /// Mean time per execution in milliseconds.
     pub mean_ms: Option<f64>,
-    /// Share of the time of all statements, in per cent.
+    /// Share of the execution time of all statements, in per cent.
     pub share_percent: Option<f64>,
     /// Rows returned or affected.
     pub rows: u64,
-    /// Pages found in the database's own buffers.
+    /// Pages found in the database's buffer cache.
     pub blocks_hit: Option<u64>,
-    /// Pages that were not.
+    /// Pages not found there.
     pub blocks_read: Option<u64>,
-    /// Bytes of log written by it; none where they are not counted.
+    /// Bytes of log that it wrote; none if not counted.
     pub wal_bytes: Option<u64>,
     /// A hash of the plan, which changes with the access path; `None` without a plan.
     pub plan_hash: Option<String>,
@@ -32,7 +32,7 @@ pub struct ServerStatement {
     pub plan: Option<String>,
 }
 
-/// The statements that took the most time, and the time of all.
+/// The statements with the most execution time, and the execution time of all statements in milliseconds.
 pub(super) fn server_statements(evidence: &Evidence, point: u32) -> (Vec<ServerStatement>, Option<f64>) {
     let Some((statements, total_ms)) = evidence.statements(point) else { return (Vec::new(), None) };
     let row = |s: &kelvin_measure::observation::StatementTotals| ServerStatement {

@@ -1,4 +1,4 @@
-//! What the storage gets by stream, while a run's requests are recorded: charts of its seconds.
+//! Requests by stream, while a run's block requests are traced: charts of its seconds.
 
 use kelvin_diagnose::Evidence;
 use kelvin_diagnose::metric::{STREAM_BYTES, STREAM_DEPTH, STREAM_REQUESTS, STREAM_SEQUENTIAL, STREAMS};
@@ -6,14 +6,14 @@ use kelvin_trace::attribution::stream_label;
 
 use super::grid::{Chart, Grid};
 
-/// Streams that are drawn separately, those with the most bytes; of the rest the sums.
+/// Streams that are drawn separately: those with the most bytes. The others are combined.
 const DRAWN: usize = 7;
-/// The colour of the rest.
+/// The colour of the combined streams.
 const REST: usize = 8;
 
 type Column = Vec<Option<f64>>;
 
-/// Requests, bytes, sequential shares and depths of the streams; without any where no requests were recorded.
+/// Requests, bytes, sequential shares and depths of the streams; empty if no requests were traced.
 pub(super) fn streams(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     let suffix = format!(".{STREAM_BYTES}");
     let means = |id: &str, figure: &str| grid.means(evidence, &format!("{STREAMS}{id}.{figure}"));
@@ -29,7 +29,7 @@ pub(super) fn streams(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
         let each = drawn.iter().enumerate();
         each.map(|(colour, (id, _))| (stream_label(id), colour, scaled(id))).collect()
     };
-    // What the streams get adds up; one that had no request yet got nothing.
+    // These values are additive; a stream without any request so far has zero.
     let sums = |title: &str, unit: &'static str, figure: &str, factor: f64| {
         let mut columns = columns(figure, factor);
         let others = rest.iter().map(|(id, _)| means(id, figure));
@@ -75,7 +75,7 @@ pub(super) fn streams(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     charts
 }
 
-/// A sum in which what is unknown is nothing, unless both are.
+/// A sum in which an unknown value is zero, unless both are unknown.
 fn added(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     if a.is_none() { b } else { a.map(|a| a + b.unwrap_or(0.0)) }
 }

@@ -5,10 +5,10 @@ use kelvin_diagnose::{Evidence, metric};
 use super::grid::{Chart, Grid};
 use super::host::{Disk, disks};
 
-/// Classes of waits that are drawn separately; the rest is combined.
+/// Wait classes that are drawn separately; the others are combined.
 const CLASSES: usize = 7;
 
-/// The charts of a point, on the seconds of `grid`; those without any value are left out.
+/// The charts of a point, for the seconds of `grid`. Charts without any value are omitted.
 pub(crate) fn timeline(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     let mut charts = Vec::new();
     charts.extend(processors(evidence, grid));
@@ -31,7 +31,7 @@ fn sum(a: Vec<Option<f64>>, b: Vec<Option<f64>>) -> Vec<Option<f64>> {
     a.into_iter().zip(b).map(|(a, b)| a.map(|a| a + b.unwrap_or(0.0))).collect()
 }
 
-/// CPU time by who used it on the host that Kelvin runs on; by mode of the hosts that were scraped.
+/// CPU time: by consumer on the host on which Kelvin runs, by mode on hosts whose metrics were scraped.
 fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     let by_mode = |name: &str| {
         let prefix = name.strip_suffix("user")?;
@@ -59,7 +59,8 @@ fn processors(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     here.into_iter().chain(others).collect()
 }
 
-/// CPUs used by the client, the database and all other processes, and idle ones; `None` if the client's own use is unknown.
+/// CPUs used by the client, the database and all other processes, and idle CPUs; `None` if the client's own
+/// use is unknown.
 fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     let threads = kelvin_diagnose::cpus(evidence)?;
     let process = |name: &str| {
@@ -92,7 +93,7 @@ fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     })
 }
 
-/// The colour of a class: common classes always have the same one.
+/// The colour of a class: common classes have fixed colours.
 pub(crate) fn colour(class: &str) -> Option<usize> {
     Some(match class {
         "CPU" => 2,
@@ -132,7 +133,7 @@ fn sessions(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
 
 fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
     let all = disks(evidence);
-    // For a database on another host, any device may hold it.
+    // If the database is on another host, any device may hold it.
     let known = all.iter().any(|disk| !disk.holds.is_empty());
     let mut charts = Vec::new();
     for Disk { prefix, host, device, holds } in all {
@@ -157,7 +158,7 @@ fn devices(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
             top: None,
             columns: vec![("written".into(), 1, writes), ("read".into(), 0, reads)],
         });
-        // Without requests there is no time, which must not look like a fast request.
+        // Without requests there is no request time. A zero would look like a fast request.
         let time = |value: &str, rate: &str| -> Vec<Option<f64>> {
             let asked = column(rate).into_iter().map(|rate| rate.is_some_and(|rate| rate > 0.0));
             column(value).into_iter().zip(asked).map(|(value, asked)| value.filter(|_| asked)).collect()

@@ -1,4 +1,4 @@
-//! What a fiber knows of the loop that it runs on.
+//! What a fiber knows of its event loop.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
@@ -7,48 +7,48 @@ use std::time::Instant;
 
 use corosensei::Yielder;
 
-/// Why a fiber gives up its thread.
+/// Why a fiber suspends itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Request {
     /// Until `until`, or until the loop is woken.
     Sleep { until: Instant },
-    /// Until the socket that is watched under this token has news, or until the time is over.
+    /// Until the socket that is watched under this token has an event, or until the time is over.
     Socket { token: u64, until: Option<Instant> },
 }
 
-/// Why a fiber gets its thread back.
+/// Why a fiber is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// There is news for its socket, or the loop was woken.
+    /// An event of its socket, or the loop was woken.
     News,
-    /// The other end of its socket has closed, or the socket is broken. Behind what is there to read still, no
-    /// other news will come.
+    /// The peer has closed the socket, or the socket is broken. Unread data may remain, but no other event
+    /// will follow.
     Closed,
     /// The time is over.
     TimedOut,
 }
 
-/// Fibers of one loop fit into so many bits of a token.
+/// Bits of a token that identify a fiber of the loop.
 pub(crate) const FIBER_BITS: u32 = 24;
 
-/// News kept for one fiber.
+/// The largest number of events stored for one fiber.
 const MOST_UNHEARD: usize = 8;
 
 pub(crate) type FiberYielder = Yielder<Signal, Request>;
 
-/// One loop, as its fibers see it.
+/// A loop as its fibers see it.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) epoll: OwnedFd,
-    /// Unlike that of any other loop of this process.
+    /// Unique among the loops of this process.
     pub(crate) id: u64,
-    /// The fiber that runs.
+    /// The running fiber.
     pub(crate) current: Cell<usize>,
-    /// The way back into the loop from the fiber that runs; null between fibers.
+    /// The way from the running fiber back into the loop; null between fibers.
     pub(crate) yielder: Cell<*const FiberYielder>,
-    /// By fiber: news for sockets that it did not wait for at that moment, by their tokens.
+    /// By fiber: events of sockets for which it was not waiting, by token.
     pub(crate) unheard: RefCell<Vec<Vec<(u64, Signal)>>>,
-    /// Registrations so far; see [`Context::new_token`].
+    /// The number of registrations so far; see [`Context::new_token`].
     pub(crate) registrations: Cell<u64>,
 }
 
@@ -56,35 +56,35 @@ thread_local! {
     static CONTEXT: RefCell<Option<Rc<Context>>> = const { RefCell::new(None) };
 }
 
-/// The loop of the fiber that runs, if one does.
+/// The loop of the running fiber; `None` outside of a fiber.
 #[inline]
 pub(crate) fn current() -> Option<Rc<Context>> {
     CONTEXT.with(|context| context.borrow().as_ref().filter(|c| !c.yielder.get().is_null()).cloned())
 }
 
-/// Makes a loop this thread's, or none.
+/// Sets or clears the loop of this thread.
 pub(crate) fn set(context: Option<Rc<Context>>) {
     CONTEXT.with(|place| *place.borrow_mut() = context);
 }
 
 impl Context {
-    /// Gives the thread back to the loop until what is asked for has come.
+    /// Gives the thread back to the loop until the request is fulfilled.
     #[allow(unsafe_code)]
     pub(crate) fn suspend(&self, request: Request) -> Signal {
         let (yielder, fiber) = (self.yielder.get(), self.current.get());
         assert!(!yielder.is_null(), "only a fiber can be suspended");
         self.yielder.set(std::ptr::null());
         // SAFETY: the pointer is set to the yielder of the running fiber when that fiber starts, and below
-        // when it goes on, and is null in between; a yielder lives as long as its fiber's stack, on which
-        // this call stands. `Context` never leaves its thread (it holds an `Rc`'s cells).
+        // when it continues, and is null in between. A yielder lives as long as its fiber's stack, on which
+        // this call is. `Context` never leaves its thread, since it contains cells and is held by an `Rc`.
         let signal = unsafe { &*yielder }.suspend(request);
         self.current.set(fiber);
         self.yielder.set(yielder);
         signal
     }
 
-    /// A name for a socket of the running fiber that no other registration of this loop has: its descriptor's
-    /// number may be another socket's next.
+    /// A token for a socket of the running fiber, unique among the registrations of this loop. The number of
+    /// the descriptor is not, since another socket may get it later.
     pub(crate) fn new_token(&self) -> u64 {
         let registration = self.registrations.get() + 1;
         self.registrations.set(registration);
@@ -96,7 +96,7 @@ impl Context {
         (token & ((1 << FIBER_BITS) - 1)) as usize
     }
 
-    /// What news there was for this socket before the running fiber asked.
+    /// Takes a stored event of this socket.
     pub(crate) fn take_unheard(&self, token: u64) -> Option<Signal> {
         let mut unheard = self.unheard.borrow_mut();
         let mine = &mut unheard[self.current.get()];
@@ -104,7 +104,8 @@ impl Context {
         Some(mine.swap_remove(place).1)
     }
 
-    /// Keeps news for a fiber that does not wait for it now. That the other end has closed outlasts all else.
+    /// Stores an event for a fiber that is not waiting for it. A closed socket is not overwritten by other
+    /// events.
     pub(crate) fn keep_unheard(&self, token: u64, signal: Signal) {
         let mut unheard = self.unheard.borrow_mut();
         let fibers = &mut unheard[Self::fiber_of(token)];
@@ -113,7 +114,7 @@ impl Context {
             Some(_) => {}
             None => {
                 if fibers.len() >= MOST_UNHEARD {
-                    // Of sockets that the fiber has left behind: it holds two at most.
+                    // It belongs to a socket that the fiber no longer uses, since a fiber has at most two.
                     fibers.remove(0);
                 }
                 fibers.push((token, signal));

@@ -21,8 +21,8 @@ use crate::timers::Timers;
 /// The function that a fiber runs.
 pub type Task = Box<dyn FnOnce() + Send>;
 
-/// The granularity of socket time-outs; a time-out is for errors, and a timer for each wait would cost more than the
-/// wait.
+/// The granularity of socket time-outs. Time-outs are for errors, and a timer for each wait would cost more
+/// than the wait.
 const TIMEOUT_GRAIN: Duration = Duration::from_millis(100);
 
 /// Events taken from the kernel at a time.
@@ -47,7 +47,7 @@ pub struct Waker(Arc<OwnedFd>);
 impl Waker {
     /// Ends every [`crate::park`] of the loop.
     pub fn wake_all(&self) {
-        // A full counter means that the loop is woken already.
+        // A full counter means that the loop was woken already.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 }
@@ -114,8 +114,8 @@ impl EventLoop {
     }
 }
 
-/// Removes the way back into a fiber that has ended, also by a panic: the others are unwound then, and waits in their
-/// destructors must not use this one's stack.
+/// Removes the way back into a fiber that has ended, even by a panic. The other fibers are unwound then, and
+/// waits in their destructors must not use this fiber's stack.
 struct NoYielder<'a>(&'a Context);
 
 impl Drop for NoYielder<'_> {
@@ -180,8 +180,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Waits until `until` or for the first event, when a timer is due within the millisecond to which epoll
-    /// rounds its own waiting up. Returns how long epoll may wait after that.
+    /// Waits until `until` or the first event, if a timer is due within the millisecond to which epoll rounds
+    /// up its own wait. Returns how long epoll may wait after that.
     fn wait_exactly(&self, until: Instant) -> io::Result<Timespec> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {

@@ -1,11 +1,11 @@
 //! Blocking code that shares a thread.
 //!
-//! A virtual user is written as a thread would run it: send, wait for the answer, sleep, go on. Where it waits, it
-//! calls [`wait`], [`sleep`] or [`park`] of this crate. In a separate thread that blocks the thread; on an
-//! [`EventLoop`] the user becomes a fiber (a stackful coroutine), and waiting gives the thread to the next one.
-//! One program text serves both, and no future, executor or second driver is needed.
+//! A virtual user is written as a thread would run it: send, wait for the answer, sleep, continue. Where it
+//! waits, it calls [`wait`], [`sleep`] or [`park`] of this crate. In a separate thread that blocks the
+//! thread. On an [`EventLoop`] the user becomes a fiber (a stackful coroutine), and waiting gives the thread
+//! to the next one. The same code serves both, without futures, an executor or a second driver.
 //!
-//! Threads win with a few users, the loop with many; the figures are in ARCHITECTURE.md.
+//! Threads are faster with a few users, the loop with many; measurements are in ARCHITECTURE.md.
 
 mod context;
 mod event_loop;
@@ -17,16 +17,16 @@ use std::time::{Duration, Instant};
 pub use event_loop::{EventLoop, Task, Waker};
 pub use socket_watch::SocketWatch;
 
-/// What a wait for a socket ended with.
+/// The result of a wait for a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitResult {
-    /// The socket may be ready; trying it shows.
+    /// The socket may be ready; an attempt shows it.
     Ready,
     /// The time is over.
     TimedOut,
 }
 
-/// Whether the caller runs as a fiber, where a blocking system call would hold up all others of its thread.
+/// Whether the caller runs as a fiber. A blocking system call would then hold up all fibers of its thread.
 #[inline]
 pub fn runs_in_fiber() -> bool {
     context::current().is_some()
@@ -45,8 +45,8 @@ pub fn sleep(length: Duration) {
     }
 }
 
-/// Waits for `length`, or until somebody wakes the thread (`unpark`) or the loop ([`Waker::wake_all`]), or for
-/// no reason: the caller checks its condition again, as with [`std::thread::park_timeout`].
+/// Waits for `length`, or until the thread is woken (`unpark`) or the loop is ([`Waker::wake_all`]). It may
+/// also return early, so the caller checks its condition again, as with [`std::thread::park_timeout`].
 pub fn park(length: Duration) {
     match context::current() {
         None => std::thread::park_timeout(length),

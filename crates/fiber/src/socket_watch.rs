@@ -1,4 +1,4 @@
-//! A socket that can be waited for, by a thread or by a fiber.
+//! A socket that a thread or a fiber can wait for.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,15 +10,15 @@ use rustix::io::Errno;
 use crate::WaitResult;
 use crate::context::{self, Context, Request, Signal};
 
-/// The loop's state of one socket; to be stored beside it and dropped with it.
+/// The loop's state of one socket, to be stored next to it and dropped with it.
 ///
-/// A fiber's loop is notified once of arriving bytes, and not of bytes that are still there: before waiting, a fiber
-/// has to read everything, that is, a read must have returned less than it had room for.
+/// A fiber's loop is notified once of arriving bytes, and not of bytes that remain. Before waiting, a fiber
+/// must have read everything: a read must have returned less than it had room for.
 #[derive(Debug, Default)]
 pub struct SocketWatch {
     /// The loop that watches the socket; 0 for none.
     watched_by: u64,
-    /// Under which name.
+    /// Its token in that loop.
     token: u64,
     /// Whether the loop was notified that the other end closed: there will be no further events, so no wait may wait
     /// for one.
@@ -31,7 +31,8 @@ impl SocketWatch {
         Self { watched_by: 0, token: 0, closed: false }
     }
 
-    /// Waits until bytes may be read. May end early: an attempt to read shows it.
+    /// Waits until bytes can be read, or until `limit` has passed. May return early; an attempt to read shows
+    /// it.
     #[inline]
     pub fn wait_readable(&mut self, socket: impl AsFd, limit: Option<Duration>) -> io::Result<WaitResult> {
         match context::current() {
@@ -52,7 +53,7 @@ impl SocketWatch {
         }
     }
 
-    /// Waits until bytes may be written, or read; returns which: (readable, writable). Both are false after a time-out.
+    /// Waits until bytes can be read or written. Returns (readable, writable), both false after a time-out.
     pub fn wait_any(&mut self, socket: impl AsFd, limit: Option<Duration>) -> io::Result<(bool, bool)> {
         let both = PollFlags::IN | PollFlags::OUT;
         let Some(context) = context::current() else {
@@ -92,7 +93,7 @@ impl SocketWatch {
         (self.token, self.closed) = (context.new_token(), false);
         let data = epoll::EventData::new_u64(self.token);
         match epoll::add(&context.epoll, fd, data, watched()) {
-            // Another `Source` was there for it, while it connected.
+            // Another `SocketWatch` registered it while it was connecting.
             Err(Errno::EXIST) => epoll::modify(&context.epoll, fd, data, watched())?,
             other => other?,
         }

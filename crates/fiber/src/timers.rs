@@ -23,7 +23,7 @@ impl Timers {
         self.0.peek().map(|Reverse((until, ..))| *until)
     }
 
-    /// A fiber whose deadline has passed.
+    /// Removes and returns a fiber whose deadline has passed, with its generation.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<(usize, u64)> {
         if self.next()? > now {
             return None;

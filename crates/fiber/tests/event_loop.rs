@@ -82,10 +82,10 @@ fn sleeps_end_in_their_order_and_never_early() {
         EventLoop::new().unwrap().run(tasks, STACK).unwrap();
         (*begun.lock().unwrap(), order.lock().unwrap().clone())
     };
-    // A machine that stalls may begin the last when the first is over, but not each time.
+    // On a machine that stalls the last may begin when the first is over, but not in every attempt.
     let mut together = (0..20).map(|_| sleep_together());
     let (_, order) = together.find(|(last_begun, _)| *last_begun < Duration::from_millis(5)).unwrap();
-    // One after the other it would be the order in which they were started.
+    // Sequentially it would be the order in which they were started.
     assert_eq!(order, [10, 20, 30]);
 }
 

@@ -1,5 +1,5 @@
-//! The connection to NATS. Its tasks run on one thread of their own, with a runtime of that thread: whoever drives a load calls
-//! blocking functions, and a run without a fleet starts none of this.
+//! The connection to NATS. Its tasks run on a separate thread with its own runtime, so that threads that
+//! generate load call blocking functions. Without a fleet neither is started.
 
 mod objects;
 
@@ -30,46 +30,47 @@ pub(crate) use objects::LARGEST_FILE;
 
 type Result<T> = std::result::Result<T, FleetError>;
 
-/// How long a message may wait to be handed to the connection.
+/// Time limit for passing a message to the connection.
 const HAND_OVER: Duration = Duration::from_secs(2);
 
-/// How long a first connection may take.
+/// Time limit of the first connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Between two attempts to connect again.
+/// Pause before another attempt to connect or read.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// How long an answer about storage may take.
+/// Time limit of a storage request.
 const STORAGE: Duration = Duration::from_secs(5);
 
-/// How long a run is kept on the server.
+/// How long the server keeps a run.
 const KEPT: Duration = Duration::from_hours(24 * 7);
 
-/// Within this time a message that is sent again is known as the same.
+/// A repeated message is recognised within this time.
 const DUPLICATES: Duration = Duration::from_mins(10);
 
-/// Stored messages that are asked for together, and how long the server waits for some.
+/// Number of stored messages that are requested at once, and how long the server waits for them.
 const BATCH: usize = 64;
 const BATCH_WAIT: Duration = Duration::from_millis(500);
 
-/// Between two looks whether there is room for more of them.
+/// Interval of the checks whether there is room for more messages.
 const ROOM: Duration = Duration::from_millis(20);
 
-/// Where NATS is, and how this side proves itself.
+/// The address of a NATS server and this client's credentials.
 #[derive(Debug, Clone, Default)]
 pub struct Connection {
     /// `nats://host:port` or `tls://host:port`.
     pub url: String,
-    /// The file of the seed of this side's nkey.
+    /// The file with the seed of this client's nkey.
     pub key: Option<PathBuf>,
-    /// The certificate of the authority that signed the server's.
+    /// The certificate of the authority that signed the server's certificate.
     pub authority: Option<PathBuf>,
-    /// This side's certificate and its key, where the server wants them.
+    /// This client's certificate and key, if the server requires them.
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
 impl Connection {
-    /// Refuses what would let others start load: beyond this host only TLS with a key, and no secrets in the URL.
+    /// Refuses connections that would let others start load: beyond this host TLS and a key are required, and
+    /// the URL must not contain secrets.
     pub fn check(&self) -> Result<()> {
         let refused = |why: String| Err(FleetError::Refused(why));
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("", &self.url));
@@ -106,20 +107,20 @@ fn host_of(rest: &str) -> &str {
     }
 }
 
-/// Whether an address or name is this host's own.
+/// Whether an address or name refers to this host.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let address = host.parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// A message that was received.
+/// A received message.
 pub(crate) struct Incoming {
     pub(crate) subject: String,
     pub(crate) payload: Vec<u8>,
     reply: Option<String>,
 }
 
-/// The connection.
+/// A connection to NATS.
 pub struct Bus {
     client: Client,
     storage: jetstream::Context,
@@ -129,11 +130,12 @@ pub struct Bus {
     refusals: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// The server says so much about what it refuses, each once.
+/// Limit of the distinct refusals that are kept.
 const MOST_REFUSALS: usize = 16;
 
 impl Bus {
-    /// Connects; `name` is what the server's administrator sees, `inbox` begins the subjects of answers to this side.
+    /// Connects. `name` is visible to the server's administrator; `inbox` is the prefix of the subjects of
+    /// answers.
     pub fn connect(connection: &Connection, name: &str, inbox: Option<&str>) -> Result<Self> {
         connection.check()?;
         let mut options = ConnectOptions::new()
@@ -141,7 +143,7 @@ impl Bus {
             .connection_timeout(CONNECT)
             .ping_interval(Duration::from_secs(2))
             .reconnect_delay_callback(|_| AGAIN)
-            // Those that a server announces have not been checked.
+            // Servers that the server announces were not checked.
             .ignore_discovered_servers()
             .subscription_capacity(1 << 16);
         if let Some(path) = &connection.key {
@@ -186,7 +188,7 @@ impl Bus {
                         FleetError::Nats(format!("cannot connect to {url}: {}", causes(&error)))
                     });
                     let is_connected = connected.is_ok();
-                    // Nobody waits for it only when the command is ending.
+                    // Fails only when the command is ending.
                     let _gone = started.send(connected.map(|client| (client, Handle::current())));
                     if is_connected {
                         let _dropped = stopped.await;
@@ -195,7 +197,7 @@ impl Bus {
             })
             .map_err(FleetError::nats)?;
         let (client, handle) = start.recv().map_err(FleetError::nats)??;
-        // It starts a task.
+        // This starts a task.
         let mut storage = {
             let _within = handle.enter();
             jetstream::new(client.clone())
@@ -204,23 +206,23 @@ impl Bus {
         Ok(Self { client, storage, handle, stop: Some(stop), thread: Some(thread), refusals })
     }
 
-    /// What the server has refused since the last call, such as a subject that the key does not allow.
+    /// What the server has refused since the last call, such as subjects that the key does not permit.
     pub(crate) fn take_refusals(&self) -> Vec<String> {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *refusals).into_iter().collect()
     }
 
-    /// Whether the server can be reached, as far as is known.
+    /// Whether the server was reachable when last checked.
     pub(crate) fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
     }
 
-    /// The largest message that the server takes.
+    /// The largest message that the server accepts, in bytes.
     pub(crate) fn largest(&self) -> usize {
         self.client.max_payload().max(64 << 10)
     }
 
-    /// Sends a message that may be lost.
+    /// Sends a message without confirmation; it may be lost.
     pub(crate) fn publish(&self, subject: &str, body: &impl Serialize) -> Result<()> {
         let payload = encode(body)?;
         if !self.is_connected() {
@@ -237,9 +239,9 @@ impl Bus {
         })
     }
 
-    /// Waits until the server has what was sent.
+    /// Waits until the server has received what was sent.
     pub(crate) fn flush(&self) {
-        // Whoever waits for the effect sees that it does not come.
+        // The caller notices a missing effect itself.
         let _late =
             self.handle.block_on(async { tokio::time::timeout(HAND_OVER, self.client.flush()).await });
     }
@@ -250,7 +252,8 @@ impl Bus {
         self.send(reply.clone(), encode(body)?)
     }
 
-    /// Asks several at the same time, each its own question; answers come in the order of the questions.
+    /// Sends requests at the same time, each with its own content. The answers are in the order of the
+    /// requests.
     pub(crate) fn ask<T: DeserializeOwned>(
         &self,
         questions: Vec<(String, Vec<u8>)>,
@@ -266,7 +269,7 @@ impl Bus {
         self.handle.block_on(join_all(questions.into_iter().map(ask)))
     }
 
-    /// The same without waiting: answers come as they come, with the number of their question.
+    /// As [`Bus::ask`], without waiting. Answers arrive in any order, with the number of their request.
     pub(crate) fn ask_each<T: DeserializeOwned + Send + 'static>(
         &self,
         questions: Vec<(String, Vec<u8>)>,
@@ -279,7 +282,7 @@ impl Bus {
             self.spawn(async move {
                 let answer = client.send_request(subject, request).await;
                 let answer = answer.map_err(FleetError::nats).and_then(|message| decode(&message.payload));
-                // Who asked may have given up.
+                // The caller may have given up.
                 let _gone = sender.send((number, answer));
             })
         };
@@ -287,7 +290,7 @@ impl Bus {
         Answers { answers, _tasks: tasks }
     }
 
-    /// Waits for a future, which uses the connection.
+    /// Waits for a future that uses the connection.
     pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.handle.block_on(future)
     }
@@ -302,7 +305,7 @@ impl Bus {
         self.client.clone()
     }
 
-    /// Hands every message of a subject to `take`, which must not block.
+    /// Passes every message of a subject to `take`, which must not block.
     pub(crate) fn subscribe(
         &self,
         subject: &str,
@@ -333,14 +336,14 @@ impl Bus {
         Ok(self.spawn(async move {
             while let Some(message) = messages.next().await {
                 if let Some(reply) = message.reply {
-                    // An answer that cannot be sent is asked for again.
+                    // If the answer is lost, the request is repeated.
                     let _lost = client.publish(reply, answer().into()).await;
                 }
             }
         }))
     }
 
-    /// Makes the stream that stores messages of these subjects, if it is not there.
+    /// Creates the stream that stores messages of these subjects, unless it exists.
     pub(crate) fn make_stream(&self, name: &str, subjects: Vec<String>) -> Result<()> {
         let config = stream::Config {
             name: name.to_owned(),
@@ -361,7 +364,7 @@ impl Bus {
         self.handle.block_on(self.storage.delete_stream(name)).map(drop).map_err(FleetError::nats)
     }
 
-    /// Sends a message that the server stores once, and waits for its word that it has.
+    /// Sends a message that the server stores exactly once, and waits for the confirmation.
     pub(crate) fn store(&self, subject: &str, id: &str, payload: Vec<u8>) -> Result<()> {
         let message = PublishMessage::build().payload(payload.into()).message_id(id);
         self.handle.block_on(async {
@@ -374,9 +377,9 @@ impl Bus {
         })
     }
 
-    /// Hands the stored messages of a stream to `take`, each with its sequence in the stream, from the first on and in their
-    /// order, each once, until it answers false. Messages stay on the server until `has_room` for that of the sequence given to it.
-    /// Continues where it was after any interruption.
+    /// Passes the stored messages of a stream to `take`, in order and each once, with their sequence in the
+    /// stream, until `take` returns false. A message stays on the server until `has_room` returns true for
+    /// its sequence. After an interruption it continues with the next message.
     pub(crate) fn follow(
         &self,
         stream: String,
@@ -388,7 +391,7 @@ impl Bus {
             let mut next = 1;
             while let Some(more) = read_on(&storage, &stream, &mut next, &has_room, &mut take).await {
                 if !more {
-                    // Not reached, or restarted: the next attempt makes a new consumer.
+                    // Unreachable or restarted: the next attempt creates a new consumer.
                     tokio::time::sleep(AGAIN).await;
                 }
             }
@@ -396,7 +399,8 @@ impl Bus {
     }
 }
 
-/// Reads with one consumer as long as that works. None when nothing more is wanted, else whether something was read.
+/// Reads with one consumer until it fails. Returns whether it has read anything; `None` if no more messages
+/// are wanted.
 async fn read_on(
     storage: &jetstream::Context,
     stream: &str,
@@ -428,7 +432,7 @@ async fn read_on(
             let Ok(message) = message else { return Some(*next > began) };
             let info = message.info().map(|info| (info.stream_sequence, info.consumer_sequence));
             let Ok((sequence, delivery)) = info else { continue };
-            // A batch that was read too slowly is given up with messages in it: a new consumer has them.
+            // A batch that is read too slowly expires with messages in it; a new consumer delivers them.
             if delivery != delivered + 1 {
                 return Some(true);
             }
@@ -450,7 +454,7 @@ impl Drop for Bus {
     fn drop(&mut self) {
         self.flush();
         if let Some(stop) = self.stop.take() {
-            // It has ended already when nobody receives it.
+            // Fails if the thread has already ended.
             let _ended = stop.send(());
         }
         if let Some(thread) = self.thread.take() {
@@ -459,13 +463,13 @@ impl Drop for Bus {
     }
 }
 
-/// Answers that are on their way; dropped, they are not waited for any more.
+/// Outstanding answers. Dropping it cancels the requests.
 pub(crate) struct Answers<T> {
     pub(crate) answers: mpsc::Receiver<(usize, Result<T>)>,
     _tasks: Vec<Task>,
 }
 
-/// A task on the connection's thread; ends when this is dropped.
+/// A task on the connection's thread, aborted when dropped.
 pub(crate) struct Task(tokio::task::AbortHandle);
 
 impl Drop for Task {

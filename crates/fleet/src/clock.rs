@@ -1,39 +1,40 @@
-//! The offset between two hosts' clocks from exchanges of messages, with a bound that holds.
+//! Estimates the offset between two hosts' clocks from exchanges of messages, with a guaranteed bound.
 //!
-//! The controller notes `t0`, the agent answers with the times `t1` and `t2` of its own clock, the controller notes `t3`. The
-//! agent's clock minus the controller's, at the middle of the exchange, is ((t1−t0)+(t2−t3))/2, and wrong by at most half of
-//! the time that the messages took, however that was divided between them (RFC 5905, section 8). One exchange is therefore
-//! an interval that contains the offset. If the clocks differ by a constant rate, the offsets of all exchanges are on one
-//! line through all these intervals: the lines that fit bound the offset at every other moment, without any assumption
-//! about the distribution of delays.
+//! The controller records `t0`, the agent answers with the times `t1` and `t2` of its own clock, and the
+//! controller records `t3`. In the middle of the exchange the agent's clock minus the controller's is
+//! ((t1−t0)+(t2−t3))/2, with an error of at most half the time that the messages took, however that time was
+//! divided between them (RFC 5905, section 8). An exchange is therefore an interval that contains the offset.
+//! If the rates of the clocks differ by a constant, the offsets are on a line through all these intervals.
+//! The possible lines bound the offset at every other moment, without any assumption about the distribution
+//! of delays.
 
 use kelvin_measure::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// By how much two clocks can run apart: 200 ns in a millisecond, twice what a bad quartz deviates.
+/// The largest assumed drift between two clocks: 200 ppm, twice the deviation of a bad quartz.
 const MOST_DRIFT: f64 = 200e-6;
 
-/// Iterations of a search on an interval; each halves what is left, or takes a third of it off.
+/// Iterations of a search on an interval. Each reduces the interval to a half or to two thirds.
 const STEPS: u32 = 100;
 
-/// Exchanges that are kept; beyond that, of two neighbours the slower one is dropped.
+/// The largest number of stored exchanges; beyond it the slower one of each pair of neighbours is dropped.
 const KEPT: usize = 512;
 
-/// One exchange: two times of the controller's clock around two of the agent's.
+/// An exchange: two times of the controller's clock, and two of the agent's in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Exchange {
-    /// The controller sent, by its clock.
+    /// The controller sent the request, by its clock.
     pub(crate) t0: Nanos,
-    /// The agent received and sent, by its own.
+    /// The agent received the request, by its clock.
     pub(crate) t1: Nanos,
-    /// See `t1`.
+    /// The agent sent the answer, by its clock.
     pub(crate) t2: Nanos,
-    /// The controller received.
+    /// The controller received the answer, by its clock.
     pub(crate) t3: Nanos,
 }
 
 impl Exchange {
-    /// The time that the messages took; none of an exchange whose times are out of order.
+    /// The time that the messages took; `None` if the times are out of order.
     pub(crate) fn delay(&self) -> Option<Nanos> {
         let whole = self.t3.checked_sub(self.t0)?;
         whole.checked_sub(self.t2.checked_sub(self.t1)?)
@@ -51,27 +52,28 @@ impl Exchange {
     }
 }
 
-/// What is known of an agent's clock.
+/// The estimate of an agent's clock.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClockEstimate {
     exchanges: Vec<Exchange>,
-    /// How many there were, dropped ones included.
+    /// The number of exchanges, including dropped ones.
     count: u32,
 }
 
-/// The agent's clock minus the controller's at one moment.
+/// The agent's clock minus the controller's at a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Offset {
-    /// The middle of what is possible, in nanoseconds.
+    /// The middle of the possible range, in nanoseconds.
     pub(crate) nanos: i128,
-    /// The offset differs from it by at most this.
+    /// The largest possible error, in nanoseconds.
     pub(crate) bound: Nanos,
-    /// Nanoseconds per second that the agent's clock gains on the controller's: the middle of what is possible.
+    /// Nanoseconds per second that the agent's clock gains on the controller's: the middle of the possible
+    /// range.
     pub(crate) drift: f64,
 }
 
 impl ClockEstimate {
-    /// Takes an exchange; one with impossible times is ignored.
+    /// Adds an exchange; one with impossible times is ignored.
     pub(crate) fn add(&mut self, exchange: Exchange) {
         if exchange.delay().is_none() {
             return;
@@ -84,17 +86,17 @@ impl ClockEstimate {
         }
     }
 
-    /// How many exchanges there were.
+    /// The number of exchanges.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
-    /// The smallest time that an exchange's messages took.
+    /// The shortest time that the messages of an exchange took.
     pub(crate) fn smallest_delay(&self) -> Option<Nanos> {
         self.exchanges.iter().filter_map(Exchange::delay).min()
     }
 
-    /// The offset when the controller's clock shows `at`; none without an exchange.
+    /// The offset when the controller's clock shows `at`; `None` without an exchange.
     pub(crate) fn at(&self, at: Nanos) -> Option<Offset> {
         let base = self.exchanges.first()?.offset();
         let strips: Vec<Strip> =
@@ -103,14 +105,14 @@ impl ClockEstimate {
         let middle = f64::midpoint(low, high);
         Some(Offset {
             nanos: base + middle.round() as i128,
-            // What rounding took is within one nanosecond.
+            // Rounding changes the bound by less than a nanosecond.
             bound: (((high - low) / 2.0).ceil() as Nanos).saturating_add(1),
             drift: drift * 1e9,
         })
     }
 }
 
-/// The offsets that an exchange allows at a moment, relative to a base; the moment relative to the one that is asked for.
+/// The offsets that an exchange allows, relative to a base. Its moment is relative to the requested one.
 #[derive(Debug, Clone, Copy)]
 struct Strip {
     at: f64,
@@ -121,18 +123,18 @@ struct Strip {
 impl Strip {
     fn from_exchange(exchange: &Exchange, base: i128, at: Nanos) -> Self {
         let (middle, half) = ((exchange.offset() - base) as f64, exchange.delay().unwrap_or(0) as f64 / 2.0);
-        // The agent's own part of an exchange is short: within it the clocks do not drift by a nanosecond.
+        // The agent's part of an exchange is short: the clocks drift by less than a nanosecond in it.
         let at = exchange.middle() as f64 - at as f64;
         Self { at, low: middle - half - 1.0, high: middle + half + 1.0 }
     }
 }
 
-/// The lowest and highest offset at the moment asked for, over all lines through every strip, and the middle of their slopes.
-/// None when no line fits: then the rate was not constant.
+/// The lowest and the highest offset at the requested moment, over all lines through every strip, and the
+/// middle of their slopes. `None` when no line exists, because the rate was not constant.
 fn feasible(strips: &[Strip]) -> Option<(f64, f64, f64)> {
     let highest = |slope: f64| strips.iter().map(|s| s.high - slope * s.at).fold(f64::INFINITY, f64::min);
     let lowest = |slope: f64| strips.iter().map(|s| s.low - slope * s.at).fold(f64::NEG_INFINITY, f64::max);
-    // Concave: the slopes with room are one interval.
+    // This is concave, so the possible slopes are one interval.
     let room = |slope: f64| highest(slope) - lowest(slope);
     let best = maximum(-MOST_DRIFT, MOST_DRIFT, room);
     if room(best) < 0.0 {
@@ -144,8 +146,9 @@ fn feasible(strips: &[Strip]) -> Option<(f64, f64, f64)> {
     Some((low.min(high), high.max(low), f64::midpoint(least, most)))
 }
 
-/// The same with a rate that may change, within [`MOST_DRIFT`]. If that does not fit either, a clock has jumped, or runs away faster:
-/// then the offset is anywhere between what the exchanges allow, all together.
+/// The same for a rate that may change within [`MOST_DRIFT`]. If that is impossible too, a clock has jumped
+/// or drifts faster; then the offset may be anywhere between the lowest and the highest that the exchanges
+/// allow.
 fn loose(strips: &[Strip]) -> (f64, f64, f64) {
     let apart = |strip: &Strip| MOST_DRIFT * strip.at.abs();
     let high = strips.iter().map(|s| s.high + apart(s)).fold(f64::INFINITY, f64::min);
@@ -153,7 +156,8 @@ fn loose(strips: &[Strip]) -> (f64, f64, f64) {
     if low <= high {
         return (low, high, 0.0);
     }
-    // Which of the two exchanges around it the moment follows is not known, and one may be much further away than the other.
+    // The moment may belong to the exchange before or after it, and one of them may be much further away than
+    // the other.
     let nearest =
         |before: bool| strips.iter().filter(|strip| (strip.at <= 0.0) == before).map(apart).reduce(f64::min);
     let nearest = [nearest(true), nearest(false)].into_iter().flatten().fold(0.0, f64::max);
@@ -162,7 +166,7 @@ fn loose(strips: &[Strip]) -> (f64, f64, f64) {
     (low - nearest, high + nearest, 0.0)
 }
 
-/// Where a concave function is largest on an interval.
+/// The maximum point of a concave function on an interval.
 fn maximum(mut from: f64, mut to: f64, function: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..STEPS {
         let third = (to - from) / 3.0;
@@ -175,7 +179,7 @@ fn maximum(mut from: f64, mut to: f64, function: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(from, to)
 }
 
-/// The last slope from `inside` towards `outside` that has room.
+/// The last possible slope from `inside` towards `outside`.
 fn border(inside: f64, outside: f64, room: impl Fn(f64) -> f64) -> f64 {
     if room(outside) >= 0.0 {
         return outside;
@@ -189,7 +193,7 @@ fn border(inside: f64, outside: f64, room: impl Fn(f64) -> f64) -> f64 {
             outside = middle;
         }
     }
-    // The excluded side: rounding must not make the bound too small.
+    // The impossible side, so that rounding does not make the bound too small.
     outside
 }
 
@@ -199,7 +203,8 @@ mod tests {
 
     use super::*;
 
-    /// An agent's clock that is off by `shift` at the controller's 0 and gains `drift` of the time.
+    /// A clock that is off by `shift` at the controller's time 0 and gains `drift` nanoseconds per
+    /// nanosecond.
     fn agent_time(at: Nanos, shift: i64, drift: f64) -> Nanos {
         (at as i128 + i128::from(shift) + (at as f64 * drift).round() as i128) as Nanos
     }
@@ -219,7 +224,7 @@ mod tests {
         estimate
     }
 
-    /// The clock is put back by 0.1 s right after an exchange, while the next one is 2 s away.
+    /// The clock is set back by 0.1 s just after an exchange, and the next one follows 2 s later.
     #[test]
     fn a_moment_beside_one_exchange_may_belong_to_the_next() {
         let (drift, jumps, at) = (180e-6, 34_000_001_001, 34_000_525_439);
@@ -236,7 +241,7 @@ mod tests {
     }
 
     proptest! {
-        /// The true offset is within the bound at any moment, whatever the delays and however they are divided.
+        /// The true offset is within the bound at any moment, for all delays and however they are divided.
         #[test]
         fn the_bound_holds(
             shift in -3_000_000_000_i64..3_000_000_000,
@@ -250,7 +255,8 @@ mod tests {
             prop_assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, really {real}");
         }
 
-        /// Also of a clock that jumps between exchanges, or that gains more than is thought possible: at any moment between them.
+        /// This also holds at all moments between exchanges for a clock that jumps, or drifts faster than
+        /// assumed.
         #[test]
         fn the_bound_holds_for_a_clock_that_jumps_or_runs_away(
             (drift, jump) in prop_oneof![
@@ -274,7 +280,7 @@ mod tests {
             prop_assert!(error <= u128::from(offset.bound) + 8, "{offset:?}, {error} off");
         }
 
-        /// An agent may say any times, in any order: there is a bound, or nothing is known.
+        /// Whatever times an agent reports, in any order: there is a bound, or no estimate.
         #[test]
         fn times_that_no_clock_shows_break_nothing(
             exchanges in prop::collection::vec((any::<u64>(), edge(), edge(), any::<u64>()), 0..700),
@@ -289,7 +295,7 @@ mod tests {
             prop_assert_eq!(estimate.at(at).is_some(), estimate.count() > 0);
         }
 
-        /// Exchanges before and after a moment bound it closer than half the smallest delay plus the drift allowed between.
+        /// Additional exchanges do not make the bound larger, apart from rounding.
         #[test]
         fn more_exchanges_never_loosen_the_bound(
             drift in -150e-6_f64..150e-6,

@@ -1,23 +1,23 @@
-//! Why a fleet cannot do something.
+//! Errors of a fleet.
 
-/// What went wrong, for a person.
+/// Why a fleet could not do something.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// NATS cannot be reached or refuses.
+    /// NATS cannot be reached, or refuses.
     #[error("NATS: {0}")]
     Nats(String),
-    /// A message is not understood.
+    /// A message cannot be understood.
     #[error("{0}")]
     Message(String),
-    /// Something that was asked for is not possible here.
+    /// A request is not possible here.
     #[error("{0}")]
     Refused(String),
-    /// An agent refuses, or does not answer.
+    /// An agent refuses or does not answer.
     #[error("agent {agent}: {why}")]
     Agent {
         /// The agent.
         agent: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A file of the fleet.
@@ -25,25 +25,25 @@ pub enum FleetError {
     File {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
 }
 
 impl FleetError {
-    /// An error of a file.
+    /// Converts an error of a file.
     pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.display().to_string();
         |source| Self::File { path, source }
     }
 
-    /// An error of NATS.
+    /// Converts an error of NATS.
     pub(crate) fn nats(error: impl std::fmt::Display) -> Self {
         Self::Nats(error.to_string())
     }
 }
 
-/// The messages of an error and its causes that its own leaves out.
+/// The messages of an error and of those causes that it does not mention itself.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

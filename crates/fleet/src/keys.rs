@@ -1,4 +1,5 @@
-//! The keys by which the NATS server knows its clients: a seed in a file that only its owner reads, and its public key.
+//! The keys by which the NATS server authenticates its clients: a file with the seed, readable only by its
+//! owner, and the public key.
 
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -8,10 +9,10 @@ use nkeys::KeyPair;
 
 use crate::error::FleetError;
 
-/// A seed takes 58 characters.
+/// The largest file that is read; a seed has 58 characters.
 const LONGEST: u64 = 1024;
 
-/// Makes a key, and its file; the public key.
+/// Creates a key and its file. Returns the public key.
 pub(crate) fn make(path: &Path) -> Result<String, FleetError> {
     let pair = KeyPair::new_user();
     let seed = pair.seed().map_err(|error| FleetError::Refused(error.to_string()))?;
@@ -21,7 +22,7 @@ pub(crate) fn make(path: &Path) -> Result<String, FleetError> {
     Ok(pair.public_key())
 }
 
-/// The seed in a file.
+/// Reads the seed from a file.
 pub(crate) fn read_seed(path: &Path) -> Result<String, FleetError> {
     let facts = std::fs::metadata(path).map_err(FleetError::file(path))?;
     if facts.permissions().mode() & 0o077 != 0 {

@@ -1,9 +1,9 @@
-//! A fleet: one run whose load comes from many hosts.
+//! A fleet: the hosts that generate the load of one run.
 //!
-//! An [`agent`] on each host drives a range of the run's users, as `kelvin_run::driver::generate` does; the [`controller`]
-//! is what a run has as its `kelvin_run::fleet::Fleet`. They speak over NATS ([`bus`]): commands are requests with answers,
-//! beats may be lost, and what a load produces is stored by JetStream until the controller has it. `clock` says how
-//! simultaneous all that was.
+//! An [`agent`] on each host drives a range of the run's users, using `kelvin_run::driver::generate`. The
+//! [`controller`] implements `kelvin_run::fleet::Fleet` for the run. They communicate over NATS ([`bus`]):
+//! commands are requests with answers, beats may be lost, and results are stored by JetStream until the
+//! controller has read them. `clock` determines how simultaneous everything was.
 
 pub mod agent;
 mod bus;

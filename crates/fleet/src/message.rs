@@ -1,5 +1,5 @@
-//! What controller and agents say to each other, as JSON with a version. Nothing in it is trusted: sizes have limits, names are
-//! parts of subjects, and an agent does only what its own list allows.
+//! The messages between controller and agents, as JSON with a version. They are not trusted: sizes are
+//! limited, names are checked as parts of subjects, and an agent does only what its own list allows.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::error::FleetError;
 use crate::subject::Name;
 
-/// Raised when a message changes its meaning: hosts with different ones do not work together.
+/// Incremented when a message changes its meaning. Hosts with different versions do not work together.
 pub(crate) const VERSION: u32 = 1;
 
-/// The longest message that is read: a report of 100,000 users with all its histograms needs less.
+/// The longest message that is read, in bytes. A report of 100,000 users with all its histograms is shorter.
 const LONGEST: usize = 32 << 20;
 
-/// The longest text that an agent is shown or that it shows.
+/// The longest text from another host that is shown, in characters.
 const LONGEST_TEXT: usize = 2_000;
 
 #[derive(Serialize)]
@@ -37,13 +37,13 @@ struct Version {
     version: u32,
 }
 
-/// A message as it is sent.
+/// Encodes a message.
 pub(crate) fn encode(body: &impl Serialize) -> Result<Vec<u8>, FleetError> {
     serde_json::to_vec(&Sent { version: VERSION, body })
         .map_err(|error| FleetError::Message(error.to_string()))
 }
 
-/// A message as it was received.
+/// Decodes a message.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FleetError> {
     if bytes.len() > LONGEST {
         return Err(FleetError::Message(format!(
@@ -62,20 +62,20 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FleetError>
     serde_json::from_slice::<Received<T>>(bytes).map(|received| received.body).map_err(of)
 }
 
-/// Text of another host, for people: short, and without anything that steers a terminal.
+/// Makes text of another host safe to show: limits its length and removes control characters.
 pub(crate) fn clean(text: &str) -> String {
     text::cut(text, LONGEST_TEXT)
 }
 
-/// What the controller wants of an agent.
+/// A command from the controller to an agent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Command {
     /// Open the target of a run's specification.
     Prepare(Prepare),
-    /// Connect the users of a point, and wait.
+    /// Connect the users of a point, and wait for the start.
     Arm(Box<Arm>),
-    /// Start then, by the agent's own clock.
+    /// Start at these times of the agent's own clock.
     Start {
         /// The run.
         run: Name,
@@ -84,7 +84,7 @@ pub(crate) enum Command {
         /// The times.
         times: LoadTimes,
     },
-    /// The load ends then, earlier than planned.
+    /// End the load at these times, earlier than planned.
     EndAt {
         /// The run.
         run: Name,
@@ -93,7 +93,7 @@ pub(crate) enum Command {
         /// The times.
         times: LoadTimes,
     },
-    /// End the load at once.
+    /// Stop the load immediately.
     Abort {
         /// The run.
         run: Name,
@@ -103,14 +103,14 @@ pub(crate) enum Command {
         /// The run.
         run: Name,
     },
-    /// Put the agent's own file of a run that is over into its bucket.
+    /// Put the agent's own store of a finished run into its bucket.
     Share {
         /// The run.
         run: Name,
     },
 }
 
-/// A run that is about to begin.
+/// The run that an agent is to prepare.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Prepare {
     pub(crate) run: Name,
@@ -118,11 +118,12 @@ pub(crate) struct Prepare {
     pub(crate) spec: String,
     /// The agent's number in the run, from 0, and the number of agents.
     pub(crate) host: (u32, u32),
-    /// How long the agent goes on without hearing the controller, in seconds; no longer than its own limit.
+    /// How long the agent continues without messages from the controller, in seconds; limited by its own
+    /// setting.
     pub(crate) alone: f64,
 }
 
-/// A generator's part of a point.
+/// A generator's assignment in a point.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Arm {
     pub(crate) run: Name,
@@ -133,32 +134,32 @@ pub(crate) struct Arm {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// It is done, or under way.
+    /// The command was executed, or its execution has begun.
     Accepted,
     /// The target is open.
     Prepared {
-        /// What the host says of its clock.
+        /// The state of the host's clock synchronisation.
         synchronisation: Option<String>,
     },
-    /// It is not done: why.
+    /// The command was refused, with the reason.
     Refused(String),
 }
 
-/// What an agent is doing.
+/// The state of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentState {
-    /// Waits for a run.
+    /// Waiting for a run.
     Idle,
-    /// Opens the target of a run.
+    /// Opening the target of a run.
     Preparing,
-    /// Waits for a point of its run.
+    /// Waiting for a point of its run.
     Prepared,
-    /// Connects users of a point: so many so far.
+    /// Connecting the users of a point.
     Connecting {
         /// The point.
         point: u32,
-        /// Users connected.
+        /// Users connected so far.
         done: u64,
     },
     /// All users are connected and wait for the start.
@@ -166,61 +167,61 @@ pub enum AgentState {
         /// The point.
         point: u32,
     },
-    /// The load is on.
+    /// Running the load.
     Running {
         /// The point.
         point: u32,
     },
 }
 
-/// A sign of life of an agent, once a second and when its state changes.
+/// A beat of an agent, sent once a second and when its state changes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Beat {
     /// The agent.
     pub agent: Name,
     /// The host's name.
     pub host: String,
-    /// CPUs that it may use.
+    /// CPUs that the agent may use.
     pub cpus: u32,
     /// Its machine, which other agents may share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// Its version of Kelvin.
     pub kelvin: String,
-    /// The process, which distinguishes an agent from one that was started again.
+    /// Its process ID, which changes when the agent is restarted.
     pub process: u64,
-    /// The run that it works for.
+    /// The run that it takes part in.
     pub run: Option<Name>,
-    /// What it is doing.
+    /// Its current state.
     pub state: AgentState,
-    /// The connections that servers know by number, for those that do not show the name of a session.
+    /// Its connections by the servers' session numbers, for servers that do not show the name of a session.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub connections: BTreeSet<u32>,
 }
 
-/// The controller's sign of life.
+/// A beat of the controller.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ControllerBeat {
     pub(crate) run: Name,
 }
 
-/// The clock's question has no content; this is the answer.
+/// The answer to a clock request, which has no content.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ClockAnswer {
-    /// When the question came and when the answer went, by the agent's clock.
+    /// When the request arrived and when the answer was sent, by the agent's clock.
     pub(crate) t1: u64,
     pub(crate) t2: u64,
 }
 
-/// A stored message of an agent: what happened since its last one.
+/// A stored message of an agent: what happened since the previous one.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Output {
-    /// From 0, over the whole run.
+    /// Consecutive number from 0, over the whole run.
     pub(crate) sequence: u64,
     pub(crate) items: Vec<OutputItem>,
 }
 
-/// A part of it.
+/// An item of a stored message.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum OutputItem {
@@ -235,19 +236,19 @@ pub(crate) enum OutputItem {
     Ended {
         /// The point.
         point: u32,
-        /// What it says.
+        /// Its report.
         report: Box<GeneratorReport>,
     },
-    /// It has not come to its end: why.
+    /// A point's generator has failed.
     Failed {
         /// The point.
         point: u32,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// Cuts a message into pieces that a server takes, each with a line that says which piece it is.
+/// Splits a message into pieces of at most `most` bytes, each with a first line that contains its number.
 pub(crate) fn pieces(message: &[u8], most: usize) -> Vec<Vec<u8>> {
     let room = most.saturating_sub(64).max(1024);
     let parts = message.len().div_ceil(room).max(1);
@@ -262,19 +263,20 @@ pub(crate) fn pieces(message: &[u8], most: usize) -> Vec<Vec<u8>> {
     message.chunks(room).enumerate().map(piece).collect()
 }
 
-/// Puts pieces together that come in their order.
+/// Joins pieces that arrive in order.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     message: Vec<u8>,
     next: usize,
-    /// The parts of this message.
+    /// The number of parts of the current message.
     parts: usize,
-    /// The parts of the last complete message.
+    /// The number of parts of the last complete message.
     complete: usize,
 }
 
 impl Assembler {
-    /// Takes a piece; the message when it was the last one. A piece that does not follow begins anew, or is an error.
+    /// Adds a piece. Returns the message after its last piece. An unexpected piece restarts the message, or
+    /// is an error.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Option<Vec<u8>>, FleetError> {
         let broken = |why: &str| FleetError::Message(format!("a stored message {why}"));
         let end = piece.iter().take(32).position(|byte| *byte == b'\n');
@@ -284,7 +286,7 @@ impl Assembler {
         let numbers = head.and_then(|(part, parts)| number(part).zip(number(parts)));
         let (part, parts) = numbers.ok_or_else(|| broken("has no number of its part"))?;
         if part == 0 {
-            // A part that was sent again after its answer was lost begins the message again.
+            // Part 0 restarts the message: it was sent again because its confirmation was lost.
             (self.message, self.next, self.parts) = (Vec::new(), 0, parts);
         } else if self.next.checked_sub(1) == Some(part)
             || self.next == 0 && parts == self.complete && parts.checked_sub(1) == Some(part)
@@ -347,7 +349,7 @@ mod tests {
             }
         }
 
-        /// A message is what one sender's parts are, in their order, or there is none.
+        /// A message consists of all parts in order, or there is no message.
         #[test]
         fn no_order_of_numbered_parts_makes_a_message_of_others(
             parts in prop::collection::vec((extreme(), extreme()), 0..12),
@@ -372,7 +374,8 @@ mod tests {
             }
         }
 
-        /// Whatever comes instead of a message is refused: bytes, JSON of another shape, and messages cut or changed in a byte.
+        /// Anything other than a message is refused: random bytes, other JSON, and truncated or changed
+        /// messages.
         #[test]
         fn any_bytes_are_a_message_or_an_error(
             bytes in prop::collection::vec(any::<u8>(), 0..200),
@@ -392,7 +395,7 @@ mod tests {
             }
         }
 
-        /// Nothing that nests, is long or is large brings the reader down.
+        /// Deeply nested, long or large input does not crash the decoder.
         #[test]
         fn json_of_any_size_is_read_or_refused(depth in 0..5_000_usize, number in any::<u64>(), text in ".{0,300}") {
             let text = serde_json::to_string(&text).unwrap();
@@ -413,7 +416,7 @@ mod tests {
         prop_oneof![4 => 0_usize..4, 1 => Just(usize::MAX), 1 => Just(usize::MAX - 1)]
     }
 
-    /// Whether it is any of the messages.
+    /// Whether the bytes are a message of any type.
     fn read_all(bytes: &[u8]) -> bool {
         let read = [
             decode::<Command>(bytes).is_ok(),
@@ -426,7 +429,7 @@ mod tests {
         read.contains(&true)
     }
 
-    /// One of each that has a form of its own.
+    /// One example of each form.
     const SENT: [&str; 7] = [
         r#"{"version":1,"body":{"prepare":{"run":"1-2","spec":"workload = \"tproc-c\"","host":[0,2],"alone":15.0}}}"#,
         r#"{"version":1,"body":{"start":{"run":"1-2","point":0,"times":{"begin":1,"open":2,"close":3,"end":4}}}}"#,

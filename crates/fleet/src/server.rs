@@ -1,7 +1,7 @@
-//! A NATS server for a fleet: its directory with the configuration, the keys and the stored messages.
+//! A NATS server for a fleet: its directory with configuration, keys and stored messages.
 //!
-//! On loopback it takes connections with keys; beyond it, with keys and TLS. Agents have a key each, which lets them say only
-//! what an agent of that name says.
+//! On loopback it accepts connections with keys; on other addresses, with keys and TLS. Each agent has its
+//! own key, which permits only the messages of that agent.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -21,10 +21,10 @@ use crate::{Name, keys};
 
 type Result<T> = std::result::Result<T, FleetError>;
 
-/// How long the server may take to listen, or to end.
+/// How long the server may take to start or to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Messages up to this size; a second of an agent takes some KiB.
+/// The largest message; a second of an agent takes a few KiB.
 const LARGEST: &str = "8MB";
 
 /// A fleet's own server.
@@ -33,21 +33,21 @@ pub struct FleetServer {
     directory: PathBuf,
 }
 
-/// What is known of a running server.
+/// A running server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerState {
-    /// Its process.
+    /// Its process ID.
     pub pid: u32,
-    /// Where it is.
+    /// Its URL.
     pub url: String,
-    /// The fleet's lab, a part of all subjects.
+    /// The fleet's lab, which is part of all subjects.
     pub lab: Name,
 }
 
-/// What `kelvin fleet up` is asked for.
+/// Options of `kelvin fleet up`.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// The address that it listens at.
+    /// The listening address.
     pub listen: IpAddr,
     /// The port; 0 for any.
     pub port: u16,
@@ -56,29 +56,29 @@ pub struct ServerOptions {
 }
 
 impl FleetServer {
-    /// The server whose directory this is.
+    /// The server with this directory.
     pub fn new(directory: PathBuf) -> Self {
         Self { directory }
     }
 
-    /// The file of a client's key: `controller`, or an agent's name.
+    /// The key file of a client: `controller`, or an agent's name.
     pub fn key(&self, client: &str) -> PathBuf {
         self.directory.join(format!("{client}.nk"))
     }
 
-    /// The file of the authority's certificate, where there is TLS.
+    /// The certificate of the authority, which exists with TLS.
     pub fn authority(&self) -> PathBuf {
         self.directory.join("ca.pem")
     }
 
-    /// Where the server is that runs; none when none does.
+    /// The running server; `None` if it does not run.
     pub fn state(&self) -> Option<ServerState> {
         let text = std::fs::read_to_string(self.directory.join("state.json")).ok()?;
         let state: ServerState = serde_json::from_str(&text).ok()?;
         is_server(state.pid).then_some(state)
     }
 
-    /// How a client connects.
+    /// The connection settings of a client.
     pub fn connection(&self, client: &str) -> Result<Connection> {
         let state = self.state().ok_or_else(|| {
             FleetError::Refused(format!(
@@ -90,7 +90,7 @@ impl FleetServer {
         Ok(Connection { url: state.url, key: Some(self.key(client)), authority, certificate: None })
     }
 
-    /// Starts it, if it does not run, with keys for these agents.
+    /// Starts the server unless it runs, with keys for these agents.
     pub fn up(&self, lab: &Name, options: &ServerOptions) -> Result<ServerState> {
         let mut distinct: Vec<&Name> = options.agents.iter().collect();
         distinct.sort();
@@ -140,7 +140,7 @@ impl FleetServer {
         write_private(&config, &text)?;
         let log = self.directory.join("nats.log");
         for old in self.ports_files() {
-            // One that is left of a killed server.
+            // A file left by a killed server.
             let _gone = std::fs::remove_file(old);
         }
         let child = Command::new("nats-server")
@@ -150,7 +150,7 @@ impl FleetServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .current_dir(&self.directory)
-            // Ctrl-C is for the command that starts it, and it outlives that.
+            // The server outlives this command and must not receive its Ctrl-C.
             .process_group(0)
             .spawn()
             .map_err(|error| {
@@ -169,7 +169,7 @@ impl FleetServer {
         Ok(state)
     }
 
-    /// Ends it; false when none ran.
+    /// Stops the server. Returns false if it did not run.
     pub fn down(&self) -> Result<bool> {
         let Some(state) = self.state() else { return Ok(false) };
         let pid = rustix::process::Pid::from_raw(state.pid.cast_signed());
@@ -189,10 +189,10 @@ impl FleetServer {
         Ok(true)
     }
 
-    /// The agents that were placed on other hosts.
+    /// The agents that were started on other hosts.
     ///
     /// # Errors
-    /// When the list of them cannot be read: they would be forgotten.
+    /// When their list cannot be read; otherwise these agents would be forgotten.
     pub fn placed(&self) -> Result<Vec<PlacedAgent>> {
         let path = placed_file(&self.directory);
         match std::fs::read_to_string(&path) {
@@ -203,7 +203,7 @@ impl FleetServer {
         }
     }
 
-    /// Remembers the agents that are on other hosts now.
+    /// Stores the list of agents on other hosts.
     pub fn remember(&self, placed: &[PlacedAgent]) -> Result<()> {
         let text = serde_json::to_string(placed).map_err(|error| FleetError::Message(error.to_string()))?;
         write_private(&placed_file(&self.directory), &text)
@@ -215,7 +215,7 @@ impl FleetServer {
         paths.filter(|path| path.extension().is_some_and(|extension| extension == "ports")).collect()
     }
 
-    /// Waits until the server says in its file of ports where it listens.
+    /// Waits until the server writes its port into its ports file.
     fn wait_for_port(&self, mut child: std::process::Child, log: &Path) -> Result<(u32, u16)> {
         let (since, pid) = (Instant::now(), child.id());
         loop {
@@ -229,7 +229,7 @@ impl FleetServer {
             }
             let text = self.ports_files().iter().find_map(|path| std::fs::read_to_string(path).ok());
             if let Some(port) = text.and_then(|text| port_in(&text)) {
-                // It outlives this command, which then is not there to reap it.
+                // The server outlives this command. While the command runs, this thread reaps it.
                 std::thread::spawn(move || child.wait());
                 return Ok((pid, port));
             }
@@ -260,7 +260,7 @@ impl FleetServer {
         text
     }
 
-    /// A certificate for the address, from an authority that is made once, for this fleet alone.
+    /// Creates a certificate for the address, and unless it exists an authority for this fleet only.
     fn make_certificates(&self, address: IpAddr) -> Result<()> {
         let has_authority = self.authority().exists() && self.directory.join("ca.key").exists();
         write_private(
@@ -318,7 +318,7 @@ impl FleetServer {
             ],
         ];
         for step in steps.into_iter().skip(usize::from(has_authority)) {
-            // The directory is its owner's alone; keys are made with a mode that says the same.
+            // The directory is accessible to its owner only, and keys are created with such a mode as well.
             let made = Command::new("openssl").args(step).current_dir(&self.directory).output().map_err(
                 |error| FleetError::Refused(format!("cannot make a certificate: openssl: {error}")),
             )?;
@@ -331,7 +331,7 @@ impl FleetServer {
     }
 }
 
-/// An address as a part of a URL.
+/// The form of an address in a URL.
 fn host_in_url(address: IpAddr) -> String {
     match address {
         IpAddr::V6(address) => format!("[{address}]"),
@@ -339,7 +339,7 @@ fn host_in_url(address: IpAddr) -> String {
     }
 }
 
-/// What a client may send and receive.
+/// The subjects that a client may publish and subscribe to.
 fn permissions(lab: &Name, client: &str) -> String {
     if client == "controller" {
         return format!(
@@ -358,7 +358,7 @@ fn permissions(lab: &Name, client: &str) -> String {
     )
 }
 
-/// Writes a file that only its owner may read, or leaves the one that is there as it is.
+/// Replaces a file completely, or leaves it unchanged on errors. Only its owner may read it.
 fn write_private(path: &Path, text: &str) -> Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -368,7 +368,7 @@ fn write_private(path: &Path, text: &str) -> Result<()> {
     written.and_then(|()| std::fs::rename(&new, path)).map_err(FleetError::file(path))
 }
 
-/// Whether a process is a NATS server: a number can be another's after a restart of the host.
+/// Whether a process is a NATS server. After a restart of the host its number may belong to another process.
 fn is_server(pid: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let ended = state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']));
@@ -376,7 +376,7 @@ fn is_server(pid: u32) -> bool {
     name.trim() == "nats-server" && !ended
 }
 
-/// The port in the server's file of ports.
+/// The port in the server's ports file.
 fn port_in(text: &str) -> Option<u16> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
     let url = value.get("nats")?.get(0)?.as_str()?;
@@ -403,7 +403,7 @@ mod tests {
             !text.contains("kelvin.lab.>") && !text.contains("$JS.>") && !text.contains("$O.>"),
             "{text}"
         );
-        // Of streams it reaches the one of its own bucket, and removes or changes none.
+        // Of all streams it can read that of its own bucket, and it cannot remove or change any.
         let apis = text.split("$JS.API.").skip(1).all(|api| api.contains(".OBJ_KELVIN_lab_of_db1"));
         assert!(
             apis && !text.contains("PURGE") && !text.contains("DELETE") && !text.contains("CREATE"),

@@ -1,8 +1,8 @@
-//! Agents that the user's own `ssh` places on other hosts: the running binary and the agent's key are copied, the agent is
-//! started, and ended again, with what was copied removed.
+//! Starts agents on other hosts with the user's own `ssh`: copies the running binary and the agent's key,
+//! starts the agent, and later stops it and removes what was copied.
 //!
-//! Everything that is secret goes through standard input. Names of hosts, labs and agents are checked, so that none is an
-//! option or a part of a shell's language.
+//! Secrets are only passed through standard input. Names of hosts, labs and agents are checked, so that none
+//! can act as an option or as shell syntax.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -18,17 +18,19 @@ use crate::message::clean;
 
 type Result<T> = std::result::Result<T, FleetError>;
 
-/// The longest name of a host, with a user before it.
+/// The longest name of a host, including a user.
 const LONGEST: usize = 255;
 
-/// Whether a process is the agent that was placed here: a number can be another's after a restart of the host.
+/// Checks whether a process is the agent that was started here. After a restart of the host its number may
+/// belong to another process.
 const OURS: &str = r#"
 here=$(pwd -P)
 pid=$(cat agent.pid 2>/dev/null || :)
 ours() { [ -n "$pid" ] && [ "$(readlink "/proc/$pid/exe" 2>/dev/null)" = "$here/kelvin" ]; }
 "#;
 
-/// Starts the agent as a transient unit where a manager keeps it after the connection, else in a session of its own.
+/// Starts the agent as a transient unit if a service manager keeps it after the connection, otherwise in a
+/// new session.
 const START: &str = r#"
 if ours; then echo "running $pid"; exit 0; fi
 chmod 700 kelvin.new
@@ -47,7 +49,7 @@ fi
 echo started
 "#;
 
-/// Ends it, and removes what was copied.
+/// Stops the agent and removes what was copied.
 const STOP: &str = r#"
 if ours; then
   kill -TERM "$pid"
@@ -62,7 +64,7 @@ rmdir "$lab" .kelvin-fleet 2>/dev/null || :
 echo removed
 "#;
 
-/// A host as `ssh` knows it: a name, an address, or an alias of its configuration, with or without a user.
+/// A host for `ssh`: a name, an address or an alias of its configuration, with or without a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SshHost(String);
@@ -73,7 +75,7 @@ impl SshHost {
         &self.0
     }
 
-    /// The name of an agent on it.
+    /// The name of an agent on this host; `None` if no valid name results.
     pub fn agent_name(&self) -> Option<Name> {
         Name::of_host(self.0.rsplit('@').next().unwrap_or(&self.0))
     }
@@ -106,7 +108,7 @@ impl From<SshHost> for String {
     }
 }
 
-/// An agent that was placed on a host, or is to be.
+/// An agent on another host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacedAgent {
     /// The fleet.
@@ -117,35 +119,35 @@ pub struct PlacedAgent {
     pub host: SshHost,
 }
 
-/// What an agent on another host is given.
+/// The files and settings of an agent on another host.
 #[derive(Debug)]
 pub struct AgentFiles<'a> {
-    /// The command.
+    /// The kelvin binary.
     pub kelvin: &'a Path,
     /// The seed of its key.
     pub key: &'a Path,
-    /// The certificate of the server's authority, where there is TLS.
+    /// The certificate of the server's authority, with TLS.
     pub authority: Option<&'a Path>,
-    /// Where the NATS server is.
+    /// The URL of the NATS server.
     pub url: &'a str,
-    /// What it may put load on, as its own flags say.
+    /// The agent's flags for its allowed targets.
     pub allow: &'a [String],
 }
 
-/// The user's ssh, which may be given with options of its own, such as `ssh -F FILE`.
+/// The user's ssh, possibly with options, such as `ssh -F FILE`.
 #[derive(Debug, Clone)]
 pub struct Ssh {
     words: Vec<String>,
 }
 
 impl Ssh {
-    /// As this text says, in words; `ssh` when there is none.
+    /// Splits a command into words; the default is `ssh`.
     pub fn new(text: Option<&str>) -> Self {
         let words: Vec<String> = text.unwrap_or_default().split_whitespace().map(str::to_owned).collect();
         Self { words: if words.is_empty() { vec!["ssh".into()] } else { words } }
     }
 
-    /// A command on a host, which asks nobody anything and ends when the host does not answer.
+    /// A non-interactive command on a host, which ends when the host does not answer.
     fn command(&self, host: &SshHost, remote: &str) -> Command {
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).args(["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]);
@@ -166,12 +168,12 @@ impl Ssh {
         Err(refused(clean(last.unwrap_or("its shell ended with an error"))))
     }
 
-    /// Runs a script there and returns what it prints.
+    /// Runs a script on a host and returns its output.
     fn run(&self, host: &SshHost, script: &str) -> Result<String> {
         let spawned = self.command(host, "sh -s").stdin(Stdio::piped()).spawn();
         let output = spawned.and_then(|mut child| {
             if let Some(mut input) = child.stdin.take() {
-                // A host that refuses reads nothing, and says why.
+                // A host that refuses does not read the script, and reports why.
                 let _refused = input.write_all(script.as_bytes());
             }
             child.wait_with_output()
@@ -179,7 +181,7 @@ impl Ssh {
         Self::finished(host, output)
     }
 
-    /// Writes a file there, which only its owner may read.
+    /// Copies a file to the agent's host, readable only by its owner.
     fn copy(&self, placed: &PlacedAgent, from: &Path, name: &str) -> Result<()> {
         let file = File::open(from).map_err(FleetError::file(from))?;
         let directory = placed.directory();
@@ -190,7 +192,7 @@ impl Ssh {
         Self::finished(&placed.host, output).map(drop)
     }
 
-    /// Copies the command and the files, and starts the agent; false when it runs there already.
+    /// Copies binary and files, and starts the agent. Returns false if it is already running.
     pub fn place(&self, placed: &PlacedAgent, files: &AgentFiles<'_>) -> Result<bool> {
         let found = self.run(&placed.host, "uname -sm")?;
         let own = rustix::system::uname();
@@ -218,7 +220,7 @@ impl Ssh {
         Ok(self.run(&placed.host, &script)? == "started")
     }
 
-    /// The agent's process there; none when it does not run.
+    /// The agent's process ID; `None` if it does not run.
     pub fn state(&self, placed: &PlacedAgent) -> Result<Option<u32>> {
         let script = format!(
             "cd \"$HOME/{}\" 2>/dev/null || exit 0\n{OURS}if ours; then echo \"$pid\"; fi\n",
@@ -227,13 +229,13 @@ impl Ssh {
         Ok(self.run(&placed.host, &script)?.parse().ok())
     }
 
-    /// The end of what the agent has printed.
+    /// The last line of the agent's output.
     pub fn log(&self, placed: &PlacedAgent) -> Result<String> {
         let script = format!("tail -n 1 \"$HOME/{}/agent.log\" 2>/dev/null || :\n", placed.directory());
         Ok(clean(&self.run(&placed.host, &script)?))
     }
 
-    /// Ends the agent, and removes what was copied. The results that it keeps of its own stay.
+    /// Stops the agent, and removes what was copied. Its own results are kept.
     pub fn remove(&self, placed: &PlacedAgent) -> Result<()> {
         let script = format!(
             "set -eu\ncd \"$HOME/{}\" 2>/dev/null || exit 0\nlab=.kelvin-fleet/{}\n{OURS}{STOP}",
@@ -245,12 +247,12 @@ impl Ssh {
 }
 
 impl PlacedAgent {
-    /// In the home directory of the host's user.
+    /// The agent's directory, relative to the home directory of the host's user.
     fn directory(&self) -> String {
         format!(".kelvin-fleet/{}/{}", self.lab, self.agent)
     }
 
-    /// The script that becomes the agent.
+    /// The script that starts the agent in its own process.
     fn launcher(&self, files: &AgentFiles<'_>) -> String {
         let mut words = vec!["agent".to_owned(), "--name".into(), self.agent.to_string()];
         words.extend(
@@ -269,12 +271,12 @@ impl PlacedAgent {
     }
 }
 
-/// A word of a shell.
+/// A quoted word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// The file that remembers which agents were placed.
+/// The file with the list of started agents.
 pub(crate) fn placed_file(directory: &Path) -> PathBuf {
     directory.join("ssh.json")
 }

@@ -1,26 +1,26 @@
-//! The subjects of a fleet. Everything is below `kelvin.LAB`, so that several fleets can share a server; the words that users
-//! choose become parts of subjects and are checked first.
+//! The NATS subjects of a fleet. All are below `kelvin.LAB`, so that several fleets can share a server. Names
+//! chosen by users become parts of subjects and are checked first.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name of an agent or a lab.
+/// The longest name of an agent or a lab, in characters.
 const LONGEST: usize = 63;
 
-/// A name of an agent, a lab or a run: letters, digits, `-` and `_`; one part of a subject.
+/// A name of an agent, a lab or a run: letters, digits, `-` and `_`. It is one token of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
 impl Name {
-    /// As text.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A host's name with other characters replaced; none of a host without a name.
+    /// A name made from a host's name, with other characters replaced; `None` if nothing remains.
     pub fn of_host(host: &str) -> Option<Self> {
         let part = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
         host.chars().take(LONGEST).map(part).collect::<String>().parse().ok()
@@ -68,37 +68,37 @@ pub(crate) struct Subjects {
 }
 
 impl Subjects {
-    /// Those of this lab.
+    /// The subjects of this lab.
     pub(crate) fn for_lab(lab: &Name) -> Self {
         Self { lab: lab.clone() }
     }
 
-    /// Which lab that is.
+    /// The lab.
     pub(crate) fn lab(&self) -> &Name {
         &self.lab
     }
 
-    /// Beats of all agents.
+    /// The beats of all agents.
     pub(crate) fn beats(&self) -> String {
         format!("kelvin.{}.agents.beat.*", self.lab)
     }
 
-    /// Beats of one.
+    /// The beats of an agent.
     pub(crate) fn beat(&self, agent: &Name) -> String {
         format!("kelvin.{}.agents.beat.{agent}", self.lab)
     }
 
-    /// Asks all agents for a beat.
+    /// Requests a beat from all agents.
     pub(crate) fn hello(&self) -> String {
         format!("kelvin.{}.agents.hello", self.lab)
     }
 
-    /// Commands for an agent; each is answered.
+    /// Commands to an agent, each of which is answered.
     pub(crate) fn command(&self, agent: &Name) -> String {
         format!("kelvin.{}.agent.{agent}.cmd", self.lab)
     }
 
-    /// Exchanges with an agent's clock.
+    /// Clock requests to an agent.
     pub(crate) fn clock(&self, agent: &Name) -> String {
         format!("kelvin.{}.agent.{agent}.clock", self.lab)
     }
@@ -108,12 +108,12 @@ impl Subjects {
         format!("kelvin.{}.run.{run}.controller", self.lab)
     }
 
-    /// What an agent says of a run; these are stored.
+    /// The stored messages of an agent about a run.
     pub(crate) fn output(&self, run: &Name, agent: &Name) -> String {
         format!("kelvin.{}.run.{run}.out.{agent}", self.lab)
     }
 
-    /// The same of all agents.
+    /// The stored messages of all agents about a run.
     pub(crate) fn outputs(&self, run: &Name) -> String {
         format!("kelvin.{}.run.{run}.out.*", self.lab)
     }
@@ -123,12 +123,12 @@ impl Subjects {
         format!("{}{run}", self.streams())
     }
 
-    /// What the names of all these begin with.
+    /// The common prefix of the names of these streams.
     pub(crate) fn streams(&self) -> String {
         format!("KELVIN_{}_", self.lab)
     }
 
-    /// The bucket of the object store into which an agent puts the file of a run.
+    /// The bucket of the object store for an agent's store of a run.
     pub(crate) fn bucket(&self, agent: &Name) -> String {
         format!("KELVIN_{}_of_{agent}", self.lab)
     }

@@ -1,16 +1,16 @@
-//! Numbers and words out of the kernel's text files, on bytes and without allocating.
+//! Parsers of numbers and words in the kernel's text files. They work on bytes and do not allocate.
 
 /// The lines of a file.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|&b| b == b'\n').filter(|line| !line.is_empty())
 }
 
-/// The words of a line.
+/// The words of a line, separated by ASCII white space.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// A whole number, and nothing but one.
+/// An unsigned decimal number; `None` for anything else.
 pub fn number(word: &[u8]) -> Option<u64> {
     let digits = |sum: u64, &byte: &u8| {
         byte.is_ascii_digit().then(|| sum.checked_mul(10)?.checked_add(u64::from(byte - b'0'))).flatten()
@@ -27,18 +27,18 @@ pub fn hexadecimal(word: &[u8]) -> Option<u64> {
     (!word.is_empty()).then(|| word.iter().try_fold(0, digits)).flatten()
 }
 
-/// A number such as "2399.998".
+/// A decimal number such as "2399.998".
 pub fn decimal(word: &[u8]) -> Option<f64> {
     let plain = word.iter().all(|b| b.is_ascii_digit() || *b == b'.');
     plain.then(|| std::str::from_utf8(word).ok()?.parse().ok()).flatten()
 }
 
-/// The first word of a line as a number.
+/// The first word as a number.
 pub fn first_number(text: &[u8]) -> Option<u64> {
     number(words(text).next()?)
 }
 
-/// The line "key value …" without its key, which ends at a blank or a colon.
+/// Splits a line such as "key value …" at the first blank or colon, into the key and the rest.
 pub fn keyed(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = line.iter().position(|&b| b == b':' || b.is_ascii_whitespace())?;
     Some((&line[..end], &line[end + 1..]))

@@ -1,4 +1,4 @@
-//! Control groups of both versions: which one a process is in, where it is, and what limits it.
+//! Control groups, versions 1 and 2: the group of a process, its directory, its limits.
 //!
 //! Sources: cgroups(7), `Documentation/admin-guide/cgroup-v2.rst`, `Documentation/admin-guide/cgroup-v1/`.
 
@@ -6,11 +6,11 @@ use std::path::Path;
 
 use crate::{Mount, SystemTree};
 
-/// The first version of control groups writes "no limit" as the largest number of pages.
+/// Version 1 writes the largest number of pages for "no limit", so larger values are no limits.
 const UNLIMITED: u64 = 1 << 60;
 
-/// The group of a process, in lines of "number:controllers:path" as `/proc/PID/cgroup` has them: of a controller in
-/// version 1, of version 2 without one.
+/// The path of a process's group, from the lines "number:controllers:path" of `/proc/PID/cgroup`: that of
+/// `controller` in version 1, or without a controller that of version 2.
 pub fn group_of<'a>(groups: &'a str, controller: Option<&str>) -> Option<&'a str> {
     groups.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -22,7 +22,8 @@ pub fn group_of<'a>(groups: &'a str, controller: Option<&str>) -> Option<&'a str
     })
 }
 
-/// Where the groups of a controller are mounted (version 1), or all groups (version 2, without a controller).
+/// The mount of a controller's hierarchy (version 1), or without a controller of the unified hierarchy
+/// (version 2).
 pub fn hierarchy<'a>(mounts: &'a [Mount], controller: Option<&str>) -> Option<&'a Mount> {
     mounts.iter().find(|mount| match controller {
         Some(wanted) => mount.kind == "cgroup" && mount.all_options().any(|option| option == wanted),
@@ -30,13 +31,13 @@ pub fn hierarchy<'a>(mounts: &'a [Mount], controller: Option<&str>) -> Option<&'
     })
 }
 
-/// This process's group and those above it, the nearest first, as directories.
+/// The directories of this process's group and of its ancestors, the nearest first.
 pub fn own_groups(tree: &SystemTree, controller: Option<&str>) -> Vec<String> {
     groups_above(tree, "self", controller)
 }
 
-/// The groups with memory that a process is in, of either version, the nearest first: their directories, and the bytes that
-/// their processes may have together; none without a limit.
+/// The memory control groups of a process, in both versions, the nearest first: the directory, and the limit
+/// in bytes of all processes in the group; `None` without a limit.
 pub fn memory_groups(tree: &SystemTree, pid: u32) -> Vec<(String, Option<u64>)> {
     let mut found = Vec::new();
     for (controller, file) in [(None, "memory.max"), (Some("memory"), "memory.limit_in_bytes")] {
@@ -55,14 +56,14 @@ fn groups_above(tree: &SystemTree, process: &str, controller: Option<&str>) -> V
     let mounts = tree.mounts();
     let Some(mount) = hierarchy(&mounts, controller) else { return Vec::new() };
     let Some(point) = mount.point.to_str() else { return Vec::new() };
-    // In a container a group of the host is mounted.
+    // In a container the root of the mount may be a group of the host.
     let path = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(path));
     let mut parts: Vec<&str> =
         path.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").collect();
     let mut found = Vec::new();
     loop {
         let directory = parts.iter().fold(point.to_owned(), |directory, part| format!("{directory}/{part}"));
-        // The path can be one that only the host sees.
+        // The path may exist only on the host.
         if tree.has(&directory) {
             found.push(directory);
         }
@@ -72,7 +73,7 @@ fn groups_above(tree: &SystemTree, process: &str, controller: Option<&str>) -> V
     }
 }
 
-/// The least that this process's groups leave of the memory, in bytes; none when they leave all.
+/// The lowest memory limit of this process's groups, in bytes; `None` without a limit.
 pub fn memory_limit(tree: &SystemTree) -> Option<u64> {
     let second = own_groups(tree, None).into_iter().map(|group| format!("{group}/memory.max"));
     let first =
@@ -80,7 +81,7 @@ pub fn memory_limit(tree: &SystemTree) -> Option<u64> {
     second.chain(first).filter_map(|file| tree.number(file)).filter(|bytes| *bytes < UNLIMITED).min()
 }
 
-/// The smallest quota of this process's groups, in CPUs; none without one.
+/// The lowest CPU quota of this process's groups, in CPUs; `None` without a quota.
 pub fn cpu_limit(tree: &SystemTree) -> Option<f64> {
     let second = own_groups(tree, None).into_iter().filter_map(|group| tree.line(format!("{group}/cpu.max")));
     let first = own_groups(tree, Some("cpu")).into_iter().filter_map(|group| {
@@ -90,7 +91,7 @@ pub fn cpu_limit(tree: &SystemTree) -> Option<f64> {
     second.chain(first).filter_map(|text| quota(&text)).reduce(f64::min)
 }
 
-/// A quota and its period in microseconds; none for "max" and -1.
+/// The quota in CPUs, from quota and period in microseconds; `None` for "max" and -1.
 fn quota(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace().map(|word| word.parse::<f64>().ok());
     let (quota, period) = (words.next()??, words.next()??);

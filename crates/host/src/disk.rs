@@ -1,48 +1,49 @@
-//! Block devices: what they count of themselves, and what they are made of.
+//! Block devices: their I/O counters, and their relations to other devices.
 //!
-//! Source: `Documentation/admin-guide/iostats.rst`, `Documentation/ABI/stable/sysfs-block`. A sector is 512 bytes whatever
-//! the device says. The times are 32-bit milliseconds in the kernel and wrap after 49.7 days of I/O.
+//! Sources: `Documentation/admin-guide/iostats.rst`, `Documentation/ABI/stable/sysfs-block`. A sector is 512
+//! bytes, regardless of the device. In the kernel the times are 32-bit milliseconds, which wrap after 49.7
+//! days of I/O.
 
 use std::collections::BTreeMap;
 
 use crate::SystemTree;
 use crate::bytes::{lines, number, words};
 
-/// The counters of a device: reads, merged, sectors, ms; writes the same; in flight, ms busy, ms in queue; discards as
-/// reads; flushes, ms. Those that an older kernel does not have are zero.
+/// The counters of a device: reads, merges, sectors, ms; the same for writes; in flight, ms busy, ms in
+/// queue; the same as for reads for discards; flushes, ms. Counters that an older kernel lacks are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskCounters(pub [u64; DiskCounters::COUNT]);
 
-/// What a device did between two readings: reads, writes and discards, in this order.
+/// I/O of a device between two readings. Arrays are of reads, writes and discards, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskActivity {
-    /// Requests that ended.
+    /// Completed requests.
     pub ios: [u64; 3],
-    /// Requests that were merged into others.
+    /// Requests merged into others.
     pub merges: [u64; 3],
-    /// Of 512 bytes.
+    /// Sectors of 512 bytes.
     pub sectors: [u64; 3],
-    /// Milliseconds that they took together.
+    /// The sum of the requests' times, in milliseconds.
     pub ticks: [u64; 3],
-    /// Flushes that ended.
+    /// Completed flushes.
     pub flushes: u64,
-    /// Milliseconds that these took together.
+    /// The sum of the flushes' times, in milliseconds.
     pub flush_ticks: u64,
-    /// Milliseconds with a request in flight.
+    /// Milliseconds with at least one request in flight.
     pub busy: u64,
-    /// Milliseconds that requests spent in flight or queued, together.
+    /// The sum of the milliseconds that requests spent in flight or queued.
     pub in_queue: u64,
 }
 
 const IN_FLIGHT: usize = 8;
 
 impl DiskCounters {
-    /// How many there are: 11 of the oldest kernels, since Linux 4.18 15, since 5.5 17.
+    /// The number of counters: 11 in the oldest kernels, 15 since Linux 4.18, 17 since 5.5.
     pub const COUNT: usize = 17;
-    /// Of a device that did nothing since the boot.
+    /// The counters of a device without any I/O.
     pub const ZERO: Self = Self([0; Self::COUNT]);
 
-    /// The name and the counters of a line of `/proc/diskstats`, and how many it has. Allocates nothing.
+    /// Parses a line of `/proc/diskstats`: the name, the counters, and their number. Does not allocate.
     pub fn parse(line: &[u8]) -> Option<(&[u8], Self, usize)> {
         let mut words = words(line);
         let name = words.nth(2)?;
@@ -50,7 +51,7 @@ impl DiskCounters {
         Some((name, counters, count))
     }
 
-    /// The counters of the file `stat` of a device in sysfs.
+    /// Parses a device's file `stat` in sysfs.
     pub fn parse_stat(text: &[u8]) -> Option<Self> {
         Self::parse_counters(words(text)).map(|(counters, _)| counters)
     }
@@ -59,14 +60,14 @@ impl DiskCounters {
         let mut counters = [0; Self::COUNT];
         let mut count = 0;
         for (counter, word) in counters.iter_mut().zip(words) {
-            // In flight can be below zero.
+            // The number in flight can be negative.
             *counter = if count == IN_FLIGHT { number(word).unwrap_or(0) } else { number(word)? };
             count += 1;
         }
         (count >= 11).then_some((Self(counters), count))
     }
 
-    /// The counters of all devices by name.
+    /// The counters of all devices, by name.
     pub fn all(tree: &SystemTree) -> BTreeMap<String, Self> {
         let text = tree.text("/proc/diskstats").unwrap_or_default();
         let named = |(name, counters, _): (&[u8], Self, usize)| {
@@ -80,18 +81,19 @@ impl DiskCounters {
         self.0[2].saturating_add(self.0[6])
     }
 
-    /// Requests in flight now.
+    /// Requests currently in flight.
     pub fn in_flight(&self) -> u64 {
         self.0[IN_FLIGHT]
     }
 
-    /// Whether another device bears the name now: it has done less than the one before.
+    /// Whether the name now belongs to another device, since `now` has counted fewer requests.
     pub fn is_replaced_by(&self, now: &Self) -> bool {
         let done = |c: &Self| u128::from(c.0[0]) + u128::from(c.0[4]) + u128::from(c.0[11]);
         done(now) < done(self)
     }
 
-    /// What was done since an earlier reading. Counters that fall count as zero, times that wrapped as what they rose.
+    /// The I/O since an earlier reading. A counter that decreased counts as 0; a time that wrapped is
+    /// corrected.
     pub fn since(&self, before: &Self) -> DiskActivity {
         let rise = |at: usize| self.0[at].saturating_sub(before.0[at]);
         let time = |at: usize| milliseconds(before.0[at], self.0[at]);
@@ -108,8 +110,9 @@ impl DiskCounters {
     }
 }
 
-/// A fall that is a small rise modulo 2^32 is one, as it is in iostat. Time in queue can fall when the requests in flight
-/// were counted below zero.
+/// The difference of two times in milliseconds. A decrease that is a small increase modulo 2^32 is a wrap, as
+/// in iostat; any other decrease is 0. Time in queue can decrease when the number of requests in flight was
+/// negative.
 fn milliseconds(before: u64, now: u64) -> u64 {
     if now >= before {
         return now - before;
@@ -123,17 +126,17 @@ fn milliseconds(before: u64, now: u64) -> u64 {
     }
 }
 
-/// A device number as sysfs and mountinfo write it, such as "8:1".
+/// A device number in the form of sysfs and mountinfo, such as "8:1".
 pub fn device_number(device: u64) -> String {
     format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
 }
 
-/// The name of the device with a number such as "8:1".
+/// The name of the device with this number, such as "8:1".
 pub fn device_name(tree: &SystemTree, number: &str) -> Option<String> {
     tree.link(format!("/sys/dev/block/{number}"))
 }
 
-/// The disk of a partition; the device itself where it is none.
+/// The disk of a partition; any other device is returned as it is.
 pub fn whole_disk(tree: &SystemTree, name: &str) -> String {
     let home = format!("/sys/class/block/{name}");
     let of_partition = || {
@@ -144,7 +147,7 @@ pub fn whole_disk(tree: &SystemTree, name: &str) -> String {
     is_partition.then(of_partition).flatten().unwrap_or_else(|| name.to_owned())
 }
 
-/// The devices that a mapped or RAID device is made of.
+/// The member devices of a device-mapper or RAID device.
 pub fn member_devices(tree: &SystemTree, name: &str) -> Vec<String> {
     tree.names(format!("/sys/class/block/{name}/slaves"))
 }

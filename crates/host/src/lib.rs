@@ -1,5 +1,6 @@
-//! The forms of the kernel's files about this host, each once: text in, values out. A [`SystemTree`] reads the file, from `/`
-//! or from the tree of a test; what is sampled is kept open, and its parsers allocate nothing.
+//! Parsers of the kernel's files about this host. Each takes text and returns values. A [`SystemTree`] reads
+//! the files, from `/` or from a test's directory. Files that are sampled are kept open, and their parsers do
+//! not allocate.
 //!
 //! Sources: proc(5), `Documentation/filesystems/proc.rst`, `Documentation/admin-guide/cputopology.rst`.
 

@@ -1,11 +1,12 @@
-//! Lists of the kernel: of CPUs and memory nodes, such as "0-3,8", and of choices, such as "none [mq-deadline] kyber".
+//! Lists in the kernel's files: of CPUs and memory nodes, such as "0-3,8", and of choices, such as "none
+//! [mq-deadline] kyber".
 
 use std::collections::BTreeSet;
 
-/// Numbers beyond this are no CPU's and no memory node's.
+/// No CPU or memory node has a higher number.
 const MOST: u32 = 1 << 16;
 
-/// The numbers of a list, ascending and each once; an empty list has none. `None` for what is no list.
+/// The distinct numbers of a list; an empty list has none. `None` if the text is not a list.
 pub fn numbers(text: &str) -> Option<BTreeSet<u32>> {
     let mut found = BTreeSet::new();
     if text.trim().is_empty() {
@@ -23,7 +24,7 @@ pub fn numbers(text: &str) -> Option<BTreeSet<u32>> {
     Some(found)
 }
 
-/// Of a file's choices the one in brackets, which is in effect; the whole text of a file that lists none.
+/// The choice in brackets, which is in effect; the whole text if there are no brackets.
 pub fn chosen(choices: &str) -> &str {
     let within = choices.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(within, _)| within);
     within.unwrap_or(choices)

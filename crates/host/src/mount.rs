@@ -1,4 +1,4 @@
-//! Mounts, as `/proc/self/mountinfo` lists them.
+//! Mounts, from `/proc/self/mountinfo`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,28 +7,28 @@ use std::path::{Path, PathBuf};
 pub struct Mount {
     /// The number of its device, "major:minor".
     pub number: String,
-    /// What of the filesystem is mounted: "/" but for bind mounts and the like.
+    /// The mounted part of the file system: "/" except for bind mounts and similar mounts.
     pub root: String,
     /// Where it is mounted.
     pub point: PathBuf,
-    /// The type of the filesystem, such as "ext4".
+    /// The type of the file system, such as "ext4".
     pub kind: String,
-    /// What is mounted, such as "/dev/sda1".
+    /// The mounted device or source, such as "/dev/sda1".
     pub source: String,
     /// Options of the mount.
     pub options: Vec<String>,
-    /// Options of the filesystem.
+    /// Options of the file system.
     pub filesystem_options: Vec<String>,
 }
 
 impl Mount {
-    /// The mounts of the whole text, in the order in which they were made.
+    /// Parses all lines, in the order of the mounts.
     pub fn all(text: &str) -> Vec<Self> {
         text.lines().filter_map(Self::parse).collect()
     }
 
-    /// A line: id, parent, device, root, mount point, options, optional fields, a hyphen, type, source, options of the
-    /// filesystem.
+    /// Parses a line: id, parent, device, root, mount point, options, optional fields, a hyphen, type,
+    /// source, options of the file system.
     fn parse(line: &str) -> Option<Self> {
         let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').skip(2);
@@ -47,13 +47,14 @@ impl Mount {
         })
     }
 
-    /// Options of the mount, then those of the filesystem.
+    /// Options of the mount, then those of the file system.
     pub fn all_options(&self) -> impl Iterator<Item = &str> {
         self.options.iter().chain(&self.filesystem_options).map(String::as_str)
     }
 
-    /// The mount that shows a path, of a file whose device has this number: of those with the longest point the last, since
-    /// later mounts hide earlier ones. A btrfs subvolume has a number that no mount has.
+    /// The mount of a path whose file is on the device `number`. Of the mounts with the longest mount point
+    /// the last one counts, since later mounts hide earlier ones. If no mount has that number, as for a btrfs
+    /// subvolume, the number is ignored.
     pub fn showing<'a>(mounts: &'a [Self], path: &Path, number: &str) -> Option<&'a Self> {
         let shows = || mounts.iter().filter(|mount| path.starts_with(&mount.point));
         let longest =
@@ -62,7 +63,7 @@ impl Mount {
     }
 }
 
-/// The kernel writes blanks, tabs, line ends and backslashes as three octal digits.
+/// Resolves the kernel's octal escapes of blanks, tabs, line ends and backslashes.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,20 +1,21 @@
 //! Statistics of a process from `/proc/PID/stat`.
 
-/// The fields behind the name, which may hold blanks and parentheses.
+/// The fields after the name, which may contain blanks and parentheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// "R", "S", "D", "T", "Z" and so on.
+    /// The state: "R", "S", "D", "T", "Z" and others.
     pub state: char,
-    /// Number of the process that began it.
+    /// The parent process.
     pub parent: u32,
-    /// Ticks of CPU in user and kernel mode, without those of its children.
+    /// CPU ticks in user and kernel mode, without child processes.
     pub ticks: u64,
-    /// When it was started, in ticks since the boot.
+    /// The start time in ticks since boot.
     pub started: u64,
 }
 
 impl ProcessStat {
-    /// Reads the file's text. In proc(5) the state is field 3, the parent 4, user and system ticks 14 and 15, the start 22.
+    /// Parses the file. In proc(5) the state is field 3, the parent 4, user and system ticks 14 and 15, the
+    /// start 22.
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;

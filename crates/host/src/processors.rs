@@ -1,18 +1,18 @@
-//! CPU times of all CPUs together, from the first line of `/proc/stat`.
+//! CPU times summed over all CPUs, from the first line of `/proc/stat`.
 
-/// Ticks since the boot. Those of guests are within user.
+/// CPU ticks since boot. Guest time is part of user time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
-    /// All of them.
+    /// The sum of all ticks.
     pub all: u64,
-    /// No task ran: idle, or waiting for I/O.
+    /// Ticks without a running task: idle, or waiting for I/O.
     pub idle: u64,
-    /// The hypervisor gave them to others.
+    /// Ticks that the hypervisor gave to other guests.
     pub stolen: u64,
 }
 
 impl Ticks {
-    /// Reads the file's text: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// Parses the file: user, nice, system, idle, iowait, irq, softirq, steal.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
         let mut fields = [0_u64; 8];
@@ -23,12 +23,12 @@ impl Ticks {
         Some(Self { all, idle: fields[3] + fields[4], stolen: fields[7] })
     }
 
-    /// Ticks in which a task ran here, or would have without the hypervisor.
+    /// Ticks in which a task ran, or would have run without the hypervisor.
     pub fn taken(self) -> u64 {
         self.all - self.idle
     }
 
-    /// Those in which something ran here.
+    /// Ticks in which a task ran.
     pub fn busy(self) -> u64 {
         self.all - self.idle - self.stolen
     }

@@ -1,5 +1,5 @@
-//! The kernel's files in `/proc` and `/sys`, or in a tree that a test lays out: read once, or kept open and read again
-//! into one buffer.
+//! The kernel's files in `/proc` and `/sys`, or in a test's directory. A file is read once, or kept open and
+//! read repeatedly into one buffer.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Mount;
 
-/// Where `/proc` and `/sys` are. Tests give a directory of recorded files. Paths are absolute ones of this host.
+/// The root of `/proc` and `/sys`. Tests use a directory of recorded files. Paths are absolute paths of this
+/// host.
 #[derive(Debug, Clone)]
 pub struct SystemTree {
     root: PathBuf,
@@ -21,26 +22,26 @@ impl Default for SystemTree {
 }
 
 impl SystemTree {
-    /// The tree below `root`, which has `proc` and `sys` in it.
+    /// The tree below `root`, a directory that contains `proc` and `sys`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Whether the files are those of the kernel that runs this.
+    /// Whether the files are those of the running kernel.
     pub fn is_this_host(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// A file or directory; `path` with or without its leading slash.
+    /// The actual path of a file or directory; `path` may start with a slash or not.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Opens a file to keep, and reads it once: some files open well and cannot be read.
+    /// Opens a file to keep, and reads it once, since some files can be opened but not read.
     ///
     /// # Errors
-    /// Why it is absent.
+    /// Why it is not available.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<KernelFile, String> {
         let path = path.as_ref();
         let kept = File::open(self.path(path)).map(KernelFile);
@@ -48,28 +49,28 @@ impl SystemTree {
         read.map_err(|error| format!("{}: {}", path.display(), reason(&error)))
     }
 
-    /// A file's text, for what is read once.
+    /// The text of a file that is read once; `None` if it cannot be read.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         fs::read(self.path(path)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A file's first line; none when it is empty.
+    /// The first line of a file; `None` when it is empty.
     pub fn line(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = self.text(path)?;
         Some(text.lines().next()?.trim().to_owned()).filter(|line| !line.is_empty())
     }
 
-    /// A file of one number.
+    /// The number that is the first line of a file.
     pub fn number(&self, path: impl AsRef<Path>) -> Option<u64> {
         self.line(path)?.parse().ok()
     }
 
-    /// Whether there is such a file.
+    /// Whether the file exists.
     pub fn has(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()
     }
 
-    /// The last part of where a link leads.
+    /// The last component of a link's target.
     pub fn link(&self, path: impl AsRef<Path>) -> Option<String> {
         Some(fs::read_link(self.path(path)).ok()?.file_name()?.to_str()?.to_owned())
     }
@@ -79,7 +80,7 @@ impl SystemTree {
         Mount::all(&self.text("/proc/self/mountinfo").unwrap_or_default())
     }
 
-    /// The names in a directory that are `prefix` and a number, in the order of the numbers.
+    /// The numbers of the directory entries whose names are `prefix` and a number, ascending.
     pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<u32> {
         let number = |name: &str| name.strip_prefix(prefix)?.parse().ok();
         let mut found: Vec<u32> = self.names(directory).iter().filter_map(|n| number(n)).collect();
@@ -87,7 +88,7 @@ impl SystemTree {
         found
     }
 
-    /// The names in a directory, sorted.
+    /// The names of the directory entries, sorted.
     pub fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(directory)) else { return Vec::new() };
         let mut names: Vec<String> =
@@ -106,18 +107,18 @@ fn reason(error: &std::io::Error) -> String {
     }
 }
 
-/// An open file of the kernel's.
+/// An open file of the kernel.
 #[derive(Debug)]
 pub struct KernelFile(File);
 
 impl KernelFile {
-    /// The file as it is now, from its beginning.
+    /// Reads the file from its beginning.
     pub fn read<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
         buffer.fill(&self.0)
     }
 }
 
-/// The buffer all files are read into, one after the other. It grows when a file has grown beyond it, and else not.
+/// The buffer that all files are read into. It grows only when a file does not fit.
 #[derive(Debug)]
 pub struct Buffer(Vec<u8>);
 
@@ -128,14 +129,15 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// Opens a file, reads it and closes it: for what is too many to keep open. The file must be one of those that the
-    /// kernel writes in one piece of less than a page, as all of a process but its maps are: they need one reading.
+    /// Opens, reads and closes a file, for files that are too many to keep open. The file must be one that
+    /// the kernel writes in one piece of less than a page, as all files of a process except its maps are:
+    /// such a file takes a single read.
     pub fn open(&mut self, path: &Path) -> Option<&[u8]> {
         let length = File::open(path).ok()?.read_at(&mut self.0, 0).ok()?;
         Some(&self.0[..length])
     }
 
-    /// The same of a file of any length.
+    /// As [`Buffer::open`], for a file of any length.
     pub fn open_whole(&mut self, path: &Path) -> Option<&[u8]> {
         self.fill(&File::open(path).ok()?)
     }

@@ -1,4 +1,5 @@
-//! What a timeline decides of a load that others share the clock with: when it begins, how it changes, when it ends.
+//! Orders of a scenario's timeline to one of several loads on the same clock: its start, its changes, its
+//! end.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,22 +8,23 @@ use kelvin_measure::{Clock, Nanos, SECOND};
 use kelvin_workload::Stop;
 use serde::{Deserialize, Serialize};
 
-/// How often a load that waits for its beginning checks whether somebody has asked to stop.
+/// How often a load that waits for its start checks for a stop request.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A change of a load that is under way.
+/// A change of a running load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Arrivals a second of an open loop.
+    /// Arrivals per second of an open loop.
     Rate(f64),
-    /// Users at work in a closed loop; the others keep their connections and rest.
+    /// Active users of a closed loop; the others keep their connections and are idle.
     Users(u32),
-    /// The end of the window, and of the load; the arrivals that wait then are followed for a while.
+    /// The end of the window and of the load. An open loop continues for a limited time until the waiting
+    /// arrivals have begun.
     Close,
 }
 
-/// The timeline's hold on one load. Times are those of the clock that all loads share.
+/// The timeline's control of one load. All times are those of the clock that the loads share.
 #[derive(Debug, Default)]
 pub struct LoadControl {
     state: Mutex<State>,
@@ -31,11 +33,11 @@ pub struct LoadControl {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Ready to begin.
+    /// Whether the load is ready to start.
     armed: bool,
-    /// When it is to begin.
+    /// The ordered start.
     begins: Option<Nanos>,
-    /// When it began, and whether it has ended.
+    /// The actual start, and whether the load has ended.
     begun: Option<Nanos>,
     ended: bool,
     /// In the order of their times.
@@ -43,34 +45,34 @@ struct State {
 }
 
 impl LoadControl {
-    /// A load that waits for its beginning.
+    /// The control of a load that waits for its start.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Orders its beginning. One that cannot be ready by then begins a whole number of seconds later.
+    /// Orders the start. A load that cannot be ready by then starts a whole number of seconds later.
     pub fn begin_at(&self, at: Nanos) {
         self.lock().begins = Some(at);
         self.changed.notify_all();
     }
 
-    /// Orders a change; best some [`LoadControl::NOTICE`] ahead, so that it takes place at its time.
+    /// Orders a change; it should come [`LoadControl::NOTICE`] ahead to take effect on time.
     pub fn change_at(&self, at: Nanos, change: Change) {
         let mut state = self.lock();
         let place = state.changes.partition_point(|(before, _)| *before <= at);
         state.changes.insert(place, (at, change));
     }
 
-    /// How long before its time an order should come.
+    /// How long before its time an order should be given.
     pub const NOTICE: Duration = Duration::from_millis(300);
 
-    /// Whether everything before its beginning is done.
+    /// Whether the load is ready to start, or has ended.
     pub fn is_armed(&self) -> bool {
         let state = self.lock();
         state.armed || state.ended
     }
 
-    /// When it began.
+    /// When the load started.
     pub fn begun(&self) -> Option<Nanos> {
         self.lock().begun
     }
@@ -80,14 +82,14 @@ impl LoadControl {
         self.lock().ended
     }
 
-    /// It has ended, in whatever way.
+    /// Marks the load as ended, for whatever reason.
     pub fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();
     }
 
-    /// For the load: says that it is ready, waits for the order to begin, and answers when that is: at the earliest `head` from
-    /// then. None if somebody asked to stop first.
+    /// Called by the load: reports that it is ready, waits for the order to start, and returns the time of
+    /// the start, which is at least `head` from now. `None` if a stop was requested first.
     pub fn wait_to_begin(&self, clock: &Clock, head: Duration, stop: &Stop) -> Option<Nanos> {
         let mut state = self.lock();
         state.armed = true;
@@ -107,7 +109,7 @@ impl LoadControl {
         }
     }
 
-    /// The same, which returns at that moment.
+    /// As [`LoadControl::wait_to_begin`], but returns only at the start.
     pub(crate) fn begin(&self, clock: &Clock, head: Duration, stop: &Stop) -> Option<Nanos> {
         let at = self.wait_to_begin(clock, head, stop)?;
         loop {
@@ -119,12 +121,13 @@ impl LoadControl {
         }
     }
 
-    /// For the load: when the next change is due.
+    /// Called by the load: when the next change is due.
     pub(crate) fn next_change(&self) -> Option<Nanos> {
         self.lock().changes.first().map(|(at, _)| *at)
     }
 
-    /// For the load: takes the changes that are due at `now`, and ends that are ordered for later.
+    /// Called by the load: takes the changes that are due at `now`, and a [`Change::Close`] even if it is for
+    /// later.
     pub(crate) fn take_changes(&self, now: Nanos) -> Vec<(Nanos, Change)> {
         let due = |(at, change): &(Nanos, Change)| *at <= now || *change == Change::Close;
         let mut state = self.lock();
@@ -133,14 +136,14 @@ impl LoadControl {
         taken
     }
 
-    /// For whoever relays the orders to a load elsewhere: when it is to begin, and the changes that were not taken yet, with
-    /// their times.
+    /// Called by whoever forwards the orders to a load in another process: the ordered start, and the changes
+    /// not yet taken, with their times.
     pub fn relay(&self) -> (Option<Nanos>, Vec<(Nanos, Change)>) {
         let mut state = self.lock();
         (state.begins, std::mem::take(&mut state.changes))
     }
 
-    /// The same, who has heard that the load is ready, or that it began then.
+    /// Called by whoever forwards the orders: the load is ready, or `begun` is the time of its start.
     pub fn heard(&self, begun: Option<Nanos>) {
         let mut state = self.lock();
         state.armed = true;
@@ -149,7 +152,7 @@ impl LoadControl {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves nothing half done here.
+        // A panic in another thread leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,13 +10,13 @@ use kelvin_host::cgroup::memory_groups;
 use kelvin_observe::host::{Filesystem, Host};
 use serde::{Deserialize, Serialize};
 
-/// The database's own description of itself. Settings are stored under their names, so that two runs compare by name
-/// whatever other settings one of them has.
+/// The database's description of itself. Settings are stored by name, so that two runs can be compared by
+/// name even if one has additional settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Database {
     /// Product and version.
     pub version: String,
-    /// Value, and in brackets where it comes from, by name.
+    /// Values by name, with their source in brackets.
     pub settings: BTreeMap<String, String>,
     /// Known faults of this version that affect workloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -31,16 +31,16 @@ impl From<Fingerprint> for Database {
     }
 }
 
-/// A control group and what it leaves of the memory.
+/// A control group and its memory limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryGroup {
     /// Its directory.
     pub directory: String,
-    /// Bytes that its processes may have together; none without a limit.
+    /// Bytes that its processes may use together; `None` without a limit.
     pub limit: Option<u64>,
 }
 
-/// The environment, read just before the load.
+/// The environment, read immediately before the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of Kelvin.
@@ -50,32 +50,32 @@ pub struct Environment {
     /// The engine; `None` for a run without a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineKind>,
-    /// Whether it runs within Kelvin's own process.
+    /// Whether the engine runs within Kelvin's process.
     #[serde(default)]
     pub embedded: bool,
     /// The target, without a password.
     pub target: String,
-    /// The database's version and settings; none of a run without a database.
+    /// The database's version and settings; `None` for a run without a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<Database>,
-    /// Bytes of the database before the load; none if unknown.
+    /// Size of the database in bytes before the load; `None` if unknown.
     #[serde(default)]
     pub database_bytes: Option<u64>,
-    /// The file system under the database, or under the first file of I/O jobs, when it is on this host.
+    /// The file system of the database, or of the first file of I/O jobs; `None` when it is on another host.
     #[serde(default)]
     pub data_filesystem: Option<Filesystem>,
-    /// The least that the control groups of the server's process leave of the memory, in bytes; none without a limit, or
-    /// where they are not known.
+    /// The lowest memory limit of the control groups of the server's process, in bytes; `None` without a
+    /// limit or where the groups are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_memory_limit: Option<u64>,
-    /// The control groups with memory that the server's process is in, the nearest first; none of a server that is not known
+    /// The memory control groups of the server's process, the nearest first; empty if the server is not known
     /// to be on this host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_memory_groups: Vec<MemoryGroup>,
 }
 
 impl Environment {
-    /// Reads everything; takes some milliseconds.
+    /// Reads everything, which takes a few milliseconds.
     pub fn read(engine: &dyn Engine, session: &mut dyn Session) -> kelvin_database::Result<Self> {
         let data_directory = engine.data_directory(session);
         let server = kelvin_observe::engine::locate_server(engine, session).server;
@@ -96,7 +96,7 @@ impl Environment {
         })
     }
 
-    /// For a run without a database: of files and devices, the first of which is at `path`.
+    /// The environment of a run without a database, on files and devices of which the first is at `path`.
     pub fn of_files(target: String, path: Option<&Path>) -> Self {
         Self {
             kelvin: env!("CARGO_PKG_VERSION").into(),

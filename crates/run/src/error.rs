@@ -1,24 +1,24 @@
-//! Why there is no run.
+//! Errors of a run.
 
 use kelvin_database::Error;
 use kelvin_measure::SinkError;
 
-/// Why a run could not start or go on.
+/// Why a run could not start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The database refused.
+    /// The database returned an error.
     #[error(transparent)]
     Database(#[from] Error),
     /// The I/O jobs cannot be run.
     #[error(transparent)]
     Storage(#[from] kelvin_storage::Error),
-    /// The operating system refused something that the run needs.
+    /// The operating system denied something that the run needs, or the run's setup is invalid.
     #[error("{0}")]
     Start(String),
-    /// An event could not be kept.
+    /// An event could not be stored.
     #[error("a result could not be stored: {0}")]
     Sink(#[from] SinkError),
-    /// Somebody asked to stop where nothing is being measured: while connecting, or in a check.
+    /// A stop was requested while nothing was being measured: while connecting, or during a check.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,5 +1,5 @@
-//! A thread that does nothing but wake up, so that whenever it does not, the load generator itself was held up: stopped,
-//! starved of CPUs or throttled. A server that stands still does not hold it up.
+//! A thread that only wakes up periodically. When it wakes late, the load generator itself was held up: it
+//! was stopped, starved of CPUs or throttled. A stalled server does not hold it up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,21 +13,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
 
-/// How often it wakes: 50 wake-ups a second cost some tenths of a millisecond of CPU.
+/// Interval of the wake-ups: 50 per second cost a few tenths of a millisecond of CPU.
 const BEAT: Nanos = 20_000_000;
 
-/// Later than this is a hold-up of the process. Schedulers let a thread that sleeps most of the time wait for some tens of
-/// milliseconds at most, however many others are ready.
+/// A later wake-up means that the process was held up. Schedulers let a thread that sleeps most of the time
+/// wait for a few tens of milliseconds at most, however many other threads are ready.
 const LATE: Nanos = 200_000_000;
 
-/// The time that the thread waited for a CPU is read again after so many beats, so that it is the gap's.
+/// The time that the thread waited for a CPU is read every so many beats, so that it can be assigned to a
+/// gap.
 const BEATS_A_READING: u32 = 50;
 
-/// Held up for this share of the window, it reaches the 99th percentile of what was to start then, and moves a mean by
-/// half of what two runs may differ by.
+/// The share of the window at which a hold-up reaches the 99th percentile of the transactions, and changes a
+/// mean by half of the allowed difference of two runs.
 const HELD_UP: f64 = 0.01;
 
-/// A stretch of time in which the thread should have run and did not.
+/// A period in which the thread should have run but did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Gap {
     pub(crate) from: Nanos,
@@ -35,13 +36,14 @@ pub(crate) struct Gap {
     pub(crate) why: HeldUp,
 }
 
-/// What held the process up.
+/// The cause of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HeldUp {
-    /// It was not ready to run: a signal, a debugger, a frozen control group; or the whole machine stood still.
+    /// The process was not ready to run: a signal, a debugger, a frozen control group, or the whole machine
+    /// stood still.
     Stopped,
-    /// It was ready, and got no CPU: others had them, or a limit was used up.
+    /// The process was ready but had no CPU: other processes used them, or a quota was exhausted.
     Starved,
 }
 
@@ -59,14 +61,14 @@ impl HeldUp {
 }
 
 impl Gap {
-    /// `from` and `to` of the clock, of which the thread was ready to run for `delay`; where the kernel does not say that, it
-    /// is taken as stopped.
+    /// A gap between two times, during which the thread was ready to run for `delay`. Where the kernel does
+    /// not count that, the process is taken as stopped.
     fn of(from: Nanos, to: Nanos, delay: Option<Duration>) -> Self {
         let ready = delay.is_some_and(|delay| delay.as_nanos() as u64 > (to - from) / 2);
         Self { from, to, why: if ready { HeldUp::Starved } else { HeldUp::Stopped } }
     }
 
-    /// The part of it between two moments; none where there is none.
+    /// The part of the gap between `open` and `close`; `None` if there is none.
     pub(crate) fn within(self, open: Nanos, close: Nanos) -> Option<Self> {
         let (from, to) = (self.from.max(open), self.to.min(close));
         (from < to).then_some(Self { from, to, ..self })
@@ -76,7 +78,7 @@ impl Gap {
         (self.to - self.from) as f64 / 1e9
     }
 
-    /// As a sentence on the timeline of a point whose window opened at `open`.
+    /// The gap as a note of a point whose window opened at `open`.
     pub(crate) fn note(self, point: u32, open: Nanos) -> Event {
         let text =
             format!("the load generator did not run for {:.2} s: it {}", self.seconds(), self.why.describe());
@@ -84,8 +86,8 @@ impl Gap {
     }
 }
 
-/// Whether the process ran all the time of a window of `elapsed` nanoseconds that opened at `open`. Where noise is accepted,
-/// gaps in which others had the CPUs are reported and speak against nothing: they have their price.
+/// Checks that the process ran during a window of `elapsed` nanoseconds that opened at `open`. Where noise is
+/// accepted, gaps in which other processes used the CPUs are reported but do not fail the check.
 pub(crate) fn check_generator_ran(
     gaps: &[Gap],
     open: Nanos,
@@ -134,7 +136,7 @@ impl Heartbeat {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Ends it: every gap since its start.
+    /// Ends the thread; returns every gap since its start.
     pub(crate) fn finish(mut self) -> Vec<Gap> {
         self.end()
     }
@@ -147,7 +149,7 @@ impl Heartbeat {
     }
 }
 
-/// A point that fails before its end must not leave the thread behind.
+/// Also ends the thread of a point that fails early.
 impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.end();

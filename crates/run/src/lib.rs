@@ -1,5 +1,6 @@
-//! One run: what to run ([`spec`]), the virtual users and the measured window ([`driver`]), I/O jobs ([`io`]), and the run
-//! as a whole ([`run`]). Everything that happens comes out as [`kelvin_measure::Event`]s.
+//! A run: its specification ([`spec`]), the virtual users and the measured window ([`driver`]), I/O jobs
+//! ([`io`]), and the run as a whole ([`run`]). Everything that happens is emitted as a
+//! [`kelvin_measure::Event`].
 
 pub mod control;
 pub mod driver;

@@ -1,4 +1,4 @@
-//! Observation beside a run: which watchers, and how what they see gets among the run's events.
+//! Observation during a run: selects the watchers, and inserts their observations into the run's events.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use kelvin_observe::watch::{HostWatcher, Stage, Watch, Watcher};
 
 use crate::spec::Observe;
 
-/// Asks every endpoint that is to be scraped once, at the same time: one that cannot be had is better known before a load
-/// than after it.
+/// Queries every endpoint to be scraped once, all at the same time, so that an unavailable endpoint is
+/// reported before the load and not after it.
 ///
 /// # Errors
-/// When one cannot be reached, or has nothing that is known here; each with its reason.
+/// When an endpoint cannot be reached or exports no known metrics; with the reason for each.
 pub fn probe(plan: &Observe) -> Result<(), String> {
     if !plan.enabled {
         return Ok(());
@@ -33,18 +33,19 @@ pub fn probe(plan: &Observe) -> Result<(), String> {
     if refused.is_empty() { Ok(()) } else { Err(refused.join("; ")) }
 }
 
-/// What is watched, and what could not be.
+/// The watchers of a run, and what cannot be watched.
 #[derive(Default)]
 pub struct Watchers {
-    /// Ready to start; the database's have their connections.
+    /// Watchers ready to start; those of the database are connected.
     pub watchers: Vec<Box<dyn Watcher>>,
     /// What could not be watched, with its reason.
     pub refused: Vec<UnavailableMetrics>,
 }
 
 impl Watchers {
-    /// Makes the watchers of host, database and other hosts that `plan` asks for. In a server that is `ours` they may
-    /// create what they read; in one that is `loaded` by us, other applications' sessions are distinguished.
+    /// Creates the watchers of host, database and other hosts that `plan` requests. `ours` means that they
+    /// may create what they read in the server; `loaded` means that the load comes from this process, so that
+    /// sessions of other applications are distinguished.
     pub fn for_plan(plan: &Observe, ours: bool, loaded: bool, engine: Option<&Arc<dyn Engine>>) -> Self {
         let mut found = Self::default();
         if !plan.enabled {
@@ -69,7 +70,7 @@ impl Watchers {
         }
     }
 
-    /// Makes the watchers of the host, of this process with those that it starts, and of other hosts.
+    /// Creates the watchers of the host, of this process with its child processes, and of other hosts.
     pub fn of_host(plan: &Observe) -> Self {
         let mut found = Self::default();
         if plan.enabled {
@@ -80,7 +81,7 @@ impl Watchers {
         found
     }
 
-    /// Makes the watchers of one of several databases, which is not ours to change, and nothing else.
+    /// Creates only the watchers of one of several databases, in which they must not create anything.
     pub fn of_database(plan: &Observe, engine: &Arc<dyn Engine>) -> Self {
         let mut found = Self::default();
         if plan.enabled {
@@ -89,7 +90,7 @@ impl Watchers {
         found
     }
 
-    /// The same beside I/O jobs: the host and this process, and the devices below `paths`.
+    /// Creates the watchers for I/O jobs: the host, this process, the devices below `paths`, and other hosts.
     pub(crate) fn beside_files(plan: &Observe, paths: &[PathBuf]) -> Self {
         let mut found = Self::default();
         if plan.enabled {
@@ -126,7 +127,8 @@ impl Watchers {
                 self.watchers.extend(found.watchers);
                 host.paths.extend(found.place.data.map(|path| ("data".into(), path)));
                 host.paths.extend(found.place.wal.map(|path| ("wal".into(), path)));
-                // A server of threads is one process; of children only the first thread's waiting is counted.
+                // A threaded server is one process, and of child processes only the first thread's waits are
+                // counted.
                 let children = found.place.forks;
                 let group = found.place.server.and_then(kelvin_observe::sample::other_group);
                 host.cgroups.extend(group.map(|path| ("server".into(), path)));
@@ -145,7 +147,7 @@ impl Watchers {
     }
 }
 
-/// The host with this process, before it is known what else is of interest.
+/// The host and this process only.
 fn of_this_process() -> Config {
     Config {
         processes: vec![Process { name: "client".into(), pid: std::process::id(), children: false }],
@@ -153,19 +155,20 @@ fn of_this_process() -> Config {
     }
 }
 
-/// A sink that puts what is seen among the events.
+/// A sink that inserts observations into the events.
 pub struct Watched<'a> {
     sink: &'a mut dyn Sink,
     watch: Option<Watch>,
-    /// What sessions of other sources' databases do.
+    /// Watchers of other sources' databases, of which only sessions are reported.
     beside: Vec<(SourceId, Watch)>,
 }
 
 impl<'a> Watched<'a> {
-    /// Starts the watchers. Nobody to watch is no error: the load matters more.
+    /// Starts the watchers. If they cannot start, that is reported as an event and not an error: the load
+    /// matters more.
     ///
     /// # Errors
-    /// When the sink does not take what cannot be watched.
+    /// When the sink fails.
     pub fn start(sink: &'a mut dyn Sink, watchers: Watchers, clock: &Clock) -> Result<Self, SinkError> {
         let Watchers { watchers, mut refused } = watchers;
         let mut watch = None;
@@ -187,10 +190,11 @@ impl<'a> Watched<'a> {
         Ok(Self { sink, watch, beside: Vec::new() })
     }
 
-    /// Starts watchers of another source's database, of which what the sessions do is put among the events.
+    /// Starts watchers of another source's database. Only their observations of sessions are inserted into
+    /// the events.
     ///
     /// # Errors
-    /// When the sink does not take what cannot be watched.
+    /// When the sink fails.
     pub fn beside(&mut self, source: SourceId, watchers: Watchers, clock: &Clock) -> Result<(), SinkError> {
         let Watchers { watchers, mut refused } = watchers;
         let started = match &self.watch {
@@ -215,7 +219,7 @@ impl<'a> Watched<'a> {
     /// Ends the watchers and forwards their final observations.
     ///
     /// # Errors
-    /// When the sink does not take them.
+    /// When the sink fails.
     pub fn finish(self) -> Result<(), SinkError> {
         let Self { sink, watch, beside } = self;
         for (source, watch) in beside {
@@ -249,7 +253,7 @@ impl Sink for Watched<'_> {
     }
 }
 
-/// Whether it says what sessions do, or why that is not known.
+/// Whether an observation is about sessions, or about why there is none.
 fn is_of_sessions(seen: &Observation) -> bool {
     matches!(seen, Observation::WaitGroups { .. } | Observation::Waits(_) | Observation::Lost(_))
 }

@@ -1,4 +1,4 @@
-//! A whole run: every point in turn, the checks, the end.
+//! A whole run: all points one after another, the checks, the end.
 
 use std::sync::{Arc, mpsc};
 
@@ -16,7 +16,7 @@ use crate::observation::{Watched, Watchers};
 use crate::spec::{Load, Slo, Span, Spec};
 use crate::{sweep, trial};
 
-/// How many times the duration that was asked for a trial at a low rate may take.
+/// How many times the requested duration a trial at a low rate may take.
 const LONGER: f64 = 10.0;
 
 /// The result of a run.
@@ -28,23 +28,23 @@ pub struct RunOutcome {
     pub error: Option<String>,
     /// The points that were measured.
     pub points: Vec<PointResult>,
-    /// The consistency conditions after the load, when they were asked for.
+    /// The results of the consistency checks after the load, if they were requested.
     pub checks: Vec<CheckLine>,
 }
 
 impl RunOutcome {
-    /// Transactions that failed for good, over everything the users did.
+    /// Transactions that failed for good, over the whole load of all points.
     pub fn failed(&self) -> u64 {
         self.points.iter().flat_map(|p| p.totals.transactions(&p.totals.all)).map(|kind| kind.failed).sum()
     }
 
-    /// Errors of any kind, also those that a repetition mended.
+    /// Errors of any kind, including those of transactions that succeeded when retried.
     pub fn errors(&self) -> u64 {
         self.points.iter().map(|p| p.errors).sum()
     }
 }
 
-/// A run, ready to start: the data is there and inspected.
+/// A run that is ready to start: the data exist and have been inspected.
 pub struct Run<'a> {
     /// The database.
     pub engine: Arc<dyn Engine>,
@@ -54,20 +54,23 @@ pub struct Run<'a> {
     pub spec: &'a Spec,
     /// The run's clock.
     pub clock: Clock,
-    /// Asks for an early end.
+    /// Requests an early end.
     pub stop: Stop,
-    /// The hosts that generate the load; none where this process does.
+    /// The hosts that generate the load; `None` if this process does.
     pub fleet: Option<&'a dyn Fleet>,
 }
 
 impl Run<'_> {
-    /// Runs every point and the checks. The last event is always [`Event::Finished`], whatever happened,
-    /// unless the sink itself failed.
+    /// Runs every point and the checks. The last event is always [`Event::Finished`], unless the sink itself
+    /// failed.
+    ///
+    /// # Errors
+    /// When no point could be measured, or an event could not be stored.
     pub fn execute(&self, sink: &mut dyn Sink) -> Result<RunOutcome, RunError> {
         self.execute_beside(sink, Vec::new())
     }
 
-    /// The same beside further watchers than those that the specification asks for.
+    /// As [`Run::execute`], with watchers in addition to those of the specification.
     ///
     /// # Errors
     /// Those of [`Run::execute`].
@@ -78,7 +81,8 @@ impl Run<'_> {
     ) -> Result<RunOutcome, RunError> {
         let mut outcome =
             RunOutcome { status: Status::Complete, error: None, points: Vec::new(), checks: Vec::new() };
-        // Before the users connect: a server that places connections by their order shall place theirs as without us.
+        // Started before the users connect. A server that assigns connections in order must place the users'
+        // as it would without watchers.
         let mut watchers =
             Watchers::for_plan(&self.spec.observe, self.spec.target.is_managed(), true, Some(&self.engine));
         watchers.watchers.extend(further);
@@ -98,14 +102,14 @@ impl Run<'_> {
         }
         self.analyze(sink, &outcome)?;
         sink.event(&Event::Finished { status: outcome.status, error: outcome.error.clone() })?;
-        // Without a single measured point the error is all there is to report.
+        // Without a measured point there is only the error to report.
         match result {
             Err(error) if outcome.points.is_empty() => Err(error),
             _ => Ok(outcome),
         }
     }
 
-    /// Every point in turn: those that were asked for, or those that a search for the highest rate asks for.
+    /// Runs all points: those of the specification, or those of a search for the highest rate.
     fn points(&self, sink: &mut dyn Sink, outcome: &mut RunOutcome) -> Result<(), RunError> {
         let load = &self.spec.load;
         if let (true, Some(slo)) = (load.find_max, &load.slo) {
@@ -113,7 +117,7 @@ impl Run<'_> {
         }
         for (point, (users, rate)) in load.points().into_iter().enumerate() {
             if !self.point(load, (users, rate, load.hosts_of(point)), sink, outcome)? {
-                // A fit of what there is follows.
+                // The points so far are still fitted.
                 break;
             }
             if let (Some(slo), Some(point)) = (&load.slo, outcome.points.last()) {
@@ -130,7 +134,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs one point; whether the run goes on.
+    /// Runs one point; returns whether the run continues.
     fn point(
         &self,
         load: &Load,
@@ -174,11 +178,12 @@ impl Run<'_> {
         Ok(!interrupted)
     }
 
-    /// Searches the highest rate that meets the objective; an interrupted search reports what it found, too.
+    /// Searches for the highest rate that meets the objective. An interrupted search also reports its result.
     fn search(&self, slo: &Slo, sink: &mut dyn Sink, outcome: &mut RunOutcome) -> Result<(), RunError> {
         let load = &self.spec.load;
         let users = load.points().first().map_or(1, |&(users, _)| users);
-        // A low rate takes a longer trial for as many response times, up to so many times the duration that was asked for.
+        // A low rate needs a longer trial for the same number of response times, up to this multiple of the
+        // requested duration.
         let longest = load.duration.duration().as_secs_f64() * LONGER;
         let search =
             Search::new(load.first_rate(), load.resolution, Search::BUDGET).map_err(RunError::Start)?;
@@ -193,8 +198,8 @@ impl Run<'_> {
             if matches!(ended, Err(RunError::Sink(_))) {
                 break;
             }
-            // A trial in which every user gave up has its figures, and does not hold; one that could not start,
-            // or was stopped, has none. Either way the trials before it are reported.
+            // A trial in which every user gave up was measured and fails. One that could not start or was
+            // stopped was not measured. In both cases the trials before it are reported.
             let measured = outcome.points.get(before).filter(|point| !point.interrupted);
             let Some(point) = measured else { break };
             ended = Ok(true);
@@ -214,7 +219,8 @@ impl Run<'_> {
         ended.map(drop)
     }
 
-    /// Asks for the plans after the load, when nothing is observed any more. What fails is a note: the figures stand.
+    /// Collects query plans when load and observation have ended. A failure becomes a note, since the results
+    /// are valid.
     fn analyze(&self, sink: &mut dyn Sink, outcome: &RunOutcome) -> Result<(), RunError> {
         if outcome.status != Status::Complete {
             return Ok(());
@@ -250,7 +256,7 @@ impl Run<'_> {
     }
 }
 
-/// Checks the consistency conditions and hands each to the sink as it is known.
+/// Checks the consistency conditions and emits each result when it is known.
 pub fn check_consistency(
     engine: &dyn Engine,
     workload: &dyn Workload,
@@ -266,7 +272,8 @@ pub fn check_consistency(
     })
 }
 
-/// Does work in a thread and hands its events to the sink as they come; returns the lines of checks among them.
+/// Runs `work` in a thread and forwards its events to the sink as they arrive. Returns the check results
+/// among them.
 fn relay(
     sink: &mut dyn Sink,
     stop: &Stop,
@@ -275,7 +282,7 @@ fn relay(
     let mut lines = Vec::new();
     let mut refused = None;
     let done = std::thread::scope(|scope| {
-        // Nobody listens only when the command is ending.
+        // Sending fails only when the command is ending.
         let (sender, receiver) = mpsc::channel();
         let work = scope.spawn(move || work(sender));
         for event in receiver {
@@ -298,7 +305,7 @@ fn relay(
     }
 }
 
-/// Hands progress on as events.
+/// Forwards progress as events.
 struct Heard(mpsc::Sender<Event>);
 
 impl BuildProgress for Heard {

@@ -1,10 +1,10 @@
-//! The series of counts and latencies that a run keeps.
+//! The series of counts and latencies of a run.
 
 use kelvin_measure::event::{Series, SeriesRole};
 use kelvin_workload::TransactionKind;
 
-/// The series of a workload's transaction types and timed statements, in their order; in an open loop followed
-/// by the response times of each transaction type, and by the generator's lateness.
+/// The series of a workload's transaction types and timed statements, in their order. An open loop also has
+/// the response times of each transaction type, and the generator's lateness.
 pub fn series(kinds: &[TransactionKind], open_loop: bool) -> Vec<Series> {
     let mut series: Vec<Series> = kinds
         .iter()

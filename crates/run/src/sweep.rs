@@ -1,4 +1,4 @@
-//! What a run of several points says as a whole: the law behind a sweep over users.
+//! The result of a sweep over users as a whole: a fitted scalability model.
 
 use kelvin_measure::event::{Estimate, Event, Scalability, ScalabilityPoint};
 use kelvin_stats::bootstrap::BootstrapInterval;
@@ -6,11 +6,11 @@ use kelvin_stats::usl::{PeakUsers, Point, Usl};
 
 use crate::driver::PointResult;
 
-/// Fits behind the intervals; enough for two digits.
+/// Bootstrap fits for the intervals; enough for two digits.
 const REPLICATES: usize = 1000;
 const CONFIDENCE: f64 = 0.95;
 
-/// Fits the Universal Scalability Law to the points, or says why it cannot.
+/// Fits the Universal Scalability Law to the points, or reports why it cannot.
 pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
     let measured: Vec<ScalabilityPoint> = points
         .iter()
@@ -34,10 +34,10 @@ pub(crate) fn fit(points: &[PointResult], seed: u64) -> Vec<Event> {
     left_out.into_iter().chain([law]).collect()
 }
 
-/// Fits the Universal Scalability Law to good transactions of all types a second by users.
+/// Fits the Universal Scalability Law to the rate of good transactions of all types, by users.
 ///
 /// # Errors
-/// Why there is no fit, as a sentence.
+/// Why there is no fit, in a sentence.
 pub fn fit_law(measured: Vec<ScalabilityPoint>, seed: u64) -> Result<Scalability, String> {
     let points: Vec<Point> = measured
         .iter()

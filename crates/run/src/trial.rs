@@ -1,4 +1,4 @@
-//! One point of a run against an objective.
+//! Judges a point of a run by an objective.
 
 use kelvin_measure::event::{RateTrial, SeriesRole};
 
@@ -6,8 +6,8 @@ use crate::driver::PointResult;
 use crate::find_max::{MaxRateResult, SearchEnd, Trial};
 use crate::spec::{Slo, SloFigures};
 
-/// Judges a point: by its response times in an open loop, by its service times in a closed one. A point whose
-/// figures are void meets no objective.
+/// Judges a point by its response times in an open loop, or by its service times in a closed loop. A void
+/// point meets no objective.
 pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
     let schedule = point.window.schedule;
     let ended = point.totals.measured_of(|role| match schedule {
@@ -46,13 +46,13 @@ pub(crate) fn judge(slo: &Slo, point: &PointResult) -> RateTrial {
     }
 }
 
-/// A judged point in one sentence.
+/// Describes a judged point in a sentence.
 pub(crate) fn describe_trial(trial: &RateTrial) -> String {
     let verdict = if trial.holds { "met" } else { "missed" };
     format!("objective {verdict}: {}", trial.verdicts.join("; "))
 }
 
-/// What the reader of a search's outcome has to know besides its figures.
+/// What the reader of a search's result should know in addition to its metrics.
 pub(crate) fn remarks(found: &MaxRateResult, trials: &[RateTrial]) -> Vec<String> {
     let mut remarks = Vec::new();
     let lowest = trials.iter().filter(|trial| Some(trial.rate) == found.lowest_failed && !trial.holds);
@@ -86,7 +86,7 @@ pub(crate) fn remarks(found: &MaxRateResult, trials: &[RateTrial]) -> Vec<String
     remarks
 }
 
-/// The same for the search.
+/// The trial as the search needs it.
 pub(crate) fn for_search(trial: &RateTrial) -> Trial {
     Trial { holds: trial.holds, achieved: trial.achieved, why: trial.verdicts.join("; ") }
 }

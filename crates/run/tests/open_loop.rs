@@ -41,11 +41,12 @@ fn a_sustainable_rate_is_served_and_every_arrival_is_counted() {
     let in_window: u64 = told.iter().filter(|a| a.second >= 0).map(|a| a.due).sum();
     assert_eq!(in_window, schedule.due, "the seconds hold every arrival");
     assert!(told.iter().any(|a| a.second == -1 && a.due > 50), "the ramp-up has its arrivals, too");
-    // A Poisson count of 300 is within 5 of its standard deviations.
+    // A Poisson count with a mean of 300, within 5 standard deviations.
     assert!((215..385).contains(&schedule.due), "{schedule:?}");
     let good: u64 = point.totals.transactions(&point.totals.measured).map(KindCounts::good).sum();
-    // Services are counted by their ends, responses by their intended starts. The queue may be long at both edges of the
-    // window where a machine stalls: what waits or is under way there is in one count and not in the other.
+    // Services are counted by their ends, responses by their intended starts. On a machine that stalls the
+    // queue may be long at both edges of the window; arrivals that wait or are in progress there are only in
+    // one of the counts.
     let waiting_at_close = schedule.waiting_at_close.unwrap();
     assert!(good <= schedule.due + 8 + schedule.longest, "{good} of {schedule:?}");
     assert!(good + 8 + waiting_at_close >= schedule.due, "{good} of {schedule:?}");
@@ -90,7 +91,7 @@ fn a_full_queue_reports_refusals_and_waiting_time() {
     assert_eq!(schedule.due, started + schedule.never_begun(), "{schedule:?}");
     assert!(schedule.refused > schedule.due / 2 && schedule.waiting <= 41, "{schedule:?}");
     assert_eq!(arrivals(&sink).iter().map(|a| a.refused).sum::<u64>(), schedule.refused);
-    // 40 arrivals wait in 0.8 ms of the schedule: a served arrival was not much earlier than that.
+    // 40 arrivals cover 0.8 ms of the schedule, so a served arrival waited at most about that long.
     let response = latencies(&outcome, |role| matches!(role, SeriesRole::Response { .. }));
     let service = latencies(&outcome, |role| *role == SeriesRole::Transaction);
     assert!(response.sum() > service.sum());
@@ -133,7 +134,7 @@ fn the_highest_rate_that_meets_an_objective_is_found() {
         found
     };
     let is_met = |found: &MaximumRate| found.held.is_some_and(|held| held >= 20.0);
-    // A machine that stalls meets no objective, but not each time.
+    // An objective is missed when the machine stalls, but not in every attempt.
     let found = (0..5).map(|_| search()).find(is_met).expect("20 a second can be served");
     assert!(found.failed > found.held, "one user cannot do everything: {found:?}");
     assert!(found.trials.iter().any(|trial| !trial.holds && trial.verdicts.len() >= 2));

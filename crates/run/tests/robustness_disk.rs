@@ -1,4 +1,4 @@
-//! A server whose disk is full: where the tables grow, and where the log is written.
+//! A server with a full disk, under the tables or under the WAL.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod robustness_support;
@@ -36,7 +36,7 @@ fn a_full_disk_under_the_tables_fails_what_needs_room() {
     .show("full for a while");
     ended.assert_true().assert_error("disk full", "53100");
 
-    // For good, and nothing but what needs room: every user gives up, long before the planned end.
+    // Permanently full, with transactions that need space: every user gives up long before the planned end.
     spec.load.duration = "10m".parse().unwrap();
     let mix = "1/0/0/0/0".parse().unwrap();
     spec.work = Work::TprocC(Options { warehouses: Some(1), mix, ..Options::default() });
@@ -49,7 +49,7 @@ fn a_full_disk_under_the_tables_fails_what_needs_room() {
     ended.assert_true().assert_error("disk full", "53100").assert_within(Duration::from_secs(30));
     assert_eq!(ended.outcome.status, Status::Failed);
     let error = ended.outcome.error.clone().unwrap();
-    // "No space left on device", or "wrote only 4096 of 8192 bytes" where half a page had room.
+    // "No space left on device", or "wrote only 4096 of 8192 bytes" where there was space for half a page.
     assert!(error.contains("every user gave up") && error.contains("(53100)"), "{error}");
     assert_consistent(&config);
 }
@@ -60,7 +60,7 @@ fn a_full_disk_under_the_log_stops_the_server_and_not_the_truth() {
     let log = disk.make("log");
     let settings = "wal_recycle=off\nmin_wal_size=2MB\nmax_wal_size=64MB\n";
     let mut server = Server::start_with(settings, LOCAL, |data| {
-        // Small files: the next one is needed soon, and there is no room for it.
+        // Small WAL segments: the next one is needed soon, and there is no space for it.
         let mut reset = unprivileged(&binaries().join("pg_resetwal"));
         assert!(reset.args(["--wal-segsize=1", "-D"]).arg(data).output().unwrap().status.success());
         let (from, to) = (data.join("pg_wal"), log.to_str().unwrap());
@@ -82,7 +82,7 @@ fn a_full_disk_under_the_log_stops_the_server_and_not_the_truth() {
     .show("the log's disk full for a while");
     ended.assert_true().assert_error("connection lost", "");
 
-    // For good: an end in time, which does not claim that the counts agree.
+    // Permanently full: the run ends in time, and does not claim that the counts agree.
     spec.load.duration = "2s".parse().unwrap();
     let ended = run(&config, &spec, || {
         pause(300);

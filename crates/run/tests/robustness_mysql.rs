@@ -1,5 +1,6 @@
-//! What a MariaDB server and the network do to a running load: kills, a restart, no room for connections, stalls, cuts and
-//! garbled packets, a full disk. Each is counted under its class and code, the load goes on, and the counts agree.
+//! Faults of a MariaDB server and of the network under load: kills, a restart, too many connections, stalls,
+//! cuts, garbled packets, a full disk. Each is counted under its class and code, the load continues, and the
+//! counts agree.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../database/tests/mysql_support/mod.rs"]
@@ -20,13 +21,13 @@ use robustness_support::{
     assert_consistent, calling, load, pause, run_garbled, run_until_recovered, spec, try_run, workload,
 };
 
-/// Ends the connections that are executing something; how many.
+/// Kills the connections that are executing something. Returns their number.
 fn kill_the_load(killer: &mut dyn Session) -> usize {
     let busy = killer
         .query("SELECT id FROM information_schema.processlist WHERE db = 'kelvin' AND command <> 'Sleep' AND id <> connection_id()")
         .unwrap();
     for row in 0..busy.len() {
-        // One that has gone meanwhile is no error here.
+        // A connection that has ended meanwhile is not an error here.
         let _ = killer.run(&format!("KILL {}", busy.int(row, 0).unwrap()));
     }
     busy.len()
@@ -34,7 +35,7 @@ fn kill_the_load(killer: &mut dyn Session) -> usize {
 
 #[test]
 fn kills_restarts_and_too_many_connections_are_survived() {
-    // MariaDB 11.4 makes itself a key for TLS at each start, which takes it 2 to 30 s.
+    // MariaDB 11.4 generates a TLS key at each start, which takes 2 to 30 s.
     let mut server = Server::start_with(&["--skip-ssl"], |_| {});
     let config = server.unix();
     load(&config);
@@ -52,7 +53,7 @@ fn kills_restarts_and_too_many_connections_are_survived() {
         ended.assert_true().assert_error("connection lost", "");
     }
 
-    // Others take the places of those that are killed.
+    // Other connections take the slots of the killed ones.
     let mut all = server.session();
     all.run("SET GLOBAL max_connections = 10").unwrap();
     let mut spec = spec();
@@ -71,7 +72,8 @@ fn kills_restarts_and_too_many_connections_are_survived() {
     let refused = try_run(&config, &spec, || {}).err().unwrap().to_string();
     assert!(refused.contains("1040"), "{refused}");
 
-    // What is committed must survive the server's end, which the tests' servers do not ask for.
+    // Committed transactions must survive the server's end; the tests' servers do not guarantee that by
+    // default.
     all.run("SET GLOBAL innodb_flush_log_at_trx_commit = 2").unwrap();
     spec.load.users = "4".parse().unwrap();
     let ended = run_until_recovered(&config, &spec, || {
@@ -121,12 +123,12 @@ fn stalled_cut_and_garbled_connections_are_errors() {
     assert_consistent(&server.unix());
 
     for calls in [Calls::Statements, Calls::Pipelined, Calls::Functions] {
-        // A number that is changed on its way is seen by nobody without TLS: it may be the one that says "rolled back".
+        // Without TLS a changed number is not detected, not even one that means "rolled back".
         run_garbled(&config, &proxy, calls);
     }
 }
 
-/// Fills the disk when the load has come so far.
+/// Fills the disk when the load has reached a certain point.
 struct Filling<'a>(&'a Disk);
 
 impl BuildProgress for Filling<'_> {
@@ -151,7 +153,7 @@ fn a_full_disk_fails_what_needs_room() {
     let engine = MysqlEngine::new(config.clone());
     let workload = workload(&spec());
     let error = workload.build(&engine, &Filling(&disk), &Stop::new()).unwrap_err();
-    // Seen once in many runs: the server closed a loader's connection before its error for another was read.
+    // Rarely the server closes a loader's connection before the error of another one is read.
     assert!(matches!(error.class(), ErrorClass::DiskFull | ErrorClass::ConnectionLost), "{error}");
     disk.empty();
     load(&config);
@@ -160,7 +162,7 @@ fn a_full_disk_fails_what_needs_room() {
     let mut spec = calling(Calls::Functions);
     let Work::TprocC(options) = &mut spec.work else { panic!("{spec:?}") };
     options.mix = "20/1/0/0/0".parse().unwrap();
-    // MySQL looks for room once a minute.
+    // MySQL checks for free space once per minute.
     let ended = run_until_recovered(&config, &spec, || {
         pause(300);
         disk.fill();
@@ -169,7 +171,7 @@ fn a_full_disk_fails_what_needs_room() {
     })
     .show("full for a while");
     ended.assert_true();
-    // The server refuses, or waits until there is room.
+    // The server returns an error, or waits until there is space.
     assert!(ended.count("disk full", "") + ended.count("time-out", "") > 0, "{}", ended.told());
     assert_consistent(&config);
 }

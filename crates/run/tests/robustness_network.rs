@@ -1,4 +1,5 @@
-//! A network that delays, stalls, cuts and garbles: counted errors, recovery, an end in time, and no wrong count.
+//! A network that delays, stalls, cuts and garbles: counted errors, recovery, an end in time, and no wrong
+//! counts.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod robustness_support;
@@ -24,7 +25,8 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
     let proxy = Proxy::start(server.port);
     let config = through(&proxy, &server);
 
-    // Slow is no error, unless for those who wait for a lock that a slow user holds.
+    // Slowness is not an error, except for users that wait too long for a slow user's lock; hence the long
+    // time-out.
     let mut patient = calling(Calls::Statements);
     patient.load.timeout = "10s".parse().unwrap();
     let ended = run_until_recovered(&config, &patient, || {
@@ -35,8 +37,8 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
     });
     ended.show("delay").assert_true().assert_no_error();
 
-    // Longer than the time-out: every user's statement times out and its connection is given up; those made
-    // meanwhile get no answer either.
+    // Longer than the time-out: every user's statement times out and its connection is given up. New
+    // connections get no answer either during the stall.
     for calls in [Calls::Functions, Calls::Statements] {
         let ended = run_until_recovered(&config, &calling(calls), || {
             pause(300);
@@ -49,7 +51,7 @@ fn delays_stalls_and_cuts_cost_errors_and_no_truth() {
         assert!(ended.outcome.failed() >= 4, "each user failed once: {}", ended.told());
     }
 
-    // For good: the run ends all the same, and does not claim that the counts agree.
+    // A permanent stall: the run ends nevertheless, and does not claim that the counts agree.
     let ended = run(&config, &spec(), || {
         pause(300);
         proxy.stall(true);
@@ -101,8 +103,8 @@ fn cut_garbled_and_refused_connections_are_errors_and_never_wrong_counts() {
 
     for calls in [Calls::Functions, Calls::Statements, Calls::Pipelined] {
         run_garbled(&config, &proxy, calls).assert_true();
-        // Client SQL writes back what it has read, and no client sees that a number was changed on its way:
-        // that takes TLS. With functions the data stay as the server made them.
+        // Client-side SQL writes back what it has read, and without TLS no client detects a changed number.
+        // With functions the server computes the data itself.
         if calls == Calls::Functions {
             assert_consistent(&config);
         }

@@ -24,14 +24,14 @@ fn more_users_than_connections_run_through_a_pooler_in_transaction_mode() {
     let pooler = Pooler::start(&server, 3);
     let config = pooler.config(false);
 
-    // With names it cannot work, and the refusal says what helps.
+    // Named statements cannot work, and the error says what helps.
     let refused = try_run(&pooler.config(true), &spec(), || {}).map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("prepared_statements=false"), "{refused}");
     assert!(refused.contains("42P05") || refused.contains("26000"), "{refused}");
     let with_options = Config { options: Some("-c work_mem=8MB".into()), ..config.clone() };
     let error = PostgresEngine::new(with_options).connect().map(drop).unwrap_err();
     assert!(error.help().unwrap().contains("for the role"), "{error}");
-    // Nor may a build leave its settings behind on the pool's connections.
+    // A build must not leave its settings on the pool's connections either.
     let workload = Pgbench::new(Options::default()).unwrap();
     let through = PostgresEngine::new(config.clone());
     let error = workload.build(&through, &Quiet, &Stop::new()).unwrap_err();
@@ -43,10 +43,10 @@ fn more_users_than_connections_run_through_a_pooler_in_transaction_mode() {
         spec.load.timeout = "5s".parse().unwrap();
         let ended = run_until_recovered(&config, &spec, || pause(1500)).show("pooler");
         ended.assert_true().assert_no_error();
-        // How many is the disk's doing; that each user comes to a turn is the pooler's.
+        // The number depends on the disk; the pooler ensures that each user gets a turn.
         assert!(ended.outcome.points[0].window.client_headline >= 8, "{}", ended.told());
     }
-    // A thousand users of whom few are at work at a time, on two event loops and three connections.
+    // A thousand users, few of them active at a time, on two event loops and three connections.
     let mut thousand = calling(Calls::Functions);
     thousand.load.users = "1000".parse().unwrap();
     thousand.load.rate = Some("200".parse().unwrap());
@@ -87,7 +87,7 @@ fn everything_a_session_does_works_without_named_statements() {
     let mut direct = server.session();
     direct.run("CREATE TABLE t (a int PRIMARY KEY, n numeric(12,2), b text)").unwrap();
     let mut sessions: Vec<_> = (0..6).map(|_| engine.connect().unwrap()).collect();
-    // Parameters keep the types that the server has inferred, where the value alone would suggest another.
+    // Parameters have the types that the server inferred, even where the value suggests another type.
     let prepared: Vec<_> = sessions
         .iter_mut()
         .map(|s| {
@@ -108,7 +108,7 @@ fn everything_a_session_does_works_without_named_statements() {
         s.queue_control(TransactionControl::Commit).unwrap();
         s.flush(&mut results).unwrap();
         assert_eq!(results[2].int(0, 0).unwrap(), 2 * (key + 1));
-        // An error in a batch leaves the session in order.
+        // An error in a batch leaves the session usable.
         s.queue(*insert, &[key.into(), Value::Null, "again".into()]).unwrap();
         s.queue(*count, &[Value::Int(0)]).unwrap();
         assert_eq!(s.flush(&mut results).unwrap_err().class(), ErrorClass::Constraint);
@@ -119,7 +119,7 @@ fn everything_a_session_does_works_without_named_statements() {
     let error = sessions[0].prepare("SELECT nonsense").unwrap_err();
     assert_eq!(error.class(), ErrorClass::Statement, "{error}");
 
-    // A script of somebody else's, with a pipeline, from all sessions in turn.
+    // A user's script with a pipeline, executed in all sessions in turn.
     let text = "\\set k random(1, 1000000)\n\\startpipeline\nbegin;\nupdate t set n = n + :k where a = 0;\n\
                 update t set n = n - :k where a = 0;\ncommit;\n\\endpipeline\n\
                 select b as word from t where a = 0 \\gset\ninsert into t(a, b) select max(a) + 1, :word from t;";
@@ -140,7 +140,7 @@ fn everything_a_session_does_works_without_named_statements() {
         direct.query("SELECT n::text, (SELECT count(*) FROM t WHERE b = 'one') FROM t WHERE a = 0").unwrap();
     assert_eq!((rows.text(0, 0).unwrap(), rows.int(0, 1).unwrap()), ("7.00", 6 + 30));
 
-    // A request to cancel finds its way through the pooler.
+    // A cancel request also works through the pooler.
     let cancel = sessions[0].cancel();
     std::thread::scope(|scope| {
         scope.spawn(|| {

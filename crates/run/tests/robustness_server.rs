@@ -1,5 +1,5 @@
-//! What a server does to a running load: kills, restarts, time-outs, deadlocks, serialization failures.
-//! Each is counted under its class and code, the load goes on, and the counts agree.
+//! Faults of a server under load: kills, restarts, time-outs, deadlocks, serialization failures. Each is
+//! counted under its class and code, the load continues, and the counts agree.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod robustness_support;
@@ -20,7 +20,7 @@ fn kills_serialization_failures_and_restarts_are_survived() {
     let config = server.unix();
     for calls in [Calls::Functions, Calls::Statements] {
         let mut killer = server.session();
-        // Whoever carries the load is killed, not the one who counts it.
+        // Kills the users' sessions and not the monitor's.
         let kill = "SELECT count(pg_terminate_backend(pid))::int FROM pg_stat_activity \
                     WHERE application_name LIKE 'kelvin ________' AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
         let mut killed = 0;
@@ -70,7 +70,7 @@ fn refusals_of_the_server_are_counted_by_their_codes() {
         config
     };
 
-    // A row that every transaction but one kind wants is held for longer than statements may take.
+    // A row that all but one transaction type need is locked for longer than statements may take.
     let hold = |milliseconds: u64| {
         let mut holder = server.session();
         move || {
@@ -91,12 +91,12 @@ fn refusals_of_the_server_are_counted_by_their_codes() {
     ended.assert_true().assert_error("lock not available", "55P03");
     assert!(ended.errors().any(|e| e.retried), "{}", ended.told());
 
-    // Longer than the client waits: its own time-out ends the wait, and the connection with it.
+    // Longer than the client waits: its own time-out ends the wait and the connection.
     let ended = run_until_recovered(&config, &spec(), hold(900)).show("time-out of the client");
     ended.assert_true().assert_error("time-out", "");
     assert!(ended.errors().any(|e| e.code.is_empty()), "{}", ended.told());
 
-    // Payment locks its district, then the warehouse; this one does it the other way about.
+    // Payment locks its district, then the warehouse. The rival locks them in the opposite order.
     let mut payments = calling(Calls::Statements);
     let mix = "1/20/0/0/0".parse().unwrap();
     let Work::TprocC(options) = payments.work else { panic!() };

@@ -1,4 +1,4 @@
-//! The listener: one thread, one request after another.
+//! The listener: one thread that answers one request after another.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,13 +11,13 @@ use crate::sink::MetricsSink;
 use crate::state::State;
 use crate::{exposition, text_format};
 
-/// The longest request, with its headers.
+/// The longest request in bytes, including headers.
 const MOST_BYTES: usize = 8 * 1024;
 
-/// How long a request may take to arrive, and its answer to be taken: the next one waits for that.
+/// Time limit for receiving a request and for sending its answer; other requests wait meanwhile.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where a run's metrics can be scraped. Ends when dropped.
+/// The address at which a run's metrics can be scraped. Stops listening when dropped.
 #[derive(Debug)]
 pub struct MetricsEndpoint {
     address: SocketAddr,
@@ -26,10 +26,11 @@ pub struct MetricsEndpoint {
 }
 
 impl MetricsEndpoint {
-    /// Listens at `address` (port 0 takes a free one). Other hosts can only reach what is no loopback address.
+    /// Listens at `address`; port 0 selects a free port. Other hosts can connect only if it is not a loopback
+    /// address.
     ///
     /// # Errors
-    /// When the address cannot be had: it is taken, or is not this host's.
+    /// When the address is in use, or is not an address of this host.
     pub fn start(address: SocketAddr) -> std::io::Result<(Self, MetricsSink)> {
         let listener = TcpListener::bind(address).map_err(|error| {
             let why = match error.kind() {
@@ -51,7 +52,7 @@ impl MetricsEndpoint {
         Ok((Self { address, stop, thread: Some(thread) }, sink))
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -60,7 +61,7 @@ impl MetricsEndpoint {
 impl Drop for MetricsEndpoint {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // The listener waits for a connection: here is one. Without it, the thread would end with the process.
+        // This connection wakes the listener. If it fails, the thread ends with the process.
         let woken = TcpStream::connect_timeout(&self.address, PATIENCE).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _panicked = thread.join();
@@ -75,9 +76,9 @@ fn serve(listener: &TcpListener, state: &Mutex<State>, stop: &AtomicBool) {
             return;
         }
         match accepted {
-            // Who went away in between gets no answer, and needs none.
+            // A client that has disconnected gets no answer.
             Ok((stream, _)) => drop(answer(stream, state)),
-            // No descriptor left, most likely: others may be given back.
+            // Probably out of file descriptors; some may be closed soon.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }
@@ -112,7 +113,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     };
     match Request::parse(&head) {
         Request::Metrics { open } => {
-            // Copied, so that the run does not wait for a page to be written.
+            // Copied, so that the run does not wait while the page is written.
             let state = state.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match exposition::text(state) {
                 Ok(text) if open => reply(&mut stream, "200 OK", OPEN, &text),
@@ -144,10 +145,10 @@ fn reply(stream: &mut TcpStream, status: &str, kind: &str, body: &str) -> std::i
     stream.flush()
 }
 
-/// What is asked for.
+/// The requested content.
 #[derive(Debug, PartialEq, Eq)]
 enum Request {
-    /// The metrics; `open` when OpenMetrics is understood.
+    /// The metrics; `open` if the client understands OpenMetrics.
     Metrics {
         open: bool,
     },

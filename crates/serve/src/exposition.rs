@@ -1,4 +1,4 @@
-//! A state as a page of OpenMetrics.
+//! Renders a state as a page of OpenMetrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Error, Write as _};
@@ -30,7 +30,7 @@ const STATUSES: [(Status, &str); 4] = [
     (Status::Failed, "failed"),
 ];
 
-/// The page, to its `# EOF`.
+/// The whole page, including `# EOF`.
 pub(crate) fn text(state: State) -> Result<String, Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(state));
@@ -58,13 +58,13 @@ fn labels<'a, const N: usize>(pairs: [(&'a str, &str); N]) -> Labels<'a> {
     pairs.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
 }
 
-/// A help text as the format wants it, which `prometheus-client` leaves to its caller; it sees to the labels.
+/// Escapes a help text. `prometheus-client` leaves this to the caller, but escapes labels itself.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\\' => escaped.push_str("\\\\"),
-            // A quote would be written in another way in each format.
+            // The two formats escape quotes differently, so they are replaced.
             '"' => escaped.push('\''),
             '\n' => escaped.push_str("\\n"),
             c => escaped.push(c),
@@ -73,7 +73,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A family of gauges: its name and unit, its help, its samples.
+/// A family of gauges: its metric, its help, its samples.
 type Gauges<'a> = (&'a PrometheusMetric, &'a str, Vec<(Labels<'a>, f64)>);
 
 struct Page<'a> {
@@ -270,10 +270,10 @@ impl Page<'_> {
         for (named, help, value) in state.observations(now) {
             let mut family = named.name.clone();
             if let Some(unit) = named.unit {
-                // Never fails: a string grows.
+                // Never fails, since a string can grow.
                 write!(family, "_{unit}")?;
             }
-            // Two of the same name would make Prometheus refuse the page.
+            // Prometheus would refuse the page because of a duplicate name.
             if told.insert((family.clone(), &named.labels)) {
                 let of = named.labels.iter().map(|(key, value)| (*key, value.clone())).collect();
                 families.entry(family).or_insert_with(|| (named, help, Vec::new())).2.push((of, value));

@@ -1,9 +1,9 @@
-//! Latencies as Prometheus counts them: how many were at most so long, for bounds that never change.
+//! Latencies as a Prometheus histogram with constant bounds.
 
 use kelvin_measure::Histogram;
 
-/// Upper bounds in nanoseconds. Six per decade, so that a quantile interpolated between two has an error of at most a
-/// quarter; exact percentiles are in the run's own result.
+/// Upper bounds in nanoseconds. Six per decade, so that a quantile interpolated between two bounds has an
+/// error of at most a quarter. Exact percentiles are in the run's own result.
 pub(crate) const BOUNDS: [u64; 42] = bounds();
 
 const fn bounds() -> [u64; 42] {
@@ -20,12 +20,12 @@ const fn bounds() -> [u64; 42] {
     bounds
 }
 
-/// Latencies since the run began.
+/// Latencies since the start of the run.
 #[derive(Debug, Clone)]
 pub(crate) struct Latency {
-    /// Counts between a bound and the previous one; the last exceed all bounds.
+    /// Counts between a bound and the previous one; the last count is above all bounds.
     counts: [u64; BOUNDS.len() + 1],
-    /// In seconds.
+    /// The sum in seconds.
     pub(crate) sum: f64,
     pub(crate) count: u64,
 }
@@ -37,11 +37,11 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// Adds the latencies of one second. One within 0.1 % above a bound may be counted below it.
+    /// Adds the latencies of one second. A latency up to 0.1 % above a bound may be counted below it.
     pub(crate) fn add(&mut self, histogram: &Histogram) {
         let mut bound = 0;
         for (nanos, count) in histogram.buckets() {
-            // A bucket is named by the highest value that it holds: its lowest is within 0.1 % of that.
+            // A histogram bucket is identified by its highest value; its lowest is within 0.1 % of that.
             while BOUNDS.get(bound).is_some_and(|&bound| nanos > bound + bound / 1000) {
                 bound += 1;
             }

@@ -1,7 +1,7 @@
-//! A run as it goes on, for other programs.
+//! Access to runs for other programs while they run.
 //!
-//! [`MetricsEndpoint`] answers `GET /metrics` in OpenMetrics, or in Prometheus' older text format for who asks for no
-//! better. It is read-only: nothing can be started or changed through it. A run's events go into its [`MetricsSink`]:
+//! [`MetricsEndpoint`] answers `GET /metrics` in OpenMetrics, or in Prometheus' older text format for clients
+//! that do not request OpenMetrics. It is read-only. A run's events go into its [`MetricsSink`]:
 //!
 //! ```
 //! use kelvin_measure::Sink;

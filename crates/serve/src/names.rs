@@ -1,25 +1,25 @@
-//! From an observer's dotted name to a metric of Prometheus: what a series is of becomes a label, units become base
-//! units and the end of the name.
+//! Converts an observer's dotted name to a Prometheus metric. Parts that identify an object become labels,
+//! and units become base units and the end of the name.
 
 use kelvin_diagnose::metric::SOURCES;
 
-/// An observer's metric as Prometheus has it.
+/// An observer's metric in Prometheus' form.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PrometheusMetric {
-    /// Without its unit.
+    /// The name without its unit.
     pub(crate) name: String,
-    /// The unit, which is the name's end, too.
+    /// The unit, which is also the end of the exported name.
     pub(crate) unit: Option<&'static str>,
-    /// What values are multiplied with to be in that unit.
+    /// The factor that converts values to that unit.
     pub(crate) factor: f64,
-    /// The host first.
+    /// The labels; the host comes first.
     pub(crate) labels: Vec<(&'static str, String)>,
 }
 
-/// The host on which kelvin runs, as the label has it.
+/// The label of the host on which kelvin runs.
 const HERE: &str = "local";
 
-/// The columns of iostat in whole words: a `d` at the end of a name would be days.
+/// The columns of iostat as words; an abbreviated `d` at the end of a name would be read as days.
 const DISK: [(&str, &str); 20] = [
     ("r_s", "reads"),
     ("rkb_s", "read"),
@@ -43,7 +43,7 @@ const DISK: [(&str, &str); 20] = [
     ("f_await", "flush_await"),
 ];
 
-/// Ends of a name that mean something to Prometheus which no gauge is, and what stands for them.
+/// Name endings that have another meaning in Prometheus than a gauge, and their replacements.
 const RESERVED: [(&str, &str); 5] = [
     ("_total", "_all"),
     ("_count", "_number"),
@@ -58,7 +58,7 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
     let mut labels = vec![("host", host.to_owned())];
     let parts: Vec<&str> = name.split('.').collect();
     let rest = match parts.as_slice() {
-        // What is summed up over all stays beside its parts, with a separate name: sum() would count it twice.
+        // Totals have separate names, since sum() would otherwise count their parts twice.
         ["host", kind @ ("cpu" | "numa" | "run_queue"), "total", rest @ ..] => {
             joined(&["host", kind, "total"], rest)
         }
@@ -79,7 +79,7 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
             joined(&["host", "process"], rest)
         }
         ["host", "network", "soft", rest @ ..] => joined(&["host", "network_soft"], rest),
-        // A network device's name may have dots of its own.
+        // The name of a network device may contain dots.
         ["host", kind @ ("disk" | "network"), device @ .., last] if !device.is_empty() => {
             labels.push(("device", device.join(".")));
             let word = DISK.iter().find(|(column, _)| *kind == "disk" && column == last);
@@ -107,7 +107,7 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
         "%" => (Some("ratio"), 0.01, &["_ratio"]),
         "1/s" => (Some("per_second"), 1.0, &[]),
         "B/s" => (Some("bytes_per_second"), 1.0, &["_bytes"]),
-        // As iostat has it: 1024 bytes.
+        // 1024 bytes, as in iostat.
         "kB/s" => (Some("bytes_per_second"), 1024.0, &["_kb"]),
         "B" => (Some("bytes"), 1.0, &["_bytes"]),
         "kB" => (Some("bytes"), 1024.0, &["_bytes", "_kb"]),
@@ -118,7 +118,7 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
         "MHz" => (Some("hertz"), 1e6, &["_mhz"]),
         _ => (None, 1.0, &[]),
     };
-    // A unit that the name says already is not said again.
+    // A unit that is already part of the name is not repeated.
     let mut name = said.iter().find_map(|end| rest.strip_suffix(end)).unwrap_or(&rest).to_owned();
     if unit.is_none()
         && let Some((end, instead)) = RESERVED.iter().find(|(end, _)| name.ends_with(end))
@@ -129,7 +129,7 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
     PrometheusMetric { name, unit, factor, labels }
 }
 
-/// The host and the name on it.
+/// The host, and the name without it.
 fn split_host(name: &str) -> (&str, &str) {
     if SOURCES.iter().any(|source| name.starts_with(source)) {
         return (HERE, name);
@@ -138,7 +138,7 @@ fn split_host(name: &str) -> (&str, &str) {
     at.map_or((HERE, name), |at| (&name[..at], &name[at + 1..]))
 }
 
-/// A name of letters, digits and single underlines.
+/// Joins parts to a name of letters, digits and single underscores.
 fn joined(first: &[&str], rest: &[&str]) -> String {
     let mut name = String::from("kelvin");
     for part in first.iter().chain(rest) {

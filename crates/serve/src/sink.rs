@@ -1,4 +1,4 @@
-//! The end that a run's events go into.
+//! The sink for a run's events.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -7,8 +7,8 @@ use kelvin_measure::{Event, Sink, SinkError, SourceId};
 
 use crate::state::{RunInfo, State};
 
-/// Takes a run's events. Each costs a lock that a scrape holds for the time of a copy, and a second of a load as long as
-/// its histograms take to be walked through, some 50 µs a series.
+/// Takes a run's events. An event waits for a lock that a scrape holds while it copies the state. Each series
+/// of a second takes about 50 µs for its histogram.
 #[derive(Debug)]
 pub struct MetricsSink {
     state: Arc<Mutex<State>>,
@@ -19,7 +19,7 @@ impl MetricsSink {
         Self { state }
     }
 
-    /// A run begins: all counters start from zero.
+    /// Starts a run: all counters start from zero.
     pub fn begin(&mut self, info: RunInfo) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).begin(info);
     }

@@ -13,12 +13,12 @@ use kelvin_measure::{Event, declare};
 use crate::latency::Latency;
 use crate::names::{PrometheusMetric, prometheus_metric};
 
-/// Occurrences of a kind that are followed at once.
+/// Limit of the occurrences of a kind in progress.
 const MOST_GOING_ON: usize = 65_536;
-/// How long a value is exported without a newer one.
+/// How long a value is exported after its last update.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// What a run is called and what its events are of.
+/// The identity of a run and the meaning of its events.
 #[derive(Debug, Clone, Default)]
 pub struct RunInfo {
     /// The run's identifier.
@@ -27,13 +27,13 @@ pub struct RunInfo {
     pub workload: String,
     /// Name of the headline figure, such as "NOPM".
     pub headline: String,
-    /// The time that the headline figure counts over.
+    /// The period of the headline figure.
     pub per: RatePeriod,
-    /// The series of the run's seconds, in their order.
+    /// The series of the run's seconds, in order.
     pub series: Vec<Series>,
 }
 
-/// Counts of one series in one part of the load.
+/// Counts of a series in a part of the load.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     pub(crate) committed: u64,
@@ -43,10 +43,10 @@ pub(crate) struct Counts {
     pub(crate) latency: Latency,
 }
 
-/// Error class, and whether the transaction was repeated, by the name of the transaction type.
+/// The name of the transaction type, the error class, and whether the transaction was retried.
 pub(crate) type ErrorKey = (String, String, bool);
 
-/// Everything that a scrape returns. Counters continue over all points of a run.
+/// Everything that a scrape exports. Counters continue over all points of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct State {
     pub(crate) info: RunInfo,
@@ -83,7 +83,7 @@ struct Measured {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Occurred {
     pub(crate) ended: u64,
-    /// The numbers of those that go on.
+    /// The numbers of the occurrences in progress.
     pub(crate) going_on: Vec<u32>,
 }
 
@@ -94,7 +94,7 @@ struct Observed {
     value: Option<(Instant, f32)>,
 }
 
-/// One sample to export: its metric, its help, its value in the metric's unit.
+/// A sample to export: its metric, its help, its value in the metric's unit.
 pub(crate) type MetricSample<'a> = (&'a PrometheusMetric, &'a str, f64);
 
 impl State {
@@ -227,13 +227,13 @@ impl State {
         }
     }
 
-    /// The headline figure over the window so far; none before it has a second.
+    /// The headline figure over the window so far; `None` before its first second.
     pub(crate) fn headline(&self) -> Option<f64> {
         let Measured { headline, seconds } = self.measured;
         (seconds > 0.0).then(|| headline as f64 * self.info.per.seconds() / seconds)
     }
 
-    /// Average sessions by kind of process, class and event of what they waited for.
+    /// Average number of sessions by kind of process, wait class and wait event.
     pub(crate) fn sessions(&self, now: Instant) -> BTreeMap<(&str, &str, &str), f64> {
         let mut sessions = BTreeMap::new();
         let waits = self.waits.iter().filter(|(at, _)| is_fresh(*at, now));
@@ -246,7 +246,7 @@ impl State {
         sessions
     }
 
-    /// The observers' newest values, in the observers' order.
+    /// The observers' current values, in the observers' order.
     pub(crate) fn observations(&self, now: Instant) -> impl Iterator<Item = MetricSample<'_>> {
         self.metrics.iter().flatten().filter_map(move |metric| {
             let (at, value) = metric.value?;
@@ -255,7 +255,7 @@ impl State {
         })
     }
 
-    /// The name of the transaction type that a series is of, and its own.
+    /// A series and the name of its transaction type.
     pub(crate) fn series(&self, kind: u16) -> Option<(&Series, &str)> {
         let series = self.info.series.get(usize::from(kind))?;
         let of = match series.role {
@@ -317,7 +317,7 @@ mod tests {
         let observer = Observer { first: 3, metrics: vec![metric], ..Observer::default() };
         let seen = |observation| Event::Observed(observation);
         state.event(&seen(Observation::Observer(observer)), now);
-        // Values of nobody before and after the one that is known.
+        // Values without a metric, before and after the known one.
         state.event(
             &seen(Observation::Reading(Reading { at: 0, first: 2, values: vec![1.0, 2.0, 3.0] })),
             now,
@@ -331,7 +331,7 @@ mod tests {
         state.event(&seen(Observation::Waits(waits)), now);
         assert_eq!(state.sessions(now), BTreeMap::from([(("", "CPU", ""), 1.5)]));
         assert!(state.sessions(now + FRESH).is_empty());
-        // An index that no run deals out takes no memory.
+        // An index that no run uses allocates no memory.
         let first = u32::MAX;
         state.event(&seen(Observation::WaitGroups { first, groups: vec![WaitGroup::default()] }), now);
         state.event(&seen(Observation::Observer(Observer { first, ..Observer::default() })), now);

@@ -1,10 +1,10 @@
 //! Prometheus' text format 0.0.4, for clients that do not request OpenMetrics.
 
-/// The same in the older format, where a family is called as its samples are: counters end in `_total`, info is a gauge
-/// that ends in `_info`, and neither units nor an end marker.
+/// Converts a page of OpenMetrics. In the older format a family has the name of its samples: counters end in
+/// `_total`, info is a gauge that ends in `_info`. Units and the end marker do not exist.
 pub(crate) fn from_open(text: &str) -> String {
     let mut classic = String::with_capacity(text.len());
-    // HELP comes before TYPE, and is called by the type.
+    // HELP comes before TYPE, but its name depends on the type.
     let mut help = None;
     for line in text.lines() {
         let mut words = line.splitn(4, ' ');

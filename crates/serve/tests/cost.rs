@@ -1,4 +1,4 @@
-//! What the endpoint costs the run that it reports: `cargo test --release -p kelvin-serve --test cost -- --ignored
+//! The cost of the endpoint for a run: `cargo test --release -p kelvin-serve --test cost -- --ignored
 //! --nocapture`.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a measurement, printed")]

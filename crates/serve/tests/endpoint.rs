@@ -1,4 +1,4 @@
-//! The endpoint's answers, and the clients that get them.
+//! The endpoint's answers to its clients.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -69,11 +69,11 @@ fn observations_have_base_units_and_unknown_ones_are_omitted() {
     let page = run.scrape();
     assert!(page.contains("# UNIT kelvin_host_disk_written_bytes_per_second bytes_per_second\n"), "{page}");
     assert!(page.contains("# TYPE kelvin_sqlite_wal_bytes gauge\n"), "{page}");
-    // No sample twice, which Prometheus would refuse.
+    // No duplicate sample, which Prometheus would refuse.
     let samples: Vec<&str> =
         page.lines().filter(|l| !l.starts_with('#')).map(|l| l.rsplit_once(' ').unwrap().0).collect();
     assert_eq!(samples.len(), samples.iter().collect::<BTreeSet<_>>().len());
-    // And no observer's metric left out for having the name of another.
+    // No observer's metric is missing because another has its name.
     let observed = samples.iter().filter(|s| s.contains("host=\"local\"")).count();
     let unknown = f32::NAN;
     assert_eq!(observed, run.metrics);
@@ -203,7 +203,7 @@ mod machine {
                 std::thread::sleep(Duration::from_millis(1));
             }
             assert!(scraper.join().unwrap() > Some(1000));
-            // Of a shared machine, hence so much.
+            // Generous, since the machine may be shared.
             assert!(longest < Duration::from_millis(100), "{longest:?}");
         });
     }

@@ -1,4 +1,4 @@
-//! Debian's Prometheus scrapes a run, and answers the dashboard's queries.
+//! Debian's Prometheus scrapes a run and answers the dashboard's queries.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{Run, body, get, program, queries};
 
-/// How long anything may take that must happen.
+/// Time limit of each expected effect.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A Prometheus of the test, which ends with it.
+/// A Prometheus server that ends with the test.
 struct Prometheus {
     child: Child,
     address: SocketAddr,
@@ -89,9 +89,9 @@ fn prometheus_scrapes_a_run_and_answers_every_query_of_the_dashboard() {
     run.second();
     let prometheus = Prometheus::start(directory.path(), run.address());
     let samples = |run: &Run| run.scrape().lines().filter(|line| !line.starts_with('#')).count() as f64;
-    // All New-Orders took 3 ms, which is within the bucket from 2 to 3.
+    // All New-Orders took 3 ms, which is in the bucket from 2 to 3 ms.
     let p95 = r#"histogram_quantile(0.95, sum by (le) (rate(kelvin_transaction_service_seconds_bucket{type="New-Order"}[10s])))"#;
-    // A rate takes two scrapes, and a scrape that a busy machine held up is made again.
+    // A rate needs two scrapes, and a scrape that fails on a busy machine is repeated.
     let began = Instant::now();
     loop {
         run.second();

@@ -1,4 +1,4 @@
-//! TPROC-C on a watched SQLite file: what is scraped is what the run came to.
+//! TPROC-C on an observed SQLite file: the scraped values are those of the result.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};
 use support::{body, get};
 
-/// Hands everything on, and what was seen meanwhile.
+/// Forwards events and observations.
 struct Both {
     sink: MetricsSink,
     watch: Watch,
@@ -39,7 +39,7 @@ impl Sink for Both {
 #[test]
 fn a_run_is_served_as_measured() {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-    // A name with a blank: it is looked for in /proc/self/maps.
+    // A name with a blank, since it is searched for in /proc/self/maps.
     let engine: Arc<dyn Engine> = Arc::new(SqliteEngine::open(directory.path().join("tproc c.db")).unwrap());
     let mut spec = Spec::new(WorkloadName::TprocC);
     spec.load.users = "4".parse().unwrap();
@@ -88,7 +88,7 @@ fn a_run_is_served_as_measured() {
         assert_eq!(latencies, of(|kind| kind.latency.count()), "{part}");
     }
     assert_eq!(sum("kelvin_run_status{", &["complete"]), 1.0);
-    // And what the watcher saw of the file at its last reading.
+    // The watcher's last reading of the file.
     assert!(sum("kelvin_sqlite_wal_bytes{", &["local"]) > 0.0);
     assert!(sum("kelvin_sqlite_database_bytes{", &["local"]) > 1e6);
     assert!(sum("kelvin_sqlite_wal_written_bytes_per_second{", &["local"]) >= 0.0);

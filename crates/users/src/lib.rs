@@ -1,7 +1,9 @@
-//! The virtual users of a point on this host: what each does ([`User`]), in threads or on event loops ([`UserPool`]), the
-//! arrivals that they serve in an open loop ([`arrivals`]), the books of these ([`Schedule`]), and their errors ([`Tally`]).
+//! The virtual users of a point on this host: each user's work ([`User`]), the threads or event loops that
+//! run them ([`UserPool`]), the arrivals that they serve in an open loop ([`arrivals`]) with their counts
+//! ([`Schedule`]), and their errors ([`Tally`]).
 //!
-//! This is what `kelvin-run` does for each transaction, so that a release build optimises it and not the rest of a run.
+//! This code runs for each transaction. It is a separate crate, so that a release build optimises it and not
+//! the rest of a run.
 
 pub mod arrivals;
 mod report;

@@ -1,29 +1,29 @@
-//! What users report besides their samples.
+//! Reports of users in addition to their samples.
 
 use kelvin_database::{Error, PreparedPlans};
 use kelvin_measure::Nanos;
 
-/// What a user reports to the driver besides its samples. Rare by nature, so it may allocate.
+/// What a user reports to the driver in addition to its samples. Reports are rare, so they may allocate.
 #[derive(Debug)]
 pub enum UserReport {
-    /// Something failed.
+    /// An error.
     Failure {
-        /// When.
+        /// Time of the error.
         at: Nanos,
-        /// The transaction type; none when a new connection failed.
+        /// The transaction type; `None` when a new connection failed.
         kind: Option<u16>,
-        /// Whether the transaction is tried again.
+        /// Whether the transaction is retried.
         retried: bool,
-        /// What.
+        /// The error.
         error: Error,
     },
-    /// How the user's prepared statements were planned, when it ended.
+    /// How the user's prepared statements were planned, reported at its end.
     Plans(Vec<PreparedPlans>),
-    /// Something that the timeline should show.
+    /// A note for the timeline.
     Note {
-        /// When.
+        /// Time of the note.
         at: Nanos,
-        /// As text.
+        /// Its text.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The open loop of a point: its arrivals by second, and its books.
+//! The arrivals of an open loop by second, and over the window.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::arrivals::{Arrivals, Queue};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Counts what arrives, second by second, from the same schedule that the users have.
+/// Counts the arrivals of each second from the same schedule that the users follow.
 #[derive(Debug)]
 pub struct Schedule {
     point: u32,
@@ -18,21 +18,22 @@ pub struct Schedule {
     open: Nanos,
     queue: Arc<Queue>,
     arrivals: Arrivals,
-    /// The first arrival that was not counted.
+    /// Time of the first arrival that was not counted.
     next: Nanos,
     /// The first second that was not reported.
     second: i64,
     refused: BTreeMap<i64, u64>,
-    /// Changes of the rate that have taken place here, too.
+    /// The number of changes of the rate that were taken into account.
     changes: usize,
-    /// Arrivals asked for from the window's opening to the last change.
+    /// Arrivals requested from the window's opening to the last change.
     asked: f64,
-    /// When the present rate began to count.
+    /// The start of the current rate, within the window.
     since: Nanos,
 }
 
 impl Schedule {
-    /// Of a point with this number and rate per second, whose users begin and whose window opens at these times.
+    /// The counter of a point with this number and rate per second. Its users begin, and its window opens, at
+    /// these times.
     pub fn new(
         point: u32,
         rate: f64,
@@ -58,7 +59,7 @@ impl Schedule {
         }
     }
 
-    /// The seconds that ended before `now`, of which the last ends with the window at `close`.
+    /// The arrivals of the seconds that ended before `now`. The last one ends with the window at `close`.
     pub fn complete(&mut self, now: Nanos, close: Nanos) -> Vec<Event> {
         let mut events = Vec::new();
         let tally = if now < close { self.queue.tally(now) } else { self.queue.window(now) };
@@ -71,7 +72,7 @@ impl Schedule {
             events.push(self.event(self.second, due, Some(tally.waiting)));
             self.second += 1;
         }
-        // Refused later than the second that they belong to.
+        // Refusals in seconds that were already reported.
         while let Some(entry) = self.refused.first_entry().filter(|entry| *entry.key() < self.second) {
             let second = *entry.key();
             events.push(self.event(second, 0, None));
@@ -79,8 +80,8 @@ impl Schedule {
         events
     }
 
-    /// What became of the arrivals of the window. `unended` were taken by users for whom the run was over before
-    /// they came to an end.
+    /// The counts of the window's arrivals. `unended` of them were taken by users but had no end before the
+    /// run was over.
     pub fn window(&self, close: Nanos, unended: u64) -> event::ArrivalSchedule {
         let books = self.queue.window(close);
         event::ArrivalSchedule {
@@ -94,7 +95,7 @@ impl Schedule {
         }
     }
 
-    /// Counts the arrivals up to `end`, changes of the rate included.
+    /// Counts the arrivals up to `end`, including changes of the rate.
     fn due_before(&mut self, end: Nanos) -> u64 {
         let mut due = 0;
         loop {
@@ -113,7 +114,7 @@ impl Schedule {
         }
     }
 
-    /// Arrivals asked for a second, over the window.
+    /// Requested arrivals per second, on average over the window.
     fn mean_rate(&self, close: Nanos) -> f64 {
         if self.changes == 0 || close <= self.open {
             return self.rate;

@@ -1,5 +1,5 @@
-//! Counts errors by second, transaction type, class and code, so that a thousand failures a second cost the
-//! store one row.
+//! Counts errors by second, transaction type, class and code, so that a thousand failures in a second are one
+//! row in the store.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -13,8 +13,8 @@ use crate::UserReport;
 
 type Key = (i64, Option<u16>, String, String, bool);
 
-/// Notes of one point beyond this many are counted and not kept: 10,000 users losing their server at once
-/// are one event, not 10,000.
+/// Limit of the notes of a point; further notes are only counted. If 10,000 users lose the server at the same
+/// time, 10,000 notes are useless.
 const MOST_NOTES: u64 = 200;
 
 /// The errors of one point.
@@ -24,7 +24,7 @@ pub struct Tally {
     open: Nanos,
     pending: BTreeMap<Key, (u64, String)>,
     notes: Vec<Event>,
-    /// Executions with the generic plan and with custom ones, by statement.
+    /// Executions with the generic plan and with custom plans, by statement.
     plans: BTreeMap<String, (u64, u64)>,
     noted: u64,
     all: u64,
@@ -33,7 +33,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Of a point without errors, whose window opens then.
+    /// The tally of a point without errors, whose window opens at `open`.
     pub fn new(point: u32, open: Nanos) -> Self {
         Self {
             point,
@@ -48,7 +48,7 @@ impl Tally {
         }
     }
 
-    /// Takes what the users have reported.
+    /// Takes the users' reports.
     pub fn take(&mut self, reports: &Receiver<UserReport>) {
         for report in reports.try_iter() {
             match report {
@@ -100,7 +100,7 @@ impl Tally {
         events
     }
 
-    /// How prepared statements were planned; none where no user reported it.
+    /// How prepared statements were planned; `None` if no user reported it.
     pub fn prepared_statements(&mut self) -> Option<Event> {
         let of = |(text, (generic, custom))| PreparedStatement { text, generic, custom };
         let statements: Vec<_> = std::mem::take(&mut self.plans).into_iter().map(of).collect();
@@ -108,7 +108,7 @@ impl Tally {
         is_known.then_some(Event::Observed(Observation::PreparedStatements { point: self.point, statements }))
     }
 
-    /// Says how many notes were left out, if any were.
+    /// A sentence with the number of omitted notes; `None` if there are none.
     pub fn notes_left_out(&self) -> Option<String> {
         let more = self.noted.saturating_sub(MOST_NOTES);
         (more > 0).then(|| format!("{more} more notes of this kind were omitted"))
@@ -124,7 +124,7 @@ impl Tally {
         self.failed
     }
 
-    /// The newest error's message.
+    /// The message of the newest error.
     pub fn last_message(&self) -> Option<String> {
         self.last.as_ref().map(Error::to_string)
     }

@@ -1,5 +1,5 @@
-//! A virtual user: decides, executes, times, repeats, reconnects. In a separate thread or as a fiber, all the
-//! same: where it waits, it asks `kelvin_fiber`.
+//! A virtual user: decides, executes, times, retries, reconnects. It runs in a separate thread or as a fiber;
+//! its waits go through `kelvin_fiber`, which supports both.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -16,33 +16,34 @@ use kelvin_workload::{Stop, UserRange, VirtualUser};
 use crate::arrivals::{Claim, Queue};
 use crate::report::UserReport;
 
-/// A user whose transactions fail this often in a row, with its connection intact, gives up: the table is
-/// gone, the disk is full, and more errors of the same kind add nothing.
+/// A user with this many consecutive failures gives up although it is connected: the table is missing or the
+/// disk is full, and further errors of the same kind add nothing.
 const MOST_FAILURES_IN_A_ROW: u32 = 100;
 
-/// Waiting between attempts to reconnect, doubled from the first to the last of these.
+/// The pause between attempts to reconnect is doubled from the first to the last of these values.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A user who has no connection for this long gives up; a server that restarts is back long before.
+/// A user without a connection for this long gives up; a restarting server takes much less.
 const LONGEST_OUTAGE: Duration = Duration::from_mins(5);
 
-/// So many users ask at their end how their prepared statements were planned: all of them execute the same ones.
+/// The number of users that report at their end how their prepared statements were planned. All execute the
+/// same statements.
 const USERS_WITH_PLANS: u32 = 4;
 
-/// A new connection with the run's time-out.
+/// A new connection with the run's time limit of statements.
 pub fn connect(engine: &dyn Engine, timeout: Duration) -> kelvin_database::Result<Box<dyn Session>> {
     let mut session = engine.connect()?;
     session.set_timeout(Some(timeout))?;
     Ok(session)
 }
 
-/// Those series out of `kinds` that count for the headline, which `headline` says of each.
+/// The headline series of `kinds`, as marked in `headline`.
 pub fn headline_of<'a>(headline: &[bool], kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
     kinds.iter().zip(headline).filter(|(_, counts)| **counts).map(|(kind, _)| kind)
 }
 
-/// Waits until `deadline`, which may move, has come, or there is nothing to wait for any more (`over`).
+/// Waits until `deadline`, which may move, or until `over` returns true.
 pub fn wait_until(clock: &Clock, deadline: impl Fn() -> Nanos, over: impl Fn() -> bool) {
     loop {
         let now = clock.now();
@@ -54,72 +55,73 @@ pub fn wait_until(clock: &Clock, deadline: impl Fn() -> Nanos, over: impl Fn() -
     }
 }
 
-/// What all users share.
+/// The state that all users share.
 pub struct Shared {
     /// The database.
     pub engine: Arc<dyn Engine>,
     /// The run's clock.
     pub clock: Clock,
-    /// When the users start.
+    /// Planned start of the users.
     pub begin: Nanos,
-    /// When the first user began; `u64::MAX` before that.
+    /// Actual start of the first user; `u64::MAX` before that.
     pub began: AtomicU64,
     /// When the window opens.
     pub open: Nanos,
-    /// When the window closes; moved forward when the run is stopped early. `u64::MAX` when it ends by count.
+    /// When the window closes; set to an earlier time when the run is stopped early. `u64::MAX` when it ends
+    /// by count.
     pub close: AtomicU64,
-    /// When users begin nothing more: with the window, or in an open loop later, so that what waits for a user then is
-    /// followed to its end.
+    /// From here on users begin no more transactions: with the window's end, or in an open loop later, so
+    /// that waiting arrivals can be served.
     pub end: AtomicU64,
-    /// Transactions of each user, when the run ends by count.
+    /// Number of transactions of each user, when the run ends by count.
     pub transactions: Option<u64>,
-    /// Users at work, of all generators: those with a higher number rest.
+    /// Number of active users of all generators; users with higher numbers are idle.
     pub at_work: AtomicU32,
     /// Whether a timeline may change rate or users.
     pub changes: bool,
-    /// Whom this generator drives.
+    /// The users that this generator drives.
     pub range: UserRange,
-    /// The arrivals of an open loop.
+    /// The queue of an open loop; `None` in a closed loop.
     pub queue: Option<Arc<Queue>>,
-    /// Waiting between transactions, on top of the workload's own.
+    /// Waiting time between transactions, in addition to the workload's own.
     pub think_time: Option<ThinkTime>,
-    /// Which of the workload's kinds the headline counts.
+    /// Whether the headline counts a kind, for each of the workload's kinds.
     pub headline: Vec<bool>,
-    /// How often a transaction is repeated.
+    /// How often a transaction is retried.
     pub retries: u16,
     /// Time limit of a statement.
     pub timeout: Duration,
     /// Whether users report at their end how their prepared statements were planned.
     pub reports_plans: bool,
-    /// Asks for an early end.
+    /// Requests an early end.
     pub stop: Stop,
     /// Users who have ended.
     pub ended: AtomicU32,
-    /// Users who ended because nothing worked any more.
+    /// Users who ended because of permanent failure.
     pub gave_up: AtomicU32,
-    /// Samples that ended users handed over.
+    /// Samples that ended users passed to the collector.
     pub pushed: AtomicU64,
     /// How often users had to wait because the collector did not keep up.
     pub ring_full: AtomicU64,
     /// How often users waited because the database was busy, where the engine counts that.
     pub busy_waits: AtomicU64,
-    /// The last times of users' threads that have ended.
+    /// The final CPU times of ended user threads.
     pub ended_threads: Mutex<Vec<ThreadTimes>>,
-    /// The threads of the event loops, by the kernel's numbers.
+    /// The kernel's thread numbers of the event loops.
     pub loops: Mutex<Vec<i32>>,
-    /// Whether a user's thread panicked: a defect of ours, which no figure survives.
+    /// Whether a user's thread panicked: a defect of Kelvin that invalidates all results.
     pub panicked: AtomicBool,
-    /// A handle for each user's connection, to interrupt what it runs.
+    /// A handle for each user's connection that cancels what it is running.
     pub cancels: Vec<Mutex<Option<Box<dyn Cancel>>>>,
 }
 
 impl Shared {
-    /// Those series out of `kinds` that count for the headline.
+    /// The headline series of `kinds`.
     pub fn headline_of<'a>(&'a self, kinds: &'a [KindCounts]) -> impl Iterator<Item = &'a KindCounts> {
         headline_of(&self.headline, kinds)
     }
 
-    /// Keeps what the calling thread, which ends now, had of the CPUs.
+    /// Stores the CPU times of the calling thread, which is about to end.
     pub fn keep_times(&self) {
         self.ended_threads
             .lock()
@@ -127,7 +129,7 @@ impl Shared {
             .extend(kelvin_observe::thread_times());
     }
 
-    /// Makes a thread known as an event loop's.
+    /// Registers a thread as that of an event loop.
     pub fn add_loop(&self, thread: i32) {
         self.loops.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
@@ -138,32 +140,32 @@ impl Shared {
         self.end.fetch_min(close, Ordering::AcqRel);
     }
 
-    /// Ends the window at `close` and the load at `end`, both of which may lie ahead.
+    /// Ends the window at `close` and the load at `end`, both of which may be in the future.
     pub fn end_at(&self, close: Nanos, end: Nanos) {
         self.close.store(close, Ordering::Release);
         self.end.fetch_min(end, Ordering::AcqRel);
     }
 
-    /// Whether no user is at work any more.
+    /// Whether all users have ended.
     pub fn all_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire) == self.range.count()
     }
 
-    /// Waits until `deadline`, which may move, has come, or all users have ended.
+    /// Waits until `deadline`, which may move, or until all users have ended.
     pub fn wait_until(&self, deadline: impl Fn() -> Nanos) {
         wait_until(&self.clock, deadline, || self.all_ended() || self.stop.is_immediate());
     }
 
-    /// Interrupts whatever the users' connections are running, from threads of their own: a server beyond
-    /// reach keeps each request waiting.
+    /// Cancels whatever the users' connections are running, from separate threads, since a request to an
+    /// unreachable server blocks.
     pub fn cancel_all(self: &Arc<Self>) {
         const AT_ONCE: usize = 16;
         for offset in 0..AT_ONCE.min(self.cancels.len()) {
             let shared = Arc::clone(self);
-            // Without a thread to ask in, the user's own time-out remains.
+            // Without a thread, the user's own time limit remains.
             let _ = std::thread::Builder::new().name("cancel".into()).spawn(move || {
                 for handle in shared.cancels.iter().skip(offset).step_by(AT_ONCE) {
-                    // Taken out: who connects again at this moment must not wait for the network here.
+                    // Taken out of the lock, so that a user who reconnects now need not wait for the network.
                     let cancel = handle.lock().unwrap_or_else(PoisonError::into_inner).take();
                     if let Some(cancel) = cancel {
                         let _ = cancel.cancel();
@@ -173,29 +175,30 @@ impl Shared {
         }
     }
 
-    /// The part of a stretch of time that lies in the window.
+    /// The part of the time from `from` to `to` that lies in the window.
     fn within_window(&self, from: Nanos, to: Nanos) -> Nanos {
         let close = self.close.load(Ordering::Acquire);
         to.min(close).saturating_sub(from.max(self.open))
     }
 }
 
-/// What a user writes down about its time, as indexes of a [`Counters`]. All in nanoseconds but `Unknown`,
-/// `Unended` and `CutOff`.
+/// What a user records about its time, as indexes of a [`Counters`]. All are in nanoseconds except `Unknown`,
+/// `Unended` and `CutOff`, which are counts.
 #[derive(Debug, Clone, Copy)]
 pub enum UserCounter {
     /// Time in the window spent keying, thinking, reconnecting, or on transactions that failed.
     Idle,
-    /// Of the transactions that ended in the window: the time before it opened.
+    /// Of transactions that ended in the window: the time before it opened.
     BeforeOpen,
-    /// Of the transactions that ended after the window: the time before it closed.
+    /// Of transactions that ended after the window: the time before it closed.
     BeforeClose,
-    /// Headline transactions whose commit was lost with its connection, or whose answer could not be
-    /// understood: they may have happened.
+    /// Headline transactions whose commit was lost with its connection, or whose answer was unintelligible.
+    /// They may have been committed.
     Unknown,
-    /// Arrivals of the window that were taken and came to no end: which the user could not start any more, or not repeat.
+    /// Arrivals of the window that were taken but have no end, because the user could no longer start or
+    /// retry them.
     Unended,
-    /// Transactions, of closed loops too, that failed in a way that is repeated, when the run was over.
+    /// Transactions, also of closed loops, that failed with a retryable error when the run was over.
     CutOff,
     /// When the user ended.
     EndedAt,
@@ -210,9 +213,9 @@ impl UserCounter {
 #[derive(Debug, Clone, Copy)]
 struct Start {
     at: Nanos,
-    /// After its intended start.
+    /// Time since the intended start.
     late: Nanos,
-    /// Whether the user stood ready then.
+    /// Whether the user was waiting at the intended start.
     awaited: bool,
 }
 
@@ -223,31 +226,31 @@ impl Start {
     }
 }
 
-/// One user, ready to run.
+/// A user that is ready to run.
 pub struct User {
     /// Its number among the users of all generators.
     pub number: u32,
-    /// What it shares with the others.
+    /// The state shared with the other users.
     pub shared: Arc<Shared>,
     /// Decides and executes its transactions.
     pub work: Box<dyn VirtualUser>,
     /// Its connection.
     pub session: Box<dyn Session>,
-    /// Takes its samples.
+    /// Takes the user's samples.
     pub recorder: Recorder,
     /// The workload's counters.
     pub counters: Counters,
     /// Its [`UserCounter`]s.
     pub book: Counters,
-    /// Takes errors and notes.
+    /// Takes the user's errors and notes.
     pub reports: Sender<UserReport>,
     /// Draws the think times.
     pub random: Random,
-    /// Says when it has ended.
+    /// Reports the user's end.
     pub ending: Ending,
 }
 
-/// Says that a user has ended even when it panicked or never ran: the driver must not wait for ever.
+/// Reports that a user has ended, even if it panicked or never ran; otherwise the driver would wait forever.
 pub struct Ending(pub Arc<Shared>);
 
 impl Drop for Ending {
@@ -260,8 +263,8 @@ impl Drop for Ending {
 }
 
 impl User {
-    /// Runs until the load ends, the count is reached, or somebody asks to stop.
-    /// `ending` is called before anybody hears of its end.
+    /// Runs until the load ends, the count is reached, or a stop is requested. Calls `ending` before the
+    /// user's end is visible to others.
     pub fn run(mut self, ending: impl FnOnce()) {
         self.register_cancel();
         let shared = Arc::clone(&self.shared);
@@ -271,7 +274,7 @@ impl User {
             now = shared.clock.now();
         }
         shared.began.fetch_min(now, Ordering::AcqRel);
-        // A thread that the scheduler starts late has not been at work until now.
+        // A late start of the thread counts as idle.
         self.book.add(UserCounter::Idle as usize, shared.within_window(shared.begin, now));
         let mut transactions = 0;
         let mut failures_in_a_row = 0;
@@ -287,20 +290,20 @@ impl User {
                 None => None,
                 Some(Claim::Serve { at, .. }) => Some(at),
                 Some(Claim::End) => {
-                    // Whoever hung up now would put the end of its session into others' figures.
+                    // Closing the session now would affect the results of others.
                     now = self.pause_until(now, shared.end.load(Ordering::Acquire));
                     break;
                 }
             };
             let next = self.work.next();
-            // Drawing the inputs is not the database's time.
+            // Generating the inputs does not count as the database's time.
             let drawn = shared.clock.now();
             self.book.add(UserCounter::Idle as usize, shared.within_window(now, drawn));
             let begins = arrival.unwrap_or(drawn + next.keying.as_nanos() as u64);
             now = match claim {
                 Some(claim) if shared.changes => match self.await_arrival(drawn, claim) {
                     (now, true) => now,
-                    // Another schedule has taken its place.
+                    // The schedule was replaced.
                     (taken_back, false) => {
                         now = taken_back;
                         continue;
@@ -328,7 +331,7 @@ impl User {
                 break;
             }
             if self.reached_count(transactions) || self.work.has_ended() {
-                // The window ends with the last transaction: what comes after it is in no figure.
+                // The window ends with the last transaction, so later time is not measured.
                 break;
             }
             if self.session.is_broken() {
@@ -357,16 +360,16 @@ impl User {
         drop(self.ending);
     }
 
-    /// Reports how the prepared statements were planned. Not in a window that lasts as long as other users are at work, and not where somebody
-    /// waits for the end.
+    /// Reports how the prepared statements were planned. Not in a run by count, whose window is still open
+    /// for other users, and not when an immediate stop is requested.
     fn report_plans(&mut self) {
         let shared = &self.shared;
         let is_asked = shared.reports_plans && self.number - shared.range.first() < USERS_WITH_PLANS;
-        // A user who gives up ends within the window.
+        // A user who gives up may end within the window.
         let has_closed = shared.clock.now() >= shared.close.load(Ordering::Acquire);
         let is_over = has_closed && shared.transactions.is_none() && !shared.stop.is_immediate();
         if is_asked && is_over && !self.session.is_broken() && !self.session.in_transaction() {
-            // The run has its results without them.
+            // The run is valid without them.
             if let Ok(plans) = self.session.prepared_plans() {
                 let _ = self.reports.send(UserReport::Plans(plans));
             }
@@ -377,23 +380,23 @@ impl User {
         self.shared.think_time.map_or(Duration::ZERO, |think_time| think_time.draw(&mut self.random))
     }
 
-    /// A stop that somebody asked for arrives here as the closing of the window and the end of the load, so that users and
-    /// collector cut it at the same moment.
+    /// Whether the user has to end. A requested stop moves the end of window and load, so that users and
+    /// collector stop at the same time.
     fn done(&self, now: Nanos, transactions: u64) -> bool {
         now >= self.shared.end.load(Ordering::Acquire) || self.reached_count(transactions)
     }
 
-    /// Whether a transaction that has to be repeated is too late for it.
+    /// Whether it is too late to retry a transaction.
     fn ends(&self) -> bool {
         self.shared.stop.requested() || self.done(self.shared.clock.now(), 0)
     }
 
-    /// Whether the user has done all that it was to do, in a run that ends by count.
+    /// Whether the user has executed all its transactions, in a run that ends by count.
     fn reached_count(&self, transactions: u64) -> bool {
         self.shared.transactions.is_some_and(|limit| transactions >= limit)
     }
 
-    /// Executes one transaction with its repetitions; returns when it ended and whether it was good.
+    /// Executes one transaction with its retries. Returns when it ended, and whether it succeeded.
     fn transaction(&mut self, kind: u16, start: Start) -> (Nanos, bool) {
         let mut retries = 0;
         loop {
@@ -404,14 +407,14 @@ impl User {
                     let retryable = !lost && error.class().is_retryable() && retries < self.shared.retries;
                     let mut cut_off = retryable && self.ends();
                     let again = retryable && !cut_off && self.roll_back().is_ok();
-                    // Only the server's answer proves that nothing was committed: an answer that could not be
-                    // understood may have been a good one.
+                    // Only the server's answer proves that nothing was committed. An unintelligible answer
+                    // may have been a success.
                     let unknown = lost || error.code().0.is_empty();
                     if unknown && self.shared.headline[usize::from(kind)] {
                         self.book.add(UserCounter::Unknown as usize, 1);
                     }
                     let end = self.shared.clock.now();
-                    // Nobody listens only when the driver itself has failed.
+                    // Sending fails only if the driver itself has failed.
                     let _ = self.reports.send(UserReport::Failure {
                         at: end,
                         kind: Some(kind),
@@ -426,7 +429,7 @@ impl User {
                             continue;
                         }
                     } else if !lost {
-                        // A roll-back that fails breaks the session, which is examined next.
+                        // A failing rollback breaks the session, which is checked next.
                         let _ = self.roll_back();
                     }
                     if cut_off {
@@ -441,7 +444,7 @@ impl User {
         }
     }
 
-    /// A transaction that the end of the run keeps from being repeated came to no end: it is neither done nor failed.
+    /// Counts a transaction that is not retried because the run ends. It is neither completed nor failed.
     fn cut_off(&self, start: Start) {
         self.book.add(UserCounter::CutOff as usize, 1);
         let intended = start.at.saturating_sub(start.late);
@@ -483,8 +486,8 @@ impl User {
         self.note(format!("user {} gave up {why}", self.number + 1));
     }
 
-    /// Waits before a transaction is repeated, longer each time and each user differently, so that those who
-    /// collided do not collide again. The first repetition is at once. The wait is part of the service time.
+    /// Waits before a retry, longer each time and differently for each user, so that colliding transactions
+    /// do not collide again. The first retry is immediate. The wait is part of the service time.
     fn step_aside(&self, retries: u16) {
         if retries > 1 {
             let spread = 250 + u64::from(self.number).wrapping_mul(0x9e37_79b9) % 500;
@@ -492,8 +495,8 @@ impl User {
         }
     }
 
-    /// Tries to connect again, with growing pauses, until it works, the run ends, or it has taken too long.
-    /// Returns the time, and whether there is a connection.
+    /// Reconnects, with growing pauses, until it succeeds, the run ends, or the outage is too long. Returns
+    /// the time, and whether there is a connection.
     fn reconnect(&mut self, lost_at: Nanos) -> (Nanos, bool) {
         self.note(format!("user {} lost its connection", self.number + 1));
         let mut pause = FIRST_PAUSE;
@@ -525,7 +528,7 @@ impl User {
         (now, false)
     }
 
-    /// Waits, and books the wait as idle; ends early when the run does.
+    /// Waits, and counts the wait as idle time. Ends early when the load ends.
     fn pause(&mut self, from: Nanos, length: Duration) -> Nanos {
         self.pause_until(from, from.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)))
     }
@@ -544,7 +547,7 @@ impl User {
         now
     }
 
-    /// Waits for an arrival that was claimed; also whether it is this user's to begin, or to leave because the load is over.
+    /// Waits for a claimed arrival. Returns the time, and whether the arrival is still this user's.
     fn await_arrival(&mut self, from: Nanos, claim: Claim) -> (Nanos, bool) {
         let (Some(queue), Claim::Serve { at, changes }) = (self.shared.queue.clone(), claim) else {
             return (from, false);
@@ -559,7 +562,7 @@ impl User {
         (now, queue.confirms(at, changes, now))
     }
 
-    /// Rests for as long as the timeline wants fewer users than this one's number.
+    /// Waits while the timeline wants fewer users than this user's number.
     fn rest(&mut self, from: Nanos) -> Nanos {
         let mut now = from;
         while self.number >= self.shared.at_work.load(Ordering::Acquire) && !self.done(now, 0) {

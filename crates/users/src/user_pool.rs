@@ -1,4 +1,4 @@
-//! How the users of a point run: each in a separate thread, or many as fibers on a few event loops.
+//! The threads that run the users of a point: one for each user, or a few event loops with many fibers.
 
 use std::io;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use kelvin_workload::Stop;
 
 use crate::user::{Shared, User};
 
-/// Stack size; only pages that are touched take memory.
+/// Stack size in bytes; only touched pages use memory.
 const THREAD_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 256 << 10;
 
-/// Users that share a loop before another loop is worth its thread, beyond the first two: a loop with a CPU starts over
-/// 100,000 calls per second, and with two loops the users do not all wait for one thread.
+/// Users for each event loop beyond the first two. A loop on a CPU handles over 100,000 calls per second;
+/// with two loops users do not all wait for the same thread.
 const USERS_PER_LOOP: u32 = 16;
 const FEWEST_LOOPS: u32 = 2;
 
 /// The threads or event loops that run the users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResolvedThreading {
-    /// A thread each.
+    /// A thread for each user.
     Threads,
     /// This many event loops.
     Loops(u32),
 }
 
 impl ResolvedThreading {
-    /// "8 virtual users, a thread each".
+    /// A description such as "8 virtual users, one thread each".
     pub fn describe(self, users: u32) -> String {
         match (self, users) {
             (_, 1) => "1 virtual user".into(),
@@ -39,14 +39,14 @@ impl ResolvedThreading {
         }
     }
 
-    /// The useful number of loops, at most the number of CPUs.
+    /// The useful number of loops for `users`, at most the number of CPUs.
     pub fn loops_for(users: u32) -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         Self::Loops(users.div_ceil(USERS_PER_LOOP).max(FEWEST_LOOPS).min(users).clamp(1, cpus))
     }
 }
 
-/// The users' threads.
+/// The running threads.
 pub enum UserPool {
     /// A thread for each user.
     Threads(Vec<JoinHandle<()>>),
@@ -55,7 +55,7 @@ pub enum UserPool {
 }
 
 impl UserPool {
-    /// Starts them all; they wait for the clock by themselves.
+    /// Starts all users, which wait for the start time themselves.
     pub fn start(
         users: Vec<User>,
         ground: ResolvedThreading,
@@ -105,7 +105,7 @@ impl UserPool {
         shares.into_iter().enumerate().map(start).collect::<io::Result<_>>().map(Self::Loops)
     }
 
-    /// Wakes sleeping users to check whether the window has closed.
+    /// Wakes sleeping users so that they check whether the window has closed.
     pub fn wake(&self) {
         match self {
             Self::Threads(threads) => threads.iter().for_each(|thread| thread.thread().unpark()),
@@ -113,11 +113,11 @@ impl UserPool {
         }
     }
 
-    /// Waits for the threads, whose users have all ended; returns the error of a loop that ended with one.
+    /// Joins the threads of users that have all ended. Returns the first error of an event loop.
     pub fn join(self) -> Option<String> {
         match self {
             Self::Threads(threads) => {
-                // A panic has a separate mark, which the invariants check.
+                // A panic is recorded separately and checked by the invariants.
                 for thread in threads {
                     let _ = thread.join();
                 }

@@ -1,4 +1,4 @@
-//! What a controller may have an agent do: load on the targets of the agent's own lists, nothing else.
+//! What an agent does for a controller: load on the targets of the agent's own lists, and nothing else.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use kelvin_run::spec::{Build, Observe, Reset};
 use super::allow_io::AllowedIo;
 use crate::error::FleetError;
 
-/// The databases, and the files and devices, that an agent puts load on.
+/// The allowed databases, files and devices.
 #[derive(Debug, Clone)]
 pub struct AllowedTargets {
     databases: Vec<String>,
@@ -18,16 +18,17 @@ pub struct AllowedTargets {
 }
 
 impl AllowedTargets {
-    /// The databases of these texts, each as in `--target`, and what I/O jobs may do.
+    /// Databases as in `--target`, and the allowed I/O.
     ///
     /// # Errors
-    /// When one is no target, or one that an agent cannot share with others.
+    /// When a text is not a target, or a target that agents cannot share.
     pub fn parse(texts: &[String], io: AllowedIo) -> Result<Self, FleetError> {
         let databases = texts.iter().map(|text| shared_target(text)).collect::<Result<_, _>>()?;
         Ok(Self { databases, io })
     }
 
-    /// A specification that may be run, without what is the controller's alone: resets, builds, checks, observation, files.
+    /// Checks a specification and removes what only the controller does: resets, builds, checks, observation,
+    /// files.
     pub(super) fn check(&self, text: &str) -> Result<Spec, FleetError> {
         let mut spec = Spec::parse_received(text, "the run's specification")
             .map_err(|error| FleetError::Refused(error.to_string()))?;
@@ -50,7 +51,7 @@ impl AllowedTargets {
         Ok(spec)
     }
 
-    /// The I/O jobs of a checked specification, with their files and devices found; none of a database's.
+    /// Opens the files and devices of a checked specification's I/O jobs; `None` for a database load.
     pub(super) fn open_jobs(
         &self,
         spec: &Spec,
@@ -61,7 +62,8 @@ impl AllowedTargets {
     }
 }
 
-/// A target in its one spelling, without a password; a server or a file that is the same for every agent.
+/// The normalised text of a target, without a password. Only targets that are the same for every agent are
+/// accepted.
 fn shared_target(text: &str) -> Result<String, FleetError> {
     let target = Target::parse(text).map_err(|error| FleetError::Refused(error.to_string()))?;
     match target {

@@ -1,5 +1,5 @@
-//! What I/O jobs from a controller may do on an agent's host: read and write below the paths of the agent's own list, and run the
-//! commands of its own list.
+//! What a controller's I/O jobs may do on an agent's host: read and write below the allowed paths, and run
+//! the allowed commands.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,21 +13,22 @@ use crate::error::{FleetError, causes};
 
 type Result<T> = std::result::Result<T, FleetError>;
 
-/// Paths, devices and commands of I/O jobs.
+/// The allowed paths, devices and commands of I/O jobs.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedIo {
-    /// With links resolved.
+    /// With resolved links.
     paths: Vec<PathBuf>,
     destroys: Vec<PathBuf>,
     commands: Vec<String>,
 }
 
 impl AllowedIo {
-    /// Files and devices that jobs may use, and directories in which they may use and make any; block devices of these that
-    /// they may write to; commands that they may run, each as a job writes it.
+    /// `paths` are files and devices that jobs may use, and directories below which they may use and create
+    /// files. `destroys` are block devices among them that jobs may write to. `commands` are commands that
+    /// jobs may run, as written in the job.
     ///
     /// # Errors
-    /// When a path is not there.
+    /// When a path does not exist.
     pub fn parse(paths: &[PathBuf], destroys: &[PathBuf], commands: &[String]) -> Result<Self> {
         let resolve = |path: &PathBuf| std::fs::canonicalize(path).map_err(FleetError::file(path));
         Ok(Self {
@@ -37,8 +38,8 @@ impl AllowedIo {
         })
     }
 
-    /// The jobs of a specification that are this host's, of so many; none of them does anything else. States of `verify` go to
-    /// `aux`.
+    /// Opens the I/O jobs of a specification for this host, given as its number and the number of hosts. Jobs
+    /// that do anything else are refused. States of `verify` are written to `aux`.
     pub(super) fn open(&self, spec: &Spec, host: (u32, u32), aux: &Path) -> Result<IoRun> {
         let Work::Io(options) = &spec.work else {
             return Err(FleetError::Refused("these are not I/O jobs".into()));
@@ -64,7 +65,7 @@ impl AllowedIo {
         Ok(run)
     }
 
-    /// Refuses what acts on the host beside the job's own files.
+    /// Refuses options that affect the host beyond the job's own files.
     fn check_options(&self, job: &Job) -> std::result::Result<(), String> {
         for command in [&job.process.before, &job.process.after].into_iter().flatten() {
             if !self.commands.contains(command) {
@@ -90,7 +91,7 @@ impl AllowedIo {
         let traces = job.replay.iter().flat_map(|replay| replay.files.iter().chain(&replay.redirect));
         let targets = &job.targets;
         let named = if targets.directories.is_empty() { &targets.filenames } else { &targets.directories };
-        // Before any of them is looked at: even whether it is there is not the controller's business.
+        // Checked before any access: the controller must not learn which files exist.
         buffers.into_iter().chain(traces).chain(named).try_for_each(|path| self.check_path(path))?;
         let traces = job.replay.iter().flat_map(|replay| &replay.files);
         let mut others = traces.filter(|path| !std::fs::metadata(path).is_ok_and(|about| about.is_file()));
@@ -109,7 +110,7 @@ impl AllowedIo {
     }
 }
 
-/// A path with its links resolved, as far as it is there.
+/// The path with resolved links; a missing part is appended as it is.
 fn resolved(path: &Path) -> std::result::Result<PathBuf, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let whole = std::path::absolute(path).map_err(failed)?;
@@ -119,7 +120,7 @@ fn resolved(path: &Path) -> std::result::Result<PathBuf, String> {
     let mut missing = Vec::new();
     let mut there = whole.as_path();
     loop {
-        // A link that leads nowhere would be followed when the file is made.
+        // A dangling link would be followed when the file is created, so it counts as existing.
         if there.symlink_metadata().is_ok() {
             break;
         }

@@ -1,4 +1,4 @@
-//! The agent's clock as it shows it to the controller, and what the host says about its clock.
+//! The agent's clock as reported to the controller, and the state of the host's clock synchronisation.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,21 +12,21 @@ use crate::message::clean;
 /// How long chrony may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A test hook: shifts what an agent shows as its clock, and lets it drift, so that a test on one host has hosts whose clocks
-/// differ by a known amount. Nothing else of the agent sees it.
+/// A test hook that shifts the reported clock and makes it drift, so that a test on one host has hosts whose
+/// clocks differ by a known amount. No other part of the agent is affected.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ClockTestHook {
-    /// Nanoseconds ahead.
+    /// Shift in nanoseconds.
     pub shift: i64,
     /// Nanoseconds gained per nanosecond.
     pub drift: f64,
 }
 
 impl ClockTestHook {
-    /// Seconds ahead and parts per million of drift, such as `3,50`.
+    /// Parses the shift in seconds and the drift in parts per million, such as `3,50`.
     ///
     /// # Errors
-    /// When that is not what the text says.
+    /// When the text has another form.
     pub fn parse(text: &str) -> Result<Self, FleetError> {
         let numbers = text.split_once(',').map(|(shift, drift)| (shift.parse::<f64>(), drift.parse::<f64>()));
         match numbers {
@@ -39,21 +39,21 @@ impl ClockTestHook {
         }
     }
 
-    /// What is shown at a moment of the real clock.
+    /// The reported time when the real clock shows `now`.
     pub(crate) fn shown(self, now: Nanos) -> Nanos {
         let shown = i128::from(now) + i128::from(self.shift) + (now as f64 * self.drift).round() as i128;
         Nanos::try_from(shown).unwrap_or(0)
     }
 
-    /// The moment of the real clock at which this is shown.
+    /// The real time at which the reported time is `shown`.
     pub(crate) fn real(self, shown: Nanos) -> Nanos {
         let since = i128::from(shown) - i128::from(self.shift);
-        // The correction is small: computed alone, it keeps its nanoseconds.
+        // The correction is small. Computed separately, it keeps its precision of nanoseconds.
         let gained = since as f64 * self.drift / (1.0 + self.drift);
         Nanos::try_from(since - gained.round() as i128).unwrap_or(0)
     }
 
-    /// The times of a load, by the real clock.
+    /// Converts the times of a load to the real clock.
     pub(crate) fn real_times(self, times: LoadTimes) -> LoadTimes {
         let real = |shown| if shown == u64::MAX { shown } else { self.real(shown) };
         LoadTimes {
@@ -65,7 +65,7 @@ impl ClockTestHook {
     }
 }
 
-/// What the host's own synchronisation says, on one line; none where chrony does not run.
+/// The state of the host's clock synchronisation, on one line; `None` where chrony does not run.
 pub(crate) fn synchronisation() -> Option<String> {
     let mut asked = Command::new("chronyc");
     asked.args(["-c", "tracking"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -83,7 +83,7 @@ pub(crate) fn synchronisation() -> Option<String> {
     describe(text.trim())
 }
 
-/// From the fields of `chronyc -c tracking`.
+/// Describes the fields of `chronyc -c tracking`.
 fn describe(line: &str) -> Option<String> {
     let fields: Vec<&str> = line.split(',').collect();
     let [_, source, stratum, _, _, offset, ..] = fields[..] else { return None };

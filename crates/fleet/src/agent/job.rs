@@ -1,4 +1,5 @@
-//! An agent's part in one run: the opened database, the load of one point at a time, and the agent's own file of it.
+//! An agent's part in one run: the opened target, the load of one point at a time, and the agent's own store
+//! of the run.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,16 +25,16 @@ use crate::subject::{Name, Subjects};
 
 type Result<T> = std::result::Result<T, FleetError>;
 
-/// How often a load that waits for its start checks whether it shall end.
+/// How often a load that waits for its start checks for a stop request.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A start lies no further ahead, in nanoseconds: agents receive it seconds before.
+/// How far ahead a start may be, in nanoseconds; agents receive the order seconds before it.
 const FURTHEST: Nanos = 600 * SECOND;
 
-/// A load that was asked to end in order is interrupted after this time.
+/// Time after which a load that was asked to end is interrupted.
 const ORDERLY: Duration = Duration::from_secs(5);
 
-/// What a job has of its agent.
+/// The parts of the agent that a job uses.
 pub(super) struct AgentContext {
     pub(super) agent: Name,
     pub(super) bus: Arc<Bus>,
@@ -43,33 +44,33 @@ pub(super) struct AgentContext {
     pub(super) status: Arc<Status>,
 }
 
-/// How a job ends.
+/// The reason for a job's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobEnd {
-    /// The controller said that the run is over.
+    /// The controller ended the run.
     Over,
-    /// The controller was not heard for too long.
+    /// The controller was silent for too long.
     Alone,
-    /// Something else ended it.
+    /// Any other reason.
     Aborted,
 }
 
-/// A run that the agent works for.
+/// A run that the agent takes part in.
 pub(super) struct Job {
     run: Name,
-    /// As the allow-list has left it.
+    /// As returned by [`super::allow::AllowedTargets::check`].
     spec: Spec,
     opened: OpenedLoad,
     context: AgentContext,
     writer: Arc<Mutex<RunWriter>>,
     outbox: Outbox,
     load: Option<PointLoad>,
-    /// When the controller was heard last, and how long it may be silent.
+    /// When the last message of the controller arrived, and how long it may be silent.
     heard: Arc<Mutex<Instant>>,
     alone: Duration,
     _beats: Task,
     ending: Option<JobEnd>,
-    /// Since when the load is asked to end.
+    /// When the load was asked to end.
     stopping: Option<Instant>,
 }
 
@@ -80,7 +81,7 @@ struct PointLoad {
     thread: JoinHandle<()>,
 }
 
-/// What the controller orders of a point's load.
+/// The controller's orders to the load of a point.
 #[derive(Default)]
 struct PointOrders {
     stop: Stop,
@@ -96,7 +97,7 @@ impl PointOrders {
 }
 
 impl Job {
-    /// Begins the agent's own file, and listens to the controller.
+    /// Starts the stored run, and listens to the controller.
     pub(super) fn prepare(
         (run, spec, opened): (Name, Spec, OpenedLoad),
         store: &Store,
@@ -134,12 +135,12 @@ impl Job {
         &self.run
     }
 
-    /// The controller has been heard.
+    /// Records a message from the controller.
     pub(super) fn heard(&self) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// The load of the checked specification, of which a point decides only the length of its window.
+    /// The load of the checked specification. A point may only change the length of its window.
     fn allowed_load(&self, assignment: &GeneratorAssignment) -> Result<Load> {
         if self.spec.is_io() {
             return Ok(self.spec.load.clone());
@@ -157,7 +158,7 @@ impl Job {
         Ok(spec.load)
     }
 
-    /// Connects the users of a point, which then wait for their start.
+    /// Connects the users of a point, which then wait for the start.
     pub(super) fn arm(&mut self, mut assignment: GeneratorAssignment) -> Result<()> {
         assignment.load = self.allowed_load(&assignment)?;
         if !self.is_idle() {
@@ -199,7 +200,7 @@ impl Job {
         load.ok_or_else(|| FleetError::Refused(format!("it has no load of point {point}")))
     }
 
-    /// Orders the start; when that is, in nanoseconds of the kernel's monotonic clock.
+    /// Orders the start. Returns its time in nanoseconds of the kernel's monotonic clock.
     pub(super) fn start(&self, point: u32, times: LoadTimes) -> Result<u64> {
         let load = self.load(point)?;
         let times = self.context.hook.real_times(times);
@@ -216,7 +217,7 @@ impl Job {
         Ok(())
     }
 
-    /// Ends the load at once.
+    /// Stops the load immediately.
     pub(super) fn abort(&mut self) {
         if let Some(load) = &self.load {
             load.orders.stop.request();
@@ -225,7 +226,7 @@ impl Job {
         }
     }
 
-    /// The run is over; a load that is still on ends.
+    /// Ends the run, and stops a running load.
     pub(super) fn end(&mut self) {
         self.ending.get_or_insert(JobEnd::Over);
         self.abort();
@@ -236,10 +237,10 @@ impl Job {
         self.load.is_none()
     }
 
-    /// Notes a load that has ended, and ends one that nobody commands any more.
+    /// Removes a load that has ended, and stops one without a controller.
     pub(super) fn look_after(&mut self) {
         if let Some(load) = self.load.take_if(|load| load.thread.is_finished()) {
-            // What a panic leaves is said by the link's end, or not at all; the controller waits for beats, too.
+            // A panic is reported by the end of the link, or else noticed by the controller from the beats.
             let _panicked = load.thread.join();
         }
         let silent = self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
@@ -257,12 +258,13 @@ impl Job {
         }
     }
 
-    /// How the job has ended, once its load has.
+    /// The reason for the job's end, once its load has ended.
     pub(super) fn is_over(&self) -> Option<JobEnd> {
         self.ending.filter(|_| self.is_idle())
     }
 
-    /// Closes the agent's file, and waits until the server has everything; a sentence about both.
+    /// Closes the stored run, and waits until the NATS server has all messages. Returns a sentence about
+    /// both.
     pub(super) fn finish(self, end: JobEnd, stop: &Stop) -> Result<String> {
         let (status, why) = match end {
             JobEnd::Over => (RunStatus::Complete, None),
@@ -286,8 +288,8 @@ impl Job {
     }
 }
 
-/// The agent's clock and the kernel's monotonic clock at one moment: the closest of some readings, as a thread may be preempted
-/// between the two.
+/// The agent's clock and the kernel's monotonic clock at the same time. Of several readings the closest pair
+/// counts, since the thread may be preempted between the two.
 fn clocks_at_once(clock: &Clock) -> (Nanos, Nanos) {
     let read = || {
         let before = clock.now();
@@ -299,7 +301,7 @@ fn clocks_at_once(clock: &Clock) -> (Nanos, Nanos) {
     closest.map_or((0, 0), |(_, own, kernel)| (own, kernel))
 }
 
-/// How long before the start it is ordered, in nanoseconds.
+/// How far ahead the start is, in nanoseconds. Refuses implausible times.
 fn lead(times: LoadTimes, now: Nanos) -> Result<Nanos> {
     let LoadTimes { begin, open, close, end } = times;
     let refused = |why: &str| Err(FleetError::Refused(why.into()));
@@ -313,7 +315,7 @@ fn lead(times: LoadTimes, now: Nanos) -> Result<Nanos> {
     }
 }
 
-/// The load's way to the controller: its events go into the agent's file and the outbox.
+/// The load's connection to the controller: events go into the agent's store and the outbox.
 struct Link {
     point: u32,
     users: u32,
@@ -334,11 +336,11 @@ impl Link {
         Ok(self.keep(&Event::Phase { point: self.point, phase, at, users: self.users, planned: None })?)
     }
 
-    /// Says how the load ended, and keeps the sums against which the seconds of the agent's file are checked. The report does not wait for
-    /// the disk: the controller has all the seconds.
+    /// Reports how the load ended, and stores the sums with which the seconds in the agent's store are
+    /// compared. The report does not wait for the disk, since the controller has all the seconds.
     fn end(self, ended: std::result::Result<GeneratorReport, RunError>) {
         let point = self.point;
-        // Held so that the file is not finished without the sums.
+        // Locked first, so that the store is not closed without the sums.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = ended.as_ref().ok().map(|report| report.totals().clone());
         let item = match ended {
@@ -347,7 +349,7 @@ impl Link {
         };
         // The outbox lives as long as the job.
         let _gone = self.sender.send(item);
-        // A file that cannot be written is an error at its end, too.
+        // A write error is reported again when the store is closed.
         let _kept = totals.map(|totals| writer.set_totals(point, &totals));
         drop(writer);
         self.status.set(AgentState::Prepared);
@@ -361,7 +363,8 @@ impl Sink for Link {
             return Ok(());
         }
         self.keep(event)?;
-        // The controller has the phases of the whole; what was observed of the host is in the agent's own file.
+        // The controller emits the phases itself. Observations of this host are only in the agent's own
+        // store.
         let of_the_run = match event {
             Event::Second(_)
             | Event::Arrivals(_)
@@ -410,7 +413,7 @@ mod tests {
         let refusal = |times, now| lead(times, now).err().map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(lead(times(7, 7, u64::MAX, u64::MAX), 5).unwrap(), 2);
         assert_eq!(lead(times(FURTHEST, FURTHEST, u64::MAX, u64::MAX), 0).unwrap(), FURTHEST);
-        // An order that is replayed, or was long under way.
+        // An order that was replayed, or delayed for a long time.
         assert!(refusal(times(7, 8, 9, 10), 7).contains("already passed"));
         assert!(refusal(times(u64::MAX, u64::MAX, u64::MAX, u64::MAX), 0).contains("too far ahead"));
         for wrong in [times(8, 7, 9, 10), times(7, 9, 8, 10), times(7, 8, 10, 9)] {

@@ -1,4 +1,5 @@
-//! An agent: waits for a controller's commands, and puts its share of a run's load on a database that its own list allows.
+//! An agent: waits for a controller's commands, and generates its share of a run's load on targets of its own
+//! list.
 
 mod allow;
 mod allow_io;
@@ -32,28 +33,28 @@ use opened::OpenedLoad;
 
 type Result<T> = std::result::Result<T, FleetError>;
 
-/// Between two beats.
+/// Interval of the beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// How often it is seen that a load has ended, or that nobody commands it any more.
+/// How often the agent checks whether its load has ended or has lost its controller.
 const TICK: Duration = Duration::from_millis(50);
 
-/// An agent stops its load when it has not heard its controller for so long.
+/// An agent stops its load after this time without a message from the controller.
 pub const ALONE: Duration = Duration::from_secs(15);
 
-/// What an agent is, and what it may do.
+/// An agent's identity, its connection and its permissions.
 pub struct AgentOptions {
-    /// Its name, which the controller calls it by.
+    /// Its name in the fleet.
     pub name: Name,
     /// The fleet's lab.
     pub lab: Name,
-    /// Where NATS is.
+    /// The connection to NATS.
     pub connection: Connection,
-    /// The databases, files and devices that it puts load on; no others.
+    /// The only databases, files and devices that it puts load on.
     pub targets: AllowedTargets,
-    /// The file of its own runs.
+    /// The store of its own runs.
     pub store: PathBuf,
-    /// How long it goes on without a controller.
+    /// How long it continues without a controller.
     pub alone: Duration,
     /// Whether it ends after its first run.
     pub once: bool,
@@ -61,23 +62,23 @@ pub struct AgentOptions {
     pub clock: ClockTestHook,
 }
 
-/// How an agent ended.
+/// Why an agent ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentEnd {
-    /// It was asked to, or its one run is over.
+    /// It was asked to end, or its only run is over.
     Ended,
-    /// Its one run lost its controller.
+    /// It lost the controller of its only run.
     Alone,
 }
 
-/// What the beats say, kept by those who know.
+/// The content of the beats, updated by the parts of the agent.
 pub(crate) struct Status {
     beat: Mutex<Beat>,
     changed: Notify,
 }
 
 impl Status {
-    /// From now on the agent does this.
+    /// Changes the agent's state.
     pub(crate) fn set(&self, state: AgentState) {
         self.beat().state = state;
         self.changed.notify_one();
@@ -95,9 +96,10 @@ impl Status {
     }
 }
 
-/// Serves until `stop` is requested, or with `once` until its first run is over. Steps are reported through `report`.
+/// Serves until `stop` is requested, or with `once` until the first run is over. Progress messages go to
+/// `report`.
 pub fn serve(options: &AgentOptions, stop: &Stop, report: &mut dyn FnMut(&str)) -> Result<AgentEnd> {
-    // The statements of scripts are the controller's, and its target is one file.
+    // The controller provides the statements of scripts; they must only use the target's file.
     sqlite::confine_sessions();
     let inbox = format!("_INBOX_{}", options.name);
     let bus = Bus::connect(&options.connection, &format!("kelvin agent {}", options.name), Some(&inbox))?;
@@ -113,7 +115,7 @@ pub fn serve(options: &AgentOptions, stop: &Stop, report: &mut dyn FnMut(&str)) 
     })?;
     let (sender, commands) = mpsc::channel();
     let _commands = bus.subscribe(&subjects.command(&options.name), move |incoming| {
-        // Nobody receives them only when the agent ends.
+        // Fails only when the agent is ending.
         let _gone = sender.send(incoming);
     })?;
     let asked = Arc::clone(&status);
@@ -143,7 +145,7 @@ fn first_beat(options: &AgentOptions) -> Beat {
     }
 }
 
-/// The machine that this process runs on; none where the kernel does not say.
+/// The machine of this process; `None` where the kernel does not identify it.
 fn this_machine() -> Option<Machine> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
@@ -152,7 +154,7 @@ fn this_machine() -> Option<Machine> {
     (!boot.is_empty() && cpus > 0).then_some(Machine { boot, cpus })
 }
 
-/// Says once a second, and when something changes, that the agent lives.
+/// Sends a beat every second and whenever the status changes.
 fn send_beats(bus: &Bus, subject: String, status: &Arc<Status>) -> Task {
     let (client, status) = (bus.client(), Arc::clone(status));
     bus.spawn(async move {
@@ -165,7 +167,7 @@ fn send_beats(bus: &Bus, subject: String, status: &Arc<Status>) -> Task {
                 }
                 encode(&*beat).unwrap_or_default()
             };
-            // One that is old when the connection is back says nothing.
+            // Without a connection a beat would be outdated when it arrives.
             if client.connection_state() == async_nats::connection::State::Connected {
                 let _lost = client.publish(subject.clone(), beat.into()).await;
             }
@@ -181,7 +183,7 @@ struct Agent<'a> {
     clock: Clock,
     status: Arc<Status>,
     job: Option<Job>,
-    /// How the last job ended.
+    /// How the last job ended, until it is handled.
     ended: Option<JobEnd>,
     stop: Stop,
     report: &'a mut dyn FnMut(&str),
@@ -220,7 +222,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Ends the load that is on before the process does.
+    /// Ends the load before the process ends.
     fn leave(&mut self) {
         let Some(job) = &mut self.job else { return };
         job.abort();
@@ -252,7 +254,7 @@ impl Agent<'_> {
         if let Answer::Refused(why) = &answer {
             (self.report)(&format!("refused: {}", clean(why)));
         }
-        // A controller that hears nothing asks again or gives up.
+        // Without an answer the controller repeats the command or gives up.
         let _lost = self.bus.answer(incoming, &answer);
     }
 
@@ -263,7 +265,7 @@ impl Agent<'_> {
                     return Ok(Answer::Refused(format!("it is busy with run {}", job.run())));
                 }
                 let mut spec = self.options.targets.check(&prepare.spec)?;
-                // Another agent of this host has a directory of its own.
+                // Other agents on this host have their own directories.
                 let aux = self.options.store.with_extension("verify");
                 std::fs::create_dir_all(&aux).map_err(FleetError::file(&aux))?;
                 let jobs = self.options.targets.open_jobs(&spec, prepare.host, &aux)?;
@@ -326,7 +328,7 @@ impl Agent<'_> {
                 Ok(Answer::Accepted)
             }
             Command::End { run } => {
-                // One that has ended was asked again because its answer was lost.
+                // A repeated command whose first answer was lost.
                 let Ok(job) = self.job(&run) else { return Ok(Answer::Accepted) };
                 job.end();
                 job.look_after();
@@ -339,7 +341,7 @@ impl Agent<'_> {
         }
     }
 
-    /// The job of this run; whoever commands it lives.
+    /// The job of this run. A command shows that the controller is alive.
     fn job(&mut self, run: &Name) -> Result<&mut Job> {
         let job = self.job.as_mut().filter(|job| job.run() == run);
         let job = job.ok_or_else(|| FleetError::Refused(format!("it is not part of run {run}")))?;

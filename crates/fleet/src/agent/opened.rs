@@ -1,4 +1,4 @@
-//! What an agent has opened for a run: a database with its data, or the files and devices of I/O jobs.
+//! The opened target of a run: a database with its data, or the files and devices of I/O jobs.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::subject::Name;
 
 type Result<T> = std::result::Result<T, FleetError>;
 
-/// What a run's load is put on.
+/// The opened target.
 pub(super) enum OpenedLoad {
     /// A database.
     Users(Box<PreparedTenant>),
-    /// Files and devices; none once the jobs have begun.
+    /// Files and devices; `None` once the jobs have started.
     Jobs(Option<Box<IoRun>>),
 }
 
@@ -34,7 +34,7 @@ pub(super) enum PointWork {
 }
 
 impl OpenedLoad {
-    /// The database of a specification, or these jobs.
+    /// Opens the database of a specification, or takes these jobs.
     pub(super) fn open(spec: &mut Spec, jobs: Option<IoRun>, stop: &Stop) -> Result<Self> {
         if let Some(jobs) = jobs {
             return Ok(Self::Jobs(Some(Box::new(jobs))));
@@ -43,7 +43,7 @@ impl OpenedLoad {
         Ok(Self::Users(Box::new(prepared)))
     }
 
-    /// The load of the next point.
+    /// Takes the load of the next point.
     pub(super) fn take_load(&mut self, spec: &Spec) -> Result<PointWork> {
         match self {
             Self::Users(prepared) => {
@@ -57,7 +57,7 @@ impl OpenedLoad {
         }
     }
 
-    /// What the agent's own file says of the run.
+    /// The description of the run in the agent's own store.
     pub(super) fn describe(&self, run: &Name, agent: &Name, spec: &Spec) -> Result<NewRun> {
         let message = |error: serde_json::Error| FleetError::Message(error.to_string());
         let mut info = match self {
@@ -84,7 +84,7 @@ impl OpenedLoad {
 }
 
 impl PointWork {
-    /// Makes the load ready, waits for the order to start, and puts it on.
+    /// Prepares the load, waits for the order to start, and executes it.
     pub(super) fn generate(
         self,
         assignment: &GeneratorAssignment,

@@ -1,5 +1,5 @@
-//! What an agent says of its run, on its way to the server, which stores it. The thread that drives the load only hands it
-//! over; what the server has not confirmed is sent again.
+//! An agent's messages about its run, on their way to the NATS server, which stores them. The thread that
+//! generates the load only queues them; messages that the server has not confirmed are sent again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::error::FleetError;
 use crate::message::{Output, OutputItem, encode, pieces};
 use crate::subject::{Name, Subjects};
 
-/// What comes within this time goes into one message.
+/// Items within this time are sent in one message.
 const TOGETHER: Duration = Duration::from_millis(100);
 
-/// And no more than this.
+/// The largest number of items in a message.
 const MOST: usize = 64;
 
-/// Before another attempt.
+/// Pause before another attempt.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// How long the last messages of a run are tried for, and of one that somebody wants to end; they are in the agent's own
-/// file, too.
+/// How long the last messages of a run are retried, normally and when a stop was requested. They are also in
+/// the agent's own store.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 const HURRIED: Duration = Duration::from_secs(5);
 
-/// The agent's end.
+/// The sending side of the outbox.
 pub(super) struct Outbox {
     sender: Option<Sender<OutputItem>>,
     give_up: Arc<AtomicBool>,
@@ -55,12 +55,13 @@ impl Outbox {
         Ok(Self { sender: Some(sender), give_up, thread: Some(thread) })
     }
 
-    /// For a thread that has something to say.
+    /// The sender for a thread that produces items; `None` once the outbox is finished.
     pub(super) fn sender(&self) -> Option<Sender<OutputItem>> {
         self.sender.clone()
     }
 
-    /// Waits until the server has everything, not as long when somebody asks to stop; false when it does not have all.
+    /// Waits until the server has all messages, for a shorter time when a stop is requested. Returns false if
+    /// some are missing.
     pub(super) fn finish(mut self, stop: &Stop) -> bool {
         self.sender = None;
         let Some(thread) = self.thread.take() else { return false };
@@ -80,7 +81,7 @@ impl Outbox {
 struct Sending {
     bus: Arc<Bus>,
     subject: String,
-    /// Begins the identifier of each message.
+    /// Prefix of the messages' identifiers.
     id: String,
     sequence: u64,
     give_up: Arc<AtomicBool>,
@@ -108,12 +109,12 @@ impl Sending {
         true
     }
 
-    /// Sends until the server has it; false when there is no more time for that.
+    /// Sends a message until the server confirms it. Returns false when it is given up.
     fn send(&mut self, items: Vec<OutputItem>) -> bool {
         let sequence = self.sequence;
         self.sequence += 1;
         let Ok(message) = encode(&Output { sequence, items }) else { return false };
-        // Beside the piece itself a message has its headers.
+        // A message also has headers.
         let room = self.bus.largest().saturating_sub(4096);
         for (part, piece) in pieces(&message, room).into_iter().enumerate() {
             let id = format!("{}/{sequence}/{part}", self.id);

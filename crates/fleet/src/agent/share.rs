@@ -1,4 +1,4 @@
-//! The agent's own file of a run, on its way to whoever collects it.
+//! Sends an agent's own store of a run to the controller.
 
 use std::io::Read as _;
 
@@ -9,7 +9,7 @@ use crate::bus::{Bus, LARGEST_FILE};
 use crate::error::FleetError;
 use crate::subject::{Name, Subjects};
 
-/// Puts the run of this name into the agent's bucket, as an export of the agent's store.
+/// Exports a run from the agent's store into the agent's bucket.
 pub(super) fn send(options: &AgentOptions, bus: &Bus, subjects: &Subjects, run: &Name) -> Result<()> {
     let refused = |error: kelvin_store::Error| FleetError::Refused(error.to_string());
     let store = Store::open_read_only(&options.store).map_err(refused)?;
@@ -25,7 +25,7 @@ pub(super) fn send(options: &AgentOptions, bus: &Bus, subjects: &Subjects, run: 
         ..Exporter::default()
     };
     let file = options.store.with_file_name(format!("{}-{run}.share", options.name));
-    // One that is left of a killed agent.
+    // A file left by a killed agent.
     let _none = std::fs::remove_file(&file);
     exporter.write(&store, &file).map_err(refused)?;
     let content = std::fs::File::open(&file).and_then(|opened| {

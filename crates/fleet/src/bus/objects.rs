@@ -1,4 +1,4 @@
-//! Files in the server's object store, and what is left in its streams.
+//! Files in the server's object store, and the streams of stored runs.
 
 use std::io::Write;
 use std::time::Duration;
@@ -10,25 +10,25 @@ use tokio::io::{AsyncRead, ReadBuf};
 use super::{Bus, Result, STORAGE};
 use crate::error::{FleetError, causes};
 
-/// The largest file that is sent: an hour of a run with ten types takes less than a tenth.
+/// The largest file that is sent, in bytes: ten times an hour of a run with ten transaction types.
 pub(crate) const LARGEST_FILE: u64 = 256 << 20;
 
-/// What the server needs beside the content.
+/// Space in bytes that the server needs in addition to the content.
 const OVERHEAD: u64 = 16 << 20;
 
-/// How long a file may take on its way.
+/// Time limit of a transfer.
 const TRANSFER: Duration = Duration::from_mins(5);
 
-/// How long a bucket is kept that nobody removes.
+/// How long the server keeps a bucket that is not removed.
 const KEPT: Duration = Duration::from_hours(1);
 
-/// The name of the one file in a bucket.
+/// The name of the only file in a bucket.
 const OBJECT: &str = "run";
 
 impl Bus {
-    /// Makes an empty bucket for one file.
+    /// Creates an empty bucket for one file.
     pub(crate) fn make_bucket(&self, bucket: &str) -> Result<()> {
-        // One that is left of an earlier attempt.
+        // A bucket left by an earlier attempt.
         let _none = self.remove_bucket(bucket);
         let config = object_store::Config {
             bucket: bucket.to_owned(),
@@ -40,12 +40,12 @@ impl Bus {
         made.map(drop).map_err(|error| FleetError::Nats(format!("cannot make a bucket: {}", causes(&error))))
     }
 
-    /// Removes it.
+    /// Removes a bucket.
     pub(crate) fn remove_bucket(&self, bucket: &str) -> Result<()> {
         self.wait(self.storage.delete_object_store(bucket)).map_err(FleetError::nats)
     }
 
-    /// Puts a file into a bucket that somebody else has made.
+    /// Puts a file into an existing bucket.
     pub(crate) fn put_file(&self, bucket: &str, content: &[u8]) -> Result<()> {
         let put = async {
             let store = self.storage.get_object_store(bucket).await.map_err(FleetError::nats)?;
@@ -55,8 +55,8 @@ impl Bus {
         self.wait(async { tokio::time::timeout(TRANSFER, put).await }).map_err(|_| timed_out())?
     }
 
-    /// Gets the file of a bucket into `file`, which is to be empty: no more than its size, which is limited, and with its digest
-    /// checked. Returns the size.
+    /// Copies the file of a bucket into the empty `file`. Checks its size, which is limited, and its digest.
+    /// Returns the size in bytes.
     pub(crate) fn get_file(&self, bucket: &str, file: &mut dyn Write) -> Result<u64> {
         let refused = |why: &str| FleetError::Refused(format!("the file in the object store {why}"));
         let get = async {
@@ -67,7 +67,7 @@ impl Bus {
                 return Err(refused(&format!("has {size} bytes; {LARGEST_FILE} are allowed")));
             }
             if info.digest.is_none() || info.options.as_ref().is_some_and(|options| options.link.is_some()) {
-                // A link could lead into another agent's bucket, or to itself.
+                // A link could lead to another agent's bucket, or to itself.
                 return Err(refused("does not exist, or has no digest"));
             }
             let mut object = store.get(OBJECT).await.map_err(|error| FleetError::Nats(causes(&error)))?;
@@ -80,7 +80,7 @@ impl Bus {
                 let reading = std::future::poll_fn(|context| {
                     std::pin::Pin::new(&mut object).poll_read(context, &mut part)
                 });
-                // The reader compares the digest at the end.
+                // The reader compares the digest when it ends.
                 reading.await.map_err(FleetError::nats)?;
                 let part = part.filled();
                 read += part.len() as u64;
@@ -94,7 +94,7 @@ impl Bus {
         self.wait(async { tokio::time::timeout(TRANSFER, get).await }).map_err(|_| timed_out())?
     }
 
-    /// The streams whose names begin so, in their order.
+    /// The streams whose names begin with `prefix`, sorted.
     pub(crate) fn streams(&self, prefix: &str) -> Result<Vec<StoredStream>> {
         let list = async {
             let mut found = Vec::new();
@@ -122,9 +122,9 @@ impl Bus {
 pub(crate) struct StoredStream {
     pub(crate) name: String,
     pub(crate) bytes: u64,
-    /// Whether it still has its first message: the server drops those that are older than its age.
+    /// Whether its first message still exists, since the server drops messages after their maximum age.
     pub(crate) is_whole: bool,
-    /// That of its newest message.
+    /// The sequence of the newest message.
     pub(crate) last_sequence: u64,
 }
 

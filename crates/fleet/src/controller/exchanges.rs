@@ -1,4 +1,4 @@
-//! Exchanges of times with agents, as many as needed, for all of them at the same time.
+//! Exchanges of times with several agents at the same time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::bus::{Bus, Task};
 use crate::clock::{ClockEstimate, Exchange};
 use crate::message::{ClockAnswer, decode};
 
-/// How long an answer may take; a slower one would bound nothing.
+/// Time limit of an answer; a slower one would not improve the bound.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Between exchanges while a load is on, and how many follow each other then.
+/// Interval of the exchanges during a load, and their number each time.
 const AGAIN: Duration = Duration::from_secs(5);
 const FEW: u32 = 2;
 
-/// What is known of the clocks of a point's agents.
+/// The estimates of the clocks of a point's agents.
 pub(super) struct AgentClocks {
     subjects: Vec<String>,
     clock: Clock,
@@ -26,13 +26,13 @@ pub(super) struct AgentClocks {
 }
 
 impl AgentClocks {
-    /// Of the agents that answer at these subjects; nothing is known yet.
+    /// Clocks of the agents that answer at these subjects, without any exchange yet.
     pub(super) fn new(subjects: Vec<String>, clock: &Clock) -> Self {
         let estimates = Arc::new(Mutex::new(vec![ClockEstimate::default(); subjects.len()]));
         Self { subjects, clock: clock.clone(), estimates }
     }
 
-    /// Exchanges times so often with each, now.
+    /// Performs `times` exchanges with each agent, and waits for them.
     pub(super) fn exchange(&self, bus: &Bus, times: u32) {
         bus.wait(all(
             bus.client(),
@@ -43,7 +43,7 @@ impl AgentClocks {
         ));
     }
 
-    /// Goes on with that until the task is dropped.
+    /// Repeats exchanges until the task is dropped.
     pub(super) fn go_on(&self, bus: &Bus) -> Task {
         let (client, subjects, clock) = (bus.client(), self.subjects.clone(), self.clock.clone());
         let estimates = Arc::clone(&self.estimates);
@@ -55,7 +55,7 @@ impl AgentClocks {
         })
     }
 
-    /// What is known by now.
+    /// The current estimates, in the order of the subjects.
     pub(super) fn estimates(&self) -> Vec<ClockEstimate> {
         self.estimates.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -84,7 +84,7 @@ async fn with_agent(client: Client, subject: String, clock: Clock, times: u32) -
         let request = Request::new().timeout(Some(PATIENCE));
         let t0 = clock.now();
         let Ok(answer) = client.send_request(subject.clone(), request).await else {
-            // No answer: the beats show whether it still runs.
+            // Without an answer the beats show whether the agent still runs.
             break;
         };
         let t3 = clock.now();

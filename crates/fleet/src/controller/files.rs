@@ -1,4 +1,4 @@
-//! Files that agents have of a run, and what runs have left on the server.
+//! The agents' stored runs, and what runs have left on the NATS server.
 
 use std::io::Write;
 use std::time::Duration;
@@ -7,25 +7,26 @@ use crate::bus::StoredStream;
 
 use super::{Answer, Bus, Command, FleetError, Name, Result, Subjects, clean, encode};
 
-/// How long an agent may take to export and send its file.
+/// Time limit for an agent to export and send its file.
 const PATIENCE: Duration = Duration::from_mins(9);
 
-/// A lab's files and stored runs.
+/// The stored runs of a lab.
 pub struct FleetFiles {
     bus: Bus,
     subjects: Subjects,
 }
 
 impl FleetFiles {
-    /// Those of this lab.
+    /// The stored runs of this lab.
     pub fn new(bus: Bus, lab: &Name) -> Self {
         Self { bus, subjects: Subjects::for_lab(lab) }
     }
 
-    /// Writes the file that an agent has of a run into `file`, through the server's object store; its size.
+    /// Writes an agent's store of a run into `file`, through the server's object store. Returns its size in
+    /// bytes.
     ///
     /// # Errors
-    /// When the agent does not answer or has no such run, or the file is too large or damaged.
+    /// When the agent does not answer or does not have the run, or when the file is too large or damaged.
     pub fn fetch(&self, agent: &Name, run: &Name, file: &mut dyn Write) -> Result<u64> {
         let failed = |why: String| FleetError::Agent { agent: agent.to_string(), why };
         let bucket = self.subjects.bucket(agent);
@@ -45,14 +46,14 @@ impl FleetFiles {
         removed.map(|()| size)
     }
 
-    /// The runs of which the server still has messages, with their bytes.
+    /// The runs with messages on the server, with their sizes in bytes.
     ///
     /// # Errors
     /// When the server does not answer.
     pub fn stored_runs(&self) -> Result<Vec<(Name, u64)>> {
         let prefix = self.subjects.streams();
         let streams = self.bus.streams(&prefix)?;
-        // Another lab's name may begin with this one's; names of runs have no such character.
+        // Another lab's name may begin with this one's, but names of runs do not contain that character.
         let run = |stream: &StoredStream| {
             let run = stream.name.strip_prefix(&prefix).filter(|run| !run.contains('_'))?;
             Some((run.parse().ok()?, stream.bytes))
@@ -60,7 +61,7 @@ impl FleetFiles {
         Ok(streams.iter().filter_map(run).collect())
     }
 
-    /// Removes what the server has of a run.
+    /// Removes a run from the server.
     ///
     /// # Errors
     /// When the server refuses.

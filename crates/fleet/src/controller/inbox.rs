@@ -1,5 +1,5 @@
-//! What agents have said and the run has not read yet. It is kept as it was sent, in a few kilobytes a message, since each
-//! histogram takes 270 kB once it is decoded; and no more of it is taken from the server than there is room for.
+//! Messages from agents that the run has not read yet. They are kept encoded, at a few kilobytes each, since
+//! a decoded histogram takes 270 kB. No more of them are fetched from the server than there is room for.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -8,24 +8,24 @@ use std::time::Instant;
 use super::Result;
 use crate::message::{Output, decode};
 
-/// The room, in bytes. The messages that are fetched together when there is still some may exceed it.
+/// The room in bytes. It may be exceeded by the messages that are fetched together.
 const ROOM: usize = 16 << 20;
 
-/// A message as it was sent, or why there is none, with the number of its agent.
+/// An encoded message, or an error, with the number of its agent.
 type Received = (usize, Result<Vec<u8>>);
 
-/// What agents have said, in their order.
+/// Messages from agents, in order.
 pub(super) struct Inbox {
     entry: Entry,
     received: mpsc::Receiver<Received>,
     /// The number of each agent's next message.
     pub(super) next: Vec<u64>,
-    /// When the NATS server was last out of reach, and since when it is.
+    /// The time when the NATS server became reachable again, and since when it is unreachable.
     pub(super) back: Option<Instant>,
     pub(super) away: Option<Instant>,
 }
 
-/// Where messages come in.
+/// The sending side of the inbox.
 #[derive(Clone)]
 pub(super) struct Entry {
     sender: mpsc::Sender<Received>,
@@ -38,7 +38,7 @@ impl Entry {
         self.held.load(Ordering::Acquire) < ROOM
     }
 
-    /// Adds a message of an agent; false when nobody reads any more.
+    /// Adds a message of an agent. Returns false when the inbox no longer exists.
     pub(super) fn put(&self, agent: usize, message: Result<Vec<u8>>) -> bool {
         self.held.fetch_add(length(&message), Ordering::AcqRel);
         self.sender.send((agent, message)).is_ok()
@@ -46,7 +46,7 @@ impl Entry {
 }
 
 impl Inbox {
-    /// For so many agents.
+    /// An empty inbox for this number of agents.
     pub(super) fn of_agents(count: usize) -> Self {
         let (sender, received) = mpsc::channel();
         let entry = Entry { sender, held: Arc::default() };
@@ -57,7 +57,7 @@ impl Inbox {
         self.entry.clone()
     }
 
-    /// The next message, decoded now, with the number of its agent. Does not wait.
+    /// Decodes the next message and returns it with the number of its agent. Does not wait.
     pub(super) fn take(&mut self) -> Option<(usize, Result<Output>)> {
         let (agent, message) = self.received.try_recv().ok()?;
         self.entry.held.fetch_sub(length(&message), Ordering::AcqRel);
@@ -79,7 +79,7 @@ mod tests {
 
     const AGENTS: usize = 200;
 
-    /// A second of an agent, whose latencies fill many bins, as it is sent.
+    /// The encoded message of an agent's second whose latencies fill many bins.
     fn sent(second: u64) -> Vec<u8> {
         let mut latency = Histogram::new();
         (1..=1000).for_each(|step| latency.record(step * step * 1000));
@@ -90,7 +90,8 @@ mod tests {
         encode(&Output { sequence, items }).unwrap()
     }
 
-    /// As the task does that follows the stream: seconds of all agents as long as there is room.
+    /// Adds seconds of all agents while there is room, as the task that follows the stream does. Returns the
+    /// next second.
     fn fill(entry: &Entry, from: u64, until: u64, messages: &[Vec<u8>]) -> u64 {
         let mut second = from;
         while second < until && entry.has_room() {
@@ -116,7 +117,7 @@ mod tests {
             filled = fill(&entry, filled, seconds, &messages);
             assert!(held(&inbox) < ROOM + AGENTS * longest, "{} bytes", held(&inbox));
             stalls += u64::from(!entry.has_room());
-            // One is decoded when it is read, and no other.
+            // Each message is decoded only when it is read.
             while let Some((agent, output)) = inbox.take() {
                 let output = output.unwrap();
                 assert_eq!(output.sequence, next[agent]);

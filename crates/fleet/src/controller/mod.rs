@@ -1,4 +1,5 @@
-//! The controller's side of a fleet: finds the agents, has them open the run's target, and is what the run has as its `Fleet`.
+//! The controller's side of a fleet: finds the agents, has them open the run's target, and implements `Fleet`
+//! for the run.
 
 mod exchanges;
 mod files;
@@ -32,30 +33,30 @@ pub use rejoin::{FLEET_NOTE, run_in_note};
 
 type Result<T> = std::result::Result<T, FleetError>;
 
-/// How long agents are waited for that are called by name, and any that are not.
+/// How long to wait for agents called by name, and for any agents.
 const CALL: Duration = Duration::from_secs(5);
 const ANY: Duration = Duration::from_millis(1500);
 
 /// How long an agent may take to open the target.
 const OPENING: Duration = Duration::from_mins(2);
 
-/// How long the answer to a command may take that is only noted.
+/// Time limit for answers to commands that take no time.
 const NOTED: Duration = Duration::from_secs(5);
 
-/// Between two of the controller's beats.
+/// Interval of the controller's beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Without a beat for so long an agent is suspect, or lost.
+/// Time without a beat after which an agent is suspect, and lost.
 const SUSPECT: Duration = Duration::from_secs(3);
 const LOST: Duration = Duration::from_secs(10);
 
-/// Without the NATS server for so long every agent is lost.
+/// Time without the NATS server after which every agent is lost.
 const UNREACHABLE: Duration = Duration::from_secs(30);
 
-/// How often it is looked for what agents do while they get ready.
+/// How often the agents' states are checked while they prepare.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Exchanges of times once the users are connected.
+/// Exchanges of times when the users are connected.
 const EXCHANGES: u32 = 16;
 
 /// An agent of the run.
@@ -66,17 +67,17 @@ struct FleetAgent {
     synchronisation: Option<String>,
 }
 
-/// What was heard of the agents, and when.
+/// The newest beat of each agent, and when it arrived.
 #[derive(Default)]
 struct HeardBeats(Mutex<HashMap<Name, (Instant, Beat)>>);
 
 impl HeardBeats {
-    /// Asks all agents for a beat, and notes what they send for as long as the task lives.
+    /// Asks all agents for a beat, and stores their beats while the task exists.
     fn call(bus: &Bus, subjects: &Subjects) -> Result<(Arc<Self>, Task)> {
         let heard = Arc::new(Self::default());
         let hears = Arc::clone(&heard);
         let task = bus.subscribe(&subjects.beats(), move |incoming| {
-            // An agent's key lets it send its own beats only: the subject says whose they are.
+            // An agent's key permits only its own beats, so the subject shows the sender.
             let own = |beat: &Beat| incoming.subject.ends_with(&format!(".{}", beat.agent));
             if let Some(beat) = decode(&incoming.payload).ok().filter(own) {
                 hears.beats().insert(beat.agent.clone(), (Instant::now(), beat));
@@ -101,7 +102,7 @@ pub struct NatsFleet {
     agents: Mutex<Vec<FleetAgent>>,
     names: Vec<Name>,
     heard: Arc<HeardBeats>,
-    /// Since when agents are listened to.
+    /// Start of listening for agents.
     since: Instant,
     inbox: Mutex<Inbox>,
     prepared: AtomicBool,
@@ -110,28 +111,28 @@ pub struct NatsFleet {
     follow: Mutex<Option<Task>>,
 }
 
-/// What a message of an agent is by its number.
+/// How a message continues the sequence of its agent.
 #[derive(Debug, PartialEq, Eq)]
 enum Sequenced {
     Next,
-    /// Sent again after its confirmation was lost.
+    /// A message that was sent again because its confirmation was lost.
     Again,
-    /// The messages from this number to that are lost.
+    /// The first and the last number of the lost messages before it.
     After(u64, u64),
 }
 
-/// Places a message by its number; `next` is the one that is due.
+/// Classifies a message by its number; `next` is the expected number and is advanced.
 fn sequenced(next: &mut u64, sequence: u64) -> Sequenced {
     let due = *next;
     if sequence < due {
         return Sequenced::Again;
     }
-    // Another host may write any number.
+    // Another host may send any number.
     *next = sequence.saturating_add(1);
     if sequence == due { Sequenced::Next } else { Sequenced::After(due, sequence - 1) }
 }
 
-/// The agents that answer within this time, with their beats, by name.
+/// The newest beats of the agents that answer within `patience`, sorted by name.
 pub fn find_agents(bus: &Bus, lab: &Name, patience: Duration) -> Result<Vec<Beat>> {
     let (heard, _listening) = HeardBeats::call(bus, &Subjects::for_lab(lab))?;
     std::thread::sleep(patience);
@@ -150,7 +151,7 @@ pub struct CalledAgents {
 }
 
 impl CalledAgents {
-    /// Calls the agents of these names, or all that are idle when there are no names.
+    /// Calls the agents with these names, or without names all idle agents.
     pub fn call(bus: Bus, lab: &Name, names: &[Name]) -> Result<Self> {
         let (bus, subjects) = (Arc::new(bus), Subjects::for_lab(lab));
         let (heard, beats) = HeardBeats::call(&bus, &subjects)?;
@@ -164,12 +165,12 @@ impl CalledAgents {
         Ok(Self { bus, subjects, agents, heard, beats })
     }
 
-    /// How many they are.
+    /// The number of agents.
     pub fn count(&self) -> u32 {
         self.agents.len() as u32
     }
 
-    /// The first of them, for a run of this specification.
+    /// Uses the first `count` agents for a run of this specification.
     pub fn take(mut self, count: u32, spec: &Spec) -> Result<NatsFleet> {
         self.agents.truncate(count as usize);
         let Self { bus, subjects, agents, heard, beats } = self;
@@ -198,18 +199,18 @@ impl CalledAgents {
 }
 
 impl NatsFleet {
-    /// The run's name among those of the lab; agents label their own files with it.
+    /// The run's name within the lab, by which agents label their own stores.
     pub fn run(&self) -> &Name {
         &self.run
     }
 
-    /// Leaves the agents and what is stored of the run as they are; agents stop by themselves.
+    /// Leaves the agents and the stored messages as they are. The agents stop by themselves.
     pub fn leave(&self) {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// The run is over: agents close their files. What the server has of it is removed when nothing is missing and it `is_kept`
-    /// elsewhere, or when there is nothing.
+    /// Ends the run: agents close their stores. The messages on the server are removed when all agents have
+    /// confirmed, and the run `is_kept` elsewhere or has no messages.
     pub fn finish(&self, is_kept: bool) -> Result<()> {
         if self.ended.swap(true, Ordering::AcqRel) || !self.prepared.load(Ordering::Acquire) {
             return Ok(());
@@ -224,7 +225,7 @@ impl NatsFleet {
                 std::thread::sleep(SUSPECT / 10);
             }
         }
-        // An agent that did not say so has something to say yet, which stays on the server.
+        // An agent without a confirmation may still send messages, which stay on the server.
         let is_needed = !is_kept && self.inbox().next.iter().any(|next| *next > 0);
         if !left.is_empty() || is_needed {
             return Ok(());
@@ -240,13 +241,13 @@ impl NatsFleet {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a command that is not answered.
+    /// Sends a command without waiting for an answer.
     fn order(&self, name: &Name, command: &Command) {
-        // An agent that does not hear it stops by itself.
+        // An agent that does not receive it stops by itself.
         let _lost = self.bus.publish(&self.subjects.command(name), command);
     }
 
-    /// Has the agents open the target, at the first point: by then there are data.
+    /// Has the agents open the target. Called at the first point, when the data exist.
     fn prepare(
         &self,
         stop: &Stop,
@@ -280,8 +281,8 @@ impl NatsFleet {
         Ok(())
     }
 
-    /// Hands what the agents have said to the inbox, up to the sequence `all_until` even beyond its room; `reached` is the sequence
-    /// of the last stored message that is there.
+    /// Passes the agents' messages to the inbox, up to the sequence `all_until` even if there is no room.
+    /// `reached` is set to the sequence of the last message passed.
     fn follow(&self, stream: String, all_until: u64, reached: Arc<AtomicU64>) -> Task {
         let numbers: HashMap<String, usize> = (0..)
             .zip(&self.names)
@@ -306,7 +307,7 @@ impl NatsFleet {
         })
     }
 
-    /// Gives each of the first agents its command, and waits for all answers; a refusal is an error.
+    /// Sends a command to each of the first agents, and waits for all answers. A refusal is an error.
     fn ask(
         &self,
         commands: Vec<Vec<u8>>,
@@ -341,7 +342,7 @@ impl NatsFleet {
         Err(RunError::Start(refused.join("; ")))
     }
 
-    /// How many users are connected, and whether all of the point's are.
+    /// The number of connected users, and whether all of the point's users are connected.
     fn connected(&self, point: &FleetPoint<'_>) -> (u64, bool) {
         let beats = self.heard.beats();
         let (mut users, mut all) = (0, true);
@@ -360,14 +361,14 @@ impl NatsFleet {
         (users, all)
     }
 
-    /// How long nothing was heard of an agent while the server could be reached.
+    /// Time since an agent's last beat, not counting time without the server.
     fn silence(&self, agent: &FleetAgent, back: Option<Instant>) -> Duration {
         let beats = self.heard.beats();
         let heard = beats.get(&agent.name).map_or(self.since, |(heard, _)| *heard);
         back.map_or(heard, |back| back.max(heard)).elapsed()
     }
 
-    /// Whether an agent that lives is still the one that was armed: not one that was started again, or gave the run up.
+    /// Whether the agent is still the one that was armed, neither restarted nor released from the run.
     fn is_ours(&self, agent: &FleetAgent) -> bool {
         let ours = |(_, beat): &(Instant, Beat)| {
             beat.process == agent.process && beat.run.as_ref() == Some(&self.run)
@@ -383,7 +384,7 @@ impl Fleet for NatsFleet {
 
     fn machines(&self) -> Vec<Option<Machine>> {
         let beats = self.heard.beats();
-        // Of another host: no more of it than a number of a boot needs.
+        // From another host: a boot ID is not longer than this.
         let of =
             |(_, beat): &(Instant, Beat)| beat.machine.clone().filter(|machine| machine.boot.len() <= 64);
         self.names.iter().map(|name| beats.get(name).and_then(of)).collect()
@@ -407,7 +408,7 @@ impl Fleet for NatsFleet {
         let commands: Result<Vec<Vec<u8>>> = point.assignments.iter().map(arm).collect();
         let subjects = self.names[..count].iter().map(|name| self.subjects.clock(name)).collect();
         let clocks = AgentClocks::new(subjects, point.clock);
-        // From here on its end, in whatever way, ends the load of those that are armed.
+        // From here on, dropping it ends the load of the agents that are armed.
         let mut armed = ArmedPoint::new(self, index, self.agents()[..count].to_vec(), clocks);
         self.ask(commands.map_err(started)?, NOTED, point.stop, &mut || connected(0))?;
         loop {
@@ -439,13 +440,13 @@ impl Drop for NatsFleet {
     }
 }
 
-/// Why a run cannot start.
+/// The error of a run that cannot start.
 #[allow(clippy::needless_pass_by_value, reason = "the form that map_err wants")]
 fn started(error: FleetError) -> RunError {
     RunError::Start(error.to_string())
 }
 
-/// The controller's beats, for as long as the task is there.
+/// Sends the controller's beats while the task exists.
 fn beat_for(bus: &Bus, subject: String, run: &Name) -> Task {
     let (client, beat) = (bus.client(), encode(&ControllerBeat { run: run.clone() }).unwrap_or_default());
     bus.spawn(async move {
@@ -459,7 +460,8 @@ fn beat_for(bus: &Bus, subject: String, run: &Name) -> Task {
     })
 }
 
-/// Takes the connections of a run's agents for the run's own, for servers that do not show the name of a session.
+/// Registers the connections of a run's agents as the run's own, for servers that do not show the name of a
+/// session.
 fn know_connections(bus: &Bus, beats: &str, run: &Name) -> Result<Task> {
     let (run, mut known) = (run.clone(), HashMap::<Name, BTreeSet<u32>>::new());
     bus.subscribe(beats, move |incoming| {
@@ -475,7 +477,7 @@ fn know_connections(bus: &Bus, beats: &str, run: &Name) -> Result<Task> {
     })
 }
 
-/// Waits until all these are heard, or for some time for any.
+/// Waits for beats of all these agents, or for some time for any agents.
 fn wait_for_agents(heard: &HeardBeats, names: &[Name]) -> Result<Vec<FleetAgent>> {
     let since = Instant::now();
     loop {
@@ -514,7 +516,7 @@ fn wait_for_agents(heard: &HeardBeats, names: &[Name]) -> Result<Vec<FleetAgent>
     }
 }
 
-/// An agent that can work for us now.
+/// Checks that an agent has this version and is idle.
 fn usable(beat: &Beat) -> Result<FleetAgent> {
     let agent = beat.agent.to_string();
     let own = env!("CARGO_PKG_VERSION");
@@ -536,7 +538,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Each message counts once, in the order of their numbers, and every gap is noticed.
+        /// Each message counts once, in the order of the numbers, and every gap is detected.
         #[test]
         fn messages_that_are_repeated_or_missing_are_noticed(
             sequences in prop::collection::vec(prop_oneof![9 => 0_u64..12, 1 => Just(u64::MAX), 1 => Just(u64::MAX - 1)], 0..30),

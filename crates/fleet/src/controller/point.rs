@@ -1,4 +1,5 @@
-//! One point of a run on the agents: armed, started at one moment, heard until each has said its last word or is lost.
+//! One point of a run on the agents: armed, started simultaneously, and received until each agent has ended
+//! or is lost.
 
 use std::time::{Duration, Instant};
 
@@ -14,27 +15,27 @@ use super::{FleetAgent, LOST, NatsFleet, SUSPECT, Sequenced, UNREACHABLE, sequen
 use crate::bus::Task;
 use crate::message::{Command, OutputItem, clean, encode};
 
-/// The start lies at least so far ahead, and so many times the slowest exchange.
+/// The start is at least this far ahead, and at least this many times the slowest exchange.
 const NOTICE: Duration = Duration::from_secs(2);
 const ROUND_TRIPS: u32 = 20;
 
-/// Exchanges right before the start and after the end.
+/// Exchanges immediately before the start and after the end.
 const EXCHANGES: u32 = 8;
 
-/// The answer to the order to start takes no longer than this.
+/// Time limit of the answers to the order to start.
 const STARTED: Duration = Duration::from_secs(1);
 
-/// Once so many are decoded, no further message is in the same call: a histogram takes 270 kB.
+/// The number of decoded messages after which a call returns, since a decoded histogram takes 270 kB.
 const AT_ONCE: usize = 16;
 
-/// What is known of an agent's part.
+/// The state of an agent.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
-    /// It has said its last word, or is lost.
+    /// It has sent its end, or is lost.
     ended: bool,
     lost: bool,
     suspect: bool,
-    /// Since when no sign of it counts, because it is not the one that was armed.
+    /// Since when its beats do not count, because it was restarted or has left the run.
     gone: Option<Instant>,
 }
 
@@ -46,9 +47,9 @@ pub(super) struct ArmedPoint<'a> {
     clocks: AgentClocks,
     progress: Vec<Progress>,
     times: Option<LoadTimes>,
-    /// The agents' clocks minus the controller's, as used for the start.
+    /// The agents' clocks minus the controller's in nanoseconds, as used for the start.
     offsets: Vec<i128>,
-    /// The same for the end of the window.
+    /// The offsets used for the end of the window.
     end_offsets: Vec<i128>,
     exchanging: Option<Task>,
 }
@@ -79,7 +80,7 @@ impl<'a> ArmedPoint<'a> {
         self.clocks.exchange(&self.fleet.bus, times);
     }
 
-    /// Why the point cannot be armed: an agent refused, or is lost.
+    /// Why the point cannot be armed: an agent has refused or is lost. `None` if it can.
     pub(super) fn refusal(&mut self) -> Option<String> {
         let messages = self.poll();
         let refusal = |(number, message)| {
@@ -103,7 +104,7 @@ impl<'a> ArmedPoint<'a> {
         }
     }
 
-    /// What agents have said of this point, as far as it is decoded at once; none when there is no more.
+    /// Decodes some of the agents' messages about this point; adds none when none is left.
     fn outputs(&mut self, messages: &mut Vec<(usize, GeneratorMessage)>) {
         let mut inbox = self.fleet.inbox();
         while messages.len() < AT_ONCE
@@ -112,7 +113,7 @@ impl<'a> ArmedPoint<'a> {
             let failed = |why: String| (number, GeneratorMessage::Failed(why));
             let output = match output {
                 Ok(output) => output,
-                // An agent that this point does not have.
+                // From an agent that is not used by this point.
                 Err(_) if number >= self.agents.len() => continue,
                 Err(error) => {
                     messages.push(failed(error.to_string()));
@@ -153,7 +154,7 @@ impl<'a> ArmedPoint<'a> {
         }
     }
 
-    /// Whose beats are missing.
+    /// Reports agents whose beats are missing.
     fn silences(&mut self, messages: &mut Vec<(usize, GeneratorMessage)>) {
         let (back, away) = {
             let mut inbox = self.fleet.inbox();
@@ -183,7 +184,7 @@ impl<'a> ArmedPoint<'a> {
             if self.fleet.is_ours(agent) {
                 progress.gone = None;
             } else {
-                // Its last words may be under way.
+                // Its last messages may still arrive.
                 silence = silence.max(progress.gone.get_or_insert_with(Instant::now).elapsed());
             }
             if silence >= LOST {
@@ -203,7 +204,7 @@ impl<'a> ArmedPoint<'a> {
 
 impl RemoteGenerators for ArmedPoint<'_> {
     fn notice(&self) -> Duration {
-        // Before the start has its time: exchanges with a slow agent take as long as they take.
+        // Before the start time is chosen, since exchanges with a slow agent take long.
         self.exchange(EXCHANGES);
         let slowest =
             self.clocks.estimates().iter().filter_map(crate::clock::ClockEstimate::smallest_delay).max();
@@ -221,7 +222,7 @@ impl RemoteGenerators for ArmedPoint<'_> {
             let start = Command::Start { run: self.fleet.run.clone(), point: self.point, times };
             commands.push(encode(&start).map_err(started)?);
         }
-        // Never: an order to start is answered sooner than anybody could ask to stop, or the start fails.
+        // Never requested: the answers arrive, or the start fails, before anyone could request a stop.
         let stop = Stop::new();
         self.fleet.ask(commands, STARTED, &stop, &mut || Ok(()))?;
         self.times = Some(times);
@@ -231,7 +232,7 @@ impl RemoteGenerators for ArmedPoint<'_> {
     }
 
     fn end_at(&mut self, times: LoadTimes) {
-        // By what is known now: since the start, a clock may have drifted.
+        // With the current estimates, since clocks may have drifted since the start.
         let estimates = self.clocks.estimates();
         for (number, used) in self.end_offsets.iter_mut().enumerate() {
             let known = estimates.get(number).and_then(|estimate| estimate.at(times.close));
@@ -254,7 +255,7 @@ impl RemoteGenerators for ArmedPoint<'_> {
     fn poll(&mut self) -> Vec<(usize, GeneratorMessage)> {
         let mut messages = Vec::new();
         self.outputs(&mut messages);
-        // Nobody is silent whose last words wait to be read.
+        // An agent with unread messages is not silent.
         if messages.is_empty() {
             self.silences(&mut messages);
         }
@@ -278,7 +279,7 @@ impl RemoteGenerators for ArmedPoint<'_> {
                 offset: i64::try_from(used).ok()?,
                 bound: known.bound,
                 drift_ppb: known.drift.round() as i64,
-                // The agent began when its clock showed the ordered time plus the offset that was used.
+                // The agent began when its clock showed the ordered time plus the offset in use.
                 start_error: i64::try_from(used - known.nanos).ok()?,
                 end: end(),
                 exchanges: estimate.count(),

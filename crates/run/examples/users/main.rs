@@ -1,8 +1,9 @@
-//! The cost of virtual users on threads and on event loops, against a server that answers PostgreSQL's protocol and
-//! does nothing else: the remaining cost is the generator's. `cargo xtask bench users` runs it.
+//! The cost of virtual users on threads and on event loops, measured with a server that only answers
+//! PostgreSQL's protocol, so that the remaining cost is that of the generator. `cargo xtask bench users` runs
+//! it.
 //!
-//! `users server SOCKET` answers; `users drive SOCKET threads|loops USERS SECONDS [RATE]` drives and prints one line
-//! of JSON.
+//! `users server SOCKET` starts the server. `users drive SOCKET threads|loops USERS SECONDS [RATE]` generates
+//! load and prints one line of JSON.
 
 #![allow(clippy::print_stdout, reason = "a program for a person")]
 
@@ -107,7 +108,7 @@ fn drive(
     Ok(())
 }
 
-/// The most memory that this process has had in use, in KiB.
+/// The peak memory of this process, in KiB.
 fn peak_memory() -> Result<f64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no peak memory")?;

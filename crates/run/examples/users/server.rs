@@ -1,5 +1,6 @@
-//! A server that speaks as much of PostgreSQL's protocol as a load driver needs, for any number of connections. It
-//! parses no SQL: a statement that begins with "select" returns one row with one text column, any other returns none.
+//! A server of the subset of PostgreSQL's protocol that a load driver needs, for any number of connections.
+//! It does not parse SQL: a statement that begins with "select" returns one row with one text column, any
+//! other statement returns none.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,7 +15,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 const LISTENER: u64 = u64::MAX;
 
-/// A message that is longer is a mistake.
+/// A longer message is an error.
 const LONGEST: usize = 1 << 20;
 
 struct Connection {
@@ -22,7 +23,7 @@ struct Connection {
     started: bool,
     unread: Vec<u8>,
     answer: Vec<u8>,
-    /// By name: whether it returns a row, and how many parameters it takes.
+    /// By name: whether the statement returns a row, and its number of parameters.
     statements: HashMap<Vec<u8>, (bool, u16)>,
     /// Whether the portal returns a row.
     row: bool,
@@ -71,7 +72,7 @@ impl Connection {
         Self { socket, started: false, unread, answer, statements, row: false }
     }
 
-    /// Answers received messages; `false` when the peer has closed the connection.
+    /// Answers received messages. Returns `false` when the peer has closed the connection.
     fn serve(&mut self, space: &mut [u8]) -> io::Result<bool> {
         match recv(&self.socket, &mut *space, RecvFlags::DONTWAIT) {
             Ok((0, _)) => return Ok(false),
@@ -90,7 +91,7 @@ impl Connection {
         }
         self.unread.extend_from_slice(rest);
         if !self.answer.is_empty() {
-            // A test driver reads its answers: they fit into the socket.
+            // The peer is a test driver that reads its answers, so they fit into the socket buffer.
             if send(&self.socket, &self.answer, SendFlags::NOSIGNAL) != Ok(self.answer.len()) {
                 return Ok(false);
             }
@@ -165,16 +166,17 @@ impl Connection {
     }
 }
 
-/// Text up to its zero byte, and the rest.
+/// The text up to its zero byte, and the remaining bytes.
 fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     (&bytes[..end], bytes.get(end + 1..).unwrap_or_default())
 }
 
-/// A message's tag and body, and the rest.
+/// A message's tag and body, and the remaining bytes.
 type Cut<'a> = (u8, &'a [u8], &'a [u8]);
 
-/// The first message: its tag (0 for the startup message, which has none), its body, and the rest.
+/// Splits off the first message: its tag (0 for the startup message, which has none), its body, and the
+/// remaining bytes.
 fn cut(bytes: &[u8], started: bool) -> io::Result<Option<Cut<'_>>> {
     let header = if started { 5 } else { 4 };
     let Some(head) = bytes.get(..header) else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! Closing the books of a point: what its generators report becomes one window, and whether the counts of everybody agree.
+//! Accounting at the end of a point: merges the reports of its generators into one window, and checks that
+//! all counts agree.
 
 use kelvin_measure::event::{ArrivalSchedule, HostLoad, KindCounts, SeriesRole, Window};
 use kelvin_measure::invariant::{Invariant, counts_agree, littles_law};
@@ -14,7 +15,7 @@ use crate::error::RunError;
 use crate::heartbeat::check_generator_ran;
 use kelvin_users::UserCounter;
 
-/// Everything that the last figures are made of.
+/// Everything from which the final results are computed.
 pub(super) struct PointAccounting<'a> {
     pub(super) point: u32,
     pub(super) users: u32,
@@ -24,24 +25,25 @@ pub(super) struct PointAccounting<'a> {
     pub(super) embedded: bool,
     /// When the window opened.
     pub(super) open: Nanos,
-    /// The rate that was asked for, where no timeline changes it.
+    /// The requested rate; `None` where a timeline changes it.
     pub(super) rate: Option<f64>,
-    /// At least one.
+    /// The generators' reports, at least one.
     pub(super) generators: &'a [GeneratorReport],
-    /// What is known of the hosts of a fleet beside their reports, which are then all there are.
+    /// What is known of a fleet's hosts in addition to their reports; the point then has no other generators.
     pub(super) hosts: Option<&'a RemoteBooks>,
-    /// Of all generators.
+    /// The sums of all generators.
     pub(super) totals: &'a Totals,
-    /// None when there was no time to wait for them.
+    /// `None` when there was no time to wait for the readings.
     pub(super) server: Option<&'a ServerReadings>,
-    /// Whether gaps may be by other work on the machine.
+    /// Whether gaps caused by other work on the machine are accepted.
     pub(super) accept_noise: bool,
 }
 
 impl PointAccounting<'_> {
-    /// The window as it was, not as it was planned.
+    /// The actual window, not the planned one.
     fn window(&self) -> Window {
-        // Of hosts that close one after the other the last, so that none counts more than its part; by count, with the last user.
+        // Of hosts that close one after another the last counts, so that none exceeds its share. By count:
+        // the last user's end.
         let closes = self.generators.iter().filter_map(|generator| generator.close).max();
         let close = closes.unwrap_or_else(|| {
             let last = self.generators.iter().map(GeneratorReport::last_end).max();
@@ -63,8 +65,8 @@ impl PointAccounting<'_> {
         }
     }
 
-    /// Sends the window, what each host did in it, what must hold, and what the reader should know beside that; `known` is what
-    /// was judged before.
+    /// Emits the window, the share of each host, the invariants, and notes for the reader. `known` is an
+    /// invariant that was evaluated earlier.
     pub(super) fn emit(
         &self,
         known: Option<Invariant>,
@@ -94,7 +96,7 @@ impl PointAccounting<'_> {
         Ok((window, invariants))
     }
 
-    /// Reports of other hosts hold any number.
+    /// Saturates, since reports from other hosts may contain any number.
     fn sum(&self, figure: impl Fn(&GeneratorReport) -> u64) -> u64 {
         self.generators.iter().map(figure).fold(0, u64::saturating_add)
     }
@@ -103,13 +105,13 @@ impl PointAccounting<'_> {
         self.sum(|generator| generator.user_sum(counter))
     }
 
-    /// The arrivals of all generators; each has its share of the rate and a separate queue.
+    /// The arrivals of all generators. Each has a share of the rate and a separate queue.
     fn schedule(&self) -> Option<ArrivalSchedule> {
         let each = self.generators.iter().map(|generator| generator.arrivals);
         each.reduce(|sum, one| {
             let (sum, one) = (sum?, one?);
             Some(ArrivalSchedule {
-                // Shares of it do not add up to the very same number.
+                // The sum of the shares is subject to rounding.
                 rate: self.rate.unwrap_or(sum.rate + one.rate),
                 due: sum.due.saturating_add(one.due),
                 refused: sum.refused.saturating_add(one.refused),
@@ -124,12 +126,12 @@ impl PointAccounting<'_> {
         })?
     }
 
-    /// Committed headline transactions out of these series.
+    /// Committed headline transactions of these series.
     fn headline(&self, kinds: &[KindCounts]) -> u64 {
         kelvin_users::headline_of(self.headline, kinds).map(|kind| kind.committed).sum()
     }
 
-    /// What each host of a fleet did, with its source.
+    /// The share of each host of a fleet, with its source.
     fn host_loads(&self, window: &Window) -> Vec<(SourceId, HostLoad)> {
         let headline = |report: &GeneratorReport| self.headline(&report.totals.measured);
         let loads =
@@ -137,7 +139,8 @@ impl PointAccounting<'_> {
         loads.unwrap_or_default()
     }
 
-    /// Checks what must hold. When not every user has ended, that is said, and what rests on it is not checked.
+    /// Checks the invariants. If not all users have ended, one invariant says so, and those that depend on it
+    /// are skipped.
     fn invariants(
         &self,
         window: &Window,
@@ -195,7 +198,7 @@ impl PointAccounting<'_> {
         invariants
     }
 
-    /// The judgements of the generators, with the hosts that they are of.
+    /// The invariants of all generators, labelled with their hosts.
     fn of_each(&self, judge: impl Fn(&GeneratorReport) -> Option<Invariant>) -> Vec<Invariant> {
         let each = self.generators.iter().filter_map(|generator| {
             let mut judged = judge(generator)?;
@@ -208,14 +211,14 @@ impl PointAccounting<'_> {
         each.collect()
     }
 
-    /// Whether generators that share a machine were its bottleneck together, where none of them was alone.
+    /// Whether generators on one machine were a bottleneck together although none of them was one alone.
     pub(super) fn saturated_machines(&self, elapsed: Nanos) -> Vec<Invariant> {
         let machines = self.hosts.map(RemoteBooks::shared_machines).unwrap_or_default();
         let judge = |(hosts, cpus): (Vec<usize>, u32)| {
             let generators: Vec<&GeneratorReport> =
                 hosts.iter().filter_map(|&host| self.generators.get(host)).collect();
             let used: Vec<Nanos> = generators.iter().map(|generator| generator.cpu_time(elapsed)).collect();
-            // Of one it is not known, which its own judgement says.
+            // 0 means unknown; the generator's own invariant reports that.
             if elapsed == 0 || used.contains(&0) {
                 return None;
             }
@@ -237,7 +240,7 @@ impl PointAccounting<'_> {
         machines.into_iter().filter_map(judge).collect()
     }
 
-    /// What the reader of the result should know besides its figures.
+    /// What the reader of the result should know in addition to its metrics.
     fn notes(&self) -> Vec<String> {
         let waits = self.sum(|generator| generator.busy_waits);
         let busy =
@@ -267,7 +270,7 @@ impl PointAccounting<'_> {
         Some(littles_law(self.users, busy, in_window as f64 / 1e9, window.elapsed as f64 / 1e9))
     }
 
-    /// Each arrival of the window must have come to one end.
+    /// Checks that each arrival of the window had exactly one end.
     fn every_arrival(&self, window: &Window) -> Option<Invariant> {
         let schedule = window.schedule?;
         let responses = self.totals.measured_of(|role| matches!(role, SeriesRole::Response { .. }));
@@ -281,8 +284,8 @@ impl PointAccounting<'_> {
     }
 
     /// The strict comparison: from before the first user to after the last, the server must have counted
-    /// exactly what the users saw committed; only a commit whose answer was lost with its connection may be
-    /// in one count and not in the other.
+    /// exactly the commits that the users saw. Only a commit whose answer was lost with its connection may be
+    /// in just one of the counts.
     fn whole_load(&self, before: u64, after: kelvin_database::Result<u64>) -> Invariant {
         let name = "over the whole load, server and users counted the same commits";
         let committed = self.headline(&self.totals.all);
@@ -301,12 +304,14 @@ impl PointAccounting<'_> {
         }
     }
 
-    /// Between the window's edges, where transactions are in flight and the server is read a moment late.
+    /// The comparison between the window's edges, where transactions are in flight and the server is read
+    /// slightly late.
     fn window_against_server(&self, window: &Window) -> Option<Invariant> {
         let server = window.server_headline?;
         let late = self.server?.late();
         let unknown = self.user_sum(UserCounter::Unknown);
-        // At twice the rate of the busiest second, since a burst may be shorter than a second; a window may be, too.
+        // Twice the rate of the busiest second, since a burst, or the window itself, may be shorter than a
+        // second.
         let busiest = self.sum(|generator| generator.busiest);
         let mean = window.client_headline as f64 * 1e9 / window.elapsed.max(1) as f64;
         let while_reading = (2.0 * mean.max(busiest as f64) * late as f64 / 1e9).ceil() as u64;
@@ -319,8 +324,8 @@ impl PointAccounting<'_> {
     }
 }
 
-/// What is asked of each generator holds when it holds of all: the judgements that do not, else one that could not be made, else
-/// the first.
+/// The result of a check that every generator must pass: those that failed, otherwise one that could not be
+/// evaluated, otherwise the first.
 fn worst(mut each: Vec<Invariant>) -> Option<Invariant> {
     each.sort_by_key(|judged| (judged.holds, judged.not_judged.is_none()));
     let broken: Vec<&str> =

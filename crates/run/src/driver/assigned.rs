@@ -1,5 +1,5 @@
-//! A generator whose point is on another host: it connects its users, waits for the order to start, drives them to their end
-//! and reports. The books are the point's.
+//! A generator on an agent's host: it connects its users, waits for the order to start, drives them to their
+//! end, and reports. The accounting is done by the controller's point.
 
 use std::sync::Arc;
 
@@ -15,11 +15,12 @@ use super::{Point, Underway};
 use crate::error::RunError;
 use crate::series::series;
 
-/// Does what a point on another host assigns to a generator here, on a workload that was inspected: connects its users,
-/// reports them armed, loads from the order to start on, and returns what it did. Its events go to `link`.
+/// Executes an assignment of a point on another host, with an inspected workload: connects the users, reports
+/// that they are armed, generates load from the ordered start, and returns the generator's report. Events go
+/// to `link`.
 ///
 /// # Errors
-/// When the workload is another one here, when it cannot connect or start, or when its events cannot be sent.
+/// When this host's workload differs, when the users cannot connect or start, or when events cannot be sent.
 pub fn generate(
     assignment: &GeneratorAssignment,
     engine: &Arc<dyn Engine>,

@@ -1,5 +1,5 @@
-//! Reads the CPU time of this process, and of its threads, at the two edges of the measured window: what the generator took
-//! of its host. In a thread that waits for nothing else, so that a slow server makes no reading late.
+//! Reads the CPU time of this process and of its threads at both edges of the measured window. A separate
+//! thread reads it, which waits for nothing else, so that a slow server does not delay a reading.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::RunError;
 use kelvin_users::Shared;
 
-/// What stood at one edge.
+/// A reading at one edge.
 #[derive(Debug)]
 struct Edge {
-    /// CPU time of this process in nanoseconds, and when it was read; `threads` were read right after.
+    /// CPU time of this process in nanoseconds, and when it was read; `threads` were read immediately after
+    /// it.
     cpu: Nanos,
     read_at: Nanos,
-    /// The times of this process's threads; none where the kernel keeps none.
+    /// CPU times of this process's threads; `None` where the kernel does not count them.
     threads: Option<Vec<ThreadTimes>>,
 }
 
@@ -29,14 +30,14 @@ impl Edge {
     }
 }
 
-/// What the process took between the edges.
+/// What the process used between the edges.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ClientCpu {
-    /// User and system; none when the kernel's counter went back.
+    /// User and system time in nanoseconds; `None` if the kernel's counter decreased.
     pub(super) time: Option<Nanos>,
-    /// Between the two readings.
+    /// Time between the two readings.
     pub(super) between: Nanos,
-    /// What the threads that were there at both edges got; none where the kernel does not say.
+    /// CPU times of the threads that existed at both edges; `None` where the kernel does not count them.
     pub(super) threads: Option<Vec<ThreadTimes>>,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct ClientCpuReader {
 }
 
 impl ClientCpuReader {
-    /// Starts the thread; it waits for the window to open by itself.
+    /// Starts the thread, which waits for the window to open.
     pub(super) fn start(shared: Arc<Shared>) -> Result<Self, RunError> {
         let thread = std::thread::Builder::new()
             .name("client-cpu".into())
@@ -60,13 +61,13 @@ impl ClientCpuReader {
         Ok(Self { thread })
     }
 
-    /// Wakes it to check whether the window has closed.
+    /// Wakes the thread so that it checks whether the window has closed.
     pub(super) fn wake(&self) {
         self.thread.thread().unpark();
     }
 
-    /// Waits for both readings; when there is no time for that (`now`), takes them only if they are there. Of threads that
-    /// ended before the second, `ended` knows what they had by then.
+    /// Waits for both readings; with `now`, takes them only if they are complete. `ended` has the final times
+    /// of threads that ended before the second reading.
     pub(super) fn finish(self, now: bool, ended: &[ThreadTimes]) -> Option<ClientCpu> {
         self.wake();
         if now && !self.thread.is_finished() {

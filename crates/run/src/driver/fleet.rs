@@ -1,5 +1,5 @@
-//! The seam between a point and load generators on other hosts: what the point asks of a fleet, and what a host of it does.
-//! How the two reach each other is not known here.
+//! The interface between a point and load generators on other hosts: what the point requires of a fleet, and
+//! what a host does. It is independent of the transport.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,48 +14,49 @@ use super::load_times::LoadTimes;
 use crate::error::RunError;
 use crate::spec::Load;
 
-/// What one generator of a point is to do. The specification of the run is known on its host.
+/// The assignment of one generator of a point. The host already has the run's specification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorAssignment {
     /// Index of the point in the run.
     pub point: u32,
-    /// Its users, of those of all generators.
+    /// Its users, a range of the users of all generators.
     pub range: UserRange,
-    /// The most users of any point of the run, on all hosts.
+    /// The largest number of users of any point of the run, on all hosts.
     pub most_users: u32,
-    /// Arrivals a second of the whole point; its share follows from the users.
+    /// Arrivals per second of the whole point; the generator's share follows from its users.
     pub rate: Option<f64>,
-    /// How the load is put on; it may differ from the specification's, as the trials of a search take longer.
+    /// The load. It may differ from the specification's: trials of a search may take longer.
     pub load: Load,
-    /// Whether other work on the host is taken for good.
+    /// Whether other work on the host is accepted.
     pub accept_noise: bool,
-    /// The series of the run, which must be the host's, too.
+    /// The series of the run; the host's must be the same.
     pub series: Vec<Series>,
 }
 
-/// What a point wants of a fleet.
+/// A point as a fleet is asked to run it.
 #[derive(Debug, Clone, Copy)]
 pub struct FleetPoint<'a> {
-    /// The generators: the one of each host, in the order of [`Fleet::hosts`].
+    /// The generators, one for each host, in the order of [`Fleet::hosts`].
     pub assignments: &'a [GeneratorAssignment],
-    /// The clock that all times of the point are of.
+    /// The clock of all times of the point.
     pub clock: &'a Clock,
-    /// Asks for an early end.
+    /// Requests an early end.
     pub stop: &'a Stop,
 }
 
-/// The hosts that generate the load of a run.
+/// The hosts that generate a run's load.
 pub trait Fleet: Send + Sync {
-    /// Their names, in an order that stays.
+    /// Their names, in a fixed order.
     fn hosts(&self) -> Vec<String>;
 
-    /// Their machines in the same order, as far as they are known.
+    /// Their machines in the same order; `None` where unknown.
     fn machines(&self) -> Vec<Option<Machine>> {
         Vec::new()
     }
 
-    /// Has as many hosts as there are assignments connect their users, and returns when all have. `connected` is called a
-    /// few times a second with the number of users of all hosts that have a connection; its error ends the wait.
+    /// Connects the users of as many hosts as there are assignments, and returns when all have connected.
+    /// `connected` is called a few times per second with the number of connected users of all hosts; its
+    /// error ends the wait.
     ///
     /// # Errors
     /// When a host refuses, or does not answer.
@@ -66,77 +67,81 @@ pub trait Fleet: Send + Sync {
     ) -> Result<Box<dyn RemoteGenerators + 'a>, RunError>;
 }
 
-/// The generators of a point, whose users are connected; by the index of their assignments. Dropped without an end, they end
-/// their load.
+/// The generators of a point, with connected users, numbered like their assignments. Dropping them before
+/// their end ends their load.
 pub trait RemoteGenerators: Send {
-    /// How long before its time the order to start must be given, so that all have it by then.
+    /// How long in advance the order to start must be given to reach all hosts in time.
     fn notice(&self) -> Duration;
 
-    /// Orders all to start at these times of the point's clock.
+    /// Orders all generators to start at these times of the point's clock.
     ///
     /// # Errors
     /// When the order cannot be sent.
     fn start(&mut self, times: LoadTimes) -> Result<(), RunError>;
 
-    /// Orders all to end their window and load at these times, sooner than planned.
+    /// Orders all generators to end window and load at these times, earlier than planned.
     fn end_at(&mut self, times: LoadTimes);
 
-    /// Orders all to end at once, whatever they are doing.
+    /// Orders all generators to stop immediately.
     fn abort(&mut self);
 
-    /// The next few of what has come, since decoded each may be large; none when there is no more. Does not wait.
+    /// The next few received messages, only a few since each may be large when decoded; empty when none is
+    /// left. Does not wait.
     fn poll(&mut self) -> Vec<(usize, GeneratorMessage)>;
 
-    /// The clocks of all hosts; none of a host that cannot be asked. Asked for once, when all have ended.
+    /// The clocks of all hosts; `None` for a host that cannot be queried. Called once, when all have ended.
     fn clocks(&mut self) -> Vec<Option<HostClock>>;
 }
 
-/// What comes from a generator on another host.
+/// A message from a generator on another host.
 #[derive(Debug)]
 pub enum GeneratorMessage {
-    /// An event, in their order and each once.
+    /// An event. Events arrive in order and exactly once.
     Event(Event),
-    /// Its end, after its last event.
+    /// The generator has ended; follows its last event.
     Ended(Box<GeneratorReport>),
-    /// It broke off; why.
+    /// The generator failed, with the reason.
     Failed(String),
-    /// It has not been heard of for a moment; what is missing.
+    /// Nothing has been received from it for a moment; with what is missing.
     Suspect(String),
-    /// It has not been heard of for so long that nobody waits for it any more; why. What it says later is in its own file.
+    /// It has been silent for so long that it is given up, with the reason. Its later results are in its own
+    /// file only.
     Lost(String),
 }
 
-/// A generator's way to its point: takes its events, and knows when it starts.
+/// A generator's connection to its point: takes events, and provides the times of the load.
 pub trait ControllerLink: Sink {
-    /// Says that all users are connected and waits for the order to start; its times are of this host's clock.
+    /// Reports that all users are connected and waits for the order to start. The times are those of this
+    /// host's clock.
     ///
     /// # Errors
-    /// [`RunError::Interrupted`] when there is nothing to start any more.
+    /// [`RunError::Interrupted`] when the load is no longer to start.
     fn armed(&mut self) -> Result<LoadTimes, RunError>;
 }
 
-/// The order to end a load sooner than planned, given while it runs.
+/// The order to end a running load earlier than planned.
 #[derive(Debug, Default)]
 pub struct EndOrder(Mutex<Option<LoadTimes>>);
 
 impl EndOrder {
-    /// None yet.
+    /// No order yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Orders the end of window and load at these times of the generator's clock; their beginning does not count.
+    /// Orders window and load to end at these times of the generator's clock. The start in `times` is
+    /// ignored.
     pub fn give(&self, times: LoadTimes) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(times);
     }
 
-    /// The newest order that was not taken yet.
+    /// The newest order that was not yet taken.
     pub(crate) fn take(&self) -> Option<LoadTimes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// Declares the hosts of a fleet as the sources of a run's events.
+/// Declares the hosts of a fleet as sources of a run's events.
 pub(crate) fn declare(fleet: &dyn Fleet, sink: &mut dyn Sink) -> Result<(), RunError> {
     let hosts = fleet.hosts();
     if hosts.len() > usize::from(u16::MAX) {
@@ -150,7 +155,7 @@ pub(crate) fn declare(fleet: &dyn Fleet, sink: &mut dyn Sink) -> Result<(), RunE
     Ok(())
 }
 
-/// The source of the events of a host, by its index: the controller is a source, too, and the first.
+/// The source of a host's events, by the host's index. The controller is the first source.
 pub(crate) fn source_of(host: u16) -> SourceId {
     SourceId(host.saturating_add(1))
 }

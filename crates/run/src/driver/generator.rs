@@ -1,6 +1,6 @@
-//! The load generator: drives some of a point's users on this host. It connects them, starts them at a time that it is given,
-//! drains their samples into seconds, and says at the end what it did and what it took of its host. What the seconds of all
-//! generators come to together, and whether the server agrees, is the point's to judge.
+//! The load generator: drives some of a point's users on this host. It connects them, starts them at a given
+//! time, drains their samples into seconds, and finally reports its counts and its use of the host. The point
+//! merges the seconds of all generators and compares the result with the server's counters.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -28,13 +28,13 @@ use crate::heartbeat::Heartbeat;
 use crate::series::series;
 use crate::spec::Threading;
 
-/// A user with its connection, before its thread.
+/// A user with its connection, before its thread exists.
 struct ConnectedUser {
     user: Box<dyn VirtualUser>,
     session: Box<dyn Session>,
 }
 
-/// A generator whose users are connected and wait for the start.
+/// A generator with connected users that wait for the start.
 pub(super) struct ArmedGenerator<'a> {
     point: &'a Point<'a>,
     source: SourceId,
@@ -76,7 +76,7 @@ impl<'a> ArmedGenerator<'a> {
         Ok(Self { point, source, engine, workload, range, connected })
     }
 
-    /// Starts the users' threads, which wait for the beginning by themselves.
+    /// Starts the users' threads, which wait for the start time themselves.
     pub(super) fn start(self, times: LoadTimes, sink: &mut dyn Sink) -> Result<Generator, RunError> {
         let Self { point, source, engine, workload, range, connected } = self;
         let (load, count) = (point.load, range.count());
@@ -93,7 +93,7 @@ impl<'a> ArmedGenerator<'a> {
         });
         let kinds = workload.kinds();
         let shared = Arc::new(shared_state(point, &engine, kinds, range, times, queue));
-        // Statements of their own are several samples a transaction.
+        // With timed statements a transaction has several samples.
         let samples = if kinds.iter().any(|kind| kind.statement_of.is_some()) { 8 } else { 1 };
         let capacity = (1_000_000 / count.max(1) as usize).clamp(64, 8192) * samples;
         let (recorders, rings): (Vec<Recorder>, Vec<_>) = (0..count).map(|_| recorder(capacity)).unzip();
@@ -155,7 +155,7 @@ impl<'a> ArmedGenerator<'a> {
     }
 }
 
-/// What the users of a range share.
+/// The state that the users of a range share.
 fn shared_state(
     point: &Point<'_>,
     engine: &Arc<dyn Engine>,
@@ -196,13 +196,14 @@ fn shared_state(
     }
 }
 
-/// How many users are at work before a timeline says something else.
+/// How many users are active until a timeline changes it.
 fn users_at_first(point: &Point<'_>) -> u32 {
     let asked = point.load.points().first().map(|&(users, _)| users);
     asked.filter(|_| point.control.is_some()).unwrap_or(u32::MAX)
 }
 
-/// What the users run on: as asked for, or what costs less. An embedded database blocks the thread that asks.
+/// How users are run: as requested, otherwise the cheaper way. An embedded database blocks the thread that
+/// calls it.
 fn threading(
     point: &Point<'_>,
     users: u32,
@@ -221,7 +222,7 @@ fn threading(
     }
 }
 
-/// The file of every transaction, where one was asked for.
+/// The log of every transaction, if requested.
 fn transaction_log(
     point: &Point<'_>,
     range: UserRange,
@@ -243,7 +244,7 @@ fn transaction_log(
     log.map(Some).map_err(refused)
 }
 
-/// A generator at work.
+/// A running generator.
 pub(super) struct Generator {
     point: u32,
     source: SourceId,
@@ -259,14 +260,14 @@ pub(super) struct Generator {
     heartbeat: Heartbeat,
     /// Headline transactions of the busiest second so far.
     busiest: u64,
-    /// What the arrivals after a change of the rate follow from, with the number of changes.
+    /// The seed of the arrivals after a change of the rate, with the number of changes.
     seed: u64,
     process: Process,
     rates: AtomicU64,
 }
 
 impl Generator {
-    /// Hands out what is complete.
+    /// Emits the complete seconds.
     pub(super) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
         for second in self.collector.drain(now) {
             self.note_headline(&second.kinds);
@@ -289,7 +290,7 @@ impl Generator {
         self.busiest = self.busiest.max(good);
     }
 
-    /// Takes what the users have recorded, so that no ring overflows, and hands out nothing yet.
+    /// Drains the users' samples so that no ring overflows, without emitting anything.
     pub(super) fn take_samples(&mut self) {
         self.collector.take_samples();
     }
@@ -299,7 +300,7 @@ impl Generator {
         sums(&self.counters)
     }
 
-    /// Whether no user is at work any more.
+    /// Whether all users have ended.
     pub(super) fn all_ended(&self) -> bool {
         self.shared.all_ended()
     }
@@ -309,18 +310,18 @@ impl Generator {
         self.shared.panicked.load(Ordering::Acquire)
     }
 
-    /// When the window of an open loop can be closed that was to be closed at `close`; `close` of a closed one.
+    /// When a window that was to close at `close` can be closed: in a closed loop at `close` itself.
     pub(super) fn closes_at(&self, close: Nanos) -> Nanos {
         self.shared.queue.as_ref().map_or(close, |queue| queue.close(close))
     }
 
-    /// Ends window and load at `close`, which is now or before.
+    /// Ends window and load at `close`, which must not be in the future.
     pub(super) fn close(&mut self, close: Nanos) {
         self.collector.close_window(close);
         self.shared.close(close);
     }
 
-    /// Ends window and load at these times, of which the first may lie ahead.
+    /// Ends window and load at these times, the first of which may be in the future.
     pub(super) fn end_at(&mut self, times: LoadTimes) {
         self.collector.close_window(times.close);
         if let Some(queue) = &self.shared.queue {
@@ -330,7 +331,7 @@ impl Generator {
         self.users.wake();
     }
 
-    /// Changes the load from `now` on.
+    /// Applies a change of the load from `now` on.
     pub(super) fn change(&self, change: Change, now: Nanos) {
         match (change, &self.shared.queue) {
             (Change::Rate(rate), Some(queue)) => {
@@ -346,23 +347,24 @@ impl Generator {
         self.users.wake();
     }
 
-    /// Ends the load if nobody receives its seconds any more.
+    /// Ends the load when its seconds can no longer be delivered.
     pub(super) fn abandon(&self, now: Nanos) {
         self.shared.close(now);
     }
 
-    /// Whether an open loop's arrivals of the window wait for a user at `now`, with the load going on and users at work.
+    /// Whether arrivals of the window still wait for a user at `now`, while the load continues and users are
+    /// active.
     pub(super) fn is_followed(&self, now: Nanos) -> bool {
         let goes_on = !self.all_ended() && now < self.shared.end.load(Ordering::Acquire);
         goes_on && self.shared.queue.as_ref().is_some_and(|queue| queue.window(now).waiting > 0)
     }
 
-    /// Whether the load goes on behind the window, as an open loop's does.
+    /// Whether the load continues after the window, as in an open loop.
     pub(super) fn is_open_loop(&self) -> bool {
         self.shared.queue.is_some()
     }
 
-    /// Ends the load of an open loop: users begin nothing more.
+    /// Ends the load of an open loop: users begin no more transactions.
     pub(super) fn end_arrivals(&self, now: Nanos) {
         if let Some(queue) = &self.shared.queue {
             self.shared.end.fetch_min(queue.end(now), Ordering::AcqRel);
@@ -375,13 +377,13 @@ impl Generator {
         self.users.wake();
     }
 
-    /// Interrupts whatever the users' connections are running.
+    /// Cancels whatever the users' connections are running.
     pub(super) fn cancel_all(&self) {
         self.shared.cancel_all();
     }
 
-    /// Hands out what is left and reports. `ended` says that all users have; whoever is in a hurry does not wait for a reading
-    /// of the CPU time.
+    /// Emits the remaining seconds and returns the report. `ended` means that all users have ended; with
+    /// `hurry` it does not wait for a reading of the CPU time.
     pub(super) fn finish(
         mut self,
         ended: bool,

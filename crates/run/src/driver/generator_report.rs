@@ -1,4 +1,5 @@
-//! What a generator says at its end: sums, no samples, so that several can be merged and one can come from another host.
+//! A generator's report at its end: sums without samples, so that several reports can be merged, also from
+//! other hosts.
 
 use std::time::Duration;
 
@@ -14,10 +15,12 @@ use super::saturation::GeneratorLoad;
 use crate::heartbeat::Gap;
 use kelvin_users::UserCounter;
 
-/// How far, as a share of the window, CPU times may have been read from its edges to be those of the window.
+/// How far CPU times may be read from the window's edges to count as those of the window, as a share of the
+/// window.
 const MOST_APART: f64 = 0.05;
 
-/// No count, and no sum of nanoseconds, of one generator is larger: of ten thousand users, this is a day and a half.
+/// The upper limit of each count and each sum of nanoseconds of one generator: with ten thousand users, 1.3
+/// days.
 const LARGEST: u64 = 1 << 60;
 
 /// The sums of all users' counters.
@@ -29,59 +32,61 @@ pub(super) fn sums(counters: &[Counters]) -> Vec<u64> {
     sums
 }
 
-/// When a user ended; 0 when it did not write that down.
+/// When a user ended; 0 if it recorded no end.
 pub(super) fn ended_at(book: &Counters) -> Nanos {
     sums(std::slice::from_ref(book))[UserCounter::EndedAt as usize]
 }
 
-/// What a generator did, over everything and over the window, and what it took of its host. Its times are of its own clock.
+/// What a generator did, over the whole load and over the window, and its use of the host. Times are of its
+/// own clock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GeneratorReport {
     #[serde(skip)]
     pub(super) source: SourceId,
-    /// The host's name, where it is another one.
+    /// The host's name; `None` for this host.
     #[serde(skip)]
     pub(super) host: Option<String>,
     /// CPUs that it may use.
     pub(super) cpus: f64,
-    /// When the users were to begin, and when the first did; none where none has.
+    /// When the users were to begin, and when the first one did; `None` if none has begun.
     pub(super) begin: Nanos,
     pub(super) began: Option<Nanos>,
-    /// Users who did not come back from the database.
+    /// Users whose last call to the database has not returned.
     pub(super) at_work: u32,
-    /// Users who ended because nothing worked any more.
+    /// Users who ended because of permanent failure.
     pub(super) gave_up: u32,
     /// Whether a user's thread panicked.
     pub(super) panicked: bool,
-    /// What ended an event loop early.
+    /// The error that ended an event loop early.
     pub(super) broken_loop: Option<String>,
-    /// When the window opened, and when it closed; none where that is the end of the last user.
+    /// When the window opened, and when it closed; `None` where it closes with the last user's end.
     pub(super) open: Nanos,
     pub(super) close: Option<Nanos>,
     /// Counts and histograms.
     pub(super) totals: Totals,
-    /// Samples that the users handed over.
+    /// Samples that the users passed to the collector.
     pub(super) pushed: u64,
     /// How often users had to wait because the collector did not keep up.
     pub(super) ring_full: u64,
     /// How often users waited because the database was busy, where the engine counts that.
     pub(super) busy_waits: u64,
-    /// What the users wrote down about their time, by [`UserCounter`]; of the last the sum means nothing.
+    /// What the users recorded of their time, by [`UserCounter`]. The sum of the last counter has no meaning.
     pub(super) user_sums: Vec<u64>,
-    /// When each user ended; 0 when it did not write that down.
+    /// When each user ended; 0 if it recorded no end.
     pub(super) ended_at: Vec<Nanos>,
     /// The sums of the audit counters.
     pub(super) counters: Vec<u64>,
-    /// Errors, those that ended a transaction, the newest one's message, and how many notes of them were left out.
+    /// All errors, those that ended a transaction, the newest error's message, and a remark on notes that
+    /// were omitted.
     pub(super) errors: u64,
     pub(super) final_errors: u64,
     pub(super) last_error: Option<String>,
     pub(super) notes_left_out: Option<String>,
-    /// The arrivals of an open loop.
+    /// The arrivals of an open loop; `None` in a closed loop.
     pub(super) arrivals: Option<ArrivalSchedule>,
-    /// What the process took within the window; none when there was no time to wait for that.
+    /// CPU time of the process within the window; `None` when there was no time to wait for the readings.
     pub(super) cpu: Option<ClientCpu>,
-    /// The threads of the event loops, by the kernel's numbers.
+    /// The kernel's thread numbers of the event loops.
     pub(super) loops: Vec<i32>,
     /// When the process was held up.
     pub(super) gaps: Vec<Gap>,
@@ -95,7 +100,7 @@ impl GeneratorReport {
         self.totals.transactions(&self.totals.all).map(|kind: &KindCounts| kind.committed).sum()
     }
 
-    /// The times in the window that clients see: response times in an open loop, else service times.
+    /// Latencies of the window as clients see them: response times in an open loop, otherwise service times.
     pub(super) fn times(&self) -> Histogram {
         let open_loop = self.totals.roles.contains(&SeriesRole::Lag);
         let of = |role| match role {
@@ -106,12 +111,12 @@ impl GeneratorReport {
         self.totals.measured_of(of).latency
     }
 
-    /// How long after the moment at which the users were to begin the first began.
+    /// How much later than planned the first user began.
     pub fn late(&self) -> Option<Nanos> {
         Some(self.began?.saturating_sub(self.begin))
     }
 
-    /// That of a generator that did not come back, of which only the seconds are known.
+    /// The report of a lost generator, of which only the seconds and audit counters are known.
     pub(super) fn of_lost(times: LoadTimes, seconds: Totals, counters: Vec<u64>) -> Self {
         Self {
             source: SourceId::LOCAL,
@@ -119,7 +124,7 @@ impl GeneratorReport {
             cpus: 0.0,
             begin: times.begin,
             began: None,
-            // That it was lost says what is not known of them.
+            // What is unknown follows from the host being lost.
             at_work: 0,
             gave_up: 0,
             panicked: false,
@@ -145,7 +150,8 @@ impl GeneratorReport {
         }
     }
 
-    /// That of a host whose I/O jobs have ended; of their times it has the start, since a window of each host comes with it.
+    /// The report of a host whose I/O jobs have ended. It has only the start; the host reports its window
+    /// separately.
     pub(crate) fn of_jobs(
         (times, began): (LoadTimes, Option<Nanos>),
         totals: Totals,
@@ -165,7 +171,7 @@ impl GeneratorReport {
         }
     }
 
-    /// What ended it early.
+    /// The error that ended it early.
     pub(crate) fn broken(&self) -> Option<&str> {
         self.broken_loop.as_deref()
     }
@@ -180,12 +186,12 @@ impl GeneratorReport {
         &self.totals
     }
 
-    /// The same, which comes from another host.
+    /// The same report, labelled with another host.
     pub(super) fn of_host(self, source: SourceId, host: &str) -> Self {
         Self { source, host: Some(host.to_owned()), ..self }
     }
 
-    /// Refuses a report of others than these series, this number of audit counters and so many users.
+    /// Refuses a report with other series, another number of audit counters or another number of users.
     pub(super) fn check(&self, roles: &[SeriesRole], counters: usize, users: u32) -> Result<(), String> {
         let series = [self.totals.roles.len(), self.totals.measured.len(), self.totals.all.len()];
         let lengths = [self.user_sums.len(), self.counters.len(), self.ended_at.len()];
@@ -201,17 +207,17 @@ impl GeneratorReport {
         Ok(())
     }
 
-    /// A sum with everything in this added to it; none where that is more than 64 bits hold.
+    /// `sum` with all numbers of this report added; `None` if that exceeds 64 bits.
     pub(super) fn added_to(&self, sum: u64) -> Option<u64> {
         self.numbers().try_fold(sum, u64::checked_add)
     }
 
-    /// That of a generator of the same series and counters that has counted nothing.
+    /// A report of the same series and counters in which every count is 0.
     pub(super) fn without_counts(self, times: LoadTimes) -> Self {
         Self::of_lost(times, Totals::new(self.totals.roles), vec![0; self.counters.len()])
     }
 
-    /// Everything in it that is added up with what other hosts report.
+    /// All numbers of the report that are added to those of other hosts.
     fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
         let counts = |kind: &KindCounts| {
             [kind.committed, kind.rolled_back, kind.failed, kind.retries, kind.latency.count()]
@@ -230,7 +236,7 @@ impl GeneratorReport {
             self.final_errors,
             self.busiest,
         ];
-        // The end of the last user is a moment and no sum.
+        // The end of the last user is a point in time, not a sum.
         let sums = self.user_sums.iter().enumerate().filter(|(i, _)| *i != UserCounter::EndedAt as usize);
         kinds
             .chain(cpu)
@@ -240,7 +246,7 @@ impl GeneratorReport {
             .chain(self.counters.iter().copied())
     }
 
-    /// The same on a clock on which the window opened at `open`.
+    /// The report converted to a clock on which the window opened at `open`.
     pub(super) fn on_clock_that_opened(mut self, open: Nanos) -> Self {
         let by = i128::from(open) - i128::from(self.open);
         let known = self.ended_at.iter_mut().chain([&mut self.totals.last_end]).filter(|at| **at != 0);
@@ -254,7 +260,7 @@ impl GeneratorReport {
         self
     }
 
-    /// A sum of the users'.
+    /// The sum of a counter over all users.
     pub(super) fn user_sum(&self, counter: UserCounter) -> u64 {
         self.user_sums[counter as usize]
     }
@@ -265,7 +271,7 @@ impl GeneratorReport {
         self.ended_at.iter().copied().max().unwrap_or(0).max(self.totals.last_end)
     }
 
-    /// The latest moment of its load that it names.
+    /// The latest point in time of the load that the report contains.
     pub(super) fn latest(&self) -> Nanos {
         let others = [self.close, self.began, Some(self.begin)];
         others.into_iter().flatten().fold(self.last_end(), Nanos::max)
@@ -278,12 +284,12 @@ impl GeneratorReport {
         self.ended_at.iter().map(early).fold(self.user_sum(UserCounter::Idle), Nanos::saturating_add)
     }
 
-    /// CPU time of the process within the window of this length; 0 when it is not known.
+    /// CPU time of the process within a window of length `elapsed`; 0 when unknown.
     pub(super) fn cpu_time(&self, elapsed: Nanos) -> Nanos {
         self.resolved_cpu(elapsed).and_then(|cpu| cpu.time).unwrap_or(0)
     }
 
-    /// Time that the process's threads were ready to run and had no CPU; none where that is not known.
+    /// Time that the process's threads were ready to run but had no CPU; `None` when unknown.
     pub(super) fn run_delay(&self, elapsed: Nanos) -> Option<Nanos> {
         let threads = self.resolved_cpu(elapsed)?.threads.as_ref()?;
         Some(threads.iter().map(|thread: &ThreadTimes| thread.delay.as_nanos() as u64).sum())
@@ -293,8 +299,8 @@ impl GeneratorReport {
         self.cpu.as_ref().filter(|_| self.unresolved(elapsed).is_none())
     }
 
-    /// Why the CPU times are not those of the window: they are read by a thread that may come late, which in a short window
-    /// is a large part of it.
+    /// Why the CPU times are not those of the window: the thread that reads them may be late, which matters
+    /// in a short window.
     fn unresolved(&self, elapsed: Nanos) -> Option<String> {
         let between = self.cpu.as_ref()?.between;
         let apart = between.abs_diff(elapsed) as f64;
@@ -304,8 +310,8 @@ impl GeneratorReport {
         })
     }
 
-    /// Whether the generator was the bottleneck in a window of this length; none if unknown. `embedded` says that
-    /// the database is part of the process.
+    /// Whether the generator was the bottleneck in a window of length `elapsed`; `None` if unknown.
+    /// `embedded` means that the database is part of the process.
     pub(super) fn saturation(&self, elapsed: Nanos, embedded: bool) -> Option<Invariant> {
         if elapsed == 0 {
             return None;

@@ -1,10 +1,11 @@
 //! The timed driver: one point of a run, that is, one number of users.
 //!
-//! The point's [`Generator`]s connect their users in one sequence before the clock starts, ramp up, are measured, and end the
-//! transactions they are in. The thread that calls [`Point::run`] has them drain their samples, emits the events, closes the
-//! window, and then the books: it merges what the generators report and compares it with the server's own counters. A run on
-//! this host has one generator, with all users; a run on a fleet has one on each of its hosts, which this one hears of
-//! (`remote`), and each of them drives its own as a point without books (`assigned`).
+//! The point's [`Generator`]s connect their users one after another before the clock starts, ramp up, are
+//! measured, and finish the open transactions. The thread that calls [`Point::run`] has them drain their
+//! samples, emits the events, and closes the window; then it merges the generators' reports and compares them
+//! with the server's own counters. A run on this host has one generator with all users. A run on a fleet has
+//! one on each host: the point receives their messages (`remote`), and each host runs its own without
+//! accounting (`assigned`).
 
 mod accounting;
 mod assigned;
@@ -46,26 +47,27 @@ pub use resumed::BegunPoint;
 use server_counters::{Monitor, ServerCounters};
 use underway::Underway;
 
-/// How often the samples are drained. Small against a second, large against the cost of a wake-up.
+/// How often the samples are drained: short compared with a second, long compared with the cost of a wake-up.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Interval of the checks whether every arrival of the window has started.
+/// Interval of the checks whether all arrivals of the window have begun.
 const FOLLOW_TICK: Duration = Duration::from_millis(2);
 
-/// The users' first statement comes this long after the last connection, so that all are waiting by then.
+/// Time from the last connection to the users' first statement, so that all users are waiting by then.
 const HEAD_START: Duration = Duration::from_millis(50);
 
-/// And this much longer for each user, whose thread has to be made first.
+/// Additional head start for each user, whose thread is created first.
 const HEAD_START_EACH: Duration = Duration::from_micros(100);
 
 /// How much longer than a statement's time-out a user may take to end before its statement is interrupted.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How much longer than on this host the end may take on others: they follow an open loop and interrupt statements by
-/// themselves, and their reports come after that.
+/// How much longer users on other hosts may take to end than users here: these hosts follow an open loop and
+/// interrupt statements themselves, and their reports arrive after that.
 const PATIENCE_WITH_HOSTS: Duration = Duration::from_secs(20);
 
-/// Up to so many users a thread each is cheaper than event loops, or as cheap (`cargo xtask bench users`).
+/// Up to this number of users a thread for each is at most as expensive as event loops (`cargo xtask bench
+/// users`).
 const MOST_THREADS: u32 = 3;
 
 /// Domain of [`Random::part`] for think times: "thinking" in ASCII.
@@ -82,16 +84,16 @@ pub struct PointResult {
     pub audit: Vec<AuditLine>,
     /// What was checked.
     pub invariants: Vec<Invariant>,
-    /// Errors counted, also those of transactions that were repeated.
+    /// Errors counted, including those of transactions that were retried.
     pub errors: u64,
-    /// The last error of a user, when all of them gave up.
+    /// The last error of a user, if all users gave up.
     pub gave_up: Option<String>,
-    /// Whether somebody asked to stop.
+    /// Whether a stop was requested.
     pub interrupted: bool,
 }
 
 impl PointResult {
-    /// Good transactions of all types a second, over the measured window.
+    /// Good transactions of all types per second of the measured window.
     pub fn throughput(&self) -> f64 {
         let good: u64 = self.totals.transactions(&self.totals.measured).map(KindCounts::good).sum();
         if self.window.elapsed == 0 { 0.0 } else { good as f64 * 1e9 / self.window.elapsed as f64 }
@@ -110,43 +112,44 @@ pub struct Point<'a> {
     pub index: u32,
     /// Virtual users.
     pub users: u32,
-    /// The most users of any point of the run: all of them run on the same ground, or their curve would have a
-    /// step of ours in it.
+    /// The largest number of users of any point of the run. It determines threads or event loops for all
+    /// points, since a change between them would put a step into the curve.
     pub most_users: u32,
-    /// Arrivals a second of an open loop; none for a closed one.
+    /// Arrivals per second of an open loop; `None` for a closed loop.
     pub rate: Option<f64>,
     /// Ramp-up, duration, seed and limits.
     pub load: &'a Load,
-    /// Whether other work on the machine is taken for good, also where it keeps this process from running.
+    /// Whether other work on the machine is accepted, even where it keeps this process from running.
     pub accept_noise: bool,
-    /// Whether this process observes the database as well: users then report how their statements were planned.
+    /// Whether this process also observes the database; users then report how their statements were planned.
     pub observed: bool,
     /// The run's clock.
     pub clock: &'a Clock,
-    /// Asks for an early end.
+    /// Requests an early end.
     pub stop: &'a Stop,
-    /// What a timeline decides of it; none of a load that begins and ends by itself.
+    /// The timeline's control; `None` for a load that starts and ends without a timeline.
     pub control: Option<&'a LoadControl>,
-    /// The hosts that generate its load; none where this process does.
+    /// The hosts that generate the load; `None` if this process does.
     pub fleet: Option<FleetShare<'a>>,
 }
 
-/// Adds up lists that are of the same things.
+/// The sums of the columns of several lists.
 pub(crate) fn sum_columns(lists: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
     let add =
         |sum: Vec<u64>, list: Vec<u64>| sum.iter().zip(list).map(|(a, b)| a.saturating_add(b)).collect();
     lists.reduce(add).unwrap_or_default()
 }
 
-/// How long, at most, an open loop goes on behind its window so that what waited for a user then can begin: a tenth of the
-/// window, from one second to thirty. A queue that takes longer to serve was growing, and what is left of it has no answer.
+/// How long an open loop may continue after its window so that waiting arrivals can begin: a tenth of the
+/// window, from 1 to 30 seconds. A queue that takes longer was growing, and its remaining arrivals count as
+/// unanswered.
 pub fn overrun_limit(window: Duration) -> Duration {
     (window / 10).clamp(Duration::from_secs(1), Duration::from_secs(30))
 }
 
 impl Point<'_> {
-    /// Connects, loads, measures. An error means that the point could not start or its events could not be
-    /// kept; what goes wrong with the database while it runs is part of the result.
+    /// Connects the users, generates the load and measures it. An error means that the point could not start
+    /// or its events could not be stored; errors of the database during the load are part of the result.
     pub fn run(
         &self,
         engine: &Arc<dyn Engine>,
@@ -157,8 +160,8 @@ impl Point<'_> {
         self.run_on(if self.fleet.is_some() { &[] } else { &all }, engine, workload, sink)
     }
 
-    /// The same with a generator in this process for each of these ranges; together with those of the fleet they have all
-    /// users.
+    /// As [`Point::run`], with a generator in this process for each of these ranges. Together with the
+    /// fleet's generators they must cover all users.
     fn run_on(
         &self,
         ranges: &[UserRange],
@@ -185,7 +188,7 @@ impl Point<'_> {
         self.close(underway, ended, engine, &**workload, before, sink)
     }
 
-    /// Drives a load from its start until all users have ended; whether they have.
+    /// Drives a load from its start until all users have ended; returns whether they have.
     fn drive_to_end(
         &self,
         underway: &mut Underway<'_>,
@@ -195,7 +198,7 @@ impl Point<'_> {
     ) -> Result<bool, RunError> {
         let driven = self.drive(underway, workload, order, sink);
         if driven.is_err() {
-            // Nobody hears us any more: end the load in order, then say so.
+            // The sink has failed: end the load in order, then return the error.
             let now = self.clock.now();
             underway.times.close = underway.times.close.min(now);
             underway.close_server_window();
@@ -209,7 +212,8 @@ impl Point<'_> {
         driven.and(heard).map(|()| ended)
     }
 
-    /// When the load starts, is measured and ends, if it starts soon, but not within `notice`; or when the timeline says.
+    /// When the load starts, is measured and ends: as the timeline orders, otherwise soon, but not within
+    /// `notice`.
     fn times(&self, notice: Duration) -> Result<LoadTimes, RunError> {
         let by_count = self.load.transactions.is_some();
         let head = notice.max(HEAD_START + HEAD_START_EACH * self.users);
@@ -247,7 +251,7 @@ impl Point<'_> {
         Ok(Underway { generators, remote, server: Some(server), times })
     }
 
-    /// Says that the load begins.
+    /// Emits the first phase of the load.
     fn first_phase(&self, times: LoadTimes, sink: &mut dyn Sink) -> Result<(), RunError> {
         let LoadTimes { begin, open, close, .. } = times;
         let first = if open > begin { Phase::RampUp } else { Phase::Measure };
@@ -256,14 +260,14 @@ impl Point<'_> {
         self.phase(sink, first, begin, planned)
     }
 
-    /// What distinguishes the point from others of its run.
+    /// What distinguishes the point from others of its run, for display.
     fn label(&self) -> String {
         self.rate.map_or_else(String::new, |rate| {
             format!("{} arrivals per second, ", (rate * 100.0).round() / 100.0)
         })
     }
 
-    /// Drains and emits until the window has closed, by time, by count, or because somebody asked.
+    /// Drains and emits until the window has closed: by time, by count, or by a requested stop.
     fn drive(
         &self,
         underway: &mut Underway<'_>,
@@ -286,7 +290,7 @@ impl Point<'_> {
                 underway.end_remote(now);
                 stopped = self.stop.is_immediate();
             }
-            // Read before draining: whoever has ended by then has handed over everything.
+            // Read before draining: users that have ended by then have passed on all their samples.
             let all_ended = underway.all_ended();
             let planned = underway.times.close;
             if !measuring && now >= open {
@@ -295,7 +299,7 @@ impl Point<'_> {
             }
             stopped |= underway.generators.iter().any(Generator::panicked);
             let closing = stopped || now >= planned || all_ended;
-            // A window that closes as planned has been closed from the start, and an open loop goes on behind it.
+            // A window that closes as planned is closed already, and an open loop continues after it.
             if closing && now < planned && self.load.transactions.is_none() || stopped {
                 underway.close(now.min(planned));
             }
@@ -312,7 +316,7 @@ impl Point<'_> {
         }
     }
 
-    /// Hands out the executions whose answers the workload keeps.
+    /// Emits the executions whose answers the workload keeps.
     fn emit_executions(
         &self,
         workload: &dyn Workload,
@@ -326,7 +330,7 @@ impl Point<'_> {
         Ok(())
     }
 
-    /// Waits until the samples are to be drained, or the timeline wants something.
+    /// Waits until samples are to be drained or a change of the timeline is due.
     fn tick(&self) {
         let now = self.clock.now();
         let ordered = self.control.and_then(LoadControl::next_change);
@@ -334,7 +338,7 @@ impl Point<'_> {
         std::thread::sleep(until);
     }
 
-    /// Does what the timeline wants by `now`.
+    /// Applies the timeline's changes that are due at `now`.
     fn change(&self, underway: &mut Underway<'_>, now: Nanos) {
         for (at, change) in self.control.map(|control| control.take_changes(now)).unwrap_or_default() {
             match change {
@@ -344,8 +348,9 @@ impl Point<'_> {
         }
     }
 
-    /// In an open loop goes on with the load until every arrival of the window has begun, or [`overrun_limit`] has passed: those
-    /// that wait for a user when the window closes are among the longest, and percentiles without them would be too low.
+    /// Continues an open loop until every arrival of the window has begun or [`overrun_limit`] has passed.
+    /// Arrivals that wait for a user when the window closes have some of the longest response times; without
+    /// them percentiles would be too low.
     fn follow(&self, underway: &mut Underway<'_>, order: Option<&EndOrder>) {
         if !underway.generators.iter().any(Generator::is_open_loop) {
             return;
@@ -356,7 +361,7 @@ impl Point<'_> {
             if let Some(ordered) = order.and_then(EndOrder::take) {
                 underway.end_as_ordered(ordered, now);
             }
-            // One check more than necessary: what was claimed a moment ago has started by then.
+            // One check more than necessary, so that an arrival claimed a moment ago has started.
             waited = underway.generators.iter().any(|generator| generator.is_followed(now));
             underway.take_samples();
             std::thread::sleep(FOLLOW_TICK);
@@ -365,8 +370,9 @@ impl Point<'_> {
         underway.generators.iter().for_each(|generator| generator.end_arrivals(now));
     }
 
-    /// Waits for every user to end the transaction it is in. Whoever takes too long, or everybody once
-    /// somebody asked twice, is interrupted. Returns whether all have ended, and whether the sink took what other hosts sent.
+    /// Waits for every user to end its transaction. Users that take too long are interrupted, and all are
+    /// when an immediate stop is requested. Returns whether all have ended, and whether the sink took the
+    /// events of other hosts.
     fn wait_for_users(
         &self,
         underway: &mut Underway<'_>,
@@ -387,7 +393,7 @@ impl Point<'_> {
         while !underway.all_ended() {
             let now = self.clock.now();
             if self.stop.requested() {
-                // Hosts that follow an open loop hear of it.
+                // Hosts that follow an open loop are told to end.
                 underway.end_remote(now);
             }
             match interrupted_at {
@@ -395,7 +401,7 @@ impl Point<'_> {
                     interrupted_at = Some(now);
                     underway.cancel_all();
                 }
-                // Interrupted and still not back: the connection is beyond reach, its thread is left behind.
+                // Interrupted and still not back: the server is unreachable, and the thread is left behind.
                 Some(at)
                     if (all_read || self.stop.is_immediate()) && now > at + PATIENCE.as_nanos() as u64 =>
                 {
@@ -403,10 +409,10 @@ impl Point<'_> {
                 }
                 _ => {}
             }
-            // A stopped run must not overflow a ring that nobody drains.
+            // Otherwise the rings would overflow.
             underway.take_samples();
             if let Some(remote) = &mut underway.remote {
-                // Not kept until the end: their histograms would fill the memory.
+                // Emitted now: kept until the end, their histograms would fill the memory.
                 let emitted = remote.emit(now, sink);
                 all_read = !matches!(emitted, Ok(false));
                 heard = heard.and(emitted.map(|_| ()));
@@ -418,7 +424,7 @@ impl Point<'_> {
         (true, heard)
     }
 
-    /// Closes the books: the window, the counts on both sides, the invariants, the audit.
+    /// The accounting of the point: the window, the counts of both sides, the invariants, the audit.
     fn close(
         &self,
         underway: Underway<'_>,
@@ -462,7 +468,7 @@ impl Point<'_> {
         };
         let (window, invariants) = closing.emit(None, ended, before.zip(after), sink)?;
         let audit = workload.audit(&counters, self.users);
-        // What never opened its window is not judged.
+        // Without a window there is nothing to check.
         if window.elapsed > 0 {
             sink.event(&Event::Audit { point: self.index, lines: audit.clone() })?;
         }

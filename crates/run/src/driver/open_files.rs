@@ -1,16 +1,17 @@
-//! A connection is an open file, and by default a process may have 1024 of them.
+//! The limit on open files. Each connection is an open file, and by default a process may have 1024.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::RunError;
 
-/// Open files beside the users' connections: results, event loops, the monitor's connection, the terminal.
+/// Open files other than the users' connections: results, event loops, the monitor's connection, the
+/// terminal.
 const OTHERS: u64 = 100;
 
-/// Makes room for `users` connections, up to what the system allows this process.
+/// Raises the limit for `users` connections, up to what the system allows this process.
 pub(super) fn allow(users: u32) -> Result<(), RunError> {
     let needed = u64::from(users) + OTHERS;
-    // Who connects again holds the lost connection until the new one stands.
+    // A user that reconnects holds the lost connection until the new one is established.
     let wanted = needed + u64::from(users);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= wanted) {

@@ -1,4 +1,5 @@
-//! The generators of a point on other hosts, as the point sees them: their events on their way to the sink, and their ends.
+//! A point's view of its generators on other hosts: forwards their events to the sink and collects their
+//! reports.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -22,7 +23,7 @@ use crate::series::series;
 pub struct FleetShare<'a> {
     /// The fleet.
     pub fleet: &'a dyn Fleet,
-    /// The number of its hosts, from the first.
+    /// The number of its hosts that are used, from the first.
     pub hosts: u32,
 }
 
@@ -32,16 +33,17 @@ impl fmt::Debug for FleetShare<'_> {
     }
 }
 
-/// How much earlier than ordered a host may close its window: what converted clocks and a thread that waits can differ by.
+/// How much earlier than ordered a host may close its window: tolerance for converted clocks and delayed
+/// threads.
 const CLOSES_WITHIN: Nanos = 100_000_000;
 
-/// No second of a load is further from the opening of its window: a month.
+/// The largest distance of a second from the opening of its window: a month.
 const MOST_SECONDS: u64 = 31 * 24 * 3600;
 
-/// What comes is asked for so often before the point looks at the clock again.
+/// The most polls before the point checks the clock again.
 const MOST_POLLS: usize = 16;
 
-/// A host says so many things of its I/O jobs at their end: its window, its checks, its results.
+/// The most events about its I/O jobs that a host may send at their end: its window, its checks, its results.
 const MOST_OF_JOBS: usize = 64;
 
 /// One host.
@@ -50,14 +52,15 @@ struct Host {
     source: SourceId,
     machine: Option<Machine>,
     range: UserRange,
-    /// The sums of the seconds that came, to be compared with those that it reports.
+    /// The sums of the received seconds, to be compared with the report.
     seconds: Totals,
     counters: Vec<u64>,
     report: Option<GeneratorReport>,
-    /// Where the two differ. The sums are given up with it: a fleet may have hundreds of hosts.
+    /// Where the received seconds and the report differ. It replaces the sums, since a fleet may have
+    /// hundreds of hosts.
     difference: Option<String>,
     lost: Option<String>,
-    /// What it says of its own I/O jobs at their end.
+    /// Events about the host's own I/O jobs at their end.
     of_jobs: Vec<Event>,
 }
 
@@ -72,19 +75,20 @@ pub(crate) struct RemoteLoad<'a> {
     point: u32,
     generators: Box<dyn RemoteGenerators + 'a>,
     hosts: Vec<Host>,
-    /// What came and was not handed out yet.
+    /// Events received but not yet emitted.
     events: Vec<(SourceId, Event)>,
     times: LoadTimes,
-    /// All were ordered to end at once: no end is too early then.
+    /// All hosts were ordered to stop immediately, so no end is too early.
     aborted: bool,
-    /// What hosts say may be of a time long before it is heard, and after what is known by then.
+    /// Another process started the load: messages may be far older or newer than this process's clock
+    /// suggests.
     resumed: bool,
-    /// How far apart the starts may be.
+    /// The maximum time between the hosts' starts.
     limit: Nanos,
 }
 
 impl<'a> RemoteLoad<'a> {
-    /// Has the hosts connect their users.
+    /// Arms a point's generators on the hosts: connects their users.
     pub(super) fn arm(
         point: &Point<'_>,
         share: FleetShare<'a>,
@@ -117,8 +121,8 @@ impl<'a> RemoteLoad<'a> {
         Self::arm_assigned(share.fleet, &asked, workload.counters().len(), "users connected", sink)
     }
 
-    /// Has the hosts do what they are assigned, all of one point; each has so many audit counters. `what` is what the
-    /// progress counts.
+    /// Arms these assignments, all of one point, on the fleet's hosts. Each generator has `counters` audit
+    /// counters; `what` names what the progress counts.
     pub(crate) fn arm_assigned(
         fleet: &'a dyn Fleet,
         asked: &FleetPoint<'_>,
@@ -146,7 +150,8 @@ impl<'a> RemoteLoad<'a> {
         Ok(load)
     }
 
-    /// The generators of these hosts, with their users, for these series and so many audit counters.
+    /// The armed generators of these hosts, by name and range of users, for these series and this number of
+    /// audit counters.
     pub(super) fn of_hosts(
         point: u32,
         generators: Box<dyn RemoteGenerators + 'a>,
@@ -179,14 +184,14 @@ impl<'a> RemoteLoad<'a> {
         }
     }
 
-    /// The same after a start at these times, which another process has ordered.
+    /// The same generators, started at `times` by another process.
     #[must_use]
     pub(super) fn started_at(mut self, times: LoadTimes) -> Self {
         (self.times, self.resumed) = (times, true);
         self
     }
 
-    /// How long before its time the order to start must be given.
+    /// How long in advance the order to start must be given.
     pub(crate) fn notice(&self) -> std::time::Duration {
         self.generators.notice()
     }
@@ -196,7 +201,7 @@ impl<'a> RemoteLoad<'a> {
         self.generators.start(times)
     }
 
-    /// Ends window and load at these times, which are the same for all hosts.
+    /// Ends window and load of all hosts at these times.
     pub(crate) fn end_at(&mut self, times: LoadTimes) {
         self.times = times;
         self.generators.end_at(times);
@@ -207,7 +212,7 @@ impl<'a> RemoteLoad<'a> {
         self.generators.abort();
     }
 
-    /// Whether nothing more comes from any host.
+    /// Whether no further message of any host is expected.
     pub(crate) fn all_ended(&self) -> bool {
         self.hosts.iter().all(Host::has_ended)
     }
@@ -217,7 +222,8 @@ impl<'a> RemoteLoad<'a> {
         self.hosts.iter().map(|host| host.counters.clone())
     }
 
-    /// Hands out what has come: some, before it takes more. Whether that is all: a host whose words wait is neither late nor lost.
+    /// Emits received events in portions. Returns whether none is left: a host with unread messages is
+    /// neither late nor lost.
     pub(crate) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<bool, RunError> {
         for _ in 0..MOST_POLLS {
             let messages = self.generators.poll();
@@ -275,8 +281,8 @@ impl<'a> RemoteLoad<'a> {
         }
     }
 
-    /// Hands out what is left: what the hosts report, and what is to be known of them beside that. A host of which no report
-    /// has come is one that was lost.
+    /// Emits the remaining events and returns the hosts' reports, and what is known of the hosts in addition.
+    /// A host without a report counts as lost.
     pub(crate) fn finish(
         mut self,
         now: Nanos,
@@ -291,7 +297,8 @@ impl<'a> RemoteLoad<'a> {
                 host.lost.get_or_insert_with(|| "its report is missing".into());
                 GeneratorReport::of_lost(self.times, host.seconds, host.counters)
             });
-            // From here on the reports are added up as they are; sums of the hosts' seconds and counters saturate.
+            // From here on, reports are added without checks for overflow; sums of the hosts' seconds and
+            // counters saturate.
             let report = if let Some(with) = report.added_to(sum) {
                 sum = with;
                 report
@@ -312,7 +319,8 @@ impl Host {
         self.lost.get_or_insert(why);
     }
 
-    /// An event as it goes on to the sink; the rest is for the point to say.
+    /// Returns the event if it is to be emitted, and updates the host's sums. Other events are the point's to
+    /// emit.
     fn take_event(&mut self, point: u32, event: Event) -> Option<Event> {
         match event {
             Event::Second(Second { point: of, .. })
@@ -367,14 +375,14 @@ impl Host {
         }
     }
 
-    /// Refuses a report that is not of this host's users and series.
+    /// Refuses a report that does not match this host's users and series.
     fn check(&self, report: GeneratorReport) -> Result<GeneratorReport, String> {
         report.check(&self.seconds.roles, self.counters.len(), self.range.count())?;
         Ok(report)
     }
 }
 
-/// What is wrong with a host that closed its window before it was ordered to: it was stopped, or has stopped itself.
+/// The error of a host that closed its window earlier than ordered, because it was stopped or stopped itself.
 fn early_end(report: &GeneratorReport, ordered: Nanos) -> Option<String> {
     let by = ordered.saturating_sub(report.close?);
     (by > CLOSES_WITHIN).then(|| match ordered {
@@ -383,14 +391,15 @@ fn early_end(report: &GeneratorReport, ordered: Nanos) -> Option<String> {
     })
 }
 
-/// No load has ended later whose window opened at `open`, as is known at `now`, if it is: clocks run apart by less than a thousandth.
+/// The latest plausible end of a load whose window opened at `open`. With a known `now`, that is shortly
+/// after it: clocks drift apart by less than a thousandth.
 fn latest_end(open: Nanos, now: Option<Nanos>) -> Nanos {
     let month = open.saturating_add(MOST_SECONDS * SECOND);
     let by_now = |now: Nanos| now.saturating_add(10 * SECOND + now.saturating_sub(open) / 1000);
     now.map_or(month, |now| by_now(now).min(month))
 }
 
-/// Where the seconds that came differ from what the generator counted.
+/// Where the received seconds differ from the generator's counts; `None` if they agree.
 fn difference(seconds: &Totals, reported: &Totals) -> Option<String> {
     let counts = |kind: &KindCounts| [kind.committed, kind.rolled_back, kind.failed, kind.retries];
     let equal = |(came, counted): (&KindCounts, &KindCounts)| {
@@ -408,7 +417,7 @@ fn difference(seconds: &Totals, reported: &Totals) -> Option<String> {
     Some(format!("{} transactions in its seconds, {} in its totals", sum(seconds), sum(reported)))
 }
 
-/// What is known of a host at the end beside its report.
+/// What is known of a host at the end in addition to its report.
 struct HostEnd {
     name: String,
     machine: Option<Machine>,
@@ -419,19 +428,19 @@ struct HostEnd {
     of_jobs: Vec<Event>,
 }
 
-/// What is known of all hosts at the end beside their reports.
+/// What is known of all hosts at the end in addition to their reports.
 pub(crate) struct RemoteBooks {
     hosts: Vec<HostEnd>,
     limit: Nanos,
 }
 
 impl RemoteBooks {
-    /// What each host said of its own I/O jobs, with its name.
+    /// The events of each host about its own I/O jobs, with the host's name.
     pub(crate) fn of_jobs(&self) -> impl Iterator<Item = (&str, &[Event])> {
         self.hosts.iter().map(|host| (host.name.as_str(), host.of_jobs.as_slice()))
     }
 
-    /// For each host the number of the first one on the same machine, which is its own where it shares none.
+    /// For each host the index of the first host on the same machine, which is its own if it shares none.
     pub(crate) fn first_on_machine(&self) -> Vec<usize> {
         let mut firsts = HashMap::new();
         let each = self.hosts.iter().enumerate().map(|(number, host)| match &host.machine {
@@ -441,7 +450,7 @@ impl RemoteBooks {
         each.collect()
     }
 
-    /// The hosts that share a machine, by their numbers, each machine with its CPUs.
+    /// The groups of hosts that share a machine, by their indexes, each with the machine's CPUs.
     pub(super) fn shared_machines(&self) -> Vec<(Vec<usize>, u32)> {
         let mut machines: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (number, first) in self.first_on_machine().into_iter().enumerate() {
@@ -456,7 +465,8 @@ impl RemoteBooks {
             .collect()
     }
 
-    /// What each host did, with its source. `headline` counts the headline transactions of a report.
+    /// Each host's share of the load, with its source. `headline` counts the headline transactions of a
+    /// report.
     pub(crate) fn loads(
         &self,
         (point, elapsed): (u32, Nanos),
@@ -482,7 +492,7 @@ impl RemoteBooks {
         each.collect()
     }
 
-    /// Whether every host stayed to the end.
+    /// The invariant that every host stayed to the end.
     pub(crate) fn stayed(&self) -> Invariant {
         let lost = self.hosts.iter().filter_map(|host| {
             let why = host.lost.as_ref()?;
@@ -493,7 +503,7 @@ impl RemoteBooks {
         Invariant::new(HOSTS_STAYED, lost.is_empty(), evidence)
     }
 
-    /// Whether the seconds of each host are its totals, and its hosts started together.
+    /// The invariants that each host's seconds match its totals, and that the hosts started together.
     pub(crate) fn agree(&self, loads: &[(SourceId, HostLoad)]) -> [Invariant; 2] {
         let differences = self.hosts.iter().filter_map(|host| {
             let difference = host.difference.as_ref()?;

@@ -1,5 +1,5 @@
-//! The rest of a point whose controller died: another process hears its hosts to their end and closes the books, without what
-//! only the first one knew. Such a point is never counted.
+//! Completes a point whose controller died: another process receives the hosts' messages until their end and
+//! does the accounting, without what only the first process knew. Such a point never counts.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use super::{PATIENCE, PATIENCE_WITH_HOSTS, PointResult, TICK, accounting, overru
 use crate::error::RunError;
 use crate::spec::Load;
 
-/// A point that another process has begun, on a run's clock that this one does not have: its times are those of the stored
-/// events.
+/// A point that another process has begun. Its times are those of the stored events, since the run's clock is
+/// not available here.
 #[derive(Debug)]
 pub struct BegunPoint<'a> {
     /// Its index in the run.
@@ -31,21 +31,21 @@ pub struct BegunPoint<'a> {
     pub counters: usize,
     /// Ramp-up, duration and limits.
     pub load: &'a Load,
-    /// When the window opened, or was to.
+    /// When the window opened, or was to open.
     pub open: Nanos,
-    /// The newest moment of which something is stored.
+    /// The newest point in time of the stored events.
     pub reached: Nanos,
-    /// Whether the phase of its window is stored.
+    /// Whether the measured phase is stored.
     pub measuring: bool,
-    /// Whether other work on the hosts is taken for good.
+    /// Whether other work on the hosts is accepted.
     pub accept_noise: bool,
 }
 
 impl BegunPoint<'_> {
-    /// Hears the hosts to their end.
+    /// Receives the hosts' messages until they have ended, and completes the point.
     ///
     /// # Errors
-    /// When an event cannot be kept.
+    /// When an event cannot be stored.
     pub fn finish<'g>(
         &self,
         generators: Box<dyn RemoteGenerators + 'g>,
@@ -110,7 +110,8 @@ impl BegunPoint<'_> {
         LoadTimes { begin, open: self.open, close, end: close.saturating_add(follows.as_nanos() as u64) }
     }
 
-    /// Whether all have ended; hosts that neither end nor are lost are waited for as long as by their own controller.
+    /// Whether all hosts have ended. A host that neither ends nor is lost is waited for as long as its own
+    /// controller would wait.
     fn hear(
         &self,
         remote: &mut RemoteLoad<'_>,

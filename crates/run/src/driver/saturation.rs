@@ -1,23 +1,23 @@
-//! Whether the load generator itself was the bottleneck. A figure that describes the generator instead of the
-//! database is void, and says so.
+//! Checks whether the load generator itself was the bottleneck. Results that describe the generator instead
+//! of the database are void.
 
 use std::time::Duration;
 
 use kelvin_measure::invariant::{Invariant, LOAD_GENERATOR};
 use kelvin_measure::{Histogram, Nanos};
 
-/// An event loop that was on a CPU for more of the window than this had no time to be punctual: users whose
-/// answers had come waited for it.
+/// An event loop that was on a CPU for more than this share of the window was not punctual: users waited for
+/// it although their answers had arrived.
 const BUSIEST_LOOP: f64 = 0.9;
 
-/// A generator that takes more of the host's CPUs than this leaves nothing to compare.
+/// If a generator uses more than this share of the host's CPUs, the results are not comparable.
 const MOST_OF_HOST: f64 = 0.9;
 
-/// Starts may be this late at the 99th percentile, however short the transactions are.
+/// The allowed lateness of starts at the 99th percentile, for short transactions.
 const LATE: Duration = Duration::from_millis(10);
 
-/// Or, with long ones, this share of the 99th percentile of the service times: then lateness hides in them. Response times
-/// hold the lateness itself and would excuse it.
+/// The allowed lateness as a share of the 99th percentile of the service times, for long transactions.
+/// Response times include the lateness, so they cannot be the yardstick.
 const LATE_SHARE: f64 = 0.1;
 
 /// What is known of the generator over the measured window.
@@ -25,19 +25,19 @@ const LATE_SHARE: f64 = 0.1;
 pub(super) struct GeneratorLoad<'a> {
     /// Length of the window.
     pub(super) elapsed: Duration,
-    /// CPUs of its host that it may use.
+    /// CPUs of its host that the generator may use.
     pub(super) cpus: f64,
-    /// CPU time of the process, and whether the database is part of it.
+    /// CPU time of the process, and whether the database is part of the process.
     pub(super) cpu: Duration,
     pub(super) embedded: bool,
-    /// CPU time of each event loop; none when the kernel did not say.
+    /// CPU time of each event loop; `None` where the kernel does not count it.
     pub(super) loops: Option<&'a Vec<Duration>>,
-    /// In an open loop: lateness of the starts that a user stood ready for, and the service times.
+    /// In an open loop: the lateness of starts for which a user was waiting, and the service times.
     pub(super) lag: Option<(&'a Histogram, &'a Histogram)>,
 }
 
 impl GeneratorLoad<'_> {
-    /// The judgement, with its evidence.
+    /// The invariant, with its evidence.
     pub(super) fn judge(&self) -> Invariant {
         let cpus = self.cpus;
         let elapsed = self.elapsed.as_secs_f64();
@@ -68,7 +68,7 @@ impl GeneratorLoad<'_> {
     }
 }
 
-/// The 99th percentile, or the highest that so few starts have.
+/// The 99th percentile; with fewer starts, the highest percentile that their number supports.
 fn highest(lag: &Histogram) -> Option<(f64, Nanos)> {
     [99.0, 95.0, 90.0, 50.0].into_iter().find_map(|percent| Some((percent, lag.percentile(percent)?)))
 }

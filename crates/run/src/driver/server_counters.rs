@@ -1,5 +1,6 @@
-//! Reads the server's own counters at the two edges of the measured window, from a separate connection, so that neither
-//! the users nor the thread that drains them waits for it. There is one per point, whatever the number of generators.
+//! Reads the server's own counters at both edges of the measured window, over a separate connection, so that
+//! neither the users nor the thread that drains them waits for it. A point has one such reader, whatever its
+//! number of generators.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,15 +17,16 @@ use kelvin_users::wait_until;
 /// The readings at one edge.
 #[derive(Debug)]
 struct Edge {
-    /// Headline transactions since the load, by the server; none when it could not be read.
+    /// Headline transactions since the load, as the server counts them; `None` if the count could not be
+    /// read.
     headline: Option<u64>,
-    /// Commits and rollbacks in the database, by the server's statistics; none where there are none.
+    /// Commits and rollbacks in the database, from the server's statistics; `None` where there are none.
     transactions: Option<u64>,
-    /// How far from the edge the headline may have been read: from the edge to the query's end.
+    /// How late the headline may have been read: the time from the edge to the end of the query.
     late: Nanos,
 }
 
-/// The connection that the counters are read from.
+/// The connection over which the counters are read.
 pub(super) struct Monitor {
     engine: Arc<dyn Engine>,
     workload: Arc<dyn Workload>,
@@ -43,13 +45,13 @@ impl Monitor {
         Ok(Self { engine: Arc::clone(engine), workload: Arc::clone(workload), timeout, session })
     }
 
-    /// The server's count of headline transactions since the load.
+    /// The server's count of headline transactions since the database was loaded.
     pub(super) fn headline(&mut self) -> kelvin_database::Result<u64> {
         self.workload.headline_count(&mut *self.session)
     }
 
-    /// The same after the last user has ended. The connection may have been lost with a server that was restarted
-    /// during the run; one new connection is tried.
+    /// The count after the last user has ended. A restart of the server during the run may have cost the
+    /// connection, so one new connection is tried.
     pub(super) fn final_headline(&mut self) -> kelvin_database::Result<u64> {
         if let Ok(count) = self.headline() {
             return Ok(count);
@@ -79,28 +81,28 @@ pub(super) struct ServerReadings {
 }
 
 impl ServerReadings {
-    /// Headline transactions; none when they could not be read or went back.
+    /// Headline transactions; `None` if they could not be read or decreased.
     pub(super) fn headline(&self) -> Option<u64> {
         self.close.headline?.checked_sub(self.open.headline?)
     }
 
-    /// Commits and rollbacks of everybody.
+    /// Commits and rollbacks of all clients.
     pub(super) fn transactions(&self) -> Option<u64> {
         self.close.transactions?.checked_sub(self.open.transactions?)
     }
 
-    /// How far from the edges the headline was read, summed over both.
+    /// How late the headline was read, summed over both edges.
     pub(super) fn late(&self) -> Nanos {
         self.open.late + self.close.late
     }
 }
 
-/// When the thread reads.
+/// When the thread has to read.
 struct Window {
     open: Nanos,
-    /// Moved forward when the run is stopped early; `u64::MAX` when it ends by count.
+    /// Moved to an earlier time when the run is stopped early; `u64::MAX` when it ends by count.
     close: AtomicU64,
-    /// No user is at work any more.
+    /// All users have ended.
     over: AtomicBool,
     clock: Clock,
     stop: Stop,
@@ -112,14 +114,14 @@ impl Window {
         wait_until(&self.clock, || self.open, over);
         let open = monitor.read(&self.clock, self.open);
         wait_until(&self.clock, || self.close.load(Ordering::Acquire), over);
-        // In a run that ends by count the window closes with the last user, and no earlier moment is known.
+        // In a run that ends by count the window closes with the last user; the exact time is not known.
         let at = self.close.load(Ordering::Acquire).min(self.clock.now());
         let close = monitor.read(&self.clock, at);
         ServerReadings { open, close, monitor }
     }
 }
 
-/// The thread that reads.
+/// The thread that reads the counters.
 pub(super) struct ServerCounters {
     thread: JoinHandle<ServerReadings>,
     window: Arc<Window>,
@@ -145,18 +147,19 @@ impl ServerCounters {
         Ok(Self { thread, window })
     }
 
-    /// Moves the window's end forward.
+    /// Moves the window's end to `close`.
     pub(super) fn close(&self, close: Nanos) {
         self.window.close.fetch_min(close, Ordering::AcqRel);
     }
 
-    /// Wakes it to check whether the window has closed; `over` means that all users have ended.
+    /// Wakes the thread so that it checks whether the window has closed; `over` means that all users have
+    /// ended.
     pub(super) fn wake(&self, over: bool) {
         self.window.over.store(over, Ordering::Release);
         self.thread.thread().unpark();
     }
 
-    /// Waits for both readings; when there is no time for that (`now`), takes them only if they are there.
+    /// Waits for both readings; with `now`, takes them only if they are complete.
     pub(super) fn finish(self, now: bool) -> Option<ServerReadings> {
         self.wake(true);
         if now && !self.thread.is_finished() {

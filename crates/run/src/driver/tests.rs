@@ -12,7 +12,7 @@ use crate::spec::Span;
 mod fleet;
 mod hosts;
 
-/// Keeps everything.
+/// Stores all events.
 #[derive(Default)]
 struct Kept(Vec<(SourceId, Event)>);
 
@@ -23,10 +23,11 @@ impl Sink for Kept {
     }
 }
 
-/// What each user wrote.
+/// The values that each user wrote.
 type Drawn = BTreeMap<i64, Vec<i64>>;
 
-/// A database in which every transaction leaves its user's number and a random value, and its workload.
+/// A database in which every transaction stores its user's number and a random value, and the workload that
+/// does so.
 struct Bench {
     _directory: tempfile::TempDir,
     engine: Arc<dyn Engine>,
@@ -55,7 +56,7 @@ impl Bench {
     }
 }
 
-/// Ten transactions of each user.
+/// Ten transactions per user.
 fn by_count() -> Load {
     Load {
         transactions: std::num::NonZeroU64::new(10),
@@ -82,7 +83,8 @@ fn point<'a>(load: &'a Load, clock: &'a Clock, stop: &'a Stop) -> Point<'a> {
     }
 }
 
-/// Runs eight users of ten transactions each, driven by these generators; what each user wrote, the result and the events.
+/// Runs eight users of ten transactions each on generators with these ranges. Returns each user's values, the
+/// result and the events.
 fn run(ranges: &[(u32, u32)]) -> (Drawn, PointResult, Vec<(SourceId, Event)>) {
     let (bench, load) = (Bench::new(), by_count());
     let (clock, stop) = (Clock::real(), Stop::new());

@@ -1,4 +1,5 @@
-//! A load on its way: the generators of this process and of other hosts, and the reading of the server's counters.
+//! A running load: the generators of this process and of other hosts, and the reader of the server's
+//! counters.
 
 use std::time::Duration;
 
@@ -11,15 +12,15 @@ use super::server_counters::ServerCounters;
 use super::{overrun_limit, sum_columns};
 use crate::error::RunError;
 
-/// An early end that somebody asks for lies so far ahead where other hosts must hear of it first.
+/// How far ahead a requested early end is scheduled when other hosts have to be told.
 const NOTICE_OF_END: Duration = Duration::from_millis(500);
 
-/// A point under way.
+/// A running point.
 pub(super) struct Underway<'a> {
     pub(super) generators: Vec<Generator>,
-    /// Those on other hosts.
+    /// The generators on other hosts.
     pub(super) remote: Option<RemoteLoad<'a>>,
-    /// None where the point's controller, on another host, reads the server's counters.
+    /// `None` where the point's controller, on another host, reads the server's counters.
     pub(super) server: Option<ServerCounters>,
     pub(super) times: LoadTimes,
 }
@@ -30,7 +31,7 @@ impl Underway<'_> {
             && self.remote.as_ref().is_none_or(RemoteLoad::all_ended)
     }
 
-    /// Ends window and load at `close`, which is now or before; sooner than planned.
+    /// Ends window and load at `close`, earlier than planned. `close` must not be in the future.
     pub(super) fn close(&mut self, close: Nanos) {
         let close = self.generators.iter().map(|generator| generator.closes_at(close)).min().unwrap_or(close);
         (self.times.close, self.times.end) = (close, close);
@@ -42,7 +43,7 @@ impl Underway<'_> {
         }
     }
 
-    /// Ends window and load as ordered, or now if that is later, where it is sooner than planned.
+    /// Ends window and load as ordered, or now if that is later, unless they end earlier anyway.
     pub(super) fn end_as_ordered(&mut self, ordered: LoadTimes, now: Nanos) {
         let close = ordered.close.max(now).min(self.times.close);
         (self.times.close, self.times.end) = (close, ordered.end.max(close).min(self.times.end));
@@ -50,8 +51,8 @@ impl Underway<'_> {
         self.generators.iter_mut().for_each(|generator| generator.end_at(times));
     }
 
-    /// Ends window and load of other hosts' generators, as soon as all of them can have heard of it; behind the window of an
-    /// open loop the load alone. They are asked once.
+    /// Ends window and load of generators on other hosts, as soon as all of them can have been told. After
+    /// the window of an open loop only the load ends. The order is sent once.
     pub(super) fn end_remote(&mut self, now: Nanos) {
         let end = now + NOTICE_OF_END.as_nanos() as u64;
         if end >= self.times.end {
@@ -71,7 +72,8 @@ impl Underway<'_> {
         }
     }
 
-    /// Ends the window at `close`, and the load as soon after it as that of a planned window; `close` may lie ahead.
+    /// Ends the window at `close`, which may be in the future, and the load after it as after a planned
+    /// window.
     pub(super) fn end_at(&mut self, close: Nanos, open_loop: bool) {
         let close = close.max(self.times.open + 1).min(self.times.close);
         let window = Duration::from_nanos(close - self.times.open);
@@ -85,13 +87,13 @@ impl Underway<'_> {
         }
     }
 
-    /// Hands out what is complete.
+    /// Emits complete seconds and the events of other hosts.
     pub(super) fn emit(&mut self, now: Nanos, sink: &mut dyn Sink) -> Result<(), RunError> {
         self.generators.iter_mut().try_for_each(|generator| generator.emit(now, sink))?;
         self.remote.as_mut().map_or(Ok(()), |remote| remote.emit(now, sink).map(|_| ()))
     }
 
-    /// Takes what the users have recorded, and hands out nothing of it yet.
+    /// Drains the users' samples without emitting anything.
     pub(super) fn take_samples(&mut self) {
         self.generators.iter_mut().for_each(Generator::take_samples);
     }
@@ -102,7 +104,7 @@ impl Underway<'_> {
         sum_columns(self.generators.iter().map(Generator::counters).chain(remote))
     }
 
-    /// Interrupts whatever is running.
+    /// Cancels whatever is running.
     pub(super) fn cancel_all(&mut self) {
         self.generators.iter().for_each(Generator::cancel_all);
         if let Some(remote) = &mut self.remote {

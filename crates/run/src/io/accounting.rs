@@ -1,4 +1,5 @@
-//! The books of a run of I/O jobs, closed at its end: windows, what must hold, what became of a rate, the jobs' lines.
+//! Accounting at the end of a run of I/O jobs: windows, invariants, what became of the rates, the jobs'
+//! lines.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,23 +18,24 @@ use super::describe;
 use crate::heartbeat::{Gap, check_generator_ran};
 use kelvin_storage::seconds::{Seconds, Sums};
 
-/// What is known at the end of a run.
+/// Everything that is known at the end of a run.
 pub(super) struct IoAccounting<'a> {
     pub(super) outcome: &'a JobsOutcome,
     pub(super) seconds: &'a Seconds,
-    /// By worker.
+    /// The point of each worker.
     pub(super) points: &'a [u32],
-    /// By worker: I/Os that it may have under way.
+    /// The I/Os that each worker may have in flight.
     pub(super) depths: &'a [u32],
-    /// When this process did not run.
+    /// Periods in which this process did not run.
     pub(super) gaps: &'a [Gap],
-    /// Changes of the rates that the jobs ask for.
+    /// Changes of the rates that the jobs request.
     pub(super) rates: &'a RateChanges,
     pub(super) accept_noise: bool,
 }
 
 impl IoAccounting<'_> {
-    /// What is known of each point: counts, window, what must hold. Whether the counts agree.
+    /// Emits the counts, window and invariants of each point. Returns whether the counts agree, hold-ups
+    /// aside.
     pub(super) fn report_points(&self, sink: &mut dyn Sink) -> Result<bool, SinkError> {
         let all: BTreeSet<u32> = self.points.iter().copied().collect();
         let mut agree = true;
@@ -67,7 +69,7 @@ impl IoAccounting<'_> {
                 agree &= invariant.holds;
                 sink.event(&Event::Invariant { point, invariant })?;
             }
-            // A run that was held up is void, and its counts are right all the same.
+            // A run that was held up is void, although its counts are correct.
             if elapsed > 0 {
                 let invariant = check_generator_ran(self.gaps, open, elapsed, self.accept_noise);
                 sink.event(&Event::Invariant { point, invariant })?;
@@ -80,7 +82,8 @@ impl IoAccounting<'_> {
         Ok(agree)
     }
 
-    /// What was asked for in each whole second, where that was changed; `rate` is what the jobs ask for.
+    /// Emits the requested arrivals of each whole second, where they were changed. `rate` is the rate of the
+    /// jobs.
     fn report_arrivals(
         &self,
         point: u32,
@@ -98,14 +101,14 @@ impl IoAccounting<'_> {
         Ok(())
     }
 
-    /// The workers of a point, each with its depth.
+    /// The workers of a point, each with its I/O depth.
     fn workers(&self, point: u32) -> Vec<(&WorkerOutcome, u32)> {
         let each = self.outcome.workers.iter().zip(self.points.iter().zip(self.depths));
         each.filter(|(_, (of, _))| **of == point).map(|(worker, (_, depth))| (worker, *depth)).collect()
     }
 }
 
-/// What must hold of a point.
+/// The invariants of a point.
 fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed: Nanos) -> Vec<Invariant> {
     let directions =
         workers.iter().flat_map(|(worker, _)| &worker.targets).flat_map(|target| &target.directions.0);
@@ -136,8 +139,8 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
     ];
     let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
     if sums.timed > 0 && elapsed > 0 {
-        // By Little's law the mean number under way is throughput × time; it cannot be more than was allowed. An I/O that
-        // began before the window is in it with its whole time.
+        // By Little's law the mean number in flight is throughput × time. It cannot exceed the depth. An I/O
+        // that began before the window counts with its whole time.
         let found_depth = sums.in_system as f64 / elapsed as f64;
         let edge = f64::from(depth) * sums.longest as f64 / elapsed as f64;
         found.push(Invariant::new(
@@ -149,8 +152,8 @@ fn invariants(sums: &Sums, workers: &[(&WorkerOutcome, u32)], ios: u64, elapsed:
     found
 }
 
-/// What became of the rate that was asked for in a window of `elapsed`, on average `factor` times what the jobs ask for. Each
-/// worker was to keep its rate for as long as it ran, and nothing was asked of it in the rest of the window.
+/// What became of the requested rate in a window of `elapsed`, in which it was on average `factor` times the
+/// jobs' rate. A worker has to keep its rate while it runs; in the rest of the window it has no arrivals.
 fn schedule(
     outcome: &JobsOutcome,
     point: u32,
@@ -172,7 +175,8 @@ fn schedule(
         };
     }
     let random = plan::is_random(jobs, point);
-    // Random gaps leave the count as uncertain as its root; even ones at most what is under way.
+    // With random gaps the count's standard deviation is its square root; with even gaps it differs by the
+    // I/Os in flight.
     let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
     let uncertain = if random { 4.0 * due.sqrt() } else { f64::from(depth + clones) };
     let behind = (due - ios as f64 - uncertain).max(0.0);
@@ -187,21 +191,21 @@ fn schedule(
     })
 }
 
-/// The share of a window that a worker ran for. Workers begin and end some milliseconds apart, and what that leaves is no part
-/// of the window in which nothing was asked.
+/// The share of a window in which a worker ran. Workers begin and end some milliseconds apart; that
+/// difference counts as covered.
 fn covered(measured: Nanos, elapsed: Nanos) -> f64 {
     let apart = (elapsed / 50).max(100_000_000);
     if measured + apart >= elapsed { 1.0 } else { measured as f64 / elapsed as f64 }
 }
 
-/// Whether a worker came to its end with all that it had to do, so that nothing was left that had not begun.
+/// Whether a worker ended because it had completed its amount of I/O, so that no arrivals remained.
 fn ended_by_amount(worker: &WorkerOutcome, job: &Job) -> bool {
-    // The last I/O before the end of the time may have ended a moment earlier.
+    // The last I/O before the end of the runtime may have ended slightly earlier.
     let in_time = |runtime: Nanos| worker.measured < runtime - runtime / 50;
     worker.error.is_none() && job.course.runtime.is_none_or(in_time)
 }
 
-/// Each job on each of its targets.
+/// One line for each job on each of its targets.
 pub(super) fn lines(outcome: &JobsOutcome, points: &[u32], targets: &[usize]) -> Vec<JobLine> {
     let mut found = Vec::new();
     for (index, job) in outcome.jobs.jobs.iter().enumerate() {
@@ -277,7 +281,7 @@ fn line(
     }
 }
 
-/// I/Os that a worker of a job may have under way.
+/// I/Os that a worker of a job may have in flight.
 pub(super) fn depth(job: &Job) -> u32 {
     if job.engine.name.is_asynchronous() { job.depth.depth } else { 1 }
 }

@@ -1,4 +1,4 @@
-//! I/O jobs that a controller on another host has begun: they are made ready here, wait for the order to start, run to their
+//! I/O jobs on an agent's host: they are prepared, wait for the controller's order to start, run to their
 //! end, and report as any load generator does.
 
 use std::cell::RefCell;
@@ -16,11 +16,12 @@ use crate::error::RunError;
 use crate::fleet::{ControllerLink, EndOrder, GeneratorAssignment};
 use crate::spec::Spec;
 
-/// Runs all workers of these jobs as a controller's assignment says. What the jobs do goes to `link`, which also has the order
-/// to start; `order` may end them early.
+/// Runs all workers of these jobs as assigned by a controller. Events go to `link`, which also provides the
+/// order to start; `order` may end the jobs early.
 ///
 /// # Errors
-/// When the jobs are others here than on the controller, cannot be made ready, or are stopped by another than `order`.
+/// When the jobs differ from the controller's, cannot be prepared, or are stopped by anything other than
+/// `order`.
 pub fn generate(
     run: IoRun,
     spec: &Spec,
@@ -55,25 +56,26 @@ pub fn generate(
         return Err(RunError::Interrupted);
     }
     let totals = done.totals.into_iter().next().map_or_else(|| Totals::new(roles), |(_, totals)| totals);
-    // An end that was ordered is no error of the jobs.
+    // An ordered end is not an error of the jobs.
     let broken = done.error;
     Ok(GeneratorReport::of_jobs((times, view.began), totals, (sink.bytes, done.failed), workers, broken))
 }
 
-/// Hands the jobs' events on, as those of a load that a controller has begun.
+/// Forwards the jobs' events to the controller.
 struct ToLink<'a, 'b> {
     link: &'a RefCell<&'b mut dyn ControllerLink>,
-    /// By series.
+    /// Bytes by series.
     bytes: Vec<u64>,
 }
 
 impl Sink for ToLink<'_, '_> {
     fn event_from(&mut self, source: SourceId, event: &Event) -> Result<(), SinkError> {
         match event {
-            // The end of the run is the controller's to say.
+            // The controller ends the run.
             Event::Finished { .. } => return Ok(()),
             Event::Counters { values, .. } => self.bytes.clone_from(values),
-            // Files are laid out in bytes; of its workers none is ready before that is done.
+            // The layout's progress is in bytes. The controller counts armed workers: none before the layout
+            // is done.
             Event::Progress { what, rows, .. } => {
                 let waiting = Event::Progress { what: what.clone(), done: 0, total: 0, rows: *rows };
                 return self.link.borrow_mut().event_from(source, &waiting);
@@ -84,7 +86,8 @@ impl Sink for ToLink<'_, '_> {
     }
 }
 
-/// Waits for the start once the files are there, notes when the first worker began, and follows the order to end.
+/// Waits for the order to start when the files are ready, records when the first worker began, and follows an
+/// order to end.
 struct StartView<'a, 'b> {
     link: &'a RefCell<&'b mut dyn ControllerLink>,
     control: &'a LoadControl,
@@ -93,7 +96,7 @@ struct StartView<'a, 'b> {
     order: &'a EndOrder,
     times: Option<LoadTimes>,
     began: Option<Nanos>,
-    /// The controller has ended the jobs.
+    /// Whether the controller ended the jobs.
     ordered: bool,
 }
 
@@ -131,7 +134,7 @@ impl IoRunWatcher for StartView<'_, '_> {
                 self.times = Some(times);
                 self.control.begin_at(times.begin);
             }
-            // There is nothing to start any more.
+            // The load is no longer to start.
             Err(_) => self.stop.request(),
         }
     }

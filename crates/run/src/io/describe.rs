@@ -1,13 +1,13 @@
-//! What a job does, in a sentence.
+//! Describes a job in a sentence.
 
 use kelvin_measure::text::binary;
 use kelvin_storage::Direction;
 use kelvin_storage::job::{BlockSizes, Distribution, Job, RateProcess};
 
-/// "random reads of 4 KiB, direct, io_uring, depth 32 for each of 4 workers, closed loop". `targets` is the number of files
-/// and devices of a worker.
+/// A description such as "random reads of 4 KiB, direct, io_uring, depth 32 for each of 4 workers, closed
+/// loop". `targets` is the number of files and devices of a worker.
 pub(crate) fn describe_job(job: &Job, targets: usize) -> String {
-    // How long the I/Os of a trace are is the trace's.
+    // The trace determines the sizes of its I/Os.
     let mut parts = match &job.replay {
         Some(_) => vec!["I/Os of a trace".to_owned()],
         None => vec![format!("{} of {}", pattern(job), sizes(job))],

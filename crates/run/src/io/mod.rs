@@ -1,8 +1,9 @@
-//! I/O jobs as a workload like any other: their text is in the specification, what they do comes out as the events of
-//! a run, and so they are stored, shown, repeated, compared and studied as every run is.
+//! I/O jobs as a workload: the specification contains their text, and their activity is emitted as the events
+//! of a run. They are stored, shown, repeated, compared and studied as other runs are.
 //!
-//! Jobs between two stonewalls run together and are one point of the run. Each direction is a series, for each device apart
-//! when there are several; its times are completion times, and with a rate there are response times beside them.
+//! Jobs between two stonewalls run together and form one point of the run. Each direction is a series,
+//! separately for each device if there are several. Its times are completion times; with a rate there are
+//! also response times.
 
 mod accounting;
 mod assigned;

@@ -1,5 +1,5 @@
-//! A run of I/O jobs on the hosts of a fleet: every host runs every job on its own files and devices, or its part of the
-//! workers; all begin together, and what they did is added up.
+//! A run of I/O jobs on the hosts of a fleet: every host runs every job on its own files and devices, or its
+//! share of the workers. All start together, and their results are added up.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use crate::fleet::{self, Fleet, FleetPoint, GeneratorAssignment};
 use crate::spec::{Spec, Work};
 use kelvin_storage::SeriesLayout;
 
-/// How often what the hosts have sent is handed out.
+/// How often received messages are emitted.
 const TICK: Duration = Duration::from_millis(50);
 
-/// An early end lies so far ahead, so that all hosts have heard of it by then.
+/// How far ahead an early end is scheduled, so that all hosts have received the order by then.
 const NOTICE_OF_END: Nanos = 500_000_000;
 
-/// How long hosts may take to report what they did after an order to stop immediately.
+/// How long hosts may take to report after an order to stop immediately.
 const PATIENCE: Nanos = 20_000_000_000;
 
-/// Workers of all hosts.
+/// The largest number of workers on all hosts.
 const MOST_WORKERS: u32 = 100_000;
 
 /// I/O jobs that the hosts of a fleet run.
@@ -40,15 +40,15 @@ pub struct FleetIoRun<'a> {
     jobs: Jobs,
     fleet: &'a dyn Fleet,
     layout: SeriesLayout,
-    /// Of all hosts.
+    /// Workers of all hosts.
     workers: u32,
-    /// Each worker is on one host, by its number.
+    /// Whether the workers are divided among the hosts, each worker on one host by its number.
     split: bool,
-    /// The timeline that says when they begin.
+    /// The timeline that orders the start.
     control: Option<Arc<LoadControl>>,
 }
 
-/// Refuses workers that cannot be on different hosts.
+/// Refuses jobs whose workers cannot be on different hosts.
 fn check_split(jobs: &Jobs, hosts: u64) -> Result<(), String> {
     if jobs.workers() < hosts {
         let workers = jobs.workers();
@@ -69,7 +69,7 @@ fn check_split(jobs: &Jobs, hosts: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What hosts have said, all of them.
+/// The results of all hosts.
 struct HostResults<'a> {
     reports: &'a [GeneratorReport],
     books: &'a RemoteBooks,
@@ -80,7 +80,8 @@ impl<'a> FleetIoRun<'a> {
     /// The jobs of a specification, for the hosts of a fleet.
     ///
     /// # Errors
-    /// When they have phases, whose beginnings would not be simultaneous, too many workers, or workers that cannot be divided.
+    /// When they have several phases, since only the first would start simultaneously; when there are too
+    /// many workers, or workers that cannot be divided.
     pub fn new(spec: &'a Spec, fleet: &'a dyn Fleet) -> Result<Self, RunError> {
         let Work::Io(options) = &spec.work else {
             return Err(RunError::Start("only I/O jobs run on every host".into()));
@@ -104,7 +105,7 @@ impl<'a> FleetIoRun<'a> {
         Ok(Self { spec, jobs, fleet, layout, workers: all as u32, split, control: None })
     }
 
-    /// The same, begun when a timeline says.
+    /// The same run, started by a timeline.
     #[must_use]
     pub fn controlled(mut self, control: Arc<LoadControl>) -> Self {
         self.control = Some(control);
@@ -121,7 +122,7 @@ impl<'a> FleetIoRun<'a> {
         self.layout.counters()
     }
 
-    /// What it reads and writes, in brief.
+    /// A brief description of what it reads and writes.
     pub fn target(&self) -> String {
         let hosts = self.fleet.hosts();
         let files = self.jobs.jobs.iter().flat_map(|job| {
@@ -135,7 +136,7 @@ impl<'a> FleetIoRun<'a> {
         format!("{} on each of {count} host{}", text::few(files, 3), if count == 1 { "" } else { "s" })
     }
 
-    /// Sentences that belong to the result.
+    /// Notes that belong to the result.
     pub fn notes(&self) -> Vec<String> {
         let how = self.jobs.jobs.iter().map(|job| {
             let files = job.targets.filenames.len().max(job.targets.files as usize);
@@ -144,7 +145,7 @@ impl<'a> FleetIoRun<'a> {
         how.chain(self.jobs.notes.iter().cloned()).chain([self.division()]).collect()
     }
 
-    /// Which workers each host has.
+    /// Describes which workers each host has.
     fn division(&self) -> String {
         let hosts = self.fleet.hosts();
         if !self.split {
@@ -159,10 +160,10 @@ impl<'a> FleetIoRun<'a> {
         format!("each of the {} workers ran on one host: {}", self.workers, each.join(", "))
     }
 
-    /// Has all hosts run the jobs. The last event is [`Event::Finished`], unless the sink failed.
+    /// Runs the jobs on all hosts. The last event is [`Event::Finished`], unless the sink failed.
     ///
     /// # Errors
-    /// When the jobs could not begin, or an event could not be kept.
+    /// When the jobs could not start, or an event could not be stored.
     pub fn execute(
         &self,
         clock: &Clock,
@@ -244,7 +245,7 @@ impl<'a> FleetIoRun<'a> {
         Ok((status, broken, totals))
     }
 
-    /// What is known at the end: the window, each host's part, what must hold, the jobs' lines.
+    /// Emits the final results: the window, each host's share, the invariants, the jobs' lines.
     fn close(results: &HostResults<'_>, users: u32, sink: &mut dyn Sink) -> Result<(), RunError> {
         let HostResults { reports, books, .. } = results;
         let values = sum_columns(reports.iter().map(|report| report.counters().to_vec()));
@@ -280,7 +281,7 @@ impl<'a> FleetIoRun<'a> {
         }
         let body = serde_json::to_value(lines).map_err(|error| RunError::Sink(error.into()))?;
         sink.event(&Event::Storage { what: "jobs".into(), body })?;
-        // fio's client has the results of its servers in this form.
+        // fio's client has its servers' results in this form.
         let body = json!({ "client_stats": jobs, "disk_util": disks });
         sink.event(&Event::Storage { what: "result".into(), body })?;
         sink.event(&Event::Audit { point: 0, lines: Vec::new() })?;
@@ -288,7 +289,7 @@ impl<'a> FleetIoRun<'a> {
     }
 }
 
-/// Hands out what the hosts send until all have ended, and has them end early when somebody asks for it.
+/// Emits what the hosts send until all have ended, and ends them early when a stop is requested.
 fn follow(
     remote: &mut RemoteLoad<'_>,
     begin: Nanos,
@@ -299,7 +300,7 @@ fn follow(
     while !remote.all_ended() {
         std::thread::sleep(TICK);
         let now = clock.now();
-        // A host whose device hangs answers for ever.
+        // A host with a hanging device may never end, although it still responds.
         let is_over = all && ordered.is_some_and(|close: Nanos| now > close + PATIENCE);
         if (stop.is_immediate() || is_over) && aborted.is_none() {
             aborted = Some(now);
@@ -317,7 +318,7 @@ fn follow(
     Ok(())
 }
 
-/// I/Os in the window of a host.
+/// I/Os of a host within its window.
 fn ios(report: &GeneratorReport) -> u64 {
     let totals = report.totals();
     totals.transactions(&totals.measured).map(|kind| kind.committed).sum()
@@ -328,7 +329,7 @@ fn window_of(events: &[Event]) -> Option<&Window> {
 }
 
 impl HostResults<'_> {
-    /// From the common start to the end of the last host.
+    /// The window from the common start to the end of the last host.
     fn window(&self, windows: &[Option<&Window>], users: u32) -> Window {
         let known = || windows.iter().copied().flatten();
         let sum = |of: fn(&Window) -> u64| known().map(of).fold(0, u64::saturating_add);
@@ -347,7 +348,7 @@ impl HostResults<'_> {
         }
     }
 
-    /// What must hold of the hosts together, and what each of them has checked.
+    /// The invariants of the hosts together, and those that each host has checked.
     fn invariants(&self, loads: &[(SourceId, HostLoad)], windows: &[Option<&Window>]) -> Vec<Invariant> {
         let stayed = self.books.stayed();
         let mut found = vec![stayed];
@@ -381,10 +382,10 @@ impl HostResults<'_> {
         found
     }
 
-    /// The lines of all hosts' jobs; their results and their disks as fio has them, with the host's name.
+    /// The job lines of all hosts, and their results and disks in fio's form, with the host's name.
     fn of_jobs(&self) -> (Vec<JobLine>, Vec<Value>, Vec<Value>) {
         let (mut lines, mut jobs, mut disks) = (Vec::new(), Vec::new(), Vec::new());
-        // The kernel counts the I/Os of all agents of a machine.
+        // Agents on one machine see the same disks, since the kernel counts the I/Os of all.
         let mut counted = HashSet::new();
         for ((host, events), machine) in self.books.of_jobs().zip(self.books.first_on_machine()) {
             let named = |found: &mut Vec<Value>, list: &Value| {
@@ -417,12 +418,12 @@ impl HostResults<'_> {
     }
 }
 
-/// What does not hold comes before what was not judged.
+/// The sort key of an invariant: failed ones first, then those not evaluated.
 fn rank(invariant: &Invariant) -> (bool, bool) {
     (invariant.holds, invariant.not_judged.is_none())
 }
 
-/// A check of a host, with its name.
+/// A host's invariant, labelled with its name.
 fn of_host(host: &str, own: &Invariant) -> Invariant {
     let named = |words: &String| format!("{host}: {}", text::printable(words));
     Invariant {
@@ -433,7 +434,7 @@ fn of_host(host: &str, own: &Invariant) -> Invariant {
     }
 }
 
-/// A job's line of a host, with its name.
+/// A host's job line, labelled with its name.
 fn line_of_host(host: &str, mut line: JobLine) -> JobLine {
     line.job = format!("{host}: {}", text::printable(&line.job));
     line.how = text::printable(&line.how);
@@ -446,7 +447,7 @@ fn line_of_host(host: &str, mut line: JobLine) -> JobLine {
     line
 }
 
-/// What a disk of a host did, in fio's fields.
+/// Describes what a host's disk did, from fio's fields.
 fn describe_disk(disk: &Value) -> String {
     let count = |field: &str| disk[field].as_u64().unwrap_or(0);
     let name = text::printable(disk["name"].as_str().unwrap_or("?"));
@@ -458,7 +459,7 @@ fn describe_disk(disk: &Value) -> String {
     )
 }
 
-/// What became of the rates that all hosts were asked for; none where one host has none.
+/// What became of the rates requested on all hosts; `None` if a host has no rate.
 fn schedule(windows: &[Option<&Window>]) -> Option<ArrivalSchedule> {
     let each = windows.iter().copied().flatten().map(|window| window.schedule);
     each.reduce(|sum, one| {

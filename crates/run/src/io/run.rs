@@ -1,4 +1,4 @@
-//! A run of I/O jobs: the jobs' own engine does the work, and its events become those of a run like any other.
+//! A run of I/O jobs: the storage engine executes them, and their events become the events of a run.
 
 use kelvin_measure::text::few;
 use std::collections::BTreeSet;
@@ -28,58 +28,58 @@ use crate::spec::Spec;
 use kelvin_storage::SeriesLayout;
 use kelvin_storage::seconds::Seconds;
 
-/// A timeline's order to begin is followed so soon.
+/// The least time between a timeline's order and the start.
 const HEAD_START: Duration = Duration::from_millis(20);
 
-/// I/O jobs whose targets are known and may be used; nothing is written yet.
+/// I/O jobs with targets that exist and may be used; nothing has been written yet.
 pub struct IoRun {
     jobs: Jobs,
     prepared: Prepared,
     options: RunOptions,
     workers: Vec<Worker>,
     control: Option<Arc<LoadControl>>,
-    /// The jobs of all hosts of a fleet.
+    /// The jobs of all hosts of a fleet, if this host is one of them.
     of_fleet: Option<Jobs>,
-    /// Watchers that the specification does not ask for.
+    /// Watchers in addition to those of the specification.
     further: Vec<Box<dyn Watcher>>,
 }
 
 /// An observer of the jobs' events, and of the facts collected before their first I/O.
 pub trait IoRunWatcher: IoWatcher {
-    /// The files are laid out and inspected; the first I/O is next.
+    /// Called when the files are laid out and inspected, before the first I/O.
     fn looked(&mut self, facts: &StorageFacts);
 }
 
-/// A worker as it was planned.
+/// A planned worker.
 struct Worker {
     job: usize,
     targets: Vec<Target>,
 }
 
-/// What a run of I/O jobs came to.
+/// The outcome of a run of I/O jobs.
 #[derive(Debug)]
 pub struct IoRunOutcome {
     /// How it ended.
     pub status: Status,
-    /// The error that ended it, or a worker of it.
+    /// The error that ended the run or one of its workers.
     pub error: Option<String>,
-    /// The result that fio's outputs are made of; none when the jobs could not go on to an end.
+    /// The result from which fio's outputs are made; `None` if the jobs did not run to an end.
     pub result: Option<JobsOutcome>,
-    /// What was seen around it.
+    /// Facts about devices and files around the run.
     pub facts: StorageFacts,
-    /// Whether every invariant held.
+    /// Whether the counts agree. A hold-up of this process, which makes a run void, does not matter here.
     pub holds: bool,
     /// I/Os that failed.
     pub failed: u64,
-    /// The sums of each point that came to its end, made of the jobs' ticks, with which what was stored is compared.
+    /// The sums of each completed point, computed from the jobs' ticks and compared with what was stored.
     pub totals: Vec<(u32, Totals)>,
 }
 
 impl IoRun {
-    /// Finds the targets of the jobs. Nothing is written, and nothing read that a run would find changed.
+    /// Finds the targets of the jobs. Writes nothing, and reads nothing that would change what a run finds.
     ///
     /// # Errors
-    /// When a target is missing or must not be written.
+    /// When a target is missing or must not be written to.
     pub fn prepare(jobs: Jobs, options: RunOptions) -> kelvin_storage::Result<Self> {
         let prepared = control::prepare(&jobs, &options)?;
         let workers: Vec<Worker> = prepared
@@ -90,14 +90,15 @@ impl IoRun {
         Ok(Self { jobs, prepared, options, workers, control: None, of_fleet: None, further: Vec::new() })
     }
 
-    /// The same, as a part of what a fleet does: the series are those of all hosts' jobs, whatever devices and workers this host has.
+    /// The same run as a fleet's host: its series are those of all hosts' jobs, whatever devices and workers
+    /// this host has.
     #[must_use]
     pub fn of_fleet(mut self, jobs: Jobs) -> Self {
         self.of_fleet = Some(jobs);
         self
     }
 
-    /// The same beside further watchers than those that the specification asks for.
+    /// The same run with watchers in addition to those of the specification.
     #[must_use]
     pub fn beside(mut self, further: Vec<Box<dyn Watcher>>) -> Self {
         self.further = further;
@@ -109,7 +110,7 @@ impl IoRun {
         self.workers.len()
     }
 
-    /// Block devices that its jobs write to or trim, or that are filled before.
+    /// Block devices that the jobs write to or trim, or that are filled first.
     pub fn written_devices(&self) -> BTreeSet<PathBuf> {
         let fills = self.options.prepare;
         let writes = |worker: &&Worker| {
@@ -121,17 +122,17 @@ impl IoRun {
         devices.map(|target| target.path.clone()).collect()
     }
 
-    /// The same, whose first I/O a timeline decides; its seconds begin with whole ones from then.
+    /// The same run, whose first I/O a timeline orders. Its seconds are counted from that start.
     #[must_use]
     pub fn controlled(mut self, control: Arc<LoadControl>) -> Self {
         self.control = Some(control);
         self
     }
 
-    /// Makes the files of the jobs, and writes what was never written where that was asked for; no job begins.
+    /// Creates the files of the jobs, and fills unwritten parts if requested. No job starts.
     ///
     /// # Errors
-    /// When a file cannot be made.
+    /// When a file cannot be created.
     pub fn lay_out(mut self, stop: &Stop, watcher: &mut dyn IoWatcher) -> kelvin_storage::Result<()> {
         control::lay_out(&mut self.prepared, stop, watcher)
     }
@@ -151,7 +152,7 @@ impl IoRun {
         self.layout().counters()
     }
 
-    /// What it reads and writes, in brief.
+    /// A brief description of what it reads and writes.
     pub fn target(&self) -> String {
         let paths: BTreeSet<&Path> = self.all_targets().map(|target| target.path.as_path()).collect();
         if paths.is_empty() {
@@ -166,20 +167,20 @@ impl IoRun {
         self.all_targets().map(|target| target.path.clone()).collect()
     }
 
-    /// A path on the filesystem of the first file that lies on one.
+    /// A path on the file system of the first target that is a file.
     pub fn filesystem_path(&self) -> Option<PathBuf> {
         let file = self.all_targets().find(|target| target.kind == TargetKind::File)?;
         let path = file.path.as_path();
         path.ancestors().find(|path| path.exists()).map(Path::to_owned)
     }
 
-    /// Each worker's job, its number among the job's, and the seed of its random numbers.
+    /// The job of each worker, the worker's number within the job, and its random seed.
     pub fn seeds(&self) -> Vec<(String, u32, u64)> {
         let name = |job: usize| self.jobs.jobs.get(job).map_or_else(String::new, |job| job.name.clone());
         self.prepared.workers().iter().map(|worker| (name(worker.job), worker.clone, worker.seed)).collect()
     }
 
-    /// Sentences that belong to the result: what each job does, and how its file was read.
+    /// Notes that belong to the result: what each job does, and how the job file was interpreted.
     pub fn notes(&self) -> Vec<String> {
         let how = self.jobs.jobs.iter().enumerate().map(|(index, job)| {
             kelvin_measure::storage::describe_job(
@@ -197,7 +198,7 @@ impl IoRun {
             .filter(|target| target.kind != TargetKind::None)
     }
 
-    /// Targets of the worker of a job that has most.
+    /// The largest number of targets of a worker of a job.
     fn targets_of(&self, job: usize) -> usize {
         self.workers
             .iter()
@@ -216,12 +217,12 @@ impl IoRun {
         SeriesLayout::new(&workers, self.of_fleet.as_ref())
     }
 
-    /// Lays out the files, inspects them as the jobs will find them, and runs the jobs. The last event is always
-    /// [`Event::Finished`], whatever happened, unless the sink itself failed. The jobs' events go to `view` as well.
-    /// A run that is stopped while its files are made has no result; what was made is kept.
+    /// Lays out the files, inspects them as the jobs will find them, and runs the jobs. The last event is
+    /// always [`Event::Finished`], unless the sink itself failed. The jobs' events also go to `view`. A run
+    /// that is stopped during the layout has no result; its files are kept.
     ///
     /// # Errors
-    /// When an event could not be kept.
+    /// When an event could not be stored.
     pub fn execute(
         mut self,
         spec: &Spec,
@@ -240,7 +241,7 @@ impl IoRun {
         let layout = self.layout();
         let (targets, depths) = self.shape();
         let Self { jobs, prepared, mut options, control, .. } = self;
-        // Observations of the host have the same clock.
+        // The host is observed on the same clock.
         options.clock = Some(clock.clone());
         let rates = Rates {
             changes: Arc::clone(&options.rates),
@@ -322,7 +323,7 @@ impl IoRun {
         Ok(done)
     }
 
-    /// By job: targets of a worker; by worker: the I/Os that it may have under way.
+    /// The number of targets of a worker, by job, and the I/Os that a worker may have in flight, by worker.
     fn shape(&self) -> (Vec<usize>, Vec<u32>) {
         let targets = (0..self.jobs.jobs.len()).map(|job| self.targets_of(job)).collect();
         let depth = |worker: &Worker| self.jobs.jobs.get(worker.job).map_or(1, depth);
@@ -330,7 +331,8 @@ impl IoRun {
     }
 }
 
-/// Makes the files and runs the jobs; none if it was stopped before the first I/O. `facts` are those that the jobs find.
+/// Lays out the files and runs the jobs; `None` if stopped before the first I/O. `facts` describe what the
+/// jobs find.
 fn lay_out_and_run(
     mut prepared: Prepared,
     options: &RunOptions,
@@ -343,7 +345,7 @@ fn lay_out_and_run(
     if stop.requested() {
         return Ok(None);
     }
-    // Before the layout the probe would see files that are not there, or other bytes than are read.
+    // Before the layout, files may be missing or have other contents than will be read.
     *facts = probe::facts_before_run(&prepared.targets(), relay.jobs);
     relay.view.looked(facts);
     let begun = match control.map(|control| control.begin(relay.clock, HEAD_START, stop)) {
@@ -359,7 +361,7 @@ fn keep(sink: &mut dyn Sink, what: &str, body: &impl serde::Serialize) -> Result
     sink.event(&Event::Storage { what: what.into(), body })
 }
 
-/// What a timeline orders of the jobs' rates.
+/// A timeline's orders about the jobs' rates.
 struct Rates {
     changes: Arc<RateChanges>,
     control: Option<Arc<LoadControl>>,
@@ -368,7 +370,7 @@ struct Rates {
 }
 
 impl Rates {
-    /// Takes what was ordered since the last call; the jobs keep their proportions.
+    /// Applies the orders since the last call. The ratios between the jobs' rates are kept.
     fn follow(&self) {
         let Some((control, asked)) = self.control.as_ref().zip(self.asked) else { return };
         for (at, change) in control.relay().1 {
@@ -387,7 +389,7 @@ struct Relay<'a, 'b> {
     clock: &'a Clock,
     jobs: &'a Jobs,
     seconds: Seconds,
-    /// By worker.
+    /// The point of each worker.
     points: &'a [u32],
     /// Points that have begun.
     began: BTreeSet<u32>,
@@ -403,7 +405,7 @@ impl Relay<'_, '_> {
             return;
         }
         if let Err(error) = self.sink.event(event) {
-            // Figures that nobody keeps are not worth the load.
+            // Results that cannot be stored do not justify the load.
             self.stop.request();
             self.error = Some(error);
         }
@@ -424,7 +426,7 @@ impl Relay<'_, '_> {
         }
     }
 
-    /// A worker of a point does something: those before it are over.
+    /// A worker of `point` is active: the points before it have ended.
     fn begin(&mut self, point: u32) {
         if !self.began.insert(point) {
             return;
@@ -449,7 +451,7 @@ impl IoWatcher for Relay<'_, '_> {
         self.view.event(event);
         self.rates.follow();
         match event {
-            // Files of all jobs are made before the first begins: that begins no point.
+            // The files of all jobs are created before the first job starts, so that does not begin a point.
             IoEvent::State { worker, state }
                 if !matches!(state, WorkerState::Planned | WorkerState::SettingUp) =>
             {

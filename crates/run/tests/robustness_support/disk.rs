@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A tmpfs in a separate directory, gone afterwards.
+/// A tmpfs in a separate directory, unmounted when dropped.
 pub struct Disk {
     directory: tempfile::TempDir,
 }
 
-/// Mounting requires root, or `sudo -n` for another user. Without either the test fails.
+/// Mounting requires root, or `sudo -n` for other users; without either the test fails.
 fn privileged(words: &[&str]) {
     let mut words = words.to_vec();
     if !rustix::process::geteuid().is_root() {
@@ -20,7 +20,7 @@ fn privileged(words: &[&str]) {
 }
 
 impl Disk {
-    /// Writable for everybody.
+    /// Mounts a file system that all users may write to.
     pub fn mount(megabytes: u32) -> Self {
         let directory = tempfile::Builder::new().prefix("kelvin-disk").tempdir().unwrap();
         let place = directory.path().to_str().unwrap();
@@ -34,7 +34,7 @@ impl Disk {
         self.directory.path()
     }
 
-    /// A new directory on it that the server may use.
+    /// Creates a directory on it that the server may use.
     pub fn make(&self, name: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         let made = super::server::unprivileged(Path::new("mkdir")).args(["-m", "700"]).arg(&path).status();
@@ -42,7 +42,7 @@ impl Disk {
         path
     }
 
-    /// Leaves no page free, while others write there.
+    /// Fills the file system completely, even while others write to it.
     pub fn fill(&self) {
         let file = fs::File::create(self.ballast()).unwrap();
         let (mut size, mut step) = (0, 64 << 20);
@@ -55,12 +55,12 @@ impl Disk {
         }
     }
 
-    /// Whether [`Disk::fill`] has allocated nothing.
+    /// Whether nothing allocated by [`Disk::fill`] remains.
     pub fn is_empty(&self) -> bool {
         !self.ballast().exists()
     }
 
-    /// Frees the space that [`Disk::fill`] has allocated.
+    /// Frees what [`Disk::fill`] allocated.
     pub fn empty(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }
@@ -72,7 +72,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a server that just ended may still be closing its files.
+        // Lazily, since a server that just ended may still be closing its files.
         privileged(&["umount", "--lazy", self.directory.path().to_str().unwrap()]);
     }
 }

@@ -1,4 +1,4 @@
-//! A loaded server, a run on it, and what happens to both meanwhile.
+//! A loaded server, a run on it, and faults during the run.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -30,17 +30,18 @@ use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};
 use proxy::{Garble, Proxy};
 
-/// The window of [`spec`], and what connecting and the last count may take.
+/// The window of [`spec`], plus the time for connecting and the last count.
 pub const LIMIT: Duration = Duration::from_secs(2 + 5);
 
-/// How long a load may take to recover from what has ended: a machine that stalls is slow, and only a fault takes for ever.
+/// How long a load may take to recover after a fault. Long, since a stalling machine is only slow, but a
+/// defect takes forever.
 const PATIENCE: &str = "2m";
 
-/// Keeps the events, says when the window opens, and ends a run that waits for its recovery.
+/// Stores the events, reports when the window opens, and stops a run that waits for its recovery.
 struct Watch {
     events: Vec<Event>,
     opened: Option<mpsc::Sender<Nanos>>,
-    /// The first second that lies behind the fault; `i64::MAX` before that is known.
+    /// The first second after the fault; `i64::MAX` before that is known.
     recovery: Arc<AtomicI64>,
     stop: Stop,
 }
@@ -48,7 +49,7 @@ struct Watch {
 impl Sink for Watch {
     fn event_from(&mut self, _source: SourceId, event: &Event) -> Result<(), SinkError> {
         if let Event::Phase { phase: Phase::Measure, at, .. } = event {
-            // Nobody listens in a run without faults.
+            // In a run without faults there is no receiver.
             let _ = self.opened.take().map(|opened| opened.send(*at));
         }
         if let Event::Second(second) = event
@@ -63,7 +64,7 @@ impl Sink for Watch {
     }
 }
 
-/// What leads to a server.
+/// The connection settings of a server.
 pub trait Config {
     fn engine(&self) -> Arc<dyn Engine>;
 }
@@ -80,20 +81,20 @@ impl Config for mysql::Config {
     }
 }
 
-/// How a run went.
+/// The outcome of a run.
 pub struct Ended {
     pub outcome: RunOutcome,
     pub events: Vec<Event>,
     pub wall: Duration,
 }
 
-/// One warehouse of TPROC-C on the server that `config` leads to.
+/// Builds one warehouse of TPROC-C on the server of `config`.
 pub fn load(config: &impl Config) {
     let workload = workload(&spec());
     Workload::build(&workload, &*config.engine(), &Quiet, &Stop::new()).unwrap();
 }
 
-/// Looks at the consistency conditions after everything that was done to the server.
+/// Checks the consistency conditions after all faults.
 #[track_caller]
 pub fn assert_consistent(config: &impl Config) {
     let engine = &*config.engine();
@@ -104,7 +105,8 @@ pub fn assert_consistent(config: &impl Config) {
     assert!(lines.len() == 12 && lines.iter().all(|line| line.holds), "{lines:?}");
 }
 
-/// One and a half measured seconds of four users by functions, without ramp-up; no statement waits longer than half a second.
+/// 1.5 measured seconds of four users with functions, without ramp-up. The time limit of a statement is half
+/// a second.
 pub fn spec() -> Spec {
     let mut spec = Spec::new(WorkloadName::TprocC);
     spec.load.users = "4".parse().unwrap();
@@ -116,7 +118,7 @@ pub fn spec() -> Spec {
     spec
 }
 
-/// [`spec`] with another way of calling, and with the users as fibers on event loops.
+/// [`spec`] with another way of calling, and with event loops.
 pub fn calling(calls: kelvin_workload::tproc_c::Calls) -> Spec {
     let mut spec = spec();
     spec.load.users_on = kelvin_run::spec::Threading::Loops;
@@ -129,12 +131,12 @@ pub fn workload(spec: &Spec) -> TprocC {
     TprocC::new(options.clone()).unwrap()
 }
 
-/// Runs `spec` on the server that `config` leads to, while `fault` happens, from the window's opening on.
+/// Runs `spec` on the server of `config`. `fault` is called when the window opens.
 pub fn run(config: &impl Config, spec: &Spec, mut fault: impl FnMut() + Send) -> Ended {
     on_time(|| try_run(config, spec, &mut fault))
 }
 
-/// [`run`], whose window stays open until the load has recovered from the fault.
+/// As [`run`], with a window that stays open until the load has recovered from the fault.
 #[track_caller]
 pub fn run_until_recovered(config: &impl Config, spec: &Spec, mut fault: impl FnMut() + Send) -> Ended {
     let mut spec = spec.clone();
@@ -149,7 +151,7 @@ pub fn run_until_recovered(config: &impl Config, spec: &Spec, mut fault: impl Fn
     ended
 }
 
-/// A run that begins: where the machine stalls, a time-out may come before its window.
+/// Repeats a run that timed out before its window, since the machine may stall.
 fn on_time(mut begin: impl FnMut() -> Result<Ended, RunError>) -> Ended {
     for _ in 0..10 {
         match begin() {
@@ -160,7 +162,8 @@ fn on_time(mut begin: impl FnMut() -> Result<Ended, RunError>) -> Ended {
     panic!("each of ten runs timed out before its window");
 }
 
-/// Eight users, while one of twenty answers is garbled, in one way after another: errors, and the load recovers.
+/// Runs eight users while one of twenty answers is garbled, in each way in turn. Errors occur, and the load
+/// recovers.
 #[track_caller]
 pub fn run_garbled(config: &impl Config, proxy: &Proxy, calls: kelvin_workload::tproc_c::Calls) -> Ended {
     let mut spec = calling(calls);
@@ -223,7 +226,7 @@ fn execute(
                 }
             }
         });
-        // Dropped here also when the run panics, so that the fault's thread ends.
+        // Dropped here even when the run panics, so that the fault's thread ends.
         let mut watch = Watch { events: Vec::new(), opened: Some(opened), recovery, stop: stop.clone() };
         let run = Run { engine, workload, spec, clock, stop, fleet: None };
         let outcome = run.execute(&mut watch)?;
@@ -239,13 +242,13 @@ impl Ended {
         })
     }
 
-    /// How many errors of a class, and of a code when one is named.
+    /// The number of errors of a class, and of a code if it is not empty.
     pub fn count(&self, class: &str, code: &str) -> u64 {
         let wanted = |e: &&ErrorCount| e.class == class && (code.is_empty() || e.code == code);
         self.errors().filter(wanted).map(|e| e.count).sum()
     }
 
-    /// Good transactions in each second.
+    /// Good transactions by second.
     pub fn good(&self) -> Vec<(i64, u64)> {
         let mut seconds = std::collections::BTreeMap::new();
         for event in &self.events {
@@ -257,7 +260,7 @@ impl Ended {
         seconds.into_iter().collect()
     }
 
-    /// Shows how it went, where the environment asks for that.
+    /// Prints the outcome if the environment variable KELVIN_SHOW is set.
     pub fn show(self, what: &str) -> Self {
         if std::env::var_os("KELVIN_SHOW").is_some() {
             eprintln!("== {what}: {}", self.told());
@@ -295,20 +298,20 @@ impl Ended {
         )
     }
 
-    /// Every count agrees with every other.
+    /// Asserts that all counts agree.
     #[track_caller]
     pub fn assert_true(&self) -> &Self {
         for point in &self.outcome.points {
             let whole = point.invariants.iter().any(|i| i.name.contains("whole load"));
             assert!(whole, "the server's count was not compared: {:?}", point.invariants);
-            // Whether the generator got its CPUs is up to the machine that runs the tests.
+            // Whether the generator got its CPUs depends on the machine.
             let agrees = |i: &Invariant| i.holds || [LOAD_GENERATOR, GENERATOR_RAN].contains(&&*i.name);
             assert!(point.invariants.iter().all(agrees), "{}", self.told());
         }
         self
     }
 
-    /// Errors of this class and code were counted.
+    /// Asserts that errors of this class and code were counted.
     #[track_caller]
     pub fn assert_error(&self, class: &str, code: &str) -> &Self {
         assert!(self.count(class, code) > 0, "no {class} {code} among the errors: {}", self.told());
@@ -321,17 +324,17 @@ impl Ended {
         self
     }
 
-    /// The server could not be asked for its count, and the run does not claim that it agrees.
+    /// Asserts that the server's count could not be read, and that the run does not claim agreement.
     #[track_caller]
     pub fn assert_uncounted(&self) {
         let whole = self.outcome.points[0].invariants.iter().find(|i| i.name.contains("whole load")).unwrap();
         assert!(!whole.holds && whole.evidence.contains("failed"), "{whole:?}");
     }
 
-    /// It ended in time: the window, and so much more.
+    /// Asserts that the run ended within `limit`, with a tolerance.
     #[track_caller]
     pub fn assert_within(&self, limit: Duration) -> &Self {
-        // A run that hangs takes for ever; one on a busy machine some seconds more.
+        // A run that hangs takes forever; on a busy machine a run takes some seconds longer.
         assert!(self.wall < limit + Duration::from_secs(30), "too long: {}", self.told());
         self
     }

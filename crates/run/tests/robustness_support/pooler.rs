@@ -1,4 +1,4 @@
-//! A PgBouncer in transaction mode in front of a test's server.
+//! PgBouncer in transaction mode in front of a test's server.
 
 #[path = "../../../database/tests/support/port.rs"]
 mod port;
@@ -19,7 +19,7 @@ pub struct Pooler {
     directory: tempfile::TempDir,
 }
 
-/// Debian's place is not in everybody's PATH. An absent pooler fails the test.
+/// Debian's directory of the program may be missing in PATH. Without the program the test fails.
 fn binary() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -30,7 +30,7 @@ fn binary() -> PathBuf {
 }
 
 impl Pooler {
-    /// A pool of `size` connections to `server`, over its unix socket.
+    /// Starts a pool of `size` connections to `server`, over its unix socket.
     pub fn start(server: &Server, size: u32) -> Self {
         let directory = tempfile::Builder::new().prefix("kelvin-pooler").tempdir().unwrap();
         std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
@@ -68,7 +68,7 @@ impl Pooler {
         std::fs::read_to_string(Path::join(self.directory.path(), "log")).unwrap_or_default()
     }
 
-    /// The way through it, with prepared statements or without.
+    /// The connection settings through the pooler, with prepared statements or without.
     pub fn config(&self, prepared_statements: bool) -> Config {
         let config = Config::new(Host::Tcp("127.0.0.1".into()), self.port, "kelvin", "postgres");
         Config { prepared_statements, ..config }

@@ -1,7 +1,7 @@
-//! A TCP proxy that spoils a connection on command.
+//! A TCP proxy that disturbs connections on command.
 //!
-//! Two threads a connection and one that accepts; all end with the proxy. Each fault is a switch that can be
-//! turned while connections are running.
+//! It has two threads per connection and one that accepts; all end with the proxy. Each fault can be switched
+//! on and off while connections exist.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,19 +10,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How soon a command takes effect.
+/// The interval at which switches are checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What happens to bytes on their way from the server to the client.
+/// How bytes from the server to the client are garbled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Garble {
-    /// One byte gets another value.
+    /// One byte is replaced.
     Change,
-    /// One bit of one byte is turned.
+    /// One bit is flipped.
     Flip,
-    /// Bytes are left out.
+    /// Bytes are removed.
     Truncate,
-    /// Bytes come in addition.
+    /// Bytes are inserted.
     Insert,
 }
 
@@ -31,10 +31,10 @@ struct Switches {
     ended: AtomicBool,
     refuse: AtomicBool,
     stall: AtomicBool,
-    /// Milliseconds, each way.
+    /// Delay in milliseconds, in each direction.
     delay: AtomicU64,
     cut_within: AtomicBool,
-    /// One in so many answers is garbled; 0 for none.
+    /// One of this number of answers is garbled; 0 for none.
     garble_every: AtomicU64,
     garble: Mutex<Option<Garble>>,
     random: AtomicU64,
@@ -81,7 +81,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Forwards from a free port of the loopback to `server`, another.
+    /// Forwards from a free loopback port to the loopback port `server`.
     pub fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -91,12 +91,12 @@ impl Proxy {
         Self { port, switches, acceptor: Some(acceptor) }
     }
 
-    /// Holds bytes back for so long, each way.
+    /// Delays bytes by `length`, in each direction.
     pub fn delay(&self, length: Duration) {
         self.switches.delay.store(length.as_millis() as u64, Ordering::Release);
     }
 
-    /// Forwards nothing, in neither direction, while connections stay open and new ones are accepted.
+    /// Forwards nothing in either direction. Connections stay open, and new ones are accepted.
     pub fn stall(&self, on: bool) {
         self.switches.stall.store(on, Ordering::Release);
     }
@@ -113,7 +113,7 @@ impl Proxy {
         }
     }
 
-    /// Closes each connection three bytes before the end of its next answer; connections that come later too.
+    /// Closes each connection three bytes before the end of its next answer, including new connections.
     pub fn cut_within(&self, on: bool) {
         self.switches.cut_within.store(on, Ordering::Release);
     }
@@ -124,12 +124,12 @@ impl Proxy {
         self.switches.garble_every.store(every, Ordering::Release);
     }
 
-    /// Garbles no more.
+    /// Stops garbling.
     pub fn be_honest(&self) {
         self.switches.garble_every.store(0, Ordering::Release);
     }
 
-    /// How many answers were garbled.
+    /// The number of garbled answers.
     pub fn garbled(&self) -> u64 {
         self.switches.garbled.load(Ordering::Acquire)
     }
@@ -169,7 +169,7 @@ fn accept(listener: TcpListener, port: u16, server: u16, switches: &Arc<Switches
             socket.set_nonblocking(false).unwrap();
             socket.set_nodelay(true).unwrap();
             socket.set_read_timeout(Some(LOOK)).unwrap();
-            // Closing resets the connection: nothing that is under way arrives.
+            // Closing resets the connection, so data in transit is lost.
             rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO)).unwrap();
         }
         let (client, server) = (Arc::new(client), Arc::new(server));
@@ -197,13 +197,13 @@ fn pump(mut from: &TcpStream, mut to: &TcpStream, answers: bool, closed: &Atomic
         }
         let count = match from.read(&mut space) {
             Ok(0) => {
-                // An end in order is passed on as one.
+                // An orderly end is forwarded as such.
                 let _ = rustix::net::sockopt::set_socket_linger(to, None);
                 let _ = to.shutdown(Shutdown::Write);
                 return;
             }
             Ok(count) => count,
-            // Interrupted: a process that was stopped and goes on.
+            // Interrupted: the process was stopped and continues.
             Err(e)
                 if matches!(
                     e.kind(),
@@ -218,7 +218,7 @@ fn pump(mut from: &TcpStream, mut to: &TcpStream, answers: bool, closed: &Atomic
         if delay > 0 {
             std::thread::sleep(Duration::from_millis(delay));
         }
-        // What was read as the stall began belongs to it.
+        // Bytes read when the stall began belong to the stall.
         while switches.stall.load(Ordering::Acquire) && !closed.load(Ordering::Acquire) {
             std::thread::sleep(LOOK);
         }

@@ -11,12 +11,12 @@ use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{Stop, Workload};
 
-/// Keeps every event; may fail on purpose.
+/// Stores every event; can be made to fail.
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) events: Vec<Event>,
     pub(crate) fail_after: Option<usize>,
-    /// Asks to stop once this many measured seconds were seen.
+    /// Requests a stop after this many measured seconds.
     pub(crate) stop_after_seconds: Option<(i64, Stop)>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn assert_invariants(outcome: &RunOutcome) {
     for point in &outcome.points {
         assert!(!point.invariants.is_empty());
         for invariant in &point.invariants {
-            // Whether the generator got its CPUs is up to the machine that runs the tests.
+            // Whether the generator got its CPUs depends on the machine.
             let generator = invariant.name.contains("load generator");
             assert!(invariant.holds || generator, "{invariant:?}");
         }

@@ -1,4 +1,4 @@
-//! What a request is answered with.
+//! Answers to requests.
 
 use std::io::Cursor;
 
@@ -12,12 +12,12 @@ pub(super) struct SiteResponse {
     saved_as: Option<String>,
 }
 
-/// Why there is no answer.
+/// Why a request fails.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("there is no such page")]
     NotFound,
-    /// What was requested cannot be done; the page says why beside its form.
+    /// The request cannot be fulfilled; the page shows the reason at its form.
     #[error("{0}")]
     Asked(String),
     #[error("{0}")]
@@ -33,7 +33,7 @@ pub(super) enum Failure {
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// The answer that says so.
+    /// The answer that reports the failure.
     pub(super) fn answer(&self) -> SiteResponse {
         let status = match self {
             Self::NotFound | Self::Store(kelvin_store::Error::NoSuchRun { .. }) => 404,
@@ -62,13 +62,13 @@ impl SiteResponse {
         Self { status: 200, kind: "text/javascript; charset=utf-8", body: text.into(), saved_as: None }
     }
 
-    /// The same, which the browser keeps as a file.
+    /// The answer as a download with this file name.
     pub(super) fn saved_as(mut self, name: &str) -> Self {
         self.saved_as = Some(name.into());
         self
     }
 
-    /// Sends it.
+    /// Sends the answer.
     pub(super) fn send(self, request: Request) -> std::io::Result<()> {
         let mut headers = vec![("Content-Type", self.kind.to_owned())];
         headers.extend(HEADERS.map(|(name, value)| (name, value.to_owned())));
@@ -88,7 +88,7 @@ impl SiteResponse {
     }
 }
 
-/// What every answer has: pages are not kept, not shown within others, and not read by other sites.
+/// Headers of every answer: pages are not cached, not embedded in others, and not readable by other sites.
 pub(super) const HEADERS: [(&str, &str); 6] = [
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),

@@ -2,8 +2,9 @@
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-/// A page as HTML, without its heading, which the page around it has. Links to other findings lead to their pages here; what else the guide links to is text, since this server
-/// does not have it. Tags in it are text.
+/// A page as HTML, without its heading, which the surrounding page contains. Links to other findings lead to
+/// their pages on this server. Other links become text, since this server does not have their targets, and so
+/// do HTML tags.
 pub(super) fn to_html(markdown: &str) -> String {
     let (mut dropped, mut in_heading) = (0_usize, false);
     let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {
@@ -37,7 +38,7 @@ pub(super) fn to_html(markdown: &str) -> String {
     page
 }
 
-/// The address of a finding's page by what the guide calls it; none of anything else.
+/// The address of a finding's page, from a link in the guide; `None` for any other link.
 fn finding(link: &str) -> Option<String> {
     let name = link.split('#').next().unwrap_or_default();
     let id = name.strip_prefix("findings/").unwrap_or(name).strip_suffix(".md")?;
@@ -49,7 +50,7 @@ pub(super) fn term_address(term: &str) -> String {
     term.replace(' ', "-")
 }
 
-/// The question that a page answers: its first paragraph, without marks.
+/// The question that a page answers: its first paragraph, without markup.
 pub(super) fn question(markdown: &str) -> String {
     let mut text = String::new();
     let mut within = false;

@@ -1,4 +1,4 @@
-//! Runs that were started from the page: each is this program again, with a specification in a file.
+//! Runs started from the page. Each is a process of this program with a specification in a file.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,9 +24,9 @@ pub(super) struct Job {
     store: usize,
     /// Whether the process has ended.
     ended: bool,
-    /// Its exit code; none while it runs, and when a signal ended it.
+    /// Its exit code; `None` while it runs, or when a signal ended it.
     code: Option<i32>,
-    /// The last lines that it wrote for people.
+    /// The last lines of its output.
     lines: VecDeque<String>,
 }
 
@@ -35,11 +35,11 @@ struct Running {
     pid: u32,
 }
 
-/// The runs that were started.
+/// The started runs.
 pub(super) struct Jobs {
     /// This program.
     program: PathBuf,
-    /// The directory of specifications during their runs; nobody else can read it.
+    /// The private directory of the running jobs' specifications.
     directory: tempfile::TempDir,
     running: Mutex<(u64, VecDeque<Running>)>,
 }
@@ -54,7 +54,8 @@ impl Jobs {
         Ok(Self { program, directory, running: Mutex::default() })
     }
 
-    /// Starts a run of a specification into a store. One at a time: two would measure each other.
+    /// Starts a run of a specification into a store. Only one runs at a time, since two would affect each
+    /// other's results.
     pub(super) fn start(&self, store: usize, path: &Path, specification: &str) -> Result<Job, String> {
         let mut running = lock(&self.running);
         if let Some(busy) = running.1.iter().map(|one| lock(&one.job).clone()).find(|job| !job.ended) {
@@ -111,7 +112,7 @@ impl Jobs {
         Ok(started)
     }
 
-    /// Asks a run to end as Ctrl-C does; on a second request, to end immediately.
+    /// Interrupts a run as Ctrl-C does; the second request ends it immediately.
     pub(super) fn stop(&self, id: u64) -> Result<(), String> {
         let running = lock(&self.running);
         let wanted = running.1.iter().find(|one| lock(&one.job).id == id);
@@ -131,7 +132,7 @@ impl Jobs {
     }
 }
 
-/// The run's number is in its first event; the others are in the store.
+/// Reads the run's number from its first event; later events are read from the store.
 fn read_events(events: Option<impl Read>, job: &Mutex<Job>) {
     let Some(events) = events else { return };
     for line in BufReader::new(events).lines().map_while(Result::ok) {

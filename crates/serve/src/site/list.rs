@@ -1,4 +1,4 @@
-//! The list of runs of all stores, kept in memory so that ten thousand are searched at once.
+//! The list of the runs of all stores, kept in memory so that ten thousand runs are searched quickly.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::query::Query;
 
-/// Runs on a page of the list.
+/// Number of runs on a page of the list.
 const PAGE: usize = 100;
 
-/// Tenants of a scenario that a line names.
+/// Number of tenants that a line of a scenario shows.
 const TENANTS: usize = 4;
 
 /// The runs of every store.
@@ -50,7 +50,7 @@ pub(super) struct Line {
     origin: Option<String>,
 }
 
-/// A page of the list, and what it can be filtered by.
+/// A page of the list, and the values of its filters.
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
     lines: Vec<Line>,
@@ -80,7 +80,7 @@ impl Lists {
         Self(stores.iter().map(listed).collect())
     }
 
-    /// The lines that a query asks for, the newest first.
+    /// The lines that match a query, the newest first.
     pub(super) fn page(&self, query: &Query) -> kelvin_store::Result<Page> {
         let mut lines = Vec::new();
         for (place, listed) in self.0.iter().enumerate() {
@@ -110,9 +110,9 @@ impl Lists {
 }
 
 impl Listed {
-    /// Reads what has changed since the last time.
+    /// Reads changes since the last call.
     fn refresh(&mut self) -> kelvin_store::Result<()> {
-        // A store that has no run yet may have no file.
+        // A store without runs may not have a file yet.
         if self.store.is_none() && self.path.exists() {
             self.store = Some(Store::open_read_only(&self.path)?);
         }
@@ -154,7 +154,7 @@ fn line(store: usize, run: &RunSummary, origin: Option<&Origin>) -> Line {
     }
 }
 
-/// Its result; of a scenario that of each tenant: their loads have no common sum.
+/// The run's result. For a scenario the result of each tenant, since their sum has no meaning.
 fn value(run: &RunSummary) -> String {
     let each = run.tenants.iter().map(|tenant| {
         format!("{} {}", tenant.name, tenant.per_second.map_or_else(|| "–".into(), significant))
@@ -166,7 +166,7 @@ fn value(run: &RunSummary) -> String {
     }
 }
 
-/// A target without the name of its user.
+/// A target without its user name.
 fn without_user(target: &str) -> String {
     match target.split_once("://") {
         Some((scheme, rest)) => {

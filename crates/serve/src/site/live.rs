@@ -1,4 +1,4 @@
-//! A run that goes on, as server-sent events: its newest seconds, once a second.
+//! A running run as server-sent events: its newest seconds, once a second.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ use kelvin_store::{Follower, Liveness, RunId, Store};
 
 /// How often the store is read. The writer commits once a second.
 const EVERY: Duration = Duration::from_secs(1);
-/// Seconds that a page gets when it begins to follow, which is what fits a screen.
+/// Number of seconds that a page gets at first, which fills a screen.
 const FIRST: usize = 900;
-/// Pages that follow runs at a time.
+/// Largest number of pages that follow runs at the same time.
 const MOST: usize = 32;
 
-/// How many pages follow runs.
+/// The number of pages that follow runs.
 #[derive(Default)]
 pub(super) struct Streams(AtomicUsize);
 
@@ -22,7 +22,7 @@ pub(super) struct Streams(AtomicUsize);
 pub(super) struct Stream<'a>(&'a Streams);
 
 impl Streams {
-    /// None where too many pages follow runs already.
+    /// Registers a page; `None` if too many pages follow runs.
     pub(super) fn begin(&self) -> Option<Stream<'_>> {
         let more = |streams| (streams < MOST).then_some(streams + 1);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Stream(self))
@@ -35,7 +35,7 @@ impl Drop for Stream<'_> {
     }
 }
 
-/// Follows a run until it ends, the page goes away, or the server stops.
+/// Follows a run until it ends, the page is closed, or the server stops.
 pub(super) fn follow(
     store: Store,
     run: RunId,
@@ -53,7 +53,7 @@ pub(super) fn follow(
             most = 5;
             write!(out, "data: {}\n\n", serde_json::to_string(&newest)?)?;
         } else {
-            // Nothing to say, which finds out whether anybody still listens.
+            // A comment, which fails if the page was closed.
             out.write_all(b": nothing yet\n\n")?;
         }
         if follower.run().liveness != Liveness::Running {

@@ -56,29 +56,29 @@ pub trait DescribeGroups: Send + Sync {
 /// One line of the list of groups.
 #[derive(Debug, Clone, Serialize)]
 pub struct GroupLine {
-    /// Its number.
+    /// The number of the group.
     pub group: i64,
     /// "repeat", "ab", "study" or "sweep".
     pub kind: &'static str,
     /// The user's name for it.
     pub name: Option<String>,
-    /// When it began, UTC.
+    /// Start time in UTC.
     pub created: String,
-    /// Its runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Those that do not count.
+    /// Number of void runs.
     pub void: usize,
-    /// The answer in brief.
+    /// A brief answer.
     pub answer: String,
 }
 
-/// The content, the address, and access rights.
+/// The server's content, address and access rights.
 pub struct SiteOptions {
-    /// Where to listen; port 0 takes a free one.
+    /// The listening address; port 0 selects a free port.
     pub address: SocketAddr,
     /// Host names for which the server answers, in addition to addresses and `localhost`.
     pub names: Vec<String>,
-    /// The stores, of which the first takes the runs that are started.
+    /// The stores. Runs started from the page go into the first one.
     pub stores: Vec<PathBuf>,
     /// The groups.
     pub groups: Box<dyn DescribeGroups>,
@@ -94,7 +94,7 @@ pub struct StartOptions {
     pub program: PathBuf,
 }
 
-/// The page, for as long as this lives.
+/// The server, which stops when dropped.
 pub struct Site {
     address: SocketAddr,
     server: Arc<Server>,
@@ -116,10 +116,10 @@ struct Shared {
 }
 
 impl Site {
-    /// Listens.
+    /// Starts the server.
     ///
     /// # Errors
-    /// When the address cannot be listened at.
+    /// When the address is not available.
     pub fn start(
         options: SiteOptions,
     ) -> std::result::Result<Self, Box<dyn std::error::Error + Send + Sync>> {
@@ -143,7 +143,7 @@ impl Site {
             streams: Streams::default(),
             stop: AtomicBool::new(false),
         });
-        // Ten thousand runs take a second to read for the first time; no request should wait for that.
+        // Reading ten thousand runs for the first time takes a second; this way no request waits for it.
         let warm = Arc::clone(&shared);
         let reader = move || drop(warm.lists.page(&Query::default()));
         std::thread::Builder::new().name("page-list".into()).spawn(reader)?;
@@ -261,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Follows a run in a separate thread, which lives as long as the page does.
+    /// Follows a run in a separate thread until the page is closed.
     fn follow(self: &Arc<Self>, store: &str, run: &str, request: Request) {
         let found = self.store(store).and_then(|(_, store)| Ok((store.find(run)?, store)));
         let (run, store) = match found {
@@ -280,13 +280,14 @@ impl Shared {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }
             head.push_str("\r\n");
-            // An error is a closed page, or a store that cannot be read: the page asks again and gets the error.
+            // On an error the page was closed, or the store cannot be read; then the page requests again and
+            // gets the error.
             let _ended = out
                 .write_all(head.as_bytes())
                 .map_err(Into::into)
                 .and_then(|()| live::follow(store, run, &shared.stop, &mut *out));
         });
-        // Without a thread there is no answer, and the page asks again.
+        // Without a thread there is no answer, and the page requests again.
         drop(spawned);
     }
 }

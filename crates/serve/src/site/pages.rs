@@ -23,7 +23,7 @@ const TEMPLATES: [(&str, &str); 7] = [
     ("start.html", include_str!("assets/start.html")),
 ];
 
-/// The style of the pages that are no reports, with that of the reports.
+/// The style sheet of the pages that are not reports; they also use that of the reports.
 const OWN_STYLE: &str = include_str!("assets/site.css");
 
 /// The templates.
@@ -90,14 +90,14 @@ impl Shared {
         self.render("runs.html", &frame, values)
     }
 
-    /// The store of a place in an address.
+    /// The store at this position in an address.
     pub(super) fn store(&self, place: &str) -> Result<(usize, Store)> {
         let place = place.parse().ok().filter(|place: &usize| *place < self.stores.len());
         let place = place.ok_or(Failure::NotFound)?;
         Ok((place, Store::open_read_only(&self.stores[place])?))
     }
 
-    /// The report of a run; while it is running, with what follows it.
+    /// The report of a run; for a running run it also follows the run.
     pub(super) fn run(&self, place: &str, run: &str) -> Result<SiteResponse> {
         let (place, store) = self.store(place)?;
         let id = store.find(run)?;
@@ -129,7 +129,7 @@ impl Shared {
         Ok(SiteResponse::html(page).saved_as(&format!("kelvin-run-{id}.html")))
     }
 
-    /// Two sides against each other: `a` and `b`, or two of `run`, of which the older one is the base.
+    /// Compares two sides: `a` and `b`, or two of the values of `run`, of which the older is the baseline.
     pub(super) fn compare(&self, query: &Query) -> Result<SiteResponse> {
         let frame = frame(self, "/compare");
         let chosen: Vec<&str> = query.all("run").collect();
@@ -156,7 +156,8 @@ impl Shared {
         }
     }
 
-    /// The runs of a side: a name of runs as the command takes it, after the place of its store, such as "0:group:4/A".
+    /// The runs of a side: a selection as on the command line, after the store's position, such as
+    /// "0:group:4/A".
     fn side(&self, name: &str) -> Result<LoadedSide> {
         let (place, name) = match name.split_once(':') {
             Some((place, name)) if place.bytes().all(|byte| byte.is_ascii_digit()) => (place, name),
@@ -182,7 +183,7 @@ impl Shared {
         self.render("groups.html", &frame(self, "/groups"), values)
     }
 
-    /// One group: its answer, its runs, and what to set against each other.
+    /// One group: its answer, its runs, and what can be compared.
     pub(super) fn group(&self, place: &str, group: &str) -> Result<SiteResponse> {
         let (place, described) = self.described(place, group)?;
         let mut frame = frame(self, "/groups");
@@ -212,7 +213,7 @@ impl Shared {
         Ok((place, described))
     }
 
-    /// A branch over time.
+    /// The history of a branch.
     pub(super) fn history(&self, query: &Query) -> Result<SiteResponse> {
         let frame = frame(self, "/history");
         let mut branches: Vec<(usize, String, String)> = Vec::new();
@@ -238,7 +239,7 @@ impl Shared {
             newest: 200,
         };
         let (place, store) = self.store(query.get("store").unwrap_or("0"))?;
-        // Of several tenants of a scenario the form asks for one.
+        // For a scenario with several tenants the form selects one.
         match history::load_each(&store, &asked, &mut |_, _| {}) {
             Ok(found) if found.len() > 1 => {
                 let names = found.into_iter().filter_map(|one| one.tenant).collect::<Vec<_>>().join(", ");
@@ -253,7 +254,7 @@ impl Shared {
         }
     }
 
-    /// The findings' pages and the terms: all of them, or one.
+    /// The pages of the findings and terms: a list of all, or one.
     pub(super) fn findings(&self, id: Option<&str>) -> Result<SiteResponse> {
         let terms = kelvin_diagnose::terms();
         let term = |id: &str| {
@@ -277,7 +278,7 @@ impl Shared {
         self.render("findings.html", &frame(self, "/findings"), values)
     }
 
-    /// What starts a run: the specification of another one to begin with.
+    /// The form that starts a run, initially with the specification of another run.
     pub(super) fn start_page(&self, query: &Query) -> Result<SiteResponse> {
         let mut frame = frame(self, "/start");
         frame.scripts.push("/assets/start.js".into());

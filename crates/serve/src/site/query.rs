@@ -1,8 +1,8 @@
-//! What stands behind the question mark of an address.
+//! The query string of an address.
 
 use percent_encoding::percent_decode_str;
 
-/// Names and values, in their order.
+/// Names and values, in order.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Query(Vec<(String, String)>);
 
@@ -17,7 +17,7 @@ impl Query {
         (decoded(path), Self(pairs.collect()))
     }
 
-    /// The first value of a name; none where it is empty.
+    /// The first value of a name; `None` where it is empty.
     pub(super) fn get<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).next()
     }
@@ -28,7 +28,7 @@ impl Query {
         self.0.iter().filter_map(of).filter(|value| !value.is_empty())
     }
 
-    /// Names and values, for a form that shows what was asked for.
+    /// Names and values, for a form that shows the query.
     pub(super) fn pairs(&self) -> std::collections::BTreeMap<String, String> {
         self.0.iter().cloned().collect()
     }

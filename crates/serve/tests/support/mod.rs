@@ -1,4 +1,4 @@
-//! A run made of events, whose every figure is known, and the client that scrapes it.
+//! A run composed of events with known values, and the client that scrapes it.
 
 #![allow(
     dead_code,
@@ -39,17 +39,17 @@ const SQLITE: [(&str, &str); 6] = [
     ("sqlite.database.bytes", "B"),
 ];
 
-/// A run under way.
+/// A running run.
 pub struct Run {
     pub endpoint: MetricsEndpoint,
     pub sink: MetricsSink,
-    /// How many metrics the observers have.
+    /// Number of the observers' metrics.
     pub metrics: usize,
     second: i64,
 }
 
 impl Run {
-    /// An open loop in its measured window, with every observer.
+    /// Starts an open loop in its measured window, with every observer.
     pub fn start() -> Self {
         let (endpoint, mut sink) = MetricsEndpoint::start("127.0.0.1:0".parse().unwrap()).unwrap();
         let new_order = Series::transaction("New-Order", true);
@@ -108,7 +108,7 @@ impl Run {
             .unwrap();
     }
 
-    /// One more second: 100 New-Orders of 3 ms, one of which rolled back, 50 Payments of 0.8 ms.
+    /// Emits one more second: 100 New-Orders of 3 ms, one of which rolled back, and 50 Payments of 0.8 ms.
     pub fn second(&mut self) {
         let kind = |committed: u64, rolled_back: u64, nanos: u64| {
             let mut counts =
@@ -189,7 +189,7 @@ impl Run {
         body(&answer)
     }
 
-    /// The value of the one sample that begins so.
+    /// The value of the only sample with this beginning.
     pub fn value(&self, sample: &str) -> f64 {
         let page = self.scrape();
         let found: Vec<_> =
@@ -201,7 +201,7 @@ impl Run {
     }
 }
 
-/// Every metric that an observer of the recorded host, of PostgreSQL and of SQLite names.
+/// All metrics of the observers of the recorded host, of PostgreSQL and of SQLite.
 fn observed() -> Vec<Metric> {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../observe/tests/recorded/first");
     let process = |name: &str| Process { name: name.into(), pid: 4242, children: false };
@@ -214,7 +214,7 @@ fn observed() -> Vec<Metric> {
     host.chain(others).map(|(name, unit, help)| Metric { name, unit, help }).collect()
 }
 
-/// An answer with its head.
+/// An answer including its headers.
 pub fn get(address: SocketAddr, path: &str, headers: &str) -> String {
     ask(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{headers}Connection: close\r\n\r\n"))
 }

@@ -1,4 +1,5 @@
-//! The schedule of an open loop: when each transaction is meant to start, decided before the clock starts.
+//! The arrivals of an open loop: when each transaction is intended to start, determined before the clock
+//! starts.
 
 mod queue;
 
@@ -8,26 +9,26 @@ use kelvin_workload::UserRange;
 pub use kelvin_spec::Process;
 pub use queue::{Change, Claim, Queue, QueueTally, Refused};
 
-/// Domain of [`Random::part`] for arrivals: "arrivals" in ASCII. No workload draws from it, so that the same
-/// seed gives the same schedule whatever the users do with theirs.
+/// Domain of [`Random::part`] for arrivals: "arrivals" in ASCII. No workload draws from it, so that a seed
+/// gives the same schedule whatever random numbers the users draw.
 const DOMAIN: u64 = 0x6172_7269_7661_6c73;
 
-/// Binary places of a nanosecond in which Poisson arrivals are added up.
+/// Binary places of a nanosecond in the sum of Poisson gaps.
 const PLACES: u32 = 32;
 
-/// Mean gap beyond which nothing arrives in any run: 584 years, the range of the clock.
+/// A mean gap without arrivals in any run: 584 years, the range of the clock.
 const LONGEST_GAP: f64 = u64::MAX as f64;
 
-/// The intended times of an open loop, in order and without end.
+/// The intended start times of an open loop, in order and without end.
 ///
-/// The time of arrival i (from 0) follows from seed, process, rate, beginning and i alone: not from the clock,
-/// the number of users or anything the database does. Uniform arrival i is at begin + i/rate, the first at the
-/// beginning itself, so that any whole number of gaps holds exactly rate × length of them. Poisson arrival i is
-/// at begin + (e₀ + … + eᵢ)/rate with unit exponentials e by inversion from a separate stream; the same
-/// seed at another rate is the same pattern, stretched.
+/// The time of arrival i (from 0) depends only on seed, process, rate, beginning and i: not on the clock, the
+/// number of users or the database. Uniform arrival i is at begin + i/rate; the first is at the beginning
+/// itself, so that a period of a whole number of gaps has exactly rate × length arrivals. Poisson arrival i
+/// is at begin + (e₀ + … + eᵢ)/rate with unit exponentials e, drawn by inversion from a separate stream. With
+/// another rate the same seed gives the same pattern, stretched.
 ///
-/// Neither drifts: a uniform time is computed from i, and Poisson gaps are added in integers of 2⁻³² ns, so
-/// that the sum of 10¹⁰ gaps is off by less than 2 ns, however far it is from the beginning.
+/// Neither process drifts. A uniform time is computed from i. Poisson gaps are added in integers of 2⁻³² ns,
+/// so that the sum of 10¹⁰ gaps has an error of less than 2 ns, at any distance from the beginning.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     process: Process,
@@ -35,35 +36,36 @@ pub struct Arrivals {
     begin: Nanos,
     /// Mean gap in nanoseconds.
     gap: f64,
-    /// Index of the arrival that comes next.
+    /// Index of the next arrival.
     index: u64,
-    /// Poisson: time since the beginning, in units of 2⁻³² ns.
+    /// For Poisson arrivals: time since the beginning, in units of 2⁻³² ns.
     elapsed: u128,
-    /// Which of them are this generator's; none where all are.
+    /// This generator's share of the arrivals; `None` for all of them.
     share: Option<Share>,
 }
 
-/// The arrivals of one of several generators. The arrivals are dealt to the users of all generators, in rounds in which each
-/// user has one: arrival i is the one of user (i × stride) mod users, so that each generator's arrivals are spread over the
-/// round. Whoever is free serves them, as with one generator; the users only decide which generator that is.
+/// The share of one of several generators. Arrivals are dealt to the users of all generators in rounds, one
+/// for each user: arrival i goes to user (i × stride) mod users, so that each generator's arrivals are spread
+/// over the round. This only selects the generator; any free user of the generator serves the arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
     users: UserRange,
     stride: u32,
-    /// The user that the next arrival is dealt to.
+    /// The user to whom the next arrival is dealt.
     user: u32,
 }
 
 impl Share {
     fn new(users: UserRange) -> Self {
         let total = users.total().max(1);
-        // The golden section spreads a part of the users best; without a common divisor a round has all of them.
+        // Strides near the golden section spread a range of users best; without a common divisor a round
+        // covers all users.
         let near = (f64::from(total) * 0.618_033_988_749_895) as u32;
         let stride = (near.max(1)..=total).find(|&stride| common_divisor(stride, total) == 1).unwrap_or(1);
         Self { users, stride, user: 0 }
     }
 
-    /// Whether the next arrival is this generator's.
+    /// Whether the next arrival is this generator's; advances to the next user.
     fn deal(&mut self) -> bool {
         let own = (self.users.first()..self.users.first() + self.users.count()).contains(&self.user);
         let next = u64::from(self.user) + u64::from(self.stride);
@@ -81,22 +83,22 @@ fn common_divisor(a: u32, b: u32) -> u32 {
 }
 
 impl Arrivals {
-    /// The schedule from `begin` on at `rate_per_second`. A rate that is not above 0 has no arrivals.
+    /// The schedule from `begin` on, at `rate_per_second`. It has no arrivals unless the rate is above 0.
     pub fn new(seed: u64, process: Process, rate_per_second: f64, begin: Nanos) -> Self {
         let gap = if rate_per_second > 0.0 { (1e9 / rate_per_second).min(LONGEST_GAP) } else { LONGEST_GAP };
         Self { process, random: Random::part(seed, DOMAIN, 0), begin, gap, index: 0, elapsed: 0, share: None }
     }
 
-    /// Those of them that the generator of these users serves: the arrivals of all generators are together the whole
-    /// schedule, each arrival once. To be asked for before the first arrival is taken.
+    /// The arrivals that the generator of these users serves. Together the generators serve the whole
+    /// schedule, each arrival once. Must be called before the first arrival is taken.
     #[must_use]
     pub fn of_users(self, users: UserRange) -> Self {
         let share = (users.count() < users.total()).then(|| Share::new(users));
         Self { share, ..self }
     }
 
-    /// The schedule from `begin` on behind the `number`th change of a rate, from 1: of random values of its own, so that it
-    /// follows from these alone as well.
+    /// The schedule from `begin` on after change `number` of the rate, counted from 1. Each number has
+    /// separate random values, so that the schedule depends only on these parameters.
     pub fn changed(seed: u64, process: Process, rate_per_second: f64, begin: Nanos, number: u64) -> Self {
         Self {
             random: Random::part(seed, DOMAIN, number),
@@ -104,7 +106,7 @@ impl Arrivals {
         }
     }
 
-    /// Arrivals a second, of this generator.
+    /// Arrivals per second of this generator.
     pub fn rate(&self) -> f64 {
         1e9 / self.gap * self.share.map_or(1.0, Share::of_all)
     }
@@ -115,7 +117,7 @@ impl Arrivals {
         if self.share.is_none() { self.next_of_all() } else { self.next_of_share() }
     }
 
-    /// The next arrival that is dealt to this generator; none ever without users.
+    /// The next arrival of this generator's share; without users there is none.
     fn next_of_share(&mut self) -> Nanos {
         if self.share.is_none_or(|share| share.users.count() == 0) {
             return Nanos::MAX;
@@ -133,12 +135,12 @@ impl Arrivals {
         let since_begin = match self.process {
             Process::Poisson => {
                 let gap = self.random.exponential(self.gap) * (1_u64 << PLACES) as f64;
-                // Rounded rather than cut, so that the error of a gap is 0 on average.
+                // Rounded rather than truncated, so that the mean error of a gap is 0.
                 self.elapsed = self.elapsed.saturating_add(gap.round() as u128);
                 u64::try_from(self.elapsed >> PLACES).unwrap_or(u64::MAX)
             }
             Process::Uniform if self.gap >= LONGEST_GAP => u64::MAX,
-            // Cast from above 2⁶⁴, it is the end of the clock.
+            // The cast saturates at the end of the clock.
             Process::Uniform => (self.index as f64 * self.gap).round() as u64,
         };
         self.index += 1;
@@ -187,7 +189,8 @@ mod tests {
             for lag in 1..=10 {
                 let covariance: f64 =
                     gaps.iter().zip(&gaps[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum();
-                // Uncorrelated, it varies by 1/√n: 4 of them in 30 looks are one in five hundred.
+                // Without correlation its standard deviation is 1/√n: with probability 0.002 one of 30 is
+                // beyond 4/√n.
                 let correlation = covariance / variance;
                 assert!(correlation.abs() < 4.0 / (N as f64).sqrt(), "lag {lag}: {correlation}");
             }
@@ -197,7 +200,7 @@ mod tests {
     #[test]
     fn the_mean_gap_of_ten_million_arrivals_does_not_drift() {
         const N: usize = 10_000_000;
-        // The same gaps, added with Kahan's compensation: as good as exact.
+        // The same gaps, added with Kahan's compensated summation, which is practically exact.
         let rate = 12_345.678;
         let mut random = Random::part(11, DOMAIN, 0);
         let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
@@ -209,8 +212,8 @@ mod tests {
         }
         let last = Arrivals::new(11, Process::Poisson, rate, 0).nth(N - 1).unwrap();
         assert!((last as f64 - sum).abs() <= 1.0, "{last} against {sum}");
-        // By chance alone the mean of so many varies by 1/√n = 3.2e-4; the comparison above is what shows that
-        // the sum adds nothing to that.
+        // By chance the mean of n gaps varies by 1/√n = 3.2e-4. That the sum adds no error is shown by the
+        // comparison above.
         let mean = last as f64 / N as f64 * rate / 1e9;
         assert!((mean - 1.0).abs() < 4.0 / (N as f64).sqrt(), "{mean}");
     }
@@ -250,7 +253,7 @@ mod tests {
                 let own = schedule().of_users(users);
                 rate += own.rate();
                 let own: Vec<Nanos> = own.take_while(|at| *at < end).collect();
-                // Of each round of all users a generator has as many as it has users.
+                // In each round a generator has as many arrivals as users.
                 let expected = N as f64 * f64::from(users.count()) / f64::from(users.total());
                 prop_assert!((own.len() as f64 - expected).abs() <= f64::from(users.count()) + 1.0, "{}", own.len());
                 together.extend(own);

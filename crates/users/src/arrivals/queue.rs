@@ -1,8 +1,8 @@
 //! The queue of an open loop, shared by all virtual users.
 //!
-//! A free user claims the next arrival in order; one that lies ahead is waited for, one that is due has been
-//! waiting for the user. That is a first-come, first-served queue with one server a user, without a thread
-//! that hands out work and would be late itself.
+//! A free user claims the next arrival in order. If its time lies ahead, the user waits for it; if it is due,
+//! it has waited for the user. This is a first-come, first-served queue with one server per user, without a
+//! dispatching thread that could be late itself.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,54 +11,54 @@ use kelvin_measure::{Nanos, SECOND};
 
 use super::Arrivals;
 
-/// What a user that is free does next.
+/// What a free user does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// Serve the arrival that was meant to start at `at`: at once when that has passed, or else then.
+    /// Serve the arrival that is intended to start at `at`: immediately if that is over, otherwise then.
     Serve {
-        /// The intended time.
+        /// The intended start.
         at: Nanos,
-        /// How often the rate had been changed by then: see [`Queue::confirms`].
+        /// The number of changes of the rate at the time of the claim, for [`Queue::confirms`].
         changes: usize,
     },
-    /// Nothing arrives before the end any more.
+    /// There are no further arrivals before the end.
     End,
 }
 
 /// Arrivals refused within one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// Intended time of the first of them.
+    /// Intended start of the first of them.
     pub first: Nanos,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 
-/// The queue's books. In each, `due` = `claimed` + `refused` + `waiting`.
+/// The queue's counts. `due` = `claimed` + `refused` + `waiting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueTally {
-    /// Arrivals whose intended time has come.
+    /// Arrivals whose intended start is over.
     pub due: u64,
-    /// Those of them that a user has taken.
+    /// Due arrivals that a user has taken.
     pub claimed: u64,
-    /// Those that nobody will serve, because more than the limit were waiting.
+    /// Due arrivals that are not served because more than the limit were waiting.
     pub refused: u64,
-    /// Those that still wait: at the end of the load, the ones that were not served.
+    /// Due arrivals that still wait; at the end of the load, the unserved ones.
     pub waiting: u64,
-    /// The most that ever waited at once; never more than the limit.
+    /// The largest number of arrivals that waited at the same time; never above the limit.
     pub longest: u64,
 }
 
 /// A change of the rate.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// From when on the arrivals are those of the new schedule.
+    /// From this time on the arrivals are those of the new schedule.
     pub at: Nanos,
     /// The new schedule.
     pub arrivals: Arrivals,
 }
 
-/// Arrivals on their way to the users. See the module.
+/// The queue of an open loop's arrivals; see the module.
 #[derive(Debug)]
 pub struct Queue {
     limit: u64,
@@ -67,18 +67,18 @@ pub struct Queue {
 
 #[derive(Debug)]
 struct State {
-    /// At the first arrival that is neither claimed nor refused.
+    /// Position of the first arrival that is neither claimed nor refused.
     next: Cursor,
-    /// At the first arrival that is not yet due; behind `next` while users wait for what is to come.
+    /// Position of the first arrival that is not due; behind `next` while users wait for future arrivals.
     due: Cursor,
     until: Nanos,
-    /// Latest time that anybody has come with.
+    /// The latest time of any call.
     seen: Nanos,
     refused: u64,
     longest: u64,
-    /// Where seconds and the window begin.
+    /// Start of the window and of second 0.
     open: Nanos,
-    /// Where the window ends; the load may go on.
+    /// End of the window; the load may continue.
     close: Nanos,
     /// Index of the first arrival of the window, once it is due.
     first_of_window: Option<u64>,
@@ -87,21 +87,21 @@ struct State {
     refused_in_window: u64,
     /// Arrivals of the window that were waiting at the first check after it closed.
     waiting_at_close: Option<u64>,
-    /// By second, the order of time; emptied by [`Queue::take_refused`].
+    /// Refusals by second, in the order of time; emptied by [`Queue::take_refused`].
     seconds: Vec<Refused>,
     /// In the order of time.
     changes: Vec<Change>,
 }
 
-/// One of the two places in the schedule.
+/// A position in the schedule.
 #[derive(Debug)]
 struct Cursor {
     arrivals: Arrivals,
-    /// Time of the arrival it stands at.
+    /// Time of the arrival at the position.
     at: Nanos,
-    /// Its index: how many it has passed.
+    /// Its index, which is the number of arrivals passed.
     passed: u64,
-    /// The schedules that follow, each from the arrival with this index on.
+    /// The schedules that follow, each with the index of its first arrival.
     then: VecDeque<(u64, Arrivals)>,
 }
 
@@ -121,7 +121,7 @@ impl Cursor {
         passed
     }
 
-    /// Goes on with another schedule from the arrival that it stands at.
+    /// Continues with another schedule, starting with the current arrival.
     fn follow(&mut self, arrivals: Arrivals) {
         self.arrivals = arrivals;
         self.at = self.arrivals.advance();
@@ -129,8 +129,8 @@ impl Cursor {
 }
 
 impl Queue {
-    /// A queue in which at most `limit` arrivals wait, of those meant to start before `until`. With a limit of
-    /// 0 an arrival is served only if a user waits for it.
+    /// A queue of the arrivals before `until`, in which at most `limit` wait. With a limit of 0 an arrival is
+    /// served only if a user is waiting for it.
     pub fn new(arrivals: Arrivals, limit: u64, until: Nanos) -> Self {
         let state = State {
             next: Cursor::new(arrivals.clone()),
@@ -151,8 +151,9 @@ impl Queue {
         Self { limit, state: Mutex::new(state) }
     }
 
-    /// The measured window from `open` to `close`: [`Queue::window`] counts what was meant to start in it, and the seconds
-    /// of [`Queue::take_refused`] begin with it. Without it both begin at 0.
+    /// Sets the measured window, from `open` to `close`. [`Queue::window`] counts the arrivals intended to
+    /// start in it, and the seconds of [`Queue::take_refused`] are counted from `open`. The default is a
+    /// window from 0 without end.
     #[must_use]
     pub fn with_window(self, open: Nanos, close: Nanos) -> Self {
         let mut state = self.lock();
@@ -161,8 +162,8 @@ impl Queue {
         self
     }
 
-    /// The next arrival in order, for a user that is free at `now`. When more than the limit are waiting, the
-    /// oldest of them are refused first: they have been late for longest.
+    /// Claims the next arrival in order for a user who is free at `now`. If more than the limit are waiting,
+    /// the oldest are refused first, since they are the latest.
     pub fn claim(&self, now: Nanos) -> Claim {
         let mut state = self.lock();
         state.settle(now, self.limit);
@@ -172,9 +173,9 @@ impl Queue {
         Claim::Serve { at: state.next.pass(), changes: state.changes.len() }
     }
 
-    /// Goes on with another schedule from `now`, or as soon after it as nobody has come with a later time: `arrivals` makes it.
-    /// Whoever waits for an arrival of the old schedule behind that has to give it back ([`Queue::confirms`]), and must be
-    /// woken for that. Returns the moment.
+    /// Continues with another schedule, which `arrivals` creates for its start. The start is `now`, or as
+    /// soon after it as no call has had a later time. Users that wait for a later arrival of the old schedule
+    /// must be woken and give it back ([`Queue::confirms`]). Returns the start.
     pub fn change(&self, now: Nanos, arrivals: impl FnOnce(Nanos) -> Arrivals) -> Nanos {
         let mut state = self.lock();
         state.settle(now, self.limit);
@@ -183,7 +184,7 @@ impl Queue {
         let (due, waiting) = (state.due.passed, state.waiting());
         state.due.follow(arrivals.clone());
         if waiting == 0 {
-            // What users wait for is taken back from them.
+            // Arrivals for which users wait are taken back.
             state.next.passed = due;
             state.next.follow(arrivals.clone());
         } else {
@@ -193,23 +194,23 @@ impl Queue {
         at
     }
 
-    /// Whether a user at `now` may begin the arrival at `at` that it claimed after so many changes: it may not if a change
-    /// since then has put another schedule in its place.
+    /// Whether a user at `now` may begin the arrival at `at` that it claimed after `changes` changes: not if
+    /// a later change has replaced its schedule.
     pub fn confirms(&self, at: Nanos, changes: usize, now: Nanos) -> bool {
         let mut state = self.lock();
-        // From here on no change can take it back.
+        // From here on no change can take the arrival back.
         state.settle(now, self.limit);
         state.changes.get(changes).is_none_or(|change| at < change.at)
     }
 
-    /// The changes from the given number on.
+    /// The changes from number `from` on.
     pub fn changes(&self, from: usize) -> Vec<Change> {
         self.lock().changes.get(from..).map_or_else(Vec::new, <[Change]>::to_vec)
     }
 
-    /// Ends the load and the window at `at`: nothing arrives from there on, when that is earlier than what was said before.
-    /// A user that waits for a later arrival must read the clock itself. Returns the moment at which the window
-    /// ends: later than `at` when a claim has been made at a later time already.
+    /// Ends load and window at `at`, unless they end earlier. A user that waits for a later arrival must
+    /// check the clock. Returns the end of the window, which is later than `at` if a call has had a later
+    /// time.
     pub fn close(&self, at: Nanos) -> Nanos {
         let mut state = self.lock();
         state.end(at);
@@ -217,21 +218,22 @@ impl Queue {
         state.close
     }
 
-    /// Closes the window at `close`, which may lie ahead, and ends the load at `end`.
+    /// Closes the window at `close`, which may be in the future, and ends the load at `end`.
     pub fn close_window(&self, close: Nanos, end: Nanos) {
         let mut state = self.lock();
         state.end(end);
         state.close = close.min(state.until);
     }
 
-    /// Ends the load at `at`, as [`Queue::close`], and leaves the window's end where it is. Returns the moment.
+    /// Ends the load at `at`, as [`Queue::close`] does, and keeps the window's end. Returns the end of the
+    /// load.
     pub fn end(&self, at: Nanos) -> Nanos {
         let mut state = self.lock();
         state.end(at);
         state.until
     }
 
-    /// The books of everything up to `now`.
+    /// The counts of all arrivals up to `now`.
     pub fn tally(&self, now: Nanos) -> QueueTally {
         let mut state = self.lock();
         state.settle(now, self.limit);
@@ -244,7 +246,7 @@ impl Queue {
         }
     }
 
-    /// The books of what was meant to start in the window, up to `now`; `longest` is that of the whole load.
+    /// The counts of the arrivals of the window up to `now`; `longest` is that of the whole load.
     pub fn window(&self, now: Nanos) -> QueueTally {
         let mut state = self.lock();
         state.settle(now, self.limit);
@@ -252,26 +254,26 @@ impl Queue {
         state.books(first, state.refused_in_window)
     }
 
-    /// Arrivals of the window that waited when it closed; none before anybody has come after that.
+    /// Arrivals of the window that were waiting when it closed; `None` before the first call after that.
     pub fn waiting_at_close(&self) -> Option<u64> {
         self.lock().waiting_at_close
     }
 
-    /// The refusals since the last call, by the second (from the window's opening) in which they were meant to
-    /// start. A second that was handed out may come again with more of them.
+    /// The refusals since the last call, by the second of their intended start. Seconds are counted from the
+    /// window's opening. The same second may be returned again with further refusals.
     pub fn take_refused(&self) -> Vec<Refused> {
         std::mem::take(&mut self.lock().seconds)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves nothing half done here.
+        // A panic in another thread leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Counts what has become due by `now`, and refuses what waits beyond the limit. Its work is one step for
-    /// each arrival over the whole run, however seldom it is called.
+    /// Updates what is due at `now`, and refuses what waits beyond the limit. Its cost is one step per
+    /// arrival over the whole run, regardless of the number of calls.
     fn settle(&mut self, now: Nanos, limit: u64) {
         self.seen = self.seen.max(now.min(self.until.saturating_sub(1)));
         while self.due.at <= now && self.due.at < self.until {
@@ -301,7 +303,7 @@ impl State {
         self.refused += 1;
         self.refused_in_window += u64::from((self.open..self.close).contains(&at));
         if at >= self.close {
-            // The load continues after the window, whose seconds are reported.
+            // Only the window's seconds are reported, but the load continues after it.
             return;
         }
         let second = |at: Nanos| (at as i128 - self.open as i128).div_euclid(i128::from(SECOND));
@@ -313,16 +315,17 @@ impl State {
     }
 
     fn end(&mut self, at: Nanos) {
-        // What has become due stays due, or the books would lose it.
+        // Due arrivals stay due, otherwise the counts would not add up.
         self.until = self.until.min(at.max(self.seen.saturating_add(1)));
     }
 
-    /// Index of the first arrival that is due and not of the window any more.
+    /// Index of the first due arrival after the window.
     fn last_of_window(&self) -> u64 {
         self.first_after.unwrap_or(self.due.passed)
     }
 
-    /// Arrivals before the `last` one that were taken or refused. Beyond what is due, users wait for what is to come.
+    /// Arrivals before index `last` that were taken or refused. Claims beyond the due arrivals are for future
+    /// ones.
     fn gone(&self, last: u64) -> u64 {
         self.next.passed.min(last)
     }

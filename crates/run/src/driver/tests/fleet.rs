@@ -1,4 +1,4 @@
-//! A point on a fleet whose hosts are threads of the test, each with a clock of its own. What goes between them goes as JSON.
+//! A point on a fleet whose hosts are threads of the test, each with its own clock. They communicate in JSON.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,25 +15,25 @@ use crate::fleet::{
     ControllerLink, Fleet, FleetPoint, GeneratorAssignment, GeneratorMessage, RemoteGenerators,
 };
 
-/// What goes wrong on the host "beta".
+/// The fault of the host "beta".
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     None,
-    /// Nothing more comes from it after its first events, and it is given up.
+    /// It becomes silent after its first events, and is given up.
     Lost,
-    /// A second of it does not arrive.
+    /// One of its seconds is missing.
     SecondMissing,
-    /// It did not run for the whole of the window.
+    /// It did not run for part of the window.
     HeldUp,
-    /// Its report is of other series.
+    /// Its report has other series.
     OtherSeries,
-    /// It closed its window by itself.
+    /// It closed its window early.
     Early,
-    /// Its clock was found to have been far off.
+    /// Its clock turns out to have been far off.
     Late,
-    /// The numbers at this place in its report are as large as they can be.
+    /// The numbers at this place in its report have their largest value.
     Extreme(usize),
-    /// Its seconds are of the end of time.
+    /// Its seconds have the largest possible number.
     EndOfTime,
 }
 
@@ -93,7 +93,7 @@ impl Threads {
         messages: Sender<(usize, GeneratorMessage)>,
         point: &Clock,
     ) -> HostThread {
-        // Its origin is this moment: another one than that of any other clock.
+        // Its origin is now, which differs from that of every other clock.
         let clock = Clock::real();
         let offset = i128::from(clock.now()) - i128::from(point.now());
         let (start, started) = channel();
@@ -108,7 +108,7 @@ impl Threads {
                 Ok(report) => GeneratorMessage::Ended(Box::new(through_json(&report))),
                 Err(error) => GeneratorMessage::Failed(error.to_string()),
             };
-            // A test that has seen enough does not listen any more.
+            // A test that has seen enough no longer receives.
             let _sent = link.messages.send((link.index, message));
         });
         HostThread { offset, start, order, stop, thread: Some(thread) }
@@ -230,17 +230,17 @@ impl Drop for Armed {
     fn drop(&mut self) {
         self.abort();
         for host in &mut self.hosts {
-            // A host that still waits for its start hears that there will be none.
+            // A host that still waits for its start learns that there will be none.
             host.start = channel().0;
             host.thread.take().unwrap().join().unwrap();
         }
     }
 }
 
-/// Places in a report that have numbers; those of a list are one.
+/// Upper limit of the number of places with numbers in a report; the numbers of a list are one place.
 const PLACES: usize = 60;
 
-/// The numbers in a report by where they are.
+/// The numbers of a report by their path.
 fn numbers<'a>(
     value: &'a mut serde_json::Value,
     path: &str,
@@ -256,7 +256,8 @@ fn numbers<'a>(
     }
 }
 
-/// A report whose numbers at this place are as large as their type can have them; from the last place on, as it is.
+/// A report in which the numbers at place `which` have the largest value of their type; unchanged beyond the
+/// last place.
 fn with_extreme(report: GeneratorReport, which: usize) -> GeneratorReport {
     let largest = [u64::MAX, i64::MAX as u64, u32::MAX.into(), u16::MAX.into()];
     let changed = |largest: &u64| {
@@ -269,7 +270,7 @@ fn with_extreme(report: GeneratorReport, which: usize) -> GeneratorReport {
     largest.iter().find_map(changed).unwrap_or(report)
 }
 
-/// Runs a point of eight users on these hosts; what each user wrote, the result and the events.
+/// Runs a point of eight users on these hosts. Returns each user's values, the result and the events.
 fn run_fleet(
     hosts: &[&'static str],
     fault: Fault,
@@ -298,7 +299,7 @@ fn users_draw_the_same_on_one_two_and_four_hosts_and_their_counts_add_up() {
         let (drawn, result, events) = run_fleet(hosts, Fault::None, (&by_count(), None), &Stop::new());
         assert_eq!(drawn, whole, "{hosts:?}");
         assert_eq!((result.totals.samples, result.totals.all[0].committed, result.window.users), (80, 80, 8));
-        // Whether the starts are together, and the threads had CPUs, is up to the machine.
+        // Simultaneous starts and available CPUs depend on the machine.
         let judged = result.invariants.iter().filter(|one| !one.name.contains("generator"));
         let broken: Vec<_> = judged.filter(|one| !one.holds && one.name != HOSTS_TOGETHER).collect();
         assert!(broken.is_empty(), "{broken:?}");
@@ -416,7 +417,7 @@ fn a_run_that_is_stopped_ends_at_one_moment_on_all_hosts() {
     }
 }
 
-/// Three hosts that say nothing, the first two of them on one machine.
+/// Three silent hosts, the first two on one machine.
 struct Sharing;
 
 impl Fleet for Sharing {
@@ -486,7 +487,7 @@ fn generators_that_share_a_machine_are_judged_together_too() {
         };
         closing.saturated_machines(second)
     };
-    // Neither took much of the two CPUs that it may use, and both together all of them.
+    // Each used half of the two CPUs that it may use, but together they used all of them.
     let busy = generators([950_000_000, 950_000_000, 950_000_000]);
     assert!(busy.iter().all(|one| one.saturation(second, false).unwrap().holds));
     let [found] = &judged(&busy)[..] else { panic!("one machine is shared") };

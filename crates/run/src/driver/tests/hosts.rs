@@ -1,4 +1,4 @@
-//! What hosts send, as a point takes it: few of their messages at a time, and no sum of theirs that overflows.
+//! How a point takes messages from hosts: only a few are decoded at a time, and no sum of them overflows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,13 +11,13 @@ const HOSTS: usize = 200;
 const SECONDS: usize = 30;
 const AT_ONCE: usize = 16;
 
-/// Made when they are taken: together they would fill the memory.
+/// Generated on demand: together they would fill the memory.
 type Messages = Box<dyn Iterator<Item = (usize, GeneratorMessage)> + Send>;
 
-/// Messages that wait, of which few are decoded in one call.
+/// Waiting messages, a few of which are decoded in each call.
 struct Waiting {
     messages: Messages,
-    /// Those that were decoded and did not reach the sink.
+    /// Decoded messages that have not reached the sink.
     decoded: Arc<AtomicUsize>,
 }
 
@@ -45,7 +45,7 @@ impl RemoteGenerators for Waiting {
     }
 }
 
-/// Notes how many messages were decoded before the one that comes.
+/// Counts how many decoded messages are waiting whenever one arrives.
 struct Counting {
     decoded: Arc<AtomicUsize>,
     most: usize,

@@ -9,15 +9,15 @@ use crate::arrivals::Process;
 
 const S: u64 = SECOND;
 
-/// What a simulated load came to.
+/// The result of a simulated load.
 struct Simulated {
     served: u64,
-    /// Mean time from the intended start to the real one, in seconds.
+    /// Mean time from the intended to the actual start, in seconds.
     wait: f64,
     tally: QueueTally,
 }
 
-/// Serves the queue with `users` on a clock of the simulation's own.
+/// Serves the queue with `users` on a simulated clock.
 fn simulate(queue: &Queue, users: usize, end: Nanos, mut service: impl FnMut() -> f64) -> Simulated {
     let mut free: BinaryHeap<Reverse<Nanos>> = (0..users).map(|_| Reverse(0)).collect();
     let (mut served, mut waited) = (0_u64, 0.0);
@@ -39,7 +39,7 @@ fn poisson(seed: u64, rate: f64, seconds: u64, limit: u64) -> Queue {
     Queue::new(Arrivals::new(seed, Process::Poisson, rate, 0), limit, seconds * S)
 }
 
-/// Erlang's B: the part of the arrivals that finds all of `c` servers busy, at an offered load of `a`.
+/// Erlang's B: the share of arrivals that find all `c` servers busy, at an offered load of `a`.
 fn erlang_b(c: u32, a: f64) -> f64 {
     (1..=c).fold(1.0, |b, k| a * b / (f64::from(k) + a * b))
 }
@@ -96,7 +96,7 @@ fn constant_service_waits_as_crommelin_says() {
 
 #[test]
 fn a_limit_refuses_as_many_as_the_formulas_say() {
-    // Limit 0 is Erlang's loss system; M/M/1 with room for K in all refuses (1 − ρ)ρᴷ/(1 − ρᴷ⁺¹).
+    // Limit 0 is Erlang's loss system. M/M/1 with room for K in total refuses (1 − ρ)ρᴷ/(1 − ρᴷ⁺¹).
     let cases =
         [(4_u32, 0_u64, 3.0, erlang_b(4, 3.0)), (1, 4, 0.9, 0.1 * 0.9_f64.powi(5) / (1.0 - 0.9_f64.powi(6)))];
     for (c, limit, load, known) in cases {
@@ -115,13 +115,13 @@ fn a_limit_refuses_as_many_as_the_formulas_say() {
 
 #[test]
 fn a_stall_refuses_the_oldest_and_counts_them_in_their_seconds() {
-    // 10 a second from 0 on; nobody comes before 3.05 s, when 31 are due.
+    // 10 per second from 0 on. The first call is at 3.05 s, when 31 are due.
     let queue =
         Queue::new(Arrivals::new(1, Process::Uniform, 10.0, 0), 8, 10 * S).with_window(S / 2, Nanos::MAX);
     assert_eq!(queue.claim(3 * S + S / 20), Claim::Serve { at: 2_300_000_000, changes: 0 });
     let refused = queue.take_refused();
     let seconds: Vec<(u64, u64)> = refused.iter().map(|r| (r.first / 1_000_000, r.count)).collect();
-    // The seconds begin at the window's opening, 0.5 s.
+    // Seconds are counted from the window's opening at 0.5 s.
     assert_eq!(seconds, [(0, 5), (500, 10), (1500, 8)]);
     let all = QueueTally { due: 31, claimed: 1, refused: 23, waiting: 7, longest: 8 };
     assert_eq!(queue.tally(3 * S + S / 20), all);
@@ -147,10 +147,10 @@ fn nothing_arrives_after_the_end_and_an_early_end_keeps_the_books() {
     }
     assert_eq!(queue.close(250_000_000), 250_000_000);
     assert_eq!(queue.claim(0), Claim::End);
-    // The fourth, at 0.3 s, was claimed by a user that waits for it in vain: it never became due.
+    // The fourth, at 0.3 s, was claimed by a user that waits for it, but it never became due.
     assert_eq!(queue.tally(9 * S), QueueTally { due: 3, claimed: 3, refused: 0, waiting: 0, longest: 1 });
 
-    // Somebody was here at 0.55 s: what was due then cannot be taken back.
+    // A call at 0.55 s: what was due then cannot be taken back.
     let queue = uniform();
     queue.claim(550_000_000);
     assert_eq!(queue.close(500_000_000), 550_000_001);
@@ -187,7 +187,7 @@ fn threads_share_it_without_losing_an_arrival() {
     assert_eq!(all, known);
 }
 
-/// `cargo test --release -p kelvin-lab --lib -- --ignored --nocapture claim_costs`
+/// `cargo test --release -p kelvin-users --lib -- --ignored --nocapture claim_costs`
 #[test]
 #[ignore = "a measurement"]
 #[allow(clippy::print_stdout)]
@@ -206,7 +206,7 @@ fn a_claim_costs_less_than_200_ns() {
             })
             .collect();
         costs.sort_by(f64::total_cmp);
-        // Batches of a millisecond or so: the faster ones were not interrupted by other processes.
+        // Batches of about a millisecond: the fastest were not interrupted by other processes.
         println!("{process:?}: {:.1} ns a claim (first decile of 300 batches)", costs[30]);
         assert!(costs[30] < 200.0);
     }
@@ -245,7 +245,7 @@ proptest! {
         }
         let whole = queue.tally(u64::MAX - 1);
         let window = queue.window(u64::MAX - 1);
-        // Against the schedule itself.
+        // Compared with the schedule itself.
         let schedule: Vec<Nanos> = Arrivals::new(seed, process, rate, 0).take_while(|&at| at < until).collect();
         prop_assert_eq!(whole.due, schedule.len() as u64);
         prop_assert_eq!(window.due, schedule.iter().filter(|&&at| at >= open).count() as u64);
@@ -259,7 +259,7 @@ proptest! {
 
 #[test]
 fn the_arrivals_of_a_window_are_followed_while_the_load_goes_on() {
-    // Ten a second, one user who takes 0.15 s for each; the window is the second second.
+    // Ten per second, and one user who takes 0.15 s for each. The window is the second second.
     let queue = Queue::new(Arrivals::new(1, Process::Uniform, 10.0, 0), 100, 10 * S).with_window(S, 2 * S);
     let mut now = 0;
     while now < 2 * S {
@@ -290,7 +290,7 @@ fn a_change_of_the_rate_takes_back_what_users_wait_for_and_the_books_stay_whole(
     let Claim::Serve { at: second, .. } = queue.claim(0) else { panic!("the load goes on") };
     assert_eq!((first, second), (S, 2 * S));
     assert!(queue.confirms(first, changes, first));
-    // Ten a second from 1.5 s on: the arrival at 2 s is none of them.
+    // Ten per second from 1.5 s on: the arrival at 2 s is not among them.
     let at = queue.change(3 * S / 2, |begin| Arrivals::new(1, Process::Uniform, 10.0, begin));
     assert_eq!(at, 3 * S / 2 + 1);
     assert!(!queue.confirms(second, changes, second));
@@ -301,7 +301,7 @@ fn a_change_of_the_rate_takes_back_what_users_wait_for_and_the_books_stay_whole(
 }
 
 proptest! {
-    /// Whatever changes come, however many users wait, every arrival that is due is claimed once, or waits.
+    /// With any changes and any number of waiting users, every due arrival is claimed once or waits.
     #[test]
     fn changes_lose_no_arrival_and_serve_none_twice(
         seed: u64, rates in proptest::collection::vec((0.5..50.0_f64, 1_u64..3_000), 1..6), users in 1_usize..8,

@@ -1,4 +1,4 @@
-//! What HammerDB's `job` prints of a run, made from Kelvin's report of it.
+//! The output of HammerDB's `job` command, rendered from Kelvin's report of the run.
 
 use serde_json::{Map, Value, json};
 
@@ -13,13 +13,13 @@ const PROCEDURES: [(&str, &str); 5] = [
     ("Order-Status", "OSTAT"),
 ];
 
-/// Seconds between two readings of HammerDB's transaction counter.
+/// Seconds between two samples of HammerDB's transaction counter.
 const INTERVAL: usize = 10;
 
-/// Which part of a job is asked for.
+/// The part of a job that is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobPart {
-    /// The figures of the run.
+    /// The results of the run: NOPM and TPM, or the query sets.
     Result,
     /// Service times of each transaction type.
     Timing,
@@ -28,7 +28,7 @@ pub enum JobPart {
 }
 
 impl JobPart {
-    /// The part that a word of `job ID WORD` names.
+    /// Parses WORD of `job ID WORD`; `None` for an unknown one.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "result" => Some(Self::Result),
@@ -39,8 +39,8 @@ impl JobPart {
     }
 }
 
-/// The part of a job as indented JSON with HammerDB's keys, from Kelvin's report of the run as JSON (`kelvin show ID
-/// --format json`). Times are in ms, as texts, as there.
+/// Renders one part of a job as indented JSON with HammerDB's keys. `report` is Kelvin's report of the run as
+/// JSON (`kelvin show ID --format json`). Times are in ms, as strings, as HammerDB has them.
 pub fn render(report: &Value, job: &str, part: JobPart) -> String {
     let system = system(report);
     let point = &report["points"][0];
@@ -52,7 +52,7 @@ pub fn render(report: &Value, job: &str, part: JobPart) -> String {
     format!("{value:#}\n")
 }
 
-/// The database system of a run, by what the server said of its version.
+/// The database system of a run, from the server's version string.
 fn system(report: &Value) -> System {
     let version = report["environment"]["database"]["version"].as_str().unwrap_or_default();
     let named =
@@ -60,7 +60,8 @@ fn system(report: &Value) -> System {
     named.into_iter().find(|(name, _)| version.contains(name)).map_or(System::Mysql, |(_, system)| system)
 }
 
-/// NOPM by the client's count, and TPM by the server's where it counts, as HammerDB's, else by the client's.
+/// NOPM counted by the client; TPM counted by the server like HammerDB's where available, otherwise by the
+/// client.
 fn result(report: &Value, point: &Value, job: &str, system: System) -> Value {
     let whole = |value: &Value| value.as_f64().map(|value| format!("{value:.0}"));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -86,8 +87,8 @@ fn result(report: &Value, point: &Value, job: &str, system: System) -> Value {
     json!(lines)
 }
 
-/// What each virtual user of TPROC-H says at its end: queries in seconds from its first to its last, and the mean of all of
-/// them; none of another run.
+/// A line for each virtual user of TPROC-H: its number of queries, and the seconds from the start of its
+/// first query to the end of its last. Then the geometric mean of the query times. Empty for other workloads.
 fn query_sets(report: &Value) -> Vec<String> {
     let queries = &report["queries"];
     let all: Vec<&Value> = queries["executions"].as_array().into_iter().flatten().collect();
@@ -143,7 +144,7 @@ fn timing(point: &Value) -> Value {
     Value::Object(procedures)
 }
 
-/// The mean of each ten seconds of the window, by the client's count.
+/// Transactions per minute as the mean of each ten seconds of the window, counted by the client.
 fn counts(point: &Value, system: System) -> Value {
     let measured: Vec<f64> = point["seconds"]
         .as_array()

@@ -1,7 +1,8 @@
-//! HammerDB's command-line scripts, run without HammerDB: a Tcl evaluator ([`tcl`]), scripts in Python ([`run_python`]),
-//! HammerDB's settings ([`Settings`]), its commands ([`Session`]), and what they ask for as commands of Kelvin ([`Step`]).
+//! Runs HammerDB's command-line scripts without HammerDB: a Tcl evaluator ([`tcl`]), scripts in Python
+//! ([`run_python`]), HammerDB's settings ([`Settings`]) and commands ([`Session`]), and their translation
+//! into commands of Kelvin ([`Step`]).
 //!
-//! Nothing here connects to a database: a [`Runner`] does the steps.
+//! Nothing here connects to a database: a [`Runner`] executes the steps.
 
 mod job;
 mod python;

@@ -1,5 +1,5 @@
-//! Scripts in Python. The python3 of the user runs them; HammerDB's commands are functions there, which a shim turns into
-//! requests that the evaluator of Tcl answers.
+//! Scripts in Python. They run in the user's python3, where HammerDB's commands are functions. A shim turns
+//! each call into a request, which the Tcl evaluator answers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,29 +10,30 @@ use std::time::{Duration, Instant};
 use crate::session::COMMANDS;
 use crate::tcl::{Fault, Interpreter, LineEnd, Position, command_text};
 
-/// The program that the script runs in.
+/// The Python program that executes the script.
 const SHIM: &str = include_str!("python_shim.py");
 
-/// Commands whose names are Python's own functions.
+/// Commands with the name of a built-in Python function.
 const OF_PYTHON: [&str; 2] = ["help", "print"];
 
-/// Bytes of a request: what a script prints at once is a request, too.
+/// Most bytes of one request. Text that the script prints in one call is one request.
 const LONGEST: u64 = 32 << 20;
 
-/// How often it is seen whether somebody asked for the end, and how long a script then has for its own.
+/// Interval at which an interrupt is checked for, and the time that an interrupted script has to end by
+/// itself.
 const TICK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A request: file and line of the script, what is wanted, and the words of it.
+/// A request: script file, line, command, and its arguments.
 type Request = (PathBuf, u32, String, Vec<String>);
 
-/// Runs the script in a file; the status that it asked for when it ended, 0 without.
+/// Runs a script file. Returns the script's exit status; 0 if it sets none.
 ///
 /// # Errors
-/// If there is no python3, or the script fails: the fault has its line.
+/// There is no python3, or the script fails; the fault then has the line.
 pub fn run_python(interpreter: &mut Interpreter<'_>, script: &Path) -> Result<i32, Fault> {
     let at_start = |message: String| fault(Position { file: Some(script.to_owned()), line: 0 }, message);
-    // What cannot be read is an error before anything is started.
+    // An unreadable script is an error before python3 is started.
     std::fs::File::open(script)
         .map_err(|error| at_start(format!("cannot read {}: {error}", script.display())))?;
     let mut python = Python::start(script).map_err(|error| {
@@ -50,7 +51,7 @@ pub fn run_python(interpreter: &mut Interpreter<'_>, script: &Path) -> Result<i3
             ("call", _) => command_text(&words),
             ("eval", [text]) => text.clone(),
             ("exit", [status]) => {
-                // Files that the script left open are written when Python ends.
+                // Wait: Python flushes files that the script left open when it exits.
                 python.end(interrupted);
                 return Ok(status.parse().unwrap_or(1));
             }
@@ -66,7 +67,7 @@ pub fn run_python(interpreter: &mut Interpreter<'_>, script: &Path) -> Result<i3
             Err(fault) if fault.fatal => return Err(fault),
             Err(fault) => (None, Some(fault.message)),
         };
-        // One that is gone sends no further request.
+        // A process that has exited sends no further request.
         let _ = python.answer(&answer);
     }
 }
@@ -75,10 +76,10 @@ fn fault(position: Position, message: String) -> Fault {
     Fault { position, message, fatal: false }
 }
 
-/// A running python3, which ends with this value.
+/// A running python3 process; it is killed when this value is dropped.
 struct Python {
     child: Child,
-    /// The lines that it writes.
+    /// The lines that the process writes.
     requests: Receiver<std::io::Result<String>>,
     answers: ChildStdin,
 }
@@ -98,14 +99,15 @@ impl Python {
             return Err(std::io::Error::other("there are no pipes to it"));
         };
         let (sender, requests) = mpsc::channel();
-        // Whoever computes for long or sleeps sends nothing, and is ended nevertheless when somebody asks for it.
+        // A separate thread reads, so that a script that computes or sleeps without sending anything can be
+        // interrupted.
         std::thread::Builder::new().name("python3".into()).spawn(move || {
             let mut output = BufReader::new(output);
             loop {
                 let mut line = String::new();
                 let read = (&mut output).take(LONGEST).read_line(&mut line);
                 let last = matches!(read, Ok(0)) || read.is_err();
-                // The end of the lines says by itself that there are no more.
+                // End of file is reported by closing the channel.
                 let is_line = !matches!(read, Ok(0));
                 if is_line && sender.send(read.map(|_| line)).is_err() || last {
                     break;
@@ -115,7 +117,7 @@ impl Python {
         Ok(Self { child, requests, answers })
     }
 
-    /// The next request; none if it was interrupted and sends none.
+    /// Returns the next request; `None` if the script was interrupted and sends none.
     fn request(&mut self, interrupted: impl Fn() -> bool) -> Result<Option<Request>, String> {
         let mut since: Option<Instant> = None;
         let line = loop {
@@ -146,7 +148,7 @@ impl Python {
         self.answers.flush()
     }
 
-    /// Waits for the end that it has announced.
+    /// Waits for the process to exit, as it has announced.
     fn end(&mut self, interrupted: impl Fn() -> bool) {
         while let Ok(None) = self.child.try_wait() {
             if interrupted() {
@@ -159,7 +161,7 @@ impl Python {
 
 impl Drop for Python {
     fn drop(&mut self) {
-        // It may have ended, and then there is nothing to kill.
+        // Fails if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

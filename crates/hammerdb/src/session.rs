@@ -1,4 +1,4 @@
-//! HammerDB's commands: what they set, and when a step begins.
+//! HammerDB's commands: the settings they change, and the steps they start.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,31 @@ use crate::settings::{Section, Settings, System, is_secret};
 use crate::step::{Action, Benchmark, Step};
 use crate::tcl::{Host, HostError, Position};
 
-/// Who does the steps of a script and prints for it.
+/// Executes a script's steps and prints its output.
 pub trait Runner {
-    /// Does a step. For [`Action::Run`] the result is the job's identifier.
+    /// Executes a step. For [`Action::Run`] the result is the job's identifier.
     fn run(&mut self, step: &Step) -> Result<String, HostError>;
 
-    /// Answers `job` and `jobs`, whose arguments are given; the text is printed.
+    /// Executes `job` or `jobs` with these arguments and returns the text to print.
     fn job(&mut self, command: &str, arguments: &[String]) -> Result<String, HostError>;
 
-    /// Prints what the script prints.
+    /// Prints output of the script.
     fn print(&mut self, text: &str);
 
-    /// Warns of something in the script that has no effect.
+    /// Warns about a command of the script that has no effect.
     fn warn(&mut self, position: &Position, text: &str);
 
-    /// Waits as `after` asks.
+    /// Waits, for `after`.
     fn wait(&mut self, milliseconds: u64) -> Result<(), HostError>;
 
-    /// The processors of this host.
+    /// The number of processors of this host.
     fn processors(&self) -> u32;
 
-    /// Whether somebody asked for the end of the script.
+    /// Whether the user has interrupted the script.
     fn interrupted(&self) -> bool;
 }
 
-/// Commands of HammerDB that this build knows.
+/// The commands of HammerDB that this build supports.
 pub(crate) const COMMANDS: [&str; 35] = [
     "buildschema",
     "checkschema",
@@ -69,7 +69,8 @@ pub(crate) const COMMANDS: [&str; 35] = [
     "wvudestroy",
 ];
 
-/// What needs nothing: `vurun` returns when the run is over, and every run counts transactions and observes the host.
+/// Commands that need no action: `vurun` returns when the run is over, and every run counts transactions and
+/// observes the host.
 const WITHOUT_EFFECT: [&str; 10] = [
     "runtimer",
     "waittocomplete",
@@ -83,7 +84,7 @@ const WITHOUT_EFFECT: [&str; 10] = [
     "metstop",
 ];
 
-/// Options of `vuset` besides `vu`.
+/// Options of `vuset` other than `vu`.
 const USER_OPTIONS: [&str; 8] =
     ["delay", "repeat", "iterations", "showoutput", "logtotemp", "unique", "nobuff", "timestamps"];
 
@@ -108,7 +109,7 @@ fn failure<T>(message: impl Into<String>) -> Result<T> {
 }
 
 impl<'r> Session<'r> {
-    /// A session as HammerDB begins one, but with PostgreSQL in place of Oracle.
+    /// A session in HammerDB's initial state, but with PostgreSQL instead of Oracle.
     pub fn new(runner: &'r mut dyn Runner) -> Self {
         Self {
             runner,
@@ -138,7 +139,7 @@ impl<'r> Session<'r> {
                 Ok(String::new())
             }
             ("diset", _) => {
-                // HammerDB prints how diset is called, and goes on.
+                // HammerDB prints the usage of diset and continues.
                 self.runner.warn(position, "ignored: diset is called as: diset DICTIONARY KEY VALUE");
                 Ok(String::new())
             }
@@ -233,7 +234,7 @@ impl<'r> Session<'r> {
             );
             return;
         };
-        // Words in braces stay one word; within a word of another language they are left over.
+        // Tcl's braces group words; inside a word from another language they remain.
         let value = value.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(value);
         if let Err(unknown) = self.settings().set(known, key, value) {
             let meant = unknown.nearest.map_or(String::new(), |nearest| format!("; did you mean {nearest}?"));
@@ -330,7 +331,7 @@ impl<'r> Session<'r> {
     }
 }
 
-/// The warehouses that HammerDB suggests for a number of processors.
+/// The number of warehouses that HammerDB suggests for a number of processors.
 fn warehouses(processors: u32) -> u32 {
     let eight = processors.saturating_mul(8);
     let round = if eight <= 100 { eight.div_ceil(10) * 10 } else { eight };
@@ -363,12 +364,12 @@ impl Host for Session<'_> {
     }
 
     fn replacement(&self, file_name: &str) -> Option<&'static str> {
-        // HammerDB's own redirects its output by redefining `puts`.
+        // HammerDB's own scripts redirect their output by redefining `puts`.
         ["generic_tprocc_result.tcl", "generic_tproch_result.tcl"].contains(&file_name).then_some(JOB_RESULTS)
     }
 }
 
-/// Prints what is known of the job whose identifier the file `$::outputfile` holds, as `vurun` returned it.
+/// Prints the results of the job whose identifier, returned by `vurun`, is in the file `$::outputfile`.
 const JOB_RESULTS: &str = "
 set kelvin_channel [open $::outputfile r]
 set kelvin_job [string trim [lindex [split [gets $kelvin_channel] =] 1]]

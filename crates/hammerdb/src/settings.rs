@@ -28,7 +28,7 @@ impl System {
         Self::ALL.into_iter().find(|system| system.word() == name)
     }
 
-    /// HammerDB's word for it.
+    /// HammerDB's prefix for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Postgres => "pg",
@@ -62,13 +62,13 @@ impl System {
         }
     }
 
-    /// Whether this build can run a load on it.
+    /// Whether this build can run a workload on it.
     pub fn is_supported(self) -> bool {
         matches!(self, Self::Postgres | Self::Mariadb | Self::Mysql | Self::SqlServer)
     }
 }
 
-/// A dictionary and its settings with their defaults.
+/// A dictionary and its settings, as pairs of key and default.
 type Dictionary = (Section, &'static [(&'static str, &'static str)]);
 
 const POSTGRES: &[Dictionary] = &[
@@ -220,7 +220,7 @@ impl Section {
         }
     }
 
-    /// HammerDB's word for it.
+    /// HammerDB's name for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Connection => "connection",
@@ -229,7 +229,7 @@ impl Section {
         }
     }
 
-    /// The settings that every system has, named behind the system's prefix.
+    /// The settings that every system has; their keys begin with the system's prefix.
     fn common(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Connection => &[],
@@ -274,7 +274,7 @@ pub struct Settings {
     values: BTreeMap<(Section, String), String>,
 }
 
-/// Why a value was not set.
+/// A dictionary has no key of this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKey {
     /// The key that was probably meant.
@@ -312,17 +312,17 @@ impl Settings {
 
     /// Sets a value.
     ///
-    /// Oracle and Db2 have no list of keys here: they take any, since nothing can be run on them.
+    /// For Oracle and Db2 there is no list of keys, since no workload can run on them: any key is accepted.
     ///
     /// # Errors
-    /// With the nearest key, if the dictionary has none of this name.
+    /// The dictionary has no such key; the error names the nearest one.
     pub fn set(&mut self, section: Section, key: &str, value: &str) -> Result<(), UnknownKey> {
         let place = (section, key.to_owned());
         if self.system.defaults().is_empty() || self.values.contains_key(&place) {
             self.values.insert(place, value.to_owned());
             return Ok(());
         }
-        // Written without the system's prefix, it is nearest to itself.
+        // A key written without the system's prefix is nearest to the one with it.
         let prefixed = format!("{}_{key}", self.system.word());
         let distance = |known: &str| {
             strsim::damerau_levenshtein(known, key).min(strsim::damerau_levenshtein(known, &prefixed))
@@ -337,7 +337,7 @@ impl Settings {
         Err(UnknownKey { nearest })
     }
 
-    /// A value by its name without the system's prefix.
+    /// A value, by its key without the system's prefix.
     pub fn get(&self, section: Section, name: &str) -> &str {
         let place = (section, format!("{}_{name}", self.system.word()));
         self.values.get(&place).map_or("", String::as_str)

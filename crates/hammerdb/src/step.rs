@@ -1,4 +1,4 @@
-//! What a script asks for, as commands of Kelvin.
+//! The steps that a script requests, as commands of Kelvin.
 
 use std::fmt;
 
@@ -14,21 +14,21 @@ pub enum Benchmark {
     Tproch,
 }
 
-/// What is to be done.
+/// The action of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// `buildschema`: make user, database and tables, and load them.
+    /// `buildschema`: create user, database and tables, and load them.
     Build,
     /// `checkschema`: check the loaded data.
     Check,
-    /// `deleteschema`: remove the tables.
+    /// `deleteschema`: drop the tables.
     Delete,
-    /// `vurun`: drive the database.
+    /// `vurun`: run the workload.
     Run,
 }
 
 impl Action {
-    /// HammerDB's command.
+    /// HammerDB's command for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Build => "buildschema",
@@ -39,14 +39,14 @@ impl Action {
     }
 }
 
-/// One thing to do, with the settings of that moment.
+/// One step, with the settings at that moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What.
+    /// What to do.
     pub action: Action,
-    /// Of which workload.
+    /// The workload.
     pub benchmark: Benchmark,
-    /// Where the script asks for it.
+    /// Where the script requests it.
     pub position: Position,
     /// The settings.
     pub settings: Settings,
@@ -54,14 +54,14 @@ pub struct Step {
     pub users: u32,
 }
 
-/// A command line of Kelvin, without the program's name, and the password that it needs in its environment.
+/// A Kelvin command line, without the program's name, and the password that it needs in its environment.
 #[derive(Clone, PartialEq)]
 pub struct KelvinCommand {
     /// The arguments.
     pub arguments: Vec<String>,
     /// The variable that holds the password, and the password.
     pub password: (&'static str, String),
-    /// What the script sets that has no effect, or another than its author may expect.
+    /// Settings of the script that have no effect, or an effect that its author may not expect.
     pub notes: Vec<String>,
 }
 
@@ -71,18 +71,18 @@ impl fmt::Debug for KelvinCommand {
     }
 }
 
-/// What must exist before a build and go after `deleteschema`: the database and, on PostgreSQL, its owner.
+/// The database and, on PostgreSQL, its owner: created before a build and dropped after `deleteschema`.
 #[derive(Clone, PartialEq)]
 pub struct Administration {
     /// The address of the administrator's database.
     pub target: String,
     /// The administrator's password.
     pub password: String,
-    /// What is made, in this order, and dropped in the other.
+    /// The objects, in the order of creation; they are dropped in reverse.
     pub objects: Vec<DatabaseObject>,
-    /// The address of the database of the tables, as their owner, and the owner's password.
+    /// The address of the tables' database for their owner, and the owner's password.
     pub own: (String, String),
-    /// A query there that returns a row if it holds tables.
+    /// A query in that database that returns a row if it has tables.
     pub holds_tables: String,
 }
 
@@ -93,7 +93,7 @@ pub struct DatabaseObject {
     pub name: String,
     /// A query that returns a row if it exists.
     pub exists: String,
-    /// The statement that makes it.
+    /// The statement that creates it.
     pub create: String,
     /// The statement that drops it.
     pub drop: String,
@@ -128,7 +128,7 @@ impl Administration {
             ]
         } else {
             let created = quoted(database, '`');
-            // Backslashes escape in texts there.
+            // A backslash is an escape character in this server's strings.
             let text = quoted(&database.replace('\\', "\\\\"), '\'');
             vec![DatabaseObject {
                 name: format!("database {database}"),
@@ -155,14 +155,14 @@ impl Administration {
     }
 }
 
-/// A name or a text in quotes, which are doubled within.
+/// Quotes an identifier or a string; quote characters within it are doubled.
 fn quoted(text: &str, quote: char) -> String {
     let doubled = text.replace(quote, &format!("{quote}{quote}"));
     format!("{quote}{doubled}{quote}")
 }
 
 impl Step {
-    /// A setting of the workload; those that only TPROC-H has are named with `tpch_` where TPROC-C's are without.
+    /// A setting of the workload, by TPROC-C's name; a setting that only TPROC-H has is named with `tpch_`.
     pub(crate) fn text(&self, name: &str) -> &str {
         match (self.benchmark, name) {
             (Benchmark::Tprocc, _) => self.settings.get(Section::Tpcc, name),
@@ -177,7 +177,7 @@ impl Step {
         self.settings.get(Section::Connection, name)
     }
 
-    /// Who owns the tables, and the password.
+    /// The owner of the tables, and the password.
     fn owner(&self) -> (&str, &str) {
         match self.settings.system() {
             System::SqlServer => (self.connection("uid"), self.connection("pass")),
@@ -205,7 +205,7 @@ impl Step {
         format!("{}_{name} is {:?}, but must be {wanted}", self.settings.system().word(), self.text(name))
     }
 
-    /// Minutes as Kelvin writes times, shortened by `scale`.
+    /// A setting in minutes as a duration of Kelvin's, multiplied by `scale`.
     fn minutes(&self, name: &str, scale: f64) -> Result<String, String> {
         match self.text(name).trim().parse::<f64>() {
             Ok(minutes) if (0.0..=100_000.0).contains(&minutes) => {
@@ -217,10 +217,11 @@ impl Step {
         }
     }
 
-    /// Kelvin's command for the step. `scale` shortens ramp-up and duration, for rehearsals; `label` names the stored run.
+    /// Kelvin's command for the step. A `scale` below 1 shortens ramp-up and duration, for rehearsals;
+    /// `label` is the label of the stored run.
     ///
     /// # Errors
-    /// If a setting cannot be used, or nothing can be run on this system.
+    /// A setting has an unusable value, or the database system is not supported.
     pub fn command(&self, scale: f64, label: Option<&str>) -> Result<KelvinCommand, String> {
         let system = self.settings.system();
         if !system.is_supported() {
@@ -251,7 +252,7 @@ impl Step {
             }
             Action::Build => {
                 let warehouses = self.count("count_ware")?;
-                // More loaders than warehouses find nothing to do.
+                // Loaders in excess of the warehouses would be idle.
                 let loaders = self.count("num_vu")?.min(warehouses);
                 add(&["--warehouses", &warehouses.to_string(), "--loaders", &loaders.to_string()]);
                 if self.flag("partition")? {
@@ -302,7 +303,7 @@ impl Step {
         if self.flag("allwarehouse")? {
             add(&["--all-warehouses"]);
         }
-        // Asynchronous clients are users that key and think, many to a thread.
+        // HammerDB's asynchronous clients key and think, with many users in one thread.
         if self.flag("keyandthink")? || asynchronous {
             add(&["--keying-and-thinking"]);
         }
@@ -372,10 +373,10 @@ impl Step {
         Ok(notes)
     }
 
-    /// The database of the step, and who may create and drop it.
+    /// The database of the step and its administrator.
     ///
     /// # Errors
-    /// If the address of its server cannot be used.
+    /// The address of its server is unusable.
     pub fn administration(&self) -> Result<Administration, String> {
         let system = self.settings.system();
         let owner = self.owner();

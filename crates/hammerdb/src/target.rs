@@ -1,13 +1,13 @@
-//! The database of a step as a target of Kelvin's.
+//! The database of a step as one of Kelvin's targets.
 
 use crate::settings::System;
 use crate::step::{Action, Benchmark, Step};
 
 impl Step {
-    /// The target as a URL, of `user` and `database`.
+    /// The target as a URL, for `user` and `database`.
     ///
     /// # Errors
-    /// If it names a way to log in that Kelvin does not have.
+    /// The settings request an authentication method that Kelvin does not have.
     pub(crate) fn target(&self, user: &str, database: &str) -> Result<String, String> {
         match self.settings.system() {
             System::Mariadb => Ok(self.mysql("mariadb", user, database)),
@@ -21,7 +21,7 @@ impl Step {
         let socket = self.connection("socket");
         let encrypted = if self.connection("ssl") == "true" { "require" } else { "prefer" };
         let local = ["127.0.0.1", "localhost", "null"].contains(&self.connection("host"));
-        // As HammerDB: a socket that exists serves a local host.
+        // As in HammerDB, a local host uses the Unix socket if it exists.
         let (user, database) = (encoded(user), encoded(database));
         if local && !socket.is_empty() && std::path::Path::new(socket).exists() {
             return format!("{scheme}://{user}@/{database}?socket={}", encoded(socket));
@@ -38,7 +38,7 @@ impl Step {
         } else {
             (host, String::new())
         };
-        // HammerDB sets it in each of its sessions with queries.
+        // HammerDB sets it in every session that runs queries.
         if (self.benchmark, self.action) == (Benchmark::Tproch, Action::Run) {
             let workers = self.text("degree_of_parallel").trim();
             let workers =
@@ -51,7 +51,7 @@ impl Step {
         Ok(format!("postgres://{user}@{host}:{port}/{database}?sslmode={mode}{more}"))
     }
 
-    /// As HammerDB on Linux: the server is `mssqls_linux_server`, unless only `mssqls_server` is set.
+    /// As in HammerDB on Linux: the server is `mssqls_linux_server`, unless only `mssqls_server` is set.
     fn sql_server(&self, user: &str, database: &str) -> Result<String, String> {
         let (linux, other) = (self.connection("linux_server"), self.connection("server"));
         let server = if linux == "localhost" && other != "(local)" { other } else { linux };
@@ -84,7 +84,7 @@ impl Step {
     }
 }
 
-/// A part of a URL: everything but letters, digits, `-`, `_` and `.` by its code.
+/// Percent-encodes a part of a URL: everything except letters, digits, `-`, `_` and `.`.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     text.bytes()

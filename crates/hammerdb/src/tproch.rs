@@ -1,4 +1,4 @@
-//! Steps of TPROC-H as arguments of Kelvin.
+//! TPROC-H steps as arguments of Kelvin.
 
 use crate::settings::System;
 use crate::step::{Action, Step};
@@ -51,7 +51,7 @@ impl Step {
         Ok(arguments)
     }
 
-    /// What has no effect, or another than its author may expect.
+    /// Settings that have no effect, or an effect that the script's author may not expect.
     pub(crate) fn tproch_notes(&self) -> Result<Vec<String>, String> {
         let (system, prefix) = (self.settings.system(), self.settings.system().word());
         let mut notes = Vec::new();

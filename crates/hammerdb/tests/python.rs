@@ -7,7 +7,7 @@ use std::path::Path;
 use kelvin_hammerdb::tcl::{Host, Interpreter};
 use kelvin_hammerdb::{Fault, HostError, Position, run_python};
 
-/// Records what is called and printed; `checkschema` fails.
+/// Records commands and output; `checkschema` fails.
 #[derive(Default)]
 struct Recorder(Vec<String>);
 
@@ -123,7 +123,8 @@ fn what_ends_a_script_has_its_line() {
     }
 }
 
-/// A script that sends nothing and does not end is ended, also one that would not hear of it.
+/// An interrupt ends a script that sends nothing and does not end, even if the script catches every
+/// exception.
 #[test]
 fn whoever_asks_for_the_end_gets_it() {
     let directory = tempfile::tempdir().unwrap();
@@ -132,7 +133,7 @@ fn whoever_asks_for_the_end_gets_it() {
     let fault = run(directory.path(), script).0.unwrap_err();
     assert!(fault.fatal && fault.message == "interrupted", "{fault}");
     assert!(began.elapsed().as_secs() < 30);
-    // What it asks for then is not done any more.
+    // After an interrupt no further command of the script is executed.
     let (ended, seen) = run(directory.path(), "vudestroy()\nvurun()\n");
     assert!(ended.unwrap_err().fatal && !seen.iter().any(|line| line.contains("vurun")), "{seen:?}");
 }

@@ -1,4 +1,4 @@
-//! Scripts run by the evaluator do what they do in the installed tclsh.
+//! Scripts behave in the evaluator as in the installed tclsh.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::format_collect, reason = "tests")]
 
@@ -37,7 +37,7 @@ const RECORDED: [&str; 25] = [
     "waittocomplete",
 ];
 
-/// A host that only records, as `scripts/recorder.tcl` does in tclsh.
+/// A host that only records, like `scripts/recorder.tcl` in tclsh.
 #[derive(Default)]
 struct Recorder(Vec<String>);
 
@@ -101,7 +101,7 @@ fn by_tclsh(script: &Path, directory: &Path, environment: &[(&str, &str)]) -> Ve
         .collect()
 }
 
-/// Messages of errors are worded differently; that there is one, and where, must agree.
+/// Error messages may differ in wording. That there is an error, and where, must agree.
 fn comparable(lines: Vec<String>) -> Vec<String> {
     lines.into_iter().map(|line| if line.starts_with("error: ") { "error".into() } else { line }).collect()
 }
@@ -146,7 +146,7 @@ fn scripts_of_every_construct_do_what_they_do_in_tclsh() {
     assert!(count >= 4, "only {count} scripts in {}", folder.display());
 }
 
-/// The samples of an installed HammerDB, which are not in this repository.
+/// The sample scripts of an installed HammerDB, which are not in this repository.
 #[test]
 #[ignore = "needs HammerDB's directory in KELVIN_TEST_HAMMERDB"]
 fn samples_of_hammerdb_do_what_they_do_in_tclsh() {
@@ -181,7 +181,7 @@ fn samples_of_hammerdb_do_what_they_do_in_tclsh() {
     println!("{compared} runs of {} scripts agree", found.len());
 }
 
-/// An expression of integers, texts and comparisons.
+/// Expressions of integers, strings and comparisons.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         (-50_i64..50).prop_map(|value| value.to_string()),
@@ -210,7 +210,7 @@ fn expression() -> impl Strategy<Value = String> {
     })
 }
 
-/// A list's element with everything that must be quoted.
+/// List elements with every character that needs quoting.
 fn element() -> impl Strategy<Value = String> {
     prop::collection::vec(
         prop::sample::select(vec!["a", "b1", " ", "{", "}", "\\", "$x", "[", "]", "\"", ";", "#", "é"]),

@@ -1,4 +1,4 @@
-//! Builds TPROC-C data and prints what it took: `load (sqlite FILE | postgres URL) WAREHOUSES [check] [drop]`.
+//! Builds TPROC-C data and prints the cost: `load (sqlite FILE | postgres URL) WAREHOUSES [check] [drop]`.
 //!
 //! This is how the load times in the documentation were measured:
 //! `cargo run --release -p kelvin-workload --example load -- sqlite /tmp/x.db 10 check`.
@@ -13,7 +13,7 @@ use kelvin_database::{Engine, postgres, sqlite};
 use kelvin_workload::tproc_c::{Options, TprocC};
 use kelvin_workload::{BuildProgress, Stop};
 
-/// Prints each kind of work when it ends, with the time since it began.
+/// Prints each stage when it ends, with the time since it began.
 struct Stages(Mutex<Option<(String, Instant)>>);
 
 impl BuildProgress for Stages {

@@ -1,8 +1,9 @@
-//! Workloads: what virtual users do to a database, on every engine that can carry it.
+//! Workloads: the transactions that virtual users execute, on every engine that supports them.
 //!
-//! A [`Workload`] builds, checks and drops its data, and makes [`VirtualUser`]s. A user first decides what to
-//! do next, from its seed alone ([`VirtualUser::next`]), then does it ([`VirtualUser::execute`]), as often as
-//! the driver has to repeat it. No workload reads a clock to measure: the driver in `run` does.
+//! A [`Workload`] builds, checks and drops its data, and creates [`VirtualUser`]s. A user first chooses its
+//! next transaction, from its seed alone ([`VirtualUser::next`]), and then executes it
+//! ([`VirtualUser::execute`]), again if the driver has to repeat it. Workloads do not measure transactions:
+//! the driver in `run` does.
 
 pub mod pgbench;
 pub mod progress;
@@ -24,12 +25,12 @@ pub use kelvin_measure::event::RatePeriod;
 pub use progress::{BuildProgress, Stop};
 pub use user_range::UserRange;
 
-/// One transaction type, or one statement whose time is taken by itself.
+/// A transaction type, or a statement that is timed separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactionKind {
-    /// Its name as printed, such as "New-Order"; a script's own where the user brings it.
+    /// Its name in output, such as "New-Order", or the name of the user's script.
     pub name: Cow<'static, str>,
-    /// Whether it counts for the headline figure.
+    /// Whether it counts towards the headline.
     pub headline: bool,
     /// For a statement: the index of the transaction type that it belongs to.
     pub statement_of: Option<u16>,
@@ -42,94 +43,95 @@ impl TransactionKind {
     }
 }
 
-/// How long a statement took, as the user saw it.
+/// The time that a statement took, as seen by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementTime {
     /// Its index in [`Workload::kinds`].
     pub kind: u16,
-    /// From sending it to having its result.
+    /// From sending the statement to having read its result.
     pub took: Nanos,
     /// When it ended.
     pub end: Nanos,
 }
 
-/// What a user does next.
+/// A user's next transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct NextTransaction {
     /// Index of the transaction type in [`Workload::kinds`].
     pub kind: u16,
-    /// Waiting before the transaction (keying).
+    /// Wait before the transaction (keying).
     pub keying: Duration,
-    /// Waiting after the transaction (thinking).
+    /// Wait after the transaction (thinking).
     pub thinking: Duration,
 }
 
-/// The data of a workload: what decides it, and whose it is.
+/// The data of a workload: what determines them, and who can build them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadData {
-    /// Everything that determines the rows, as text: data with equal texts are equal.
+    /// Text with everything that determines the rows: data with equal texts are equal.
     pub words: String,
-    /// Whether [`Workload::build`] makes exactly these again.
+    /// Whether [`Workload::build`] can create exactly these data again.
     pub can_be_built: bool,
-    /// Names of the tables, partitions aside.
+    /// Names of the tables, without partitions.
     pub tables: Vec<&'static str>,
 }
 
-/// A load that can be put on a database.
+/// A load on a database.
 pub trait Workload: Send + Sync {
     /// Its name on the command line, such as "tproc-c".
     fn name(&self) -> &'static str;
 
-    /// Its transaction types and then, where statements are timed, those; the index is the `kind` everywhere.
+    /// The transaction types, followed by the timed statements if statements are timed. The index of one is
+    /// its `kind` everywhere.
     fn kinds(&self) -> &[TransactionKind];
 
-    /// Name of the headline figure, such as "NOPM".
+    /// Name of the headline, such as "NOPM".
     fn headline(&self) -> &'static str;
 
-    /// The time that the headline figure counts over.
+    /// The period of the headline's rate.
     fn headline_per(&self) -> RatePeriod {
         RatePeriod::Minute
     }
 
-    /// What each of the audit counters that a user writes counts.
+    /// The names of the users' audit counters, in their order.
     fn counters(&self) -> &'static [&'static str];
 
-    /// Refuses an engine that cannot carry this workload as it was asked for, whatever its data: before
-    /// anything is built.
+    /// Refuses an engine that does not support this workload with its options, whatever the data. Called
+    /// before a build.
     fn check_engine(&self, engine: &dyn Engine) -> Result<()>;
 
-    /// Inspects the data and rejects, with a message, what this workload cannot drive: absent, half loaded, of
-    /// another size or shape. Returns sentences that belong into the result (which routines are driven, what
-    /// is not reproducible).
+    /// Inspects the data and rejects, with a message, data that this workload cannot use: missing, partly
+    /// loaded, or of another size or schema. Returns sentences for the result (the routines that are called,
+    /// what is not reproducible).
     fn inspect(&mut self, engine: &dyn Engine) -> Result<Vec<String>>;
 
-    /// Whether complete data of the asked size is there; `false` when there is nothing or a part.
+    /// Whether complete data of the requested size exist; `false` for no data and for partly loaded data.
     fn is_built(&self, engine: &dyn Engine) -> Result<bool>;
 
-    /// The data that this workload drives here, or would build; none when they are the user's own.
+    /// The data that this workload uses here or would build; `None` if they are the user's own.
     fn data(&self, _engine: &dyn Engine) -> Result<Option<WorkloadData>> {
         Ok(None)
     }
 
-    /// Whether the data are as the build left them: no run has changed them. Asked of complete data only.
+    /// Whether no run has changed the data since the build. Called for complete data only.
     fn is_fresh(&self, _session: &mut dyn Session) -> Result<bool> {
         Ok(false)
     }
 
-    /// Makes the tables and loads them; goes on where an earlier build stopped.
+    /// Creates the tables and loads them; resumes an interrupted build.
     fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()>;
 
-    /// Removes everything that [`Workload::build`] made.
+    /// Drops everything that [`Workload::build`] created.
     fn drop_data(&self, engine: &dyn Engine) -> Result<()>;
 
-    /// What complete data should have beside their tables and do not (indexes, routines), as text: a run is possible
-    /// without it, and is another one.
+    /// Objects other than tables that complete data should have but do not (indexes, routines), as text. A
+    /// run is possible without them, but its results are not comparable.
     fn missing_objects(&self, _engine: &dyn Engine) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
-    /// Checks the consistency conditions and hands out each outcome, in their order, as it is known. `progress` hears in
-    /// this thread how far it is.
+    /// Checks the consistency conditions and calls `each` with each outcome, in their order, as soon as it is
+    /// known. `progress` is updated from this thread.
     fn check(
         &self,
         engine: &dyn Engine,
@@ -138,26 +140,30 @@ pub trait Workload: Send + Sync {
         each: &mut dyn FnMut(CheckLine),
     ) -> Result<()>;
 
-    /// Whether the data show how many headline transactions there were; without that
-    /// [`Workload::headline_count`] is not to be asked, and nothing can be compared with the users' count.
+    /// Whether the number of headline transactions can be read from the data. If not,
+    /// [`Workload::headline_count`] must not be called, and there is no server count to compare with the
+    /// users' counts.
     fn counts_on_server(&self) -> bool {
         true
     }
 
-    /// The server's own count of headline transactions since the load; a difference of two is meant.
+    /// The number of headline transactions since the load, counted by the server. Only differences are
+    /// meaningful.
     fn headline_count(&self, session: &mut dyn Session) -> Result<u64>;
 
-    /// Whether its users block their thread for other things than the database, so that no two can share one.
+    /// Whether users block their threads on anything other than the database, so that users cannot share a
+    /// thread.
     fn blocks_threads(&self) -> bool {
         false
     }
 
-    /// Makes the virtual users of `range`, in its order. Their random values come from `seed` and their numbers alone. `clock` is
-    /// for the times of their statements. [`Workload::inspect`] came before.
+    /// Creates the virtual users of `range`, in its order. Their random values depend only on `seed` and the
+    /// user's number. `clock` times their statements. [`Workload::inspect`] must have been called.
     fn users(&self, range: UserRange, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>>;
 
-    /// Executes the headline transactions once more after the load, each at most `timeout` long, and hands out what their plans
-    /// did; nothing where the workload or the engine has nothing to say.
+    /// Executes the headline transactions once more after the load, each for at most `timeout`, and calls
+    /// `each` with the execution details of their plans. Does nothing if the workload or the engine does not
+    /// support it.
     fn analyze(
         &self,
         _engine: &dyn Engine,
@@ -168,37 +174,38 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
-    /// The executions that users have ended since the last call, with their answers; empty where answers are not kept.
+    /// Executions that have ended since the last call, with their answers; empty if the workload keeps no
+    /// answers.
     fn take_executions(&self) -> Vec<QueryExecution> {
         Vec::new()
     }
 
-    /// Judges the sums of the counters of `users` users over the measured window.
+    /// Judges the counters over the measured window, summed over `users` users.
     fn audit(&self, counters: &[u64], users: u32) -> Vec<AuditLine>;
 }
 
 /// One virtual user.
 pub trait VirtualUser: Send {
-    /// Prepares the statements on a new connection: at the start, and after a lost connection.
+    /// Prepares the statements on a new connection: at the start and after a reconnect.
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()>;
 
-    /// Decides the next transaction and all its inputs, from the seed.
+    /// Chooses the next transaction and all its inputs, from the seed.
     fn next(&mut self) -> NextTransaction;
 
-    /// Whether it has done all that its workload has for it; [`VirtualUser::next`] is not called again.
+    /// Whether the user has done all its work. [`VirtualUser::next`] is then not called again.
     fn has_ended(&self) -> bool {
         false
     }
 
-    /// Executes what `next` decided, from begin to commit. May be called again for the same inputs after an
-    /// error; the caller has rolled back by then.
+    /// Executes the transaction that `next` chose, from begin to commit. After an error and a rollback by the
+    /// caller, it may be called again with the same inputs.
     fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome>;
 
-    /// Adds what the last successful `execute` did to the audit counters. Called only for transactions that
-    /// ended within the measured window.
+    /// Adds the last successful `execute` to the audit counters. Called only for transactions that end within
+    /// the measured window.
     fn count(&self, counters: &Counters);
 
-    /// The statements of the last successful `execute`, when statements are timed.
+    /// Times of the statements of the last successful `execute`, if statements are timed.
     fn statement_times(&self) -> &[StatementTime] {
         &[]
     }

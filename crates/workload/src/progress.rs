@@ -1,15 +1,15 @@
-//! How long-running work reports progress and is asked to stop.
+//! How long-running work reports progress.
 
 pub use kelvin_measure::Stop;
 
-/// Hears how far a long piece of work is. Called from any thread, a few times a second at most.
+/// Receives the progress of long-running work. Called from any thread, at most a few times a second.
 pub trait BuildProgress: Sync {
-    /// `done` of `total` units of `what` ("warehouses loaded"), and `rows` rows so far (0 where rows are not
-    /// counted).
+    /// `done` of `total` units of `what` (such as "warehouses loaded"), and `rows` rows so far; 0 if rows are
+    /// not counted.
     fn update(&self, what: &str, done: u64, total: u64, rows: u64);
 }
 
-/// Hears nothing.
+/// Ignores progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Quiet;
 

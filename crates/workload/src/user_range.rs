@@ -1,12 +1,13 @@
-//! The virtual users of a run that one generator drives.
+//! The virtual users that one generator drives.
 
 use std::ops::Range;
 
 use kelvin_measure::Random;
 use serde::{Deserialize, Serialize};
 
-/// Some of the virtual users of a point. Users are numbered from 0 over all generators of a run, and all random values
-/// of a user depend on the run's seed and the user's number: a user behaves identically on every generator.
+/// A range of the virtual users of a point. Users are numbered from 0 over all generators of a run. A user's
+/// random values depend only on the run's seed and the user's number, so a user behaves identically on every
+/// generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "(u32, u32, u32)", into = "(u32, u32, u32)")]
 pub struct UserRange {
@@ -15,7 +16,7 @@ pub struct UserRange {
     total: u32,
 }
 
-/// A range that comes from another host is one.
+/// Checks a range that was received from another host.
 impl TryFrom<(u32, u32, u32)> for UserRange {
     type Error = String;
 
@@ -36,21 +37,22 @@ impl UserRange {
         Self { first: 0, end: total, total }
     }
 
-    /// The users of `total` whose numbers are in `range`; `None` where the range exceeds them.
+    /// The users of `total` with the numbers in `range`; `None` if the range exceeds them.
     pub fn part(range: Range<u32>, total: u32) -> Option<Self> {
         let Range { start: first, end } = range;
         (first <= end && end <= total).then_some(Self { first, end, total })
     }
 
-    /// The users of the `index`th of `generators`, which have all of `total` between them and differ by one user at most;
-    /// `None` where there are fewer generators.
+    /// The users of generator `index` of `generators`, which share `total` users and differ by at most one
+    /// user; `None` if `index` is out of range.
     pub fn share(total: u32, index: u32, generators: u32) -> Option<Self> {
         let before = |index: u32| u64::from(total) * u64::from(index) / u64::from(generators);
         let range = (index < generators).then(|| before(index) as u32..before(index + 1) as u32)?;
         Self::part(range, total)
     }
 
-    /// What of `amount`, which all generators of the point have together, is this one's by its number of users.
+    /// This range's share of `amount`, in proportion to its number of users. The shares of all generators add
+    /// up to `amount`.
     pub fn share_of(self, amount: u64) -> u64 {
         let before = |user: u32| u128::from(amount) * u128::from(user) / u128::from(self.total.max(1));
         (before(self.end) - before(self.first)) as u64
@@ -71,12 +73,12 @@ impl UserRange {
         self.end - self.first
     }
 
-    /// The number of users that all generators of the point drive together.
+    /// The number of users of all generators of the point together.
     pub fn total(self) -> u32 {
         self.total
     }
 
-    /// Each user's number with its stream of random numbers.
+    /// Each user's number and its stream of random numbers.
     pub(crate) fn streams(self, seed: u64) -> impl Iterator<Item = (u32, Random)> {
         (self.first..self.end).zip(Random::users(seed).skip(self.first as usize))
     }

@@ -1,5 +1,5 @@
-//! HammerDB's routines: ours of its interface, and ones that a fixture makes from the interface's
-//! description, as functions and as procedures.
+//! Routines with HammerDB's interface: Kelvin's own, and a fixture's from the interface's description, as
+//! functions and as procedures.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod mysql_databases;
@@ -17,7 +17,7 @@ fn options(calls: Option<Calls>) -> Options {
     Options { profile: Profile::Hammerdb, calls, ..Options::default() }
 }
 
-/// Runs one user; returns inspect's sentences, and outcomes and audit of the run.
+/// Runs one user; returns the notes of `inspect`, and the outcomes and audit of the run.
 fn run(engine: &dyn Engine, calls: Option<Calls>, transactions: u32) -> (Vec<String>, u64, Vec<String>) {
     let mut workload = TprocC::new(options(calls)).unwrap();
     let notes = workload.inspect(engine).unwrap();
@@ -40,7 +40,8 @@ fn run(engine: &dyn Engine, calls: Option<Calls>, transactions: u32) -> (Vec<Str
     let mut sums = vec![0; counters.len()];
     counters.sum_into(&mut sums);
     let audit = workload.audit(&sums, 4);
-    // HammerDB's functions roll nothing back: no share of rollbacks is reported for them, and one for all others.
+    // HammerDB's functions roll nothing back, so the audit has no line for rollbacks; for all others it has
+    // one.
     let theirs = notes.iter().any(|note| note.contains("no New-Order is rolled back"));
     assert_eq!(audit.iter().any(|line| line.name == "New-Orders rolled back"), !theirs, "{notes:?}");
     let wrong = audit.into_iter().filter(|line| !line.valid).map(|line| line.name).collect();
@@ -51,7 +52,7 @@ fn run(engine: &dyn Engine, calls: Option<Calls>, transactions: u32) -> (Vec<Str
     (notes, rolled_back, wrong)
 }
 
-/// Makes the database look as HammerDB left it: without our tables and with these routines.
+/// Makes the database look as if HammerDB had built it: without Kelvin's tables and with these routines.
 fn disguise(session: &mut dyn Session, routines: &str) {
     session.run("drop table kelvin_tproc_c, kelvin_tproc_c_loaded").unwrap();
     let rows = session
@@ -87,7 +88,7 @@ fn trial_b1_b3_b4_b7_b10_hammerdbs_routines_and_data_are_taken_for_what_they_are
         }
         let (notes, rolled_back, wrong) = run(&engine, calls, 1500);
         let notes = notes.join("; ");
-        // Data in disguise were not loaded with HammerDB's constant for last names, which the run avoids.
+        // These data were not loaded with HammerDB's constant for last names, which the run avoids.
         let wrong: Vec<_> = wrong.into_iter().filter(|line| line != "customers per last name").collect();
         assert!(wrong.is_empty(), "{name}: {wrong:?}");
         match name {
@@ -116,7 +117,7 @@ fn trial_b1_b3_b4_b7_b10_hammerdbs_routines_and_data_are_taken_for_what_they_are
     }
 }
 
-/// What HammerDB sends with pg_storedprocs, as the interface describes it.
+/// The calls that HammerDB sends with pg_storedprocs, according to the interface's description.
 fn procedures_work_as_hammerdb_calls_them(session: &mut dyn Session) {
     let int = |session: &mut dyn Session, sql: &str| session.query(sql).unwrap().int(0, 0).unwrap();
     let kinds = "select count(*) from pg_proc where proname in ('neword', 'payment', 'delivery', 'slev', 'ostat') and prokind";
@@ -154,7 +155,7 @@ fn procedures_work_as_hammerdb_calls_them(session: &mut dyn Session) {
     assert!(status.int(0, 5).unwrap() > 0, "an order");
 }
 
-/// Conditions 10 to 12 do not count against data that HammerDB built; the others do.
+/// Conditions 10 to 12 do not count for data that HammerDB built; the others do.
 fn conditions_that_hammerdb_does_not_keep_are_exempt(engine: &dyn Engine) {
     let mut session = engine.connect().unwrap();
     session
@@ -172,7 +173,7 @@ fn conditions_that_hammerdb_does_not_keep_are_exempt(engine: &dyn Engine) {
     assert_eq!((broken, failed), (vec![1, 8, 10, 11, 12], vec![1, 8]));
 }
 
-/// What is missing is named, and where a table is, nothing goes on.
+/// Missing objects are reported; if a table is missing, everything is refused.
 fn damage_is_found(engine: &dyn Engine) {
     let mut session = engine.connect().unwrap();
     let mut workload = TprocC::new(options(None)).unwrap();
@@ -199,12 +200,12 @@ fn damage_is_found(engine: &dyn Engine) {
     }
 }
 
-/// As HammerDB's New-Order leaves them: the last line of an order without an amount.
+/// As left by HammerDB's New-Order: the last line of an order has no amount.
 const LINES_WITHOUT_AMOUNT: &str = "alter table order_line alter ol_amount drop not null; \
     update order_line set ol_amount = null, ol_i_id = 100001 where ol_number = 5 and ol_delivery_d is null";
 
-/// Procedures with the arguments that the interface lists. They do the work through our functions, and write
-/// down whether what they were given makes sense.
+/// Procedures with the interface's arguments. They call Kelvin's functions, and record whether their
+/// arguments were plausible.
 const PROCEDURES: &str = r"
 create table calls (kind text, good int);
 
@@ -319,7 +320,7 @@ fn hammerdbs_procedures_and_tables_are_driven_on_mariadb() {
     assert!(refused.message().contains("stored routine neword is missing"), "{refused}");
 }
 
-/// What HammerDB sends, whose drivers read what comes out from variables.
+/// The calls that HammerDB sends; its drivers read output parameters from variables.
 fn mysql_procedures_work_as_hammerdb_calls_them(session: &mut dyn Session) {
     let int = |session: &mut dyn Session, sql: &str| session.query(sql).unwrap().int(0, 0).unwrap();
     let (next, mut kept) = ("select sum(d_next_o_id) from district", 0);
@@ -364,7 +365,7 @@ fn hammerdbs_procedures_and_tables_are_driven_on_sql_server() {
     let mut session = engine.connect().unwrap();
     let session = session.as_mut();
     let int = |session: &mut dyn Session, sql: &str| session.query(sql).unwrap().int(0, 0).unwrap();
-    // What HammerDB sends.
+    // The calls that HammerDB sends.
     let now = "'2026-11-23T12:00:00'";
     let order = session.query(&format!("exec neword 1, 1, 3, 7, 8, {now}")).unwrap();
     assert_eq!((order.columns(), order.text(0, 2).unwrap().len()), (6, 2));
@@ -409,7 +410,7 @@ fn hammerdbs_procedures_and_tables_are_driven_on_sql_server() {
             assert_eq!(calls.int(0, 2).unwrap(), 5);
         }
     }
-    // An error comes as a row, and is one all the same.
+    // An error that is returned as a row is an error.
     SQL_SERVER.split("\nGO\n").skip(1).take(5).for_each(|sql| session.run(sql).unwrap());
     session.run("drop procedure slev").unwrap();
     session
@@ -428,8 +429,8 @@ fn hammerdbs_procedures_and_tables_are_driven_on_sql_server() {
     assert_eq!(error.class(), kelvin_database::ErrorClass::Deadlock, "{error}");
 }
 
-/// Procedures with the parameters that the interface lists, behind types of columns as HammerDB has them. They write down
-/// whether what they were given makes sense; New-Order rolls back and answers as ever.
+/// Procedures with the interface's parameters, and HammerDB's column types. They record whether their
+/// arguments were plausible; New-Order rolls back and returns its usual result.
 const SQL_SERVER: &str = "create table calls (kind varchar(9), good int)
 GO
 create procedure neword @no_w_id int, @no_max_w_id int, @no_d_id int, @no_c_id int, @no_o_ol_cnt int,
@@ -487,15 +488,15 @@ begin
 end
 ";
 
-/// Tables as HammerDB makes them, in what concerns us: whole amounts, times without fractions, another character set, and
-/// indexes that leave out the customer's number.
+/// Tables like HammerDB's where it matters: integer amounts, times without fractions, another character set,
+/// and indexes without the customer's number.
 const MYSQL_TABLES: &str = "alter table order_line modify ol_amount int, modify ol_delivery_d datetime; \
     alter table orders modify o_entry_d datetime, drop index orders_i2, add key o_w_id (o_w_id, o_d_id, o_c_id, o_id); \
     alter table customer convert to character set latin1 collate latin1_bin, drop index customer_i2, \
         add key c_w_id (c_w_id, c_d_id, c_last, c_first)";
 
-/// Procedures with the parameters that the interface lists. They write down whether what they were given makes sense;
-/// New-Order looks for what is not there, and then rolls back and says nothing.
+/// Procedures with the interface's parameters. They record whether their arguments were plausible; New-Order
+/// searches for a missing item and then rolls back without reporting it.
 const MYSQL_PROCEDURES: &str = r"
 create table calls (kind varchar(9), good int);
 

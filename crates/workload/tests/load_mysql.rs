@@ -1,4 +1,4 @@
-//! Loading TPROC-C and pgbench's tables into MariaDB, and checking them there.
+//! Loads TPROC-C and pgbench's tables into MariaDB, and checks them.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "helpers of tests")]
 
@@ -29,7 +29,7 @@ impl BuildProgress for Cut<'_> {
                 )
                 .unwrap();
             for row in 0..others.len() {
-                // One that has gone meanwhile is no error here.
+                // The connection may have ended meanwhile.
                 let _ = session.run(&format!("kill {}", others.int(row, 0).unwrap()));
             }
         }

@@ -1,4 +1,4 @@
-//! Loading TPROC-C into PostgreSQL, and checking it there.
+//! Loads TPROC-C into PostgreSQL, and checks it.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "helpers of tests")]
 
@@ -60,8 +60,8 @@ fn a_stopped_build_goes_on() {
     stopped_build_goes_on(&database(&server, "stopped"), &database(&server, "whole"));
 }
 
-/// Where the server writes no WAL for new tables they are loaded as a whole. A build that was stopped keeps the warehouses
-/// that it has, and goes on with what each table lacks.
+/// If the server writes no WAL for new tables, they are loaded as a whole. A build that was stopped keeps its
+/// complete warehouses, and resumes with what each table lacks.
 #[test]
 fn tables_are_loaded_as_a_whole_without_wal() {
     let server = server::Server::start_with(&["wal_level=minimal", "max_wal_senders=0"]);

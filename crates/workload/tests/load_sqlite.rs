@@ -1,4 +1,4 @@
-//! Loading TPROC-C into SQLite, and checking it there.
+//! Loads TPROC-C into SQLite, and checks it.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "helpers of tests")]
 
@@ -86,7 +86,7 @@ fn a_killed_build_goes_on() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // In the middle of the second warehouse: the items take 10 MB and each warehouse about 70.
+    // Halfway through the second warehouse: the items take 10 MB and each warehouse about 70 MB.
     let deadline = Instant::now() + Duration::from_mins(2);
     while std::fs::metadata(&path).map_or(0, |file| file.len()) < 110_000_000 {
         assert!(

@@ -1,4 +1,4 @@
-//! Loading TPROC-C into SQL Server, and checking it there; skipped, with a line that says so, where no server is named.
+//! Loads TPROC-C into SQL Server, and checks it; skipped with a message if no server is configured.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_imports, reason = "helpers of tests")]
 

@@ -1,4 +1,4 @@
-//! Costs compared with pgbench's. Not run by default:
+//! CPU cost compared with pgbench's. Not run by default:
 //! `cargo test --release -p kelvin-workload --test pgbench_cost -- --ignored --nocapture`.
 #![allow(clippy::print_stdout, reason = "the figures are the point")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
@@ -65,10 +65,10 @@ END;
 \\endpipeline
 ";
 
-/// The parameters that [`transactions`] passes to a measured client: the server, the work, the number of repetitions.
+/// The variable in which [`transactions`] passes parameters to a measured client: server, work, repetitions.
 const PARAMETERS: &str = "KELVIN_PGBENCH_COST";
 
-/// One client process, started by [`transactions`]. Alone it does nothing.
+/// One client process, started by [`transactions`]; does nothing on its own.
 #[test]
 #[ignore = "a part of a measurement"]
 fn client() {
@@ -150,8 +150,9 @@ fn medians(costs: &[Cost]) -> Cost {
     Cost { cpu: of(|c| c.cpu), tps: of(|c| c.tps) }
 }
 
-/// Kelvin's clients compared with pgbench's with one and two threads, interleaved. `SERVER=directory,port,scale` names
-/// a running server, `ONLY=work,clients` one line, `ROUNDS` their number.
+/// Kelvin's clients compared with pgbench with one and two threads, interleaved.
+/// `SERVER=directory,port,scale` selects a running server, `ONLY=work,clients` a single line, `ROUNDS` the
+/// number of rounds.
 #[test]
 #[ignore = "a measurement"]
 fn transactions() {

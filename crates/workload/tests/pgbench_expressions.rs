@@ -1,4 +1,5 @@
-//! Expressions give what pgbench itself gives, text for text; random functions follow the documented laws.
+//! Expressions have exactly pgbench's results as text; random functions follow their documented
+//! distributions.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
@@ -29,7 +30,7 @@ fn ours(expression: &str) -> Result<String, String> {
     })
 }
 
-/// Every expression that has a value, in one run of pgbench's `debug`.
+/// All valid expressions, in one run of pgbench with `debug`.
 #[test]
 fn values_equal_pgbench() {
     let server = Server::start();
@@ -64,7 +65,7 @@ fn values_equal_pgbench() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What pgbench refuses, when it reads or when it evaluates, we refuse; one run of pgbench each.
+/// Expressions that pgbench refuses, when parsing or evaluating, are refused. One run of pgbench each.
 #[test]
 fn errors_are_errors_for_both() {
     let server = Server::start();
@@ -157,7 +158,7 @@ fn counts(expression: &str, low: i64, high: i64, draws: usize) -> Vec<f64> {
     counts
 }
 
-/// Wilson and Hilferty's bound, which chi-square exceeds once in ten thousand.
+/// The Wilson–Hilferty bound, which chi-square exceeds once in ten thousand.
 fn assert_law(expression: &str, counts: &[f64], shares: &[f64]) {
     let draws: f64 = counts.iter().sum();
     let total: f64 = shares.iter().sum();
@@ -171,7 +172,7 @@ fn assert_law(expression: &str, counts: &[f64], shares: &[f64]) {
     assert!(chi < bound, "{expression}: chi-square {chi} above {bound}; {counts:?}");
 }
 
-/// The error function (Abramowitz and Stegun 7.1.26), good to 1.5e-7.
+/// The error function (Abramowitz and Stegun 7.1.26), accurate to 1.5e-7.
 fn erf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
     let poly = t
@@ -213,7 +214,7 @@ fn random_functions_follow_their_documented_laws() {
     ] {
         counts(expression, 5, 5, 100);
     }
-    // Large ranges keep their bounds.
+    // Values stay within a large range.
     let mut random = Random::part(1, 1, 1);
     for expression in
         ["random_exponential(0, 9223372036854775806, 0.001)", "random_gaussian(-1, 9223372036854775805, 2)"]

@@ -1,4 +1,4 @@
-//! No text makes the script language panic, hang, or exhaust the stack.
+//! No script text causes a panic, a hang, or a stack overflow.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
@@ -30,7 +30,7 @@ fn value(text: &str) -> Result<String, String> {
     })
 }
 
-/// What scripts and expressions are made of, and what may go wrong in them.
+/// The elements of scripts and expressions, and of errors in them.
 const PIECES: &[&str] = &[
     "\\set a ",
     "\\if ",
@@ -114,7 +114,7 @@ const PIECES: &[&str] = &[
     "t",
 ];
 
-/// 2000 cases, or more where PROPTEST_CASES says so.
+/// 2000 cases, unless PROPTEST_CASES sets more.
 fn config() -> ProptestConfig {
     let given = ProptestConfig::default();
     ProptestConfig { cases: given.cases.max(2000), ..given }
@@ -176,15 +176,15 @@ fn deep_nesting_is_refused_and_not_a_stack_overflow() {
         let text = format!("{}{middle}{}", open.repeat(50), close.repeat(50));
         assert!(value(&text).is_ok(), "{open}");
     }
-    // A chain is no nesting.
+    // A chain is not nested.
     assert_eq!(value(&format!("0{}", "+1".repeat(DEEP))).unwrap(), DEEP.to_string());
-    // Branches within branches take no stack either.
+    // Nested branches do not use the stack, either.
     let text = format!("{}select 1;\n{}", "\\if 1\n".repeat(DEEP), "\\endif\n".repeat(DEEP));
     compile(&text).unwrap();
     assert!(compile(&"\\if 1\n".repeat(DEEP)).unwrap_err().contains("no matching \\endif"));
 }
 
-/// A megabyte is the longest script that is taken from a file; whatever is in it, compiling is a matter of moments.
+/// A script from a file has at most a megabyte. Compiling it takes moments, whatever it contains.
 #[test]
 fn long_scripts_take_no_time_that_grows_with_their_square() {
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! pgbench's tables and scripts on MariaDB, and on SQL Server where one is named.
+//! pgbench's tables and scripts on MariaDB, and on SQL Server if one is configured.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
@@ -52,7 +52,7 @@ fn the_built_in_scripts_run_in_every_mode_and_the_balances_agree() {
 #[test]
 fn the_built_in_scripts_run_on_sql_server_and_the_balances_agree() {
     if let Some(engine) = sqlserver_databases::database("pgbench") {
-        // The limit of its memory is not set, so that there is none to compare with.
+        // The server has no memory limit to compare with.
         built_in_scripts(&engine, "of tables and keys");
     }
 }

@@ -71,7 +71,7 @@ update t set k = :last where i = :last;
 ";
     for mode in MODES {
         session.run("delete from t").unwrap();
-        // Where values become part of the text, quotes around texts are the script's affair.
+        // Where values become part of the text, the script must quote its texts.
         let text = if mode == QueryMode::Simple {
             text.replace(":word", "':word'").replace(":zip", "':zip'").replace(":got_four", "':got_four'")
         } else {
@@ -159,7 +159,7 @@ fn a_user_draws_the_same_whichever_generator_drives_it() {
     assert_eq!((whole[0].0, whole[159].0), (0, 7));
 }
 
-/// Drives `text` with eight users of `count` transactions each, repeating as the driver does; returns the
+/// Drives `text` with eight users, `count` transactions each, with repetitions as in the driver; returns the
 /// number of repetitions.
 fn drive(engine: &Arc<SqliteEngine>, text: &str, mode: QueryMode, count: usize) -> u64 {
     let workload = workload(text, mode);
@@ -206,15 +206,15 @@ fn eight_users_write_without_a_deadlock_and_nothing_is_lost() {
     let read = "select balance from account where id = :id;\n";
     let values = "\\set id random(1, 3)\n\\set delta random(-50, 50)\n";
     for mode in MODES {
-        // As pgbench's own script: the first statement writes, and waits for its turn.
+        // As in pgbench's own script: the first statement writes, and waits for its turn.
         let repeated = drive(&engine, &format!("{values}begin;\n{write}{read}commit;"), mode, TRANSACTIONS);
         assert_eq!(repeated, 0, "{mode:?}: a transaction that writes first never has to be repeated");
         let repeated =
             drive(&engine, &format!("{values}begin immediate;\n{read}{write}end;"), mode, TRANSACTIONS);
         assert_eq!(repeated, 0, "{mode:?}");
-        // What was read may be out of date at the first write: repeated until it is not.
+        // Values that were read may be out of date at the first write; the transaction is then repeated.
         drive(&engine, &format!("{values}begin;\n{read}{write}commit;"), mode, TRANSACTIONS);
-        // Without a transaction of the script's own each statement is one.
+        // Without BEGIN in the script each statement is a transaction.
         drive(&engine, &format!("{values}{write}{read}"), mode, TRANSACTIONS);
     }
     let rows = session

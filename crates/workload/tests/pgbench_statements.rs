@@ -1,4 +1,4 @@
-//! Times of single statements, what a failure leaves behind, and counting a long history.
+//! Statement times, the state after an error, and counting a long history.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
@@ -88,13 +88,13 @@ fn statement_times_are_those_of_the_last_success() {
         user.execute(session.as_mut()).unwrap();
         let after = clock.now();
         let times = user.statement_times();
-        // The branch that was not taken took no time.
+        // The branch that was not taken has no times.
         assert_eq!(times.iter().map(|time| time.kind).collect::<Vec<_>>(), [1, 2, 4, 5], "{mode:?}");
         assert!(times[0].took >= 20_000_000 && times[1].took >= 10_000_000, "{times:?}");
         assert!(times.iter().map(|time| time.took).sum::<u64>() <= after - before);
         assert!(times.is_sorted_by_key(|time| time.end));
         assert!(times.iter().all(|time| (before..=after).contains(&time.end)));
-        // The second attempt fails at its last statement and leaves none.
+        // The second attempt fails at its last statement and has no times.
         user.next();
         assert_eq!(user.execute(session.as_mut()).unwrap_err().code().0, "23505");
         assert!(user.statement_times().is_empty());
@@ -102,7 +102,7 @@ fn statement_times_are_those_of_the_last_success() {
         user.execute(session.as_mut()).unwrap();
         assert_eq!(user.statement_times().len(), 4);
     }
-    // The clock that is given is the one that is read: one that stands still shows no time.
+    // The given clock is used: a stopped clock shows no time.
     session.run("truncate t").unwrap();
     let clock = Clock::mock();
     clock.advance(Duration::from_secs(3));
@@ -144,10 +144,10 @@ fn a_pipeline_that_is_given_up_sends_nothing_later() {
     user.next();
     let error = user.execute(session.as_mut()).unwrap_err().to_string();
     assert!(error.contains("t.sql:4: division by zero"), "{error}");
-    // The session is in order, and the insert was never sent.
+    // The session is usable, and the insert was never sent.
     assert_eq!(session.query("select count(*) from t").unwrap().int(0, 0).unwrap(), 0);
 
-    // A table that the script makes itself: prepared before the pipeline begins.
+    // A table that the script itself creates: the statement is prepared before the pipeline starts.
     let text = "create temp table if not exists own(v int);\n\\startpipeline\ninsert into own values (1);\ninsert into own values (2);\n\\endpipeline";
     let scripts = vec![choice("t.sql", text)];
     let options = Options { scripts, query_mode: QueryMode::Prepared, ..Options::default() };
@@ -165,7 +165,7 @@ fn a_statement_without_rows_has_none_for_gset() {
     let server = Server::start();
     let mut session = server.unix().connect().unwrap();
     session.run("create table t(a int)").unwrap();
-    // pgbench, for comparison.
+    // The same with pgbench.
     let text = "select 1 as a \\; insert into t values (1) \\gset";
     let mut file = tempfile::NamedTempFile::new().unwrap();
     std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
@@ -249,7 +249,8 @@ fn a_long_history_is_counted_exactly() {
             ))
             .unwrap();
     };
-    // Small, then large, with rows of a transaction that failed and holes that VACUUM has found.
+    // An empty table, then a large one, with rows of a rolled-back transaction and holes that VACUUM has made
+    // reusable.
     assert_eq!(workload.headline_count(session.as_mut()).unwrap(), 0);
     add(session.as_mut(), 1, 300_000);
     session.run("begin").unwrap();
@@ -261,7 +262,7 @@ fn a_long_history_is_counted_exactly() {
     for _ in 0..2 {
         assert_eq!(workload.headline_count(session.as_mut()).unwrap(), rows(session.as_mut()));
     }
-    // The holes are filled, by several connections, while the table grows at its end.
+    // Several connections fill the holes while the table grows at its end.
     for round in 0..4 {
         let output = pgbench(&server, &["-n", "-c", "4", "-j", "2", "-t", "2000"]);
         assert!(output.status.success());
@@ -275,7 +276,7 @@ fn a_long_history_is_counted_exactly() {
         );
         assert!(filled.int(0, 0).unwrap() > 157, "no hole was filled: the test shows nothing");
     }
-    // The table is emptied: another file.
+    // TRUNCATE gives the table a new filenode.
     session.run("truncate pgbench_history").unwrap();
     assert_eq!(workload.headline_count(session.as_mut()).unwrap(), 0);
     add(session.as_mut(), 1, 500_000);

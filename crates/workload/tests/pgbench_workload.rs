@@ -1,4 +1,5 @@
-//! The workloads on a real server: tables as pgbench makes them, driven by either, scripts in every mode.
+//! The workloads on a real server: Kelvin's tables match pgbench's, either tool can use them, and scripts run
+//! in every mode.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail as its tests do")]
 
@@ -12,7 +13,7 @@ use pgbench_support::{Server, pgbench};
 
 const MODES: [QueryMode; 3] = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
 
-/// Everything about the tables that a user or pgbench could see.
+/// All properties of the tables that are visible to users or pgbench.
 fn shape(session: &mut dyn Session) -> Vec<String> {
     let rows = session
         .query(
@@ -74,7 +75,7 @@ fn tables_are_those_of_pgbench_and_either_drives_them() {
         assert!(!ours.is_built(&engine).unwrap());
         ours.build(&engine, &Quiet, &Stop::new()).unwrap();
         for (ours, theirs) in shape(session.as_mut()).iter().zip(&theirs) {
-            // Two connections that extend a table at once leave it a few pages longer.
+            // Two connections that extend a table concurrently leave it a few pages longer.
             match (bytes(ours), bytes(theirs)) {
                 (Some(a), Some(b)) => assert!((a / b - 1.0).abs() < 0.01, "{ours}, {theirs}"),
                 _ => assert_eq!(ours, theirs),
@@ -95,7 +96,7 @@ fn tables_are_those_of_pgbench_and_either_drives_them() {
     assert!(held);
 }
 
-/// Asks to stop at the n-th report of progress.
+/// Requests a stop at the n-th progress report.
 struct StopsAt<'a> {
     stop: &'a Stop,
     what: &'static str,
@@ -116,7 +117,7 @@ fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
     let engine = server.unix();
     let mut session = engine.connect().unwrap();
     let ours = workload(Options { scale: Some(3), foreign_keys: true, ..Options::default() });
-    // Each build begins with what the one before left.
+    // Each build resumes from the state that the previous one left.
     let places = [("accounts loaded", 1), ("tables vacuumed", 2), ("keys created", 1), ("keys created", 5)];
     for (what, left) in places {
         let stop = Stop::new();
@@ -127,7 +128,7 @@ fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
         let error = workload(Options { scale: Some(3), ..Options::default() }).inspect(&engine).unwrap_err();
         assert!(error.to_string().contains("no complete set of pgbench tables"), "{error}");
     }
-    // As a crash leaves it that kept a part of the tables only.
+    // The state after a crash that lost one of the tables.
     session.run("drop table pgbench_tellers").unwrap();
     assert!(!ours.is_built(&engine).unwrap());
     ours.build(&engine, &Quiet, &Stop::new()).unwrap();
@@ -143,7 +144,7 @@ fn an_interrupted_build_goes_on_and_the_estimate_is_near() {
     assert!(error.abs() < 0.01, "the estimate is off by {error}");
 }
 
-/// What a `drop` or a `truncate` would change: the files of the tables, and their rows.
+/// Properties that `drop` or `truncate` would change: the tables' OIDs, files and sizes.
 fn standing(session: &mut dyn Session) -> Vec<String> {
     let rows = session
         .query(
@@ -172,7 +173,7 @@ fn data_that_we_did_not_make_are_refused_and_untouched() {
         ("dtgp", "insert into pgbench_accounts values (100001, 1, 0)", "require 100000"),
         ("dtgp", "delete from pgbench_tellers where tid = 3", "pgbench_tellers has 9 rows"),
         ("dtp", "", "pgbench_branches is empty"),
-        // One comment of ours, and tables of others beside it.
+        // One table has Kelvin's mark; the others do not.
         ("dtg", "comment on table pgbench_accounts is 'kelvin: being built'", "missing primary keys"),
         ("dtg", "comment on table pgbench_accounts is 'the shop''s'", "missing primary keys"),
     ] {
@@ -194,7 +195,7 @@ fn data_that_we_did_not_make_are_refused_and_untouched() {
         }
         assert_eq!(standing(session.as_mut()), before, "{change}");
     }
-    // Somebody's tables of these names and of another shape.
+    // A user's tables with these names and other columns.
     session.run("drop table pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history").unwrap();
     session.run("create table pgbench_accounts(aid int)").unwrap();
     let before = standing(session.as_mut());
@@ -226,7 +227,7 @@ fn every_mode_keeps_the_balances_and_reads_alike() {
         ours.check(&engine, &Quiet, &Stop::new(), &mut |line| lines.push(line)).unwrap();
         assert!(lines.len() == 2 && lines.iter().all(|line| line.holds), "{lines:?}");
     }
-    // The same seed drew the same in every mode.
+    // The same seed draws the same values in every mode.
     let rows = session
         .query("select count(distinct (tid, bid, aid, delta)), count(*) from pgbench_history")
         .unwrap();
@@ -267,7 +268,7 @@ update t set c = :last where a = :last;
 ";
     for mode in MODES {
         session.run("truncate t").unwrap();
-        // Where values become part of the text, quotes around texts are the script's affair.
+        // Where values become part of the text, the script must quote its texts.
         let quoted = text.replace(":got_two", "':got_two'").replace(":got_d)", "':got_d')");
         let ours = script(if mode == QueryMode::Simple { &quoted } else { text }, mode);
         let mut user = ours.users(UserRange::all(1), 1, &kelvin_measure::Clock::real()).remove(0);
@@ -337,7 +338,8 @@ fn pipelines_are_sent_as_one_and_synchronise_where_they_say() {
         run(user.as_mut(), session.as_mut(), 1);
         assert_eq!(session.query("select count(*) from t").unwrap().int(0, 0).unwrap(), 3, "{mode:?}");
 
-        // The first part fails; what is behind the Sync happened all the same, and the connection is in order.
+        // The first part fails; the statements after the Sync are still executed, and the connection is
+        // usable.
         session.run("delete from t where a <> 1").unwrap();
         user.next();
         let error = user.execute(session.as_mut()).unwrap_err();

@@ -1,4 +1,4 @@
-//! The same seed gives the same tables, whichever engine and whichever way of calling.
+//! The same seed gives the same tables on every engine and with every way of calling.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod mysql_databases;
@@ -28,7 +28,8 @@ fn build(engine: &dyn Engine, warehouses: u32) {
     TprocC::new(options(warehouses, None)).unwrap().build(engine, &Quiet, &Stop::new()).unwrap();
 }
 
-/// Runs one user and returns what the tables hold, after the audit, and with `check` the conditions, were found to hold.
+/// Runs one user and returns the tables' digests. The audit must succeed and, with `check`, the conditions
+/// must hold.
 fn run(engine: &dyn Engine, calls: Calls, seed: u64, check: bool) -> Tables {
     let mut workload = TprocC::new(options(WAREHOUSES, Some(calls))).unwrap();
     workload.inspect(engine).unwrap();
@@ -67,7 +68,7 @@ fn run(engine: &dyn Engine, calls: Calls, seed: u64, check: bool) -> Tables {
     digests(session.as_mut())
 }
 
-/// Runs each query of a scan: how many rows it read, and a digest of its answer.
+/// Runs each query of a scan; returns the number of rows read and a digest of its answer.
 fn scans(engine: &dyn Engine) -> Tables {
     let mut workload = Scan::new(scan::Options::default()).unwrap();
     workload.inspect(engine).unwrap();
@@ -75,7 +76,7 @@ fn scans(engine: &dyn Engine) -> Tables {
     let mut session = engine.connect().unwrap();
     let mut user = workload.users(UserRange::all(1), 1, &kelvin_measure::Clock::real()).remove(0);
     user.prepare(session.as_mut()).unwrap();
-    // The scales of the columns that hold money.
+    // The scales of columns with money.
     let columns: [&[Option<u8>]; 3] = [
         &[None, None, Some(2)],
         &[None, None, None, Some(2), None],
@@ -96,16 +97,17 @@ fn scans(engine: &dyn Engine) -> Tables {
     each.collect()
 }
 
-/// Builds, and runs one seed after the other on the same tables, each by another way of calling; the tables after each.
+/// Builds, and runs one seed after another on the same tables, each with another way of calling; returns the
+/// tables after each.
 fn build_and_run(engine: &dyn Engine, ways: [Calls; 3]) -> Vec<Tables> {
     build(engine, WAREHOUSES);
     let loaded = digests(engine.connect().unwrap().as_mut());
-    // Tables that are equal on all engines meet the conditions on one as on the other: they are asked after the last.
+    // Equal tables meet the conditions on all engines, so the conditions are checked only after the last run.
     let runs = ways.into_iter().zip(42..).map(|(calls, seed)| run(engine, calls, seed, seed == 44));
     std::iter::once(loaded).chain(runs).collect()
 }
 
-/// The same, and what scans of the last tables find.
+/// The same, and the results of scans of the last tables.
 fn build_run_and_scan(engine: &dyn Engine, ways: [Calls; 3]) -> (Vec<Tables>, Tables) {
     (build_and_run(engine, ways), scans(engine))
 }

@@ -1,4 +1,4 @@
-//! Many users at once: no deadlock storms, no lost update, and the server counts what the clients count.
+//! Many concurrent users: no deadlock storms, no lost updates, and equal counts on server and clients.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -22,7 +22,7 @@ use transactions_support::Server;
 const USERS: u32 = 8;
 
 fn options(calls: Option<Calls>) -> Options {
-    // Deliveries more often than the rules have it: they are what collides.
+    // More Deliveries than the rules specify, since they conflict most.
     Options {
         warehouses: Some(2),
         calls,
@@ -52,12 +52,13 @@ fn eight_users_leave_consistent_data_on_sql_server_by_every_way_of_calling() {
     if !product.int(0, 0).is_ok_and(|babelfish| babelfish == 1) {
         return by_every_way_of_calling(&engine);
     }
-    // Babelfish's OUTPUT gives the values of before an update waited for its row: two orders get one number.
+    // Babelfish's OUTPUT returns values from before an update waited for its row, so two orders get the same
+    // number.
     eprintln!("skipped: statements by several users on Babelfish");
     by_ways_of_calling(&engine, &[Calls::Pipelined, Calls::Functions]);
 }
 
-/// One after the other on the same data: the conditions hold after each.
+/// Every way of calling in turn on the same data; the conditions hold after each.
 fn by_every_way_of_calling(engine: &dyn Engine) {
     by_ways_of_calling(engine, &[Calls::Statements, Calls::Pipelined, Calls::Functions]);
 }
@@ -69,7 +70,7 @@ fn by_ways_of_calling(engine: &dyn Engine, ways: &[Calls]) {
     }
 }
 
-/// Client CPU time for each New-Order, with 4 users and the rules' mix: run it alone, with --release.
+/// Client CPU time per New-Order, with 4 users and the specification's mix: run it alone, with --release.
 #[test]
 #[ignore = "a measurement: run it alone, with --release and --nocapture"]
 fn client_cpu_of_a_new_order() {
@@ -172,7 +173,7 @@ fn at_once(engine: &dyn Engine, calls: Calls) {
                 }
             });
         }
-        // A new session of Babelfish takes a minute to have all statements prepared, when eight do it at once.
+        // Eight sessions of Babelfish that prepare their statements concurrently take a minute.
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(3)
             || (orders.load(Ordering::Relaxed) <= 100 && began.elapsed() < Duration::from_mins(2))

@@ -3,7 +3,7 @@
 use super::interpreter::{Answer, Argument, Interpreter};
 use super::{control, files, strings};
 
-/// Input of a command: the interpreter, its arguments, and its line.
+/// A command's input: the interpreter, the arguments, and the line.
 pub(super) struct Call<'c, 'h> {
     pub(super) interpreter: &'c mut Interpreter<'h>,
     pub(super) name: &'c str,
@@ -17,23 +17,23 @@ impl<'c> Call<'c, '_> {
         self.arguments.iter().map(|argument| argument.text.as_str()).collect()
     }
 
-    /// An error of this command.
+    /// An error raised by this command.
     pub(super) fn fail(&self, message: &str) -> Answer {
         Err(self.interpreter.fault(self.line, message))
     }
 
-    /// The command was not called as it must be.
+    /// An error for wrong arguments, with the usage.
     pub(super) fn misuse(&self, usage: &str) -> Answer {
         self.fail(&format!("{} is called as: {usage}", self.name))
     }
 
-    /// The elements of a list among the arguments.
+    /// The elements of an argument that is a list.
     pub(super) fn elements(&self, text: &str) -> Result<Vec<String>, super::interpreter::Stop> {
         super::list::elements(text).map_err(|message| self.interpreter.fault(self.line, &message))
     }
 }
 
-/// Commands that act outside the script and its files.
+/// Commands that act outside the script and its files; they are refused.
 const REFUSED: [&str; 14] = [
     "exec",
     "socket",
@@ -51,12 +51,12 @@ const REFUSED: [&str; 14] = [
     "vwait",
 ];
 
-/// Whether Tcl has a command of this name here.
+/// Whether this interpreter has a Tcl command of this name.
 pub(super) fn knows(name: &str) -> bool {
     control::COMMANDS.contains(&name) || strings::COMMANDS.contains(&name) || files::COMMANDS.contains(&name)
 }
 
-/// Runs the command `name` if it is one of Tcl's.
+/// Runs `name` if it is a Tcl command.
 pub(super) fn call(
     interpreter: &mut Interpreter<'_>,
     name: &str,

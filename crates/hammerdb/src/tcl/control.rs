@@ -1,4 +1,4 @@
-//! Commands that decide what runs: variables, conditions, loops, procedures, errors.
+//! Control commands: variables, conditions, loops, procedures, errors.
 
 use std::rc::Rc;
 
@@ -173,7 +173,7 @@ fn condition(call: &mut Call<'_, '_>) -> Answer {
     }
 }
 
-/// A loop: the arguments that begin it, decide whether it goes on, follow each turn, and are repeated.
+/// Runs a loop. The numbers are the arguments with its start, its condition, its step, and its body.
 fn repeat(
     call: &mut Call<'_, '_>,
     start: Option<usize>,
@@ -195,7 +195,7 @@ fn repeat(
     Ok(String::new())
 }
 
-/// Runs a loop's body once; whether the loop goes on.
+/// Runs a loop's body once; returns whether the loop continues.
 fn turn(call: &mut Call<'_, '_>, index: usize) -> Result<bool, Stop> {
     let arguments = call.arguments;
     let Some(argument) = arguments.get(index) else { return body(call, index).map(|_| true) };
@@ -268,7 +268,7 @@ fn switch(call: &mut Call<'_, '_>) -> Answer {
     let Some(found) = (0..pairs.len()).step_by(2).find(|index| matches(*index, &pairs[*index].0)) else {
         return Ok(String::new());
     };
-    // A hyphen in place of commands means those of the next pattern.
+    // A hyphen instead of a body means the body of the next pattern.
     let commands =
         (found + 1..pairs.len()).step_by(2).map(|index| &pairs[index]).find(|(text, _)| text != "-");
     match commands {
@@ -311,7 +311,7 @@ fn rename(call: &mut Call<'_, '_>, from: &str, to: &str) -> Answer {
     };
     call.interpreter.definitions.insert(from.to_owned(), Definition::Nothing);
     if !to.is_empty() {
-        // Renamed back to what it is anyway.
+        // The command gets its original name back.
         let own = matches!(&definition, Definition::Command(name) if name == to);
         if own {
             call.interpreter.definitions.remove(to);
@@ -399,7 +399,7 @@ fn inform(call: &mut Call<'_, '_>, words: &[&str]) -> Answer {
 }
 
 fn after(call: &mut Call<'_, '_>, milliseconds: &str) -> Answer {
-    /// A day.
+    /// One day.
     const LONGEST: u64 = 86_400_000;
     match milliseconds.parse() {
         Ok(time) if time <= LONGEST => match call.interpreter.host.wait(time) {

@@ -1,4 +1,4 @@
-//! `expr`: numbers, texts and comparisons.
+//! `expr`: numbers, strings and comparisons.
 
 use super::interpreter::{Answer, Interpreter, Stop};
 use super::list;
@@ -13,7 +13,7 @@ enum Value {
 }
 
 impl Value {
-    /// The number that the text of a variable or a command's result is, or the text.
+    /// Reads a variable's value or a command's result: a number if it is one, else a string.
     fn read(text: &str) -> Self {
         number(text.trim()).unwrap_or_else(|| Self::Text(text.to_owned()))
     }
@@ -35,7 +35,7 @@ impl Value {
     }
 }
 
-/// The number that `text` is, as an integer (also 0x, 0b, 0o) or a real one.
+/// Parses an integer (also 0x, 0b, 0o) or a floating-point number.
 fn number(text: &str) -> Option<Value> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
@@ -57,17 +57,18 @@ fn number(text: &str) -> Option<Value> {
     text.parse().ok().map(Value::Real)
 }
 
-/// Whether `text` is an integer, as `string is integer` has it.
+/// Whether `text` is an integer according to `string is integer`.
 pub(super) fn is_integer(text: &str) -> bool {
     matches!(number(text.trim()), Some(Value::Integer(_)))
 }
 
-/// Whether `text` is a number, as `string is double` has it.
+/// Whether `text` is a number according to `string is double`.
 pub(super) fn is_number(text: &str) -> bool {
     number(text.trim()).is_some()
 }
 
-/// A real number with the fewest digits that read back as it, and always recognisable as real.
+/// Formats a floating-point number with the fewest digits that read back as the same value, and always
+/// recognisable as floating-point.
 fn real_text(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "Inf" } else { "-Inf" }.to_owned();
@@ -85,7 +86,7 @@ fn real_text(value: f64) -> String {
     if text.contains('.') { text } else { format!("{text}.0") }
 }
 
-/// The truth that a text says.
+/// Parses a boolean.
 pub(super) fn truth(text: &str) -> Option<bool> {
     match number(text.trim()) {
         Some(Value::Integer(value)) => Some(value != 0),
@@ -98,7 +99,7 @@ pub(super) fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// Evaluates the expression `text`, which begins on `line`.
+/// Evaluates the expression `text`, which starts on `line`.
 pub(super) fn evaluate(interpreter: &mut Interpreter<'_>, text: &str, line: u32) -> Answer {
     let outer = interpreter.expressions;
     let mut expression = Expression { reader: Reader::new(text, line), interpreter };
@@ -112,10 +113,11 @@ struct Expression<'t, 'i, 'h> {
     interpreter: &'i mut Interpreter<'h>,
 }
 
-/// Parentheses and signs within each other, in an expression and those that it is evaluated for: few enough for the stack.
+/// Greatest nesting depth of parentheses and signs, in an expression and in those it is evaluated for: few
+/// enough for the stack.
 const DEEPEST: u32 = 200;
 
-/// Binary operators by precedence, the weakest first; longer ones before those that begin them.
+/// Binary operators by precedence, weakest first. An operator precedes its own prefixes.
 const LEVELS: [&[&str]; 9] = [
     &["|"],
     &["^"],
@@ -155,7 +157,7 @@ impl Expression<'_, '_, '_> {
         truth(&text).ok_or_else(|| self.fault(&format!("{text:?} is neither true nor false")))
     }
 
-    /// `live` is false where the value is not needed: nothing is substituted then.
+    /// If `live` is false the value is not needed, and nothing is substituted.
     fn ternary(&mut self, live: bool) -> Found {
         self.interpreter.expressions += 1;
         if self.interpreter.expressions > DEEPEST {
@@ -205,7 +207,7 @@ impl Expression<'_, '_, '_> {
         let Some(operators) = LEVELS.get(level) else { return self.unary(live) };
         let mut left = self.level(level + 1, live)?;
         while let Some(operator) = self.operator(operators) {
-            // Only the power associates to the right.
+            // Only `**` is right-associative.
             let right = self.level(if operator == "**" { level } else { level + 1 }, live)?;
             if live {
                 left = self.apply(operator, &left, &right)?;
@@ -214,7 +216,7 @@ impl Expression<'_, '_, '_> {
         Ok(left)
     }
 
-    /// Consumes one of `operators`, if it is next and not the beginning of a longer one.
+    /// Consumes the next token if it is one of `operators` and not the prefix of a longer one.
     fn operator(&mut self, operators: &[&'static str]) -> Option<&'static str> {
         self.blanks();
         let first = self.reader.peek()?;
@@ -248,7 +250,7 @@ impl Expression<'_, '_, '_> {
         None
     }
 
-    /// Whether a letter follows the two that come next: then they are no operator.
+    /// Whether a letter follows the next two characters, so that these are not an operator.
     fn continues_word(&mut self) -> bool {
         self.reader.third().is_some_and(|next| next.is_ascii_alphanumeric() || next == '_')
     }
@@ -335,7 +337,7 @@ impl Expression<'_, '_, '_> {
         number(&text).ok_or_else(|| self.fault(&format!("{text:?} is not a number")))
     }
 
-    /// A function's call, or a truth.
+    /// A function call or a boolean.
     fn word(&mut self, live: bool) -> Found {
         let mut name = String::new();
         while let Some(next) = self.reader.peek().filter(|next| next.is_ascii_alphanumeric() || *next == '_')
@@ -465,7 +467,7 @@ impl Expression<'_, '_, '_> {
     }
 
     fn integers(&self, operator: &str, left: i64, right: i64) -> Found {
-        // Quotients are rounded down, and a remainder has the sign of the divisor.
+        // As in Tcl, quotients are rounded down, and a remainder has the sign of the divisor.
         let quotient = || {
             let down = left.checked_div(right)?;
             Some(if left % right != 0 && (left < 0) != (right < 0) { down - 1 } else { down })

@@ -12,14 +12,14 @@ use super::interpreter::Answer;
 pub(super) const COMMANDS: [&str; 10] =
     ["close", "eof", "file", "flush", "gets", "open", "puts", "pwd", "read", "source"];
 
-/// Files that a script has open.
+/// Most files that a script may have open.
 const MOST_OPEN: usize = 64;
-/// Bytes that a script reads from a file, and of a script itself.
+/// Most bytes that a script may read from one file, and most bytes of a script file.
 const LONGEST: u64 = 4 << 20;
-/// Bytes that a script writes to files.
+/// Most bytes that a script may write to files in total.
 const MOST_WRITTEN: u64 = 256 << 20;
 
-/// The directories that a script may use, and the files that it has open.
+/// The directories that a script may use, and its open files.
 pub(super) struct Files {
     directories: Vec<PathBuf>,
     open: BTreeMap<String, Channel>,
@@ -42,12 +42,12 @@ impl Files {
         self.directories.first().cloned().unwrap_or_default()
     }
 
-    /// The absolute path of a name, without `.`, `..` and links.
+    /// The absolute path of a name, without `.`, `..` and symbolic links.
     fn path(&self, name: &str) -> PathBuf {
         normal(&self.current().join(name))
     }
 
-    /// The path of a name, if the script may use it.
+    /// The path of a name; an error if the script may not use it.
     fn allowed(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.path(name);
         if self.directories.iter().any(|directory| path.starts_with(directory)) {
@@ -58,8 +58,8 @@ impl Files {
         Err(format!("{name} is refused: a script may use files below {} only", listed.join(" and ")))
     }
 
-    /// The path of a name, if the script may make or change it: no hidden file, which may be the settings of a program (a script
-    /// that is run in a home directory), and no link to something that does not exist yet.
+    /// The path of a name that the script may create or change. Refused are hidden files, which may be a
+    /// program's settings (where a script runs in a home directory), and dangling links.
     fn writable(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.allowed(name)?;
         let shown = |directory: &PathBuf| {
@@ -70,7 +70,7 @@ impl Files {
         if !self.directories.iter().any(shown) {
             return Err(format!("{name} is refused: a script writes no hidden files"));
         }
-        // Its links have been followed, as far as they lead to something.
+        // Links to existing files have been resolved; this one dangles.
         if path.is_symlink() {
             return Err(format!("{name} is refused: it is a dangling link"));
         }
@@ -78,7 +78,7 @@ impl Files {
     }
 }
 
-/// An absolute path whose existing beginning has no links, and which has neither `.` nor `..`.
+/// An absolute path without `.` and `..`, with the links in its existing part resolved.
 fn normal(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut plain = PathBuf::new();
@@ -99,7 +99,7 @@ fn normal(path: &Path) -> PathBuf {
     plain
 }
 
-/// Opens a file that is one: a pipe or a device could be waited for without an end.
+/// Opens a regular file. Anything else is refused: opening a pipe or a device may block forever.
 fn open_regular(path: &Path, options: &OpenOptions) -> std::io::Result<File> {
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         return Err(std::io::Error::other("it is not a regular file"));
@@ -107,7 +107,7 @@ fn open_regular(path: &Path, options: &OpenOptions) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// The text of a script.
+/// Reads a script file.
 pub(super) fn read_script(path: &Path) -> Result<String, String> {
     let read = || -> std::io::Result<String> {
         let mut text = String::new();
@@ -223,7 +223,7 @@ fn open(call: &mut Call<'_, '_>, name: &str, access: &str) -> Answer {
         Err(message) => return call.fail(&message),
     };
     let mut options = OpenOptions::new();
-    // What a script writes may hold what it was given: passwords.
+    // The script may write secrets, such as passwords.
     options.mode(0o600);
     match access.trim_end_matches('b') {
         "r" => options.read(true),

@@ -8,9 +8,9 @@ use super::files::Files;
 use super::parse::{self, Command, Part};
 use super::{Fault, Position, commands};
 
-/// What the script's commands act on.
+/// The environment that a script's commands act on.
 pub trait Host {
-    /// Runs a command that is not Tcl's; `None` if there is none of this name.
+    /// Executes a command that is not part of Tcl; `None` if there is no such command.
     fn call(
         &mut self,
         name: &str,
@@ -18,39 +18,39 @@ pub trait Host {
         position: &Position,
     ) -> Option<Result<String, HostError>>;
 
-    /// Prints what the script prints to standard output.
+    /// Prints text that the script writes to standard output.
     fn print(&mut self, text: &str);
 
     /// Whether a command of this name exists.
     fn knows(&self, name: &str) -> bool;
 
-    /// The script that stands in for a file of this name, if the host has one.
+    /// A script that replaces a file of this name, if the host has one.
     fn replacement(&self, file_name: &str) -> Option<&'static str>;
 
-    /// Waits as `after` asks; an error ends the script.
+    /// Waits, for `after`; an error ends the script.
     fn wait(&mut self, milliseconds: u64) -> Result<(), HostError>;
 
-    /// Whether somebody asked for the end of the script.
+    /// Whether the user has interrupted the script.
     fn interrupted(&self) -> bool {
         false
     }
 }
 
-/// What came of a line.
+/// How the evaluation of a line ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineEnd {
-    /// Its result.
+    /// The line's result.
     Result(String),
-    /// It asked for the end, with this status.
+    /// `exit` was called with this status.
     Exit(i32),
 }
 
-/// A command of the host that failed.
+/// The error of a failed host command.
 #[derive(Debug, Clone)]
 pub struct HostError {
     /// What is wrong.
     pub message: String,
-    /// Whether the script must end, `catch` or not.
+    /// Whether the script ends even within a `catch`.
     pub fatal: bool,
 }
 
@@ -60,7 +60,7 @@ impl From<String> for HostError {
     }
 }
 
-/// What ends the evaluation of a script before its end.
+/// A reason to stop evaluating a script early.
 #[derive(Debug)]
 pub(super) enum Stop {
     Fault(Fault),
@@ -89,12 +89,12 @@ pub(super) struct Argument {
 pub(super) enum Variable {
     Text(String),
     Array(BTreeMap<String, String>),
-    /// The variable of this name at the top.
+    /// A reference to the global variable of this name.
     Global(String),
 }
 
 impl Variable {
-    /// Its bytes, roughly.
+    /// Its approximate size in bytes.
     fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.len() + EACH_VARIABLE,
@@ -106,7 +106,7 @@ impl Variable {
 
 pub(super) type Frame = HashMap<String, Variable>;
 
-/// A procedure of the script.
+/// A procedure defined by the script.
 #[derive(Debug)]
 pub(super) struct Procedure {
     /// Names with their defaults; the last may be `args`.
@@ -116,25 +116,25 @@ pub(super) struct Procedure {
     pub(super) file: Option<PathBuf>,
 }
 
-/// What a name calls.
+/// The meaning of a command name.
 #[derive(Debug, Clone)]
 pub(super) enum Definition {
     Procedure(Rc<Procedure>),
-    /// A command of Tcl or the host that was renamed.
+    /// A command of Tcl or of the host, under a new name.
     Command(String),
-    /// Renamed away.
+    /// A command that was renamed to another name.
     Nothing,
 }
 
-/// Commands that a script may run: many times what any script of settings needs.
+/// Most commands that a script may execute: many times the number in any script that changes settings.
 const MOST_COMMANDS: u64 = 1_000_000;
-/// Calls, scripts and files within each other.
+/// Greatest nesting depth of calls, scripts and files.
 const DEEPEST: u32 = 100;
-/// Bytes of a text that a script makes.
+/// Most bytes of one string that a script creates.
 pub(super) const LONGEST: usize = 16 << 20;
-/// Bytes of all variables and procedures together, and of the words of a command.
+/// Most bytes of all variables and procedures together, and of the words of one command.
 const MOST_HELD: usize = 256 << 20;
-/// What a variable takes beside its text.
+/// Bytes of a variable in addition to its value.
 const EACH_VARIABLE: usize = 100;
 
 /// A script's interpreter.
@@ -145,17 +145,17 @@ pub struct Interpreter<'h> {
     pub(super) globals: Frame,
     pub(super) frames: Vec<Frame>,
     pub(super) definitions: HashMap<String, Definition>,
-    /// Parentheses within each other, of all expressions that are evaluated.
+    /// Nesting depth of parentheses in all expressions being evaluated.
     pub(super) expressions: u32,
     commands: u64,
     depth: u32,
-    /// Bytes of variables and procedures.
+    /// Bytes held by variables and procedures.
     held: usize,
 }
 
 impl<'h> Interpreter<'h> {
-    /// An interpreter whose script may read and write files below `directories`; relative names begin at the first.
-    /// `environment` is what the script finds in `::env`.
+    /// An interpreter for a script that may read and write files below `directories`; relative names start at
+    /// the first of them. `environment` becomes the script's `::env`.
     pub fn new(
         host: &'h mut dyn Host,
         directories: &[PathBuf],
@@ -177,7 +177,7 @@ impl<'h> Interpreter<'h> {
         }
     }
 
-    /// Runs the script in a file; the status that `exit` asked for, 0 without.
+    /// Runs a script file. Returns the status given to `exit`; 0 without `exit`.
     pub fn run_file(&mut self, path: &Path) -> Result<i32, Fault> {
         let text =
             super::files::read_script(path).map_err(|message| Fault::at(Position::default(), &message))?;
@@ -189,18 +189,19 @@ impl<'h> Interpreter<'h> {
         }
     }
 
-    /// Whether somebody asked for the end of the script.
+    /// Whether the user has interrupted the script.
     pub fn is_interrupted(&self) -> bool {
         self.host.interrupted()
     }
 
-    /// Runs what was typed, which begins with line `line`.
+    /// Runs text that was typed and whose first line has the number `line`.
     pub fn run_line(&mut self, text: &str, line: u32) -> Result<LineEnd, Fault> {
         self.commands = 0;
         self.run_next(text, line)
     }
 
-    /// The same of a text that a script in another language hands over: one of the commands that the script may run.
+    /// Runs text from a script in another language. It counts as one of the commands that the script may
+    /// execute.
     pub fn run_at(&mut self, text: &str, position: &Position) -> Result<LineEnd, Fault> {
         self.file.clone_from(&position.file);
         self.run_next(text, position.line)
@@ -235,7 +236,7 @@ impl<'h> Interpreter<'h> {
         }
     }
 
-    /// A fault on `line` of the current file.
+    /// A fault at `line` of the current file.
     pub(super) fn fault(&self, line: u32, message: &str) -> Stop {
         Stop::Fault(Fault::at(Position { file: self.file.clone(), line }, message))
     }
@@ -259,7 +260,7 @@ impl<'h> Interpreter<'h> {
         self.run(&commands)
     }
 
-    /// Runs commands; the result of the last.
+    /// Executes commands; returns the result of the last.
     pub(super) fn run(&mut self, commands: &[Command]) -> Answer {
         self.depth += 1;
         let line = commands.first().map_or(0, |command| command.line);
@@ -274,7 +275,7 @@ impl<'h> Interpreter<'h> {
         Ok(result)
     }
 
-    /// Runs `work` and, where it ended early, forgets how deep it was.
+    /// Runs `work` and restores the nesting depth if it ended early.
     pub(super) fn guarded(&mut self, work: impl FnOnce(&mut Self) -> Answer) -> Answer {
         let depth = self.depth;
         let answer = work(self);
@@ -310,7 +311,7 @@ impl<'h> Interpreter<'h> {
         self.call(&name.text, arguments, command.line)
     }
 
-    /// Calls the command `name`, which stands on `line`.
+    /// Calls the command `name`, which is on `line`.
     pub(super) fn call(&mut self, name: &str, arguments: &[Argument], line: u32) -> Answer {
         let name = name.strip_prefix("::").unwrap_or(name);
         match self.definitions.get(name).cloned() {
@@ -385,7 +386,7 @@ impl<'h> Interpreter<'h> {
         }
     }
 
-    /// The text of a word's parts.
+    /// Substitutes the parts of a word and returns its text.
     pub(super) fn substitute(&mut self, parts: &[Part], line: u32) -> Answer {
         if let [Part::Text(text)] = parts {
             return Ok(text.clone());
@@ -408,7 +409,7 @@ impl<'h> Interpreter<'h> {
         Ok(text)
     }
 
-    /// The variable of a name, and the name by which its frame has it.
+    /// The frame of a variable, and the variable's name in that frame.
     fn find(&mut self, name: &str) -> (&mut Frame, String) {
         if let Some(global) = name.strip_prefix("::") {
             return (&mut self.globals, global.to_owned());
@@ -424,7 +425,7 @@ impl<'h> Interpreter<'h> {
         }
     }
 
-    /// A name as written: the variable's, and its index.
+    /// Splits a name as written into the variable and its index.
     pub(super) fn split_name(written: &str) -> (&str, Option<&str>) {
         match written.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
             Some((name, index)) => (name, Some(index)),
@@ -432,7 +433,7 @@ impl<'h> Interpreter<'h> {
         }
     }
 
-    /// The value of a variable, if there is one.
+    /// The value of a variable, if it exists.
     pub(super) fn value(&mut self, name: &str, index: Option<&str>) -> Option<String> {
         let (frame, name) = self.find(name);
         match (frame.get(&name)?, index) {
@@ -450,7 +451,7 @@ impl<'h> Interpreter<'h> {
         }
     }
 
-    /// Whether there is a variable of this name.
+    /// Whether a variable of this name exists.
     pub(super) fn exists(&mut self, written: &str) -> bool {
         let (name, index) = Self::split_name(written);
         self.value(name, index).is_some() || index.is_none() && self.array(name).is_some()
@@ -472,13 +473,13 @@ impl<'h> Interpreter<'h> {
         Err(self.fault(line, &message))
     }
 
-    /// The value of the variable as written, such as `name` or `name(index)`.
+    /// The value of a variable, written as `name` or `name(index)`.
     pub(super) fn read(&mut self, written: &str, line: u32) -> Answer {
         let (name, index) = Self::split_name(written);
         self.get(name, index, line)
     }
 
-    /// Sets the variable as written, and returns its value.
+    /// Sets the variable and returns its value.
     pub(super) fn set(&mut self, written: &str, value: String, line: u32) -> Answer {
         if value.len() > LONGEST {
             return Err(self.fatal(line, "a text is longer than 16 MiB"));
@@ -486,7 +487,7 @@ impl<'h> Interpreter<'h> {
         self.hold(value.len() + EACH_VARIABLE, line)?;
         let (name, index) = Self::split_name(written);
         let (frame, own) = self.find(name);
-        // The bytes of what it had before.
+        // The size of the previous value.
         let before = match (frame.get_mut(&own), index) {
             (Some(Variable::Array(elements)), Some(index)) => {
                 let before = elements.insert(index.to_owned(), value.clone());
@@ -510,7 +511,7 @@ impl<'h> Interpreter<'h> {
         Ok(value)
     }
 
-    /// Counts what the script makes; there is a bound for all of it.
+    /// Adds to the bytes held by the script; fails at the limit.
     pub(super) fn hold(&mut self, bytes: usize, line: u32) -> Result<(), Stop> {
         self.held = self.held.saturating_add(bytes);
         if self.held > MOST_HELD {
@@ -524,7 +525,7 @@ impl<'h> Interpreter<'h> {
         self.held = self.held.saturating_sub(frame.values().map(Variable::size).sum());
     }
 
-    /// Removes the variable as written; whether there was one.
+    /// Removes the variable; returns whether it existed.
     pub(super) fn unset(&mut self, written: &str) -> bool {
         let (name, index) = Self::split_name(written);
         let removed = if let Some(index) = index {

@@ -1,6 +1,6 @@
-//! Tcl's lists: text whose elements are separated by blanks, quoted where they must be.
+//! Tcl lists: strings with elements separated by white space and quoted where necessary.
 
-/// The elements of a list, or what is wrong with it.
+/// Splits a list into its elements. The error is a message.
 pub(super) fn elements(text: &str) -> Result<Vec<String>, String> {
     let mut rest = text.chars().peekable();
     let mut found = Vec::new();
@@ -78,7 +78,7 @@ fn unescape(element: &mut String, escaped: Option<char>) {
     });
 }
 
-/// The list of `elements`.
+/// Joins `elements` to a list.
 pub(super) fn from<S: AsRef<str>>(elements: impl IntoIterator<Item = S>) -> String {
     let mut text = String::new();
     for element in elements {
@@ -90,14 +90,14 @@ pub(super) fn from<S: AsRef<str>>(elements: impl IntoIterator<Item = S>) -> Stri
     text
 }
 
-/// How an element is written.
+/// How an element is quoted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
     Plain,
     Braces,
-    /// A backslash before everything special.
+    /// A backslash before every special character.
     Backslashes,
-    /// A backslash before everything special but braces, which balance.
+    /// A backslash before every special character except braces, which are balanced.
     BackslashesButBraces,
 }
 
@@ -136,7 +136,7 @@ fn push(text: &mut String, element: &str) {
     }
 }
 
-/// How Tcl 8.6 writes an element: plain where it may, in braces where they balance, else with backslashes.
+/// The quoting that Tcl 8.6 chooses: none if possible, else braces if they are balanced, else backslashes.
 fn quoting(element: &str, leading_hash: bool) -> Quoting {
     let (mut depth, mut special, mut wants_braces, mut wants_backslashes) = (0_i64, false, false, false);
     if leading_hash || element.starts_with(['{', '"']) {

@@ -1,7 +1,8 @@
-//! A small Tcl: what HammerDB's scripts use of the language, with limits on what a script may do.
+//! A small Tcl interpreter: the part of the language that HammerDB's scripts use, with limits on what a
+//! script may do.
 //!
-//! A script reads and writes files below the directories that it is given, and nothing else: `exec`, `socket`, `load` and
-//! the like are refused by name. Loops, depth and text have bounds, so that a script always ends.
+//! A script can read and write files below given directories and nothing else: `exec`, `socket`, `load` and
+//! similar commands are refused. Commands, nesting and strings are limited, so that every script ends.
 
 mod commands;
 mod control;
@@ -17,22 +18,22 @@ use std::path::PathBuf;
 
 pub use interpreter::{Host, HostError, Interpreter, LineEnd};
 
-/// Whether a text that is typed line by line has no bracket, brace or quotation mark left open.
+/// Whether text typed line by line is complete: no open bracket, brace or quotation mark.
 pub fn is_complete(text: &str) -> bool {
     let backslashes = |text: &str| text.bytes().rev().take_while(|byte| *byte == b'\\').count();
     let continued = text.strip_suffix('\n').is_some_and(|line| backslashes(line) % 2 == 1);
     !continued && !matches!(parse::script(text, 1), Err(fault) if fault.message.ends_with("is never closed"))
 }
 
-/// A command of these words, each as it is.
+/// A command made of these words, each quoted so that it is taken literally.
 pub(crate) fn command_text(words: &[String]) -> String {
     list::from(words)
 }
 
-/// A place in a script.
+/// A position in a script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The file; absent for text from elsewhere.
+    /// The file; `None` for text that is not from a file.
     pub file: Option<PathBuf>,
     /// The line, counted from 1.
     pub line: u32,
@@ -53,7 +54,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// Why a script ended: what is wrong, and where.
+/// The error that ended a script, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{position}: {message}")]
 pub struct Fault {
@@ -61,7 +62,7 @@ pub struct Fault {
     pub position: Position,
     /// What is wrong.
     pub message: String,
-    /// Whether a `catch` of the script must not hide it: a bound that was reached, or an interrupt.
+    /// Whether `catch` must not catch it: a limit was reached, or the user interrupted the script.
     pub fatal: bool,
 }
 

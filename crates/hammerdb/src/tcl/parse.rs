@@ -1,4 +1,4 @@
-//! Tcl's syntax: commands, words, and what is substituted in a word.
+//! Tcl's syntax: commands, words, and the substitutions in a word.
 
 use super::{Fault, Position};
 
@@ -12,9 +12,9 @@ pub(super) struct Command {
 /// A word.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word {
-    /// The line on which it begins: the first line of a script that the word holds.
+    /// The line on which it starts, which is the first line of a script in the word.
     pub(super) line: u32,
-    /// Whether `{*}` stands before it.
+    /// Whether it has the prefix `{*}`.
     pub(super) expanded: bool,
     pub(super) parts: Vec<Part>,
 }
@@ -29,10 +29,10 @@ pub(super) enum Part {
     Script(Vec<Command>),
 }
 
-/// Brackets and indexes within each other: more than any script needs, and few enough for the stack.
+/// Greatest nesting depth of brackets and indexes: more than any script needs, and few enough for the stack.
 const DEEPEST: u32 = 100;
 
-/// Which substitutions `subst` does.
+/// The kinds of substitution that `subst` performs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Substitution {
     pub(super) commands: bool,
@@ -40,14 +40,14 @@ pub(super) struct Substitution {
     pub(super) backslashes: bool,
 }
 
-/// Reads a script whose first line has the number `line`.
+/// Parses a script whose first line has the number `line`.
 pub(super) fn script(text: &str, line: u32) -> Result<Vec<Command>, Fault> {
     let mut reader = Reader::new(text, line);
     let commands = reader.commands(false)?;
     Ok(commands)
 }
 
-/// Reads a text in which `substitution` is to be done, as `subst` and strings in expressions.
+/// Parses text with the given kinds of substitution, for `subst` and for strings in expressions.
 pub(super) fn text(text: &str, line: u32, substitution: Substitution) -> Result<Vec<Part>, Fault> {
     let mut reader = Reader::new(text, line);
     reader.parts(|_| false, substitution)
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A backslash at the end of a line, which continues it: the backslash is consumed.
+    /// Consumes the backslash of a line continuation if one is next; returns whether it did.
     fn at_continuation(&mut self) -> bool {
         self.peek() == Some('\\') && self.second() == Some('\n') && self.next().is_some()
     }
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         self.peek() == Some('\\') && self.second() == Some('\n')
     }
 
-    /// `{*}` directly before another word.
+    /// Consumes `{*}` directly before another word.
     fn take_expansion(&mut self) -> bool {
         let mut ahead = self.rest.clone();
         let is = ahead.next() == Some('{')
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         is
     }
 
-    /// The text between braces. Only a line's continuation is replaced in it.
+    /// The text between braces. Only line continuations are replaced in it.
     pub(super) fn braced(&mut self) -> Result<String, Fault> {
         let opened = self.line;
         self.next();
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// After the backslash: the line's end and the blanks that begin the next.
+    /// Skips, after a backslash, the line break and the white space at the start of the next line.
     fn skip_continuation(&mut self) {
         self.next();
         while self.peek().is_some_and(|next| next == ' ' || next == '\t') {
@@ -298,12 +298,12 @@ impl<'a> Reader<'a> {
         Ok(parts)
     }
 
-    /// Whether a name follows the dollar sign; alone it is itself.
+    /// Whether a variable name follows the dollar sign; otherwise the sign is literal.
     pub(super) fn names_variable(&self) -> bool {
         self.second().is_some_and(|next| is_name(next) || next == '{' || next == ':')
     }
 
-    /// The variable after a dollar sign.
+    /// Parses the variable after a dollar sign.
     pub(super) fn variable(&mut self) -> Result<Part, Fault> {
         if self.peek() == Some('{') {
             return Ok(Part::Variable(self.braced()?, None));
@@ -334,12 +334,12 @@ impl<'a> Reader<'a> {
         Ok(Part::Variable(name, None))
     }
 
-    /// A script in brackets, after the opening one.
+    /// Parses a script in brackets, after the opening one.
     pub(super) fn bracketed(&mut self) -> Result<Vec<Command>, Fault> {
         self.commands(true)
     }
 
-    /// What stands behind a backslash.
+    /// Parses the character after a backslash.
     fn escape(&mut self, text: &mut String) -> Result<(), Fault> {
         match self.next() {
             None => text.push('\\'),

@@ -1,4 +1,4 @@
-//! Commands on texts and lists.
+//! Commands on strings and lists.
 
 use super::commands::Call;
 use super::expression;
@@ -62,7 +62,7 @@ pub(super) fn call(call: &mut Call<'_, '_>) -> Answer {
         }
         ("linsert", [list, at, new @ ..]) => {
             let mut elements = call.elements(list)?;
-            // One behind the last element counts here.
+            // An index just past the last element is valid here.
             let at = position(call, at, elements.len() + 1)?.clamp(0, elements.len() as i64) as usize;
             elements.splice(at..at, new.iter().map(|text| (*text).to_owned()));
             Ok(list::from(elements))
@@ -100,7 +100,8 @@ fn since_epoch() -> std::time::Duration {
     std::time::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
-/// The position that `index` names in something of `length`: a number, `end`, `end-N` or `N+M`. It may lie outside.
+/// The position that `index` denotes in a list or string of `length` elements: a number, `end`, `end-N` or
+/// `N+M`. It may be out of range.
 fn position(call: &Call<'_, '_>, index: &str, length: usize) -> Result<i64, super::interpreter::Stop> {
     let bad = || {
         call.interpreter
@@ -119,7 +120,7 @@ fn position(call: &Call<'_, '_>, index: &str, length: usize) -> Result<i64, supe
     sum.ok_or_else(bad)
 }
 
-/// The part from `first` to and with `last`, as a range within `length`.
+/// The elements from `first` to `last` inclusive, as a range within `length`.
 fn range(
     call: &Call<'_, '_>,
     first: &str,
@@ -285,7 +286,7 @@ fn too_long(call: &Call<'_, '_>) -> Answer {
     call.fail("a text is longer than 16 MiB")
 }
 
-/// None of a text that becomes too long.
+/// `None` if the result is too long.
 fn map(pairs: &[String], text: &str) -> Option<String> {
     let (mut mapped, mut rest) = (String::new(), text);
     while let Some(next) = rest.chars().next() {
@@ -304,11 +305,11 @@ fn map(pairs: &[String], text: &str) -> Option<String> {
     Some(mapped)
 }
 
-/// Whether a text matches a pattern with `*`, `?`, `[a-z]` and `\x`.
+/// Whether a string matches a pattern with `*`, `?`, `[a-z]` and `\x`.
 pub(super) fn glob_matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut from) = (0, 0);
-    // Where to go on when a star must take one more character.
+    // Where to resume when a star must match one more character.
     let mut star: Option<(usize, usize)> = None;
     loop {
         let step = match pattern.get(at) {
@@ -335,7 +336,7 @@ pub(super) fn glob_matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// How many characters of the pattern's beginning match `found`.
+/// The length of the pattern's first element if it matches `found`.
 fn one_matches(pattern: &[char], found: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),

@@ -1,13 +1,13 @@
-//! The built-in scripts, in the same language as user scripts.
+//! The built-in scripts, in the language of user scripts.
 
 /// A built-in script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Builtin {
     pub(crate) name: &'static str,
     pub(crate) text: &'static str,
-    /// It adds a row to the history and changes an account.
+    /// Whether it inserts into the history and updates an account.
     pub(crate) writes: bool,
-    /// It also changes a teller and a branch by the same amount.
+    /// Whether it also updates a teller and a branch by the same amount.
     pub(crate) whole: bool,
 }
 
@@ -17,7 +17,8 @@ pub(crate) const BUILTINS: [Builtin; 3] = [
     Builtin { name: "select-only", text: SELECT_ONLY, writes: false, whole: false },
 ];
 
-/// TPC-B's transaction, as far as pgbench takes it: rows are drawn from 1 … 100000, 10, 1 times the scale.
+/// TPC-B's transaction as pgbench implements it: aid, tid and bid are drawn from 1 … 100000, 10 and 1 times
+/// the scale factor.
 const TPCB_LIKE: &str = "\
 \\set aid random(1, 100000 * :scale)
 \\set bid random(1, 1 * :scale)
@@ -32,7 +33,7 @@ INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :a
 COMMIT;
 ";
 
-/// The same without the rows that everybody writes.
+/// The same without the updates of tellers and branches, for which clients contend.
 const SIMPLE_UPDATE: &str = "\
 \\set aid random(1, 100000 * :scale)
 \\set bid random(1, 1 * :scale)
@@ -50,7 +51,7 @@ const SELECT_ONLY: &str = "\
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 ";
 
-/// The built-in script of this name, or of the only name that begins so.
+/// The built-in script with this name or unique prefix.
 pub(crate) fn find(name: &str) -> Result<Builtin, String> {
     let names = || BUILTINS.map(|builtin| builtin.name).join(", ");
     let mut found = BUILTINS.iter().filter(|builtin| builtin.name.starts_with(name));

@@ -1,4 +1,4 @@
-//! What must hold of the balances: every transaction adds one amount to each of them.
+//! The check of the balances: every transaction adds the same amount to each of them.
 
 use kelvin_database::{Result, Session};
 use kelvin_measure::event::CheckLine;
@@ -12,7 +12,7 @@ pub(crate) struct Sums {
     pub(crate) history: i64,
 }
 
-/// Reads all four in one snapshot.
+/// Reads all four sums in one snapshot.
 pub(crate) fn sums(session: &mut dyn Session) -> Result<Sums> {
     let rows = session.query(
         "select (select coalesce(sum(abalance), 0) from pgbench_accounts), \
@@ -28,9 +28,9 @@ pub(crate) fn sums(session: &mut dyn Session) -> Result<Sums> {
     })
 }
 
-/// Judges the sums. What changed since `before` is compared where that is known: pgbench empties the history
-/// when it starts, so that whole sums need not agree in data that it drove. `whole`: only transactions ran
-/// that change tellers and branches too.
+/// Judges the sums. If `before` is known, the changes since then are compared: pgbench empties the history
+/// when it starts, so the total sums need not agree in data that pgbench has used. `whole`: all transactions
+/// that write also updated tellers and branches.
 pub(crate) fn judge(now: Sums, before: Option<Sums>, whole: bool) -> Vec<CheckLine> {
     let since = before.unwrap_or_default();
     let change = |of: fn(&Sums) -> i64| of(&now) - of(&since);

@@ -1,4 +1,4 @@
-//! The engines that have pgbench's tables.
+//! The engines that support pgbench's tables.
 
 use kelvin_database::{EngineKind, Error, Result};
 
@@ -7,7 +7,7 @@ use super::mysql::Mysql;
 use super::sqlserver::SqlServer;
 use super::tables::Tables;
 
-/// The tables of an engine; none where it has none.
+/// The tables of an engine; `None` if it does not support them.
 pub(super) fn of_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
     match kind {
         EngineKind::Postgres => Some(&Postgres),
@@ -17,7 +17,7 @@ pub(super) fn of_engine(kind: EngineKind) -> Option<&'static dyn Tables> {
     }
 }
 
-/// The same, or an error that says who has them.
+/// The same, or an error that names the engines that support them.
 pub(super) fn needed(kind: EngineKind) -> Result<&'static dyn Tables> {
     of_engine(kind).ok_or_else(|| {
         Error::usage(format!("pgbench's workloads need PostgreSQL, MySQL, MariaDB or SQL Server, not {kind}"))

@@ -1,29 +1,30 @@
-//! Counting the history's rows on PostgreSQL at a moment when it must not disturb.
+//! Counts the history's rows on PostgreSQL at a moment when this must not disturb the run.
 //!
-//! `count(*)` reads all of the table: of 10 million rows most of a second, at either edge of the window. The
-//! first count, before the load, therefore also finds out which stretches of blocks are packed: so full that no
-//! further row of pgbench's fits. These cannot change any more (rows of the history are never updated or
-//! deleted), and later counts read only the rest: the blocks that had room, wherever they lie, and all that was
-//! added behind.
+//! `count(*)` reads the whole table: for 10 million rows this takes most of a second, at both edges of the
+//! window. The first count, before the load, therefore also finds the stretches of blocks that are packed,
+//! that is, too full for another of pgbench's rows. These cannot change any more (history rows are never
+//! updated or deleted). Later counts read only the rest: blocks that had room, wherever they are, and blocks
+//! that were added.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use kelvin_database::{Error, Result, Session};
 
-/// Blocks in a stretch. A smaller one excludes less for each block with room; each costs a scan's start.
+/// Blocks per stretch. Smaller stretches exclude less for each block with room, but each costs the start of a
+/// scan.
 const STRETCH: i64 = 128;
-/// More stretches would make one statement too long; larger tables get longer stretches.
+/// More stretches would make the statement too long; larger tables have longer stretches.
 const MOST_STRETCHES: i64 = 4096;
-/// With more gaps than this between packed stretches a plain count is as good.
+/// With more gaps than this between packed stretches, a plain count is as fast.
 const MOST_GAPS: usize = 256;
-/// A block's header, and a row's length with its line pointer: 24 bytes of header, and tid, bid, aid, delta and
-/// mtime (an aid of 8 bytes and its padding take 8 more). A filler would only make rows longer.
+/// Bytes of a block's header, and of a row with its line pointer: 24 bytes of header, and tid, bid, aid,
+/// delta and mtime (a bigint aid and its padding take 8 more). A filler would only make rows longer.
 const HEADER: i64 = 24;
 const ROW: i64 = 24 + 24 + 4;
 const ROW_WITH_BIGINT: i64 = ROW + 8;
 
-/// What is known of the table since the first count.
+/// Packed stretches found by the first count.
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
     known: Mutex<Option<Known>>,
@@ -31,18 +32,18 @@ pub(crate) struct Counter {
 
 #[derive(Debug)]
 struct Known {
-    /// The server's number of the table's file: another one after TRUNCATE or a new table.
+    /// The table's filenode, which changes with TRUNCATE or a new table.
     file: i64,
     /// Rows in the packed stretches.
     packed: i64,
-    /// Counts the rest, and returns the file's number; none where nothing is packed.
+    /// The query that counts the remaining rows and returns the filenode; `None` if nothing is packed.
     rest: Option<String>,
-    /// Looking again would find nothing packed either.
+    /// Another search would find nothing packed either.
     hopeless: bool,
 }
 
 impl Counter {
-    /// The number of rows that `session` sees.
+    /// The number of rows visible to `session`.
     pub(crate) fn count(&self, session: &mut dyn Session) -> Result<u64> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Known { file, packed, rest: Some(rest), .. }) = known.as_ref() {
@@ -50,7 +51,7 @@ impl Counter {
             if !rows.is_empty() && rows.int(0, 1)? == *file {
                 let count = packed + rows.int(0, 0)?;
                 if count > 2 * packed {
-                    // By now most of the table lies behind what was found packed: the next count looks again.
+                    // Most of the table is now after the packed stretches: the next count searches again.
                     *known = None;
                 }
                 return not_negative(count);
@@ -66,7 +67,7 @@ impl Counter {
     }
 }
 
-/// The number of rows by a plain count.
+/// The number of rows by a plain `count(*)`.
 pub(crate) fn count_all(session: &mut dyn Session) -> Result<u64> {
     plain(session).and_then(not_negative)
 }
@@ -79,7 +80,7 @@ fn plain(session: &mut dyn Session) -> Result<i64> {
     session.query("select count(*) from pgbench_history")?.int(0, 0)
 }
 
-/// Counts all rows by stretches of blocks, and remembers those that are packed.
+/// Counts all rows by stretches of blocks, and returns the packed stretches.
 fn first(session: &mut dyn Session) -> Result<(i64, Known)> {
     let shape = session.query(
         "select coalesce(pg_relation_filenode(c.oid), 0)::bigint, current_setting('block_size')::bigint, \
@@ -95,13 +96,13 @@ fn first(session: &mut dyn Session) -> Result<(i64, Known)> {
     let (file, block, size) = (shape.int(0, 0)?, shape.int(0, 1)?.max(1), shape.int(0, 2)?);
     let row = if shape.int(0, 3)? == 1 { ROW_WITH_BIGINT } else { ROW };
     let blocks = size / block;
-    // Version 14 is the first to read a range of blocks without reading the others.
+    // Before version 14 a scan cannot be limited to a range of blocks.
     let hopeless = file == 0 || shape.int(0, 4)? < 140_000;
     if hopeless || blocks < 2 * STRETCH {
         return Ok((plain(session)?, unknown(file, hopeless)));
     }
     let stretch = STRETCH.max(blocks / MOST_STRETCHES + 1);
-    // The last stretch has no end, so that no row is left out that was added since the size was read.
+    // The last stretch has no end, so that it includes rows that were added since the size was read.
     let last = blocks / stretch * stretch;
     let rows = session.query(&format!(
         "select (select count(*) from pgbench_history where ctid >= ('(' || b || ',0)')::tid and ctid < \
@@ -119,7 +120,7 @@ fn first(session: &mut dyn Session) -> Result<(i64, Known)> {
     Ok((all, Known { file, packed, hopeless: rest.is_none(), rest }))
 }
 
-/// The rows in packed stretches, and the ranges of blocks between these; the last has no end.
+/// The number of rows in packed stretches, and the ranges of blocks between them; the last range has no end.
 fn gaps(counts: &[i64], full: i64, stretch: i64) -> (i64, Vec<(i64, Option<i64>)>) {
     let mut packed = 0;
     let mut gaps: Vec<(i64, Option<i64>)> = Vec::new();
@@ -143,7 +144,7 @@ fn gaps(counts: &[i64], full: i64, stretch: i64) -> (i64, Vec<(i64, Option<i64>)
 fn gap_count_sql(gaps: &[(i64, Option<i64>)]) -> String {
     let mut sql = String::from("select (0");
     for (start, end) in gaps {
-        // A string takes all that is written to it.
+        // Writing to a String does not fail.
         let _ = write!(sql, " + (select count(*) from pgbench_history where ctid >= '({start},0)'");
         if let Some(end) = end {
             let _ = write!(sql, " and ctid < '({end},0)'");
@@ -165,7 +166,7 @@ mod tests {
             gaps(&[9, 10, 10, 4, 7, 10, 0], 10, 5),
             (30, vec![(0, Some(5)), (15, Some(25)), (30, None)])
         );
-        // The last is open even when it is full: it has no end.
+        // The last stretch is open even when it is full, because it has no end.
         assert_eq!(gaps(&[10, 10], 10, 5), (10, vec![(5, None)]));
         assert_eq!(gaps(&[1, 1, 1], 10, 5), (0, vec![(0, None)]));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Making and loading the four tables on PostgreSQL, as pgbench leaves them, and what builds on other engines share.
+//! Creates and loads the four tables on PostgreSQL like pgbench; the parts shared with other engines.
 
 use kelvin_database::{BulkLoad, BulkTable, ColumnType, Engine, Error, ErrorClass, Result, Session, Value};
 
@@ -33,7 +33,8 @@ impl Tables for Postgres {
         shape(session)
     }
 
-    /// As pgbench does before it runs a built-in script. The history stays as it is: the balances are checked against it.
+    /// As pgbench does before it runs a built-in script. The history is not emptied: the balances are checked
+    /// against it.
     fn vacuum(&self, session: &mut dyn Session, all: bool) -> Result<bool> {
         if all {
             session.run("vacuum analyze pgbench_accounts")?;
@@ -59,19 +60,19 @@ impl Tables for Postgres {
     }
 }
 
-/// In the order in which they can be dropped whatever keys there are.
+/// In an order in which they can be dropped despite foreign keys.
 pub(super) const TABLES: [&str; 4] =
     ["pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches"];
 pub(super) const ACCOUNTS: i64 = 100_000;
 const TELLERS: i64 = 10;
-/// Progress is reported, and a stop request checked, after this many accounts.
+/// Accounts between progress reports and checks for a stop request.
 pub(super) const CHUNK: i64 = 50_000;
-/// Beyond this the account's key no longer is a 32-bit integer (pgbench's own limit).
+/// From this scale factor on the accounts' key is a 64-bit integer, as in pgbench.
 pub(super) const LARGEST_INT4_SCALE: u32 = 20_000;
 
-/// The comment on each table from the moment in which it is made to that in which all of them are complete.
-/// Only tables with it may be made anew: everything else is somebody's data, however it looks. Each has its own,
-/// because the names may stand for tables of several schemas of the search path.
+/// The comment on each table from its creation until all tables are complete. Only tables with this mark may
+/// be recreated; any others are the user's data. Each table has the mark, because their names may refer to
+/// several schemas of the search path.
 pub(super) const MARK: &str = "kelvin: being built";
 
 fn inspect(session: &mut dyn Session) -> Result<TableState> {
@@ -97,7 +98,7 @@ fn inspect(session: &mut dyn Session) -> Result<TableState> {
     if !missing.is_empty() {
         return Ok(TableState::Incomplete(format!("missing tables: {}", missing.join(", "))));
     }
-    // Before the rows are examined: without keys that could take hours.
+    // Before the rows are examined, which could take hours without keys.
     let without_key = names(
         session,
         "select name from unnest(array['pgbench_accounts', 'pgbench_branches', 'pgbench_tellers']) as t(name) \
@@ -109,7 +110,7 @@ fn inspect(session: &mut dyn Session) -> Result<TableState> {
     count(session)
 }
 
-/// Whether tables that are all there, with their keys, have as many rows as they need.
+/// Whether the tables, which all exist with their keys, have the required numbers of rows.
 pub(super) fn count(session: &mut dyn Session) -> Result<TableState> {
     let rows = session.query(
         "select (select count(*) from pgbench_branches), (select count(*) from pgbench_tellers), \
@@ -122,7 +123,7 @@ pub(super) fn count(session: &mut dyn Session) -> Result<TableState> {
     })
 }
 
-/// What is wrong with these numbers of rows, and with this highest number of an account.
+/// What is wrong with these numbers of rows and this highest account number; `None` if nothing.
 fn lack(branches: i64, tellers: i64, accounts: i64) -> Option<String> {
     if branches == 0 {
         return Some("pgbench_branches is empty".to_owned());
@@ -147,7 +148,7 @@ fn names(session: &mut dyn Session, query: &str) -> Result<Vec<String>> {
     rows.texts(0)
 }
 
-/// The refusal to touch tables that are there, are not complete, and have no mark of ours.
+/// The error for existing tables that are incomplete and have no mark.
 pub(crate) fn incomplete(lack: &str) -> Error {
     Error::usage(format!("pgbench's tables in the database are incomplete: {lack}")).with_help(
         "kelvin does not change tables that it did not create: complete them (`pgbench -i -I p` adds the \
@@ -164,7 +165,7 @@ pub(super) fn drop_tables() -> String {
     format!("drop table if exists {}", TABLES.join(", "))
 }
 
-/// Sets or removes the mark of an unfinished build.
+/// Statements that set or remove the mark of an unfinished build.
 fn mark(unfinished: bool) -> String {
     let comment = if unfinished { format!("'{MARK}'") } else { "null".to_owned() };
     TABLES.map(|table| format!("comment on table {table} is {comment}")).join("; ")
@@ -186,7 +187,7 @@ fn build(
     engine.capabilities().need_session_state("building the data")?;
     let session = session.as_mut();
     set_up(session)?;
-    // One message is one transaction: there is no moment with tables and without the mark.
+    // One message is one transaction, so the tables never exist without the mark.
     session.run(&format!("{drop}{}; {}", create(options), mark(true)))?;
     load_small(session, options)?;
     load_accounts(session, options, progress, stop)?;
@@ -211,18 +212,18 @@ fn build(
     Ok(())
 }
 
-/// What a build has to do.
+/// What a build must create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToMake {
     /// All is there.
     Nothing,
-    /// What others make from now on must end the build, and not be dropped.
+    /// All tables. If another session creates one meanwhile, the build fails; it must not drop it.
     All,
-    /// What is there was left by a build of ours.
+    /// All tables, after dropping those of an interrupted build.
     Anew,
 }
 
-/// What there is to be made for these options, or why it cannot be.
+/// What must be created for these options, or why it cannot be.
 pub(super) fn to_make(tables: &dyn Tables, session: &mut dyn Session, options: &Options) -> Result<ToMake> {
     match tables.inspect(session)? {
         TableState::Complete { scale } if scale == i64::from(options.scale()) => {
@@ -264,7 +265,8 @@ fn shape(session: &mut dyn Session) -> Result<Option<Shape>> {
     }))
 }
 
-/// Refuses tables that were made otherwise than the options say: the result would describe something that was not measured.
+/// Refuses tables whose properties do not match the options: the result would describe something that was not
+/// measured.
 pub(super) fn must_match(tables: &dyn Tables, session: &mut dyn Session, options: &Options) -> Result<()> {
     let Some(shape) = tables.shape(session)? else { return Ok(()) };
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
@@ -295,7 +297,7 @@ pub(super) fn must_match(tables: &dyn Tables, session: &mut dyn Session, options
     ))
 }
 
-/// The refusal to drive or build over data of another size.
+/// The error for using or building over data with another scale factor.
 pub(crate) fn other_scale(found: i64, asked: u32) -> Error {
     Error::usage(format!(
         "pgbench's tables in the database have scale {found}, but scale {asked} was requested"
@@ -329,7 +331,7 @@ fn create(options: &Options) -> String {
     )
 }
 
-/// The accounts, with their partitions where some were asked for.
+/// Creates the accounts, with their partitions if requested.
 fn create_accounts(options: &Options, unlogged: &str, aid: &str) -> String {
     let fill = options.fillfactor;
     let columns = format!("pgbench_accounts(aid {aid} not null, bid int, abalance int, filler char(84))");
@@ -369,7 +371,7 @@ fn keys(options: &Options) -> Vec<String> {
     keys
 }
 
-/// The statements that make the foreign keys.
+/// The statements that create the foreign keys.
 pub(super) fn foreign_keys() -> impl Iterator<Item = String> {
     [
         ("tellers", "bid", "branches", "bid"),
@@ -410,8 +412,8 @@ pub(super) fn load_small(session: &mut dyn Session, options: &Options) -> Result
     Ok(())
 }
 
-/// Loads the accounts over one connection, frozen as they come: pages need no second visit by VACUUM, which
-/// costs more than a second connection saves.
+/// Loads the accounts over one connection, with frozen rows: VACUUM need not visit the pages again, which
+/// would cost more than a second connection saves.
 fn load_accounts(
     session: &mut dyn Session,
     options: &Options,
@@ -422,7 +424,7 @@ fn load_accounts(
     let columns = account_columns(options);
     let table = BulkTable { name: "pgbench_accounts", columns: &columns };
     session.run("begin; truncate pgbench_accounts")?;
-    // PostgreSQL does not freeze what is copied into a partitioned table.
+    // PostgreSQL cannot copy frozen rows into a partitioned table.
     let mut load = if options.partitions == 0 {
         session.bulk_load_frozen(&table)?
     } else {
@@ -439,7 +441,7 @@ fn load_accounts(
     session.run("commit")
 }
 
-/// Loads the accounts, each chunk in a separate transaction: a small one has little to undo.
+/// Loads the accounts, each chunk in a separate transaction: a small one is quick to roll back.
 pub(super) fn load_accounts_by_chunks(
     session: &mut dyn Session,
     options: &Options,
@@ -461,13 +463,13 @@ pub(super) fn load_accounts_by_chunks(
     Ok(())
 }
 
-/// What a load writes of an account.
+/// The columns of an account that a load writes.
 pub(super) fn account_columns(options: &Options) -> [(&'static str, ColumnType); 4] {
     let key = if options.scale() >= LARGEST_INT4_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };
     [("aid", key), ("bid", ColumnType::Int4), ("abalance", ColumnType::Int4), ("filler", ColumnType::Text)]
 }
 
-/// Loads the accounts after the first so many, as many as a chunk has.
+/// Loads one chunk of accounts, after the first `first`.
 pub(super) fn load_chunk(load: &mut (dyn BulkLoad + '_), first: i64) -> Result<()> {
     for aid in first..first + CHUNK {
         load.row(&[Value::Int(aid + 1), Value::Int(aid / ACCOUNTS + 1), Value::Int(0), Value::Text("")])?;

@@ -1,4 +1,4 @@
-//! What is counted and timed by itself: the scripts and, where asked for, their statements.
+//! The kinds that are counted and timed: scripts and, if requested, their statements.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use kelvin_database::{Error, Result};
 use super::script::Script;
 use crate::TransactionKind;
 
-/// Samples name their kind by two bytes.
+/// A sample identifies its kind by two bytes.
 const MOST_KINDS: usize = 1 << 16;
 
 /// The scripts' kinds.
@@ -23,10 +23,11 @@ pub(super) fn of_scripts(scripts: &[Script]) -> Vec<TransactionKind> {
         .collect()
 }
 
-/// Adds a kind for each step that the user waits for, named by script, line and beginning, and sets it in the step.
+/// Adds a kind for each step that the user waits for, named by script, line and title, and stores it in the
+/// step.
 ///
-/// A pipeline only collects its statements: they are sent, and all their results awaited, at its
-/// `\endpipeline`, which has the time of them all (`\syncpipeline` waits for nothing either).
+/// A pipeline only collects its statements. They are sent, and their results awaited, at its `\endpipeline`,
+/// which has the time of all of them (`\syncpipeline` waits for nothing either).
 pub(super) fn add_statements(scripts: &mut [Script], kinds: &mut Vec<TransactionKind>) -> Result<()> {
     let mut named: HashMap<String, usize> = HashMap::new();
     for (index, script) in scripts.iter_mut().enumerate() {
@@ -35,7 +36,7 @@ pub(super) fn add_statements(scripts: &mut [Script], kinds: &mut Vec<Transaction
             let Some(title) = &step.title else { continue };
             step.kind = Some(number(kinds.len())?);
             let mut name = format!("{name}:{} {title}", step.line);
-            // Two on one line may begin alike.
+            // Two statements on one line may start alike.
             let times = named.entry(name.clone()).or_default();
             *times += 1;
             if *times > 1 {

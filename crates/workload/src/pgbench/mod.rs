@@ -1,7 +1,7 @@
-//! pgbench: its built-in workloads and its script language, driven by our client.
+//! pgbench: its built-in workloads and its script language, executed by Kelvin's client.
 //!
-//! Scripts are compiled before the load; the tables are pgbench's own, so that either tool drives what the
-//! other has loaded.
+//! Scripts are compiled before the load. The tables are pgbench's, so that each tool can use tables that the
+//! other loaded.
 
 mod builtin;
 mod check;
@@ -37,30 +37,30 @@ pub use tables::Shape;
 use tables::TableState;
 use variables::Slots;
 
-/// Larger scale factors overflow the 32-bit branch numbers times the tellers, for pgbench too.
+/// With larger scale factors the teller numbers exceed 32 bits, as in pgbench.
 const MAX_SCALE: u32 = 100_000_000;
-/// Twice as many as pgbench takes. Samples could name more: they have two bytes for a script or a statement.
+/// Twice pgbench's limit. Samples could distinguish more: they identify a script or statement by two bytes.
 const MOST_SCRIPTS: usize = 128;
-/// Sums are read before a run only where that reads less than this; see [`check::judge`].
+/// Sums are read before a run only if that reads less than this many bytes; see [`check::judge`].
 const MOST_TO_SUM: u64 = 2 << 30;
 
-/// The workload.
+/// The workloads pgbench and script.
 #[derive(Debug)]
 pub struct Pgbench {
     name: &'static str,
     options: Options,
     plan: Arc<user::PgbenchPlan>,
     kinds: Vec<TransactionKind>,
-    /// The built-in script behind each script that is one.
+    /// For each script, its built-in script if it is one.
     builtins: Vec<Option<Builtin>>,
     /// The sums before the run.
     before: Option<check::Sums>,
-    /// How many rows the history has.
+    /// Counts the history's rows.
     history: history::Counter,
 }
 
 impl Pgbench {
-    /// Compiles the scripts, or returns what is wrong with them or the options.
+    /// Creates the workload and compiles its scripts; the error describes an invalid script or option.
     pub fn new(mut options: Options) -> Result<Self> {
         if !(1..=MAX_SCALE).contains(&options.scale()) {
             return Err(Error::usage(format!(
@@ -122,7 +122,7 @@ impl Pgbench {
         Ok(Self { name: "pgbench", options, plan, kinds, builtins, before: None, history })
     }
 
-    /// The workload "script": the user's own scripts and nothing of pgbench's tables.
+    /// Creates the workload "script": the user's own scripts, without pgbench's tables.
     pub fn script(options: Options) -> Result<Self> {
         if options.scripts.is_empty() {
             return Err(Error::usage("no script is given").with_help("name one or more SQL files"));
@@ -134,7 +134,8 @@ impl Pgbench {
         Ok(Self { name: "script", ..Self::new(options)? })
     }
 
-    /// How the complete tables that a database holds were made, if it holds any. Some engines hold none.
+    /// Properties of the complete tables in a database; `None` without such tables, and for engines that do
+    /// not support them.
     pub fn shape_in(engine: &dyn Engine) -> Result<Option<Shape>> {
         match dialects::of_engine(engine.kind()) {
             Some(tables) => tables.shape(engine.connect()?.as_mut()),
@@ -142,8 +143,8 @@ impl Pgbench {
         }
     }
 
-    /// Vacuums the small tables, whose rows every transaction replaces, before a built-in script is run. Returns whether
-    /// there was anything to do.
+    /// Vacuums the small tables, whose rows every transaction updates, or all tables (option `vacuum_all`),
+    /// before a built-in script runs. Returns whether anything was vacuumed.
     pub fn vacuum(&self, engine: &dyn Engine) -> Result<bool> {
         if self.builtins.iter().all(Option::is_none) || !self.options.vacuum && !self.options.vacuum_all {
             return Ok(false);
@@ -151,32 +152,32 @@ impl Pgbench {
         dialects::needed(engine.kind())?.vacuum(engine.connect()?.as_mut(), self.options.vacuum_all)
     }
 
-    /// The text of a built-in script, by its name or its beginning.
+    /// Name and text of a built-in script, given its name or a prefix.
     ///
     /// # Errors
-    /// There is no such script.
+    /// There is no such script, or the prefix is ambiguous.
     pub fn builtin_text(name: &str) -> Result<(&'static str, &'static str)> {
         builtin::find(name).map(|builtin| (builtin.name, builtin.text)).map_err(Error::usage)
     }
 
-    /// Whether the users' scripts touch pgbench's tables by a script of pgbench's own.
+    /// Whether any of the scripts is built in and therefore uses pgbench's tables.
     pub fn uses_tables(&self) -> bool {
         self.builtins.iter().any(Option::is_some)
     }
 
-    /// The options as they are used: with the script that stands for none.
+    /// The options in use, including the default script.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Whether only transactions run whose effect on the balances is known, and one of them writes.
+    /// Whether all scripts have a known effect on the balances and at least one of them writes.
     pub fn is_checked(&self) -> bool {
         self.builtins.iter().all(Option::is_some)
             && self.builtins.iter().flatten().any(|builtin| builtin.writes)
     }
 
-    /// Describes the size of the data before they are loaded, against the server's cache and, where the server
-    /// is on this host, its memory in bytes.
+    /// A sentence about the size of the data before they are loaded, compared with the server's cache and
+    /// with `memory`: the bytes of this host's memory if the server is on this host.
     pub fn working_set(&self, session: &mut dyn Session, memory: Option<u64>) -> Result<String> {
         let (setting, cache) = dialects::needed(session.engine())?.cache(session)?;
         Ok(working_set(self.options.scale(), self.options.fillfactor, (setting, cache), memory))
@@ -249,7 +250,7 @@ impl Workload for Pgbench {
         Ok(notes)
     }
 
-    /// Scripts of the user's own need no tables of ours.
+    /// The user's own scripts need no tables of pgbench's.
     fn is_built(&self, engine: &dyn Engine) -> Result<bool> {
         if self.builtins.iter().all(Option::is_none) {
             return Ok(true);
@@ -284,7 +285,8 @@ impl Workload for Pgbench {
         Ok(Some(WorkloadData { words, can_be_built: true, tables: initialize::TABLES.to_vec() }))
     }
 
-    /// Every built-in script that writes adds to the history; for other scripts the small balances may show it.
+    /// Every built-in script that writes inserts into the history; other scripts may have changed the
+    /// balances of branches or tellers.
     fn is_fresh(&self, session: &mut dyn Session) -> Result<bool> {
         let rows = session.query(
             "select (select case when exists (select 1 from pgbench_history) then 1 else 0 end) + \
@@ -298,7 +300,7 @@ impl Workload for Pgbench {
         self.check_engine(engine)?;
         match dialects::of_engine(engine.kind()) {
             Some(tables) => tables.build(engine, &self.options, progress, stop),
-            // The user's own scripts need no tables of ours.
+            // The user's own scripts need no tables of pgbench's.
             None => Ok(()),
         }
     }
@@ -320,8 +322,8 @@ impl Workload for Pgbench {
         if !self.is_checked() || stop.requested() {
             return Ok(());
         }
-        // An earlier run of other scripts may have changed what this one's leave alone: without the sums before
-        // the run only what holds of all of them can be asked for.
+        // An earlier run with other scripts may have changed balances that this run's scripts do not. Without
+        // the sums before the run, only conditions that hold for all scripts can be checked.
         let whole = self.before.is_some()
             && self.builtins.iter().flatten().all(|builtin| builtin.whole || !builtin.writes);
         let now = check::sums(engine.connect()?.as_mut())?;
@@ -329,7 +331,7 @@ impl Workload for Pgbench {
         Ok(())
     }
 
-    /// Only where every script adds a row to the history.
+    /// Only if every script inserts into the history.
     fn counts_on_server(&self) -> bool {
         self.builtins.iter().all(|builtin| builtin.is_some_and(|builtin| builtin.writes))
     }
@@ -341,7 +343,7 @@ impl Workload for Pgbench {
         dialects::needed(session.engine())?.history(&self.history, session)
     }
 
-    /// Shell commands are waited for where they were started.
+    /// A shell command blocks the thread that started it.
     fn blocks_threads(&self) -> bool {
         self.options.allow_shell
     }

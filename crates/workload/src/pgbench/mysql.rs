@@ -1,4 +1,4 @@
-//! The four tables on MySQL and MariaDB: the same columns and rows, keys made with the tables.
+//! The four tables on MySQL and MariaDB: the same columns and rows; keys are created with the tables.
 
 use kelvin_database::{Engine, Error, Result, Session};
 
@@ -93,8 +93,8 @@ impl Tables for Mysql {
             progress.update("tables analyzed", done as u64, TABLES.len() as u64, 0);
             session.query(&format!("analyze table {table}"))?;
         }
-        // One after the other: a build that ends between them leaves tables that are neither all marked nor all there,
-        // and so are complete.
+        // One table after another. If this is interrupted, all tables exist but not all are marked, so they
+        // count as complete.
         TABLES.iter().try_for_each(|table| session.run(&format!("alter table {table} comment = ''")))
     }
 
@@ -110,7 +110,7 @@ impl Tables for Mysql {
         Ok(Some(Shape { scale, fillfactor: 100, foreign_keys, unlogged_tables: false, ..Shape::default() }))
     }
 
-    /// InnoDB purges by itself.
+    /// InnoDB purges automatically.
     fn vacuum(&self, _session: &mut dyn Session, _all: bool) -> Result<bool> {
         Ok(false)
     }

@@ -1,4 +1,4 @@
-//! Options of pgbench's workloads.
+//! Options of pgbench and script workloads.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use super::builtin;
 
-/// Bytes of the longest script that is taken: its text is in the specification and in every result.
+/// Maximum bytes of a script: its text is part of the specification and of every result.
 const LONGEST_SCRIPT: u64 = 1 << 20;
 
 /// How statements are sent to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueryMode {
-    /// As text with the variables' values in it.
+    /// As text that contains the variables' values.
     #[default]
     Simple,
-    /// Parsed each time, with parameters.
+    /// Parsed at each execution, with parameters.
     Extended,
-    /// Parsed once a connection, with parameters.
+    /// Parsed once per connection, with parameters.
     Prepared,
 }
 
-/// How the accounts are divided among partitions.
+/// How accounts are partitioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartitionMethod {
@@ -36,7 +36,7 @@ pub enum PartitionMethod {
 }
 
 impl PartitionMethod {
-    /// As SQL writes it.
+    /// The SQL keyword.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Range => "range",
@@ -49,12 +49,12 @@ impl PartitionMethod {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ScriptChoice {
-    /// A built-in script's name, or the file's as the user wrote it.
+    /// The name of a built-in script, or of the file as given by the user.
     pub name: String,
-    /// Its share among the scripts; 0 is never chosen.
+    /// Its weight among the scripts; with 0 it is never chosen.
     #[serde(default = "one")]
     pub weight: u32,
-    /// The file's content, which is part of the specification of a run. Absent for a built-in script.
+    /// The content of the file, which is part of the run's specification. `None` for a built-in script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -64,14 +64,14 @@ fn one() -> u32 {
 }
 
 impl ScriptChoice {
-    /// A built-in script, written `name` or `name@weight`; the name may be shortened.
+    /// A built-in script, given as `name` or `name@weight`; the name may be abbreviated.
     pub fn builtin(written: &str) -> Result<Self> {
         let (name, weight) = split_weight(written)?;
         let builtin = builtin::find(name).map_err(Error::usage)?;
         Ok(Self { name: builtin.name.to_owned(), weight, text: None })
     }
 
-    /// A script file, written `path` or `path@weight`, which is read here.
+    /// Reads a script file, given as `path` or `path@weight`.
     pub fn file(written: &str) -> Result<Self> {
         let (path, weight) = split_weight(written)?;
         let text = read(path).map_err(|error| Error::usage(format!("reading script {path:?}: {error}")))?;
@@ -82,8 +82,8 @@ impl ScriptChoice {
     }
 }
 
-/// The text of a file, or of standard input for "-"; reads at most one byte more than the limit, so that an endless
-/// file ends.
+/// Reads a file, or standard input for "-". Reads at most one byte more than the limit, so that endless input
+/// ends.
 fn read(path: &str) -> std::io::Result<String> {
     let mut text = String::new();
     let source: Box<dyn Read> =
@@ -109,7 +109,7 @@ pub struct Options {
     /// [`Pgbench::shape_in`](super::Pgbench::shape_in) returns the scale of an existing database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<u32>,
-    /// The scripts; `tpcb-like` when there is none.
+    /// The scripts; `tpcb-like` if empty.
     pub scripts: Vec<ScriptChoice>,
     /// Variables set before the load (`-D`).
     pub define: BTreeMap<String, String>,
@@ -121,15 +121,15 @@ pub struct Options {
     pub fillfactor: u8,
     /// Foreign keys between the tables.
     pub foreign_keys: bool,
-    /// Tables without write-ahead log.
+    /// Unlogged tables.
     pub unlogged_tables: bool,
     /// Partitions of the accounts; 0 for a plain table.
     #[serde(skip_serializing_if = "is_default")]
     pub partitions: u32,
-    /// How the accounts are divided among them.
+    /// How the accounts are partitioned.
     #[serde(skip_serializing_if = "is_default")]
     pub partition_method: PartitionMethod,
-    /// VACUUM ANALYZE at the end of the load, and VACUUM of the small tables before a run.
+    /// VACUUM ANALYZE after the load, and VACUUM of the small tables before a run.
     pub vacuum: bool,
     /// VACUUM ANALYZE of all four tables before a run.
     #[serde(skip_serializing_if = "is_default")]
@@ -163,7 +163,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The scale factor; the smallest by default.
+    /// The scale factor; 1 by default.
     pub(super) fn scale(&self) -> u32 {
         self.scale.unwrap_or(1)
     }

@@ -1,22 +1,22 @@
-//! How large a data set is, before it is loaded.
+//! Estimates the size of a data set before it is loaded.
 
 use kelvin_measure::text::binary;
 use std::fmt::Write as _;
 
-/// Bytes of a page, its header, and the line pointer of a row.
+/// Bytes of a page, of its header, and of a row's line pointer.
 const PAGE: u64 = 8192;
 const PAGE_HEADER: u64 = 24;
 const POINTER: u64 = 4;
 const ACCOUNTS: u64 = 100_000;
 
-/// Bytes that a table of `rows` rows of `width` bytes (header and alignment with it) takes.
+/// Bytes of a table with `rows` rows of `width` bytes (including header and alignment).
 fn heap(rows: u64, width: u64, fillfactor: u64) -> u64 {
-    // Rows stop being put on a page when they would leave less free than the fill factor asks for.
+    // Rows are not added to a page if they would leave less free space than the fill factor requires.
     let usable = (PAGE * fillfactor / 100).saturating_sub(PAGE_HEADER);
     rows.div_ceil((usable / (width + POINTER)).max(1)) * PAGE
 }
 
-/// Bytes of a B-tree over one 4-byte column, as CREATE INDEX fills it: 90 % of its leaves.
+/// Bytes of a B-tree over one 4-byte column, as filled by CREATE INDEX: 90 % of each leaf.
 fn index(rows: u64) -> u64 {
     let per_leaf = ((PAGE - PAGE_HEADER - 16) * 90 / 100) / (16 + POINTER);
     let leaves = rows.div_ceil(per_leaf);
@@ -31,8 +31,8 @@ pub fn size_estimate(scale: u32) -> u64 {
 /// Bytes of pgbench's tables and keys at this scale factor and fill factor (10 to 100 percent).
 pub fn size_with_fillfactor(scale: u32, fillfactor: u8) -> u64 {
     let (scale, fill) = (u64::from(scale), u64::from(fillfactor.clamp(10, 100)));
-    // Accounts: 24 bytes of header, three integers, 84 blanks behind one length byte, to the next multiple of
-    // 8. The filler of tellers and branches is NULL.
+    // Accounts: 24 bytes of header, three integers, 84 blanks after a length byte, rounded up to a multiple
+    // of 8. The filler of tellers and branches is NULL.
     let accounts =
         heap(scale * ACCOUNTS, (24 + 12 + 85_u64).next_multiple_of(8), fill) + index(scale * ACCOUNTS);
     let tellers = heap(scale * 10, 40, fill) + index(scale * 10);
@@ -40,8 +40,9 @@ pub fn size_with_fillfactor(scale: u32, fillfactor: u8) -> u64 {
     accounts + tellers + branches
 }
 
-/// The data's size against the server's cache and the host's memory, as a sentence. The cache, with the name of its setting,
-/// and `memory` are bytes, where they are known; `memory` is meant to be that of the server's host.
+/// A sentence that compares the size of the data with the server's cache and the host's memory. `cache` has
+/// the name of its setting and, if known, its bytes; `memory` is the memory of the server's host in bytes, if
+/// known.
 pub fn working_set(
     scale: u32,
     fillfactor: u8,

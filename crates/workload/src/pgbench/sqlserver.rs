@@ -1,4 +1,4 @@
-//! The four tables on SQL Server: the same columns and rows, keys made with the tables.
+//! The four tables on SQL Server: the same columns and rows; keys are created with the tables.
 
 use kelvin_database::{Engine, Error, Result, Session};
 
@@ -14,7 +14,7 @@ use crate::{BuildProgress, Stop};
 /// The tables on SQL Server.
 pub(super) struct SqlServer;
 
-/// A table that is there as long as a build of ours is under way, or was left unfinished.
+/// A table that exists while a build is running or if it was left unfinished.
 const UNFINISHED: &str = "kelvin_pgbench_unfinished";
 
 impl Tables for SqlServer {
@@ -106,7 +106,7 @@ impl Tables for SqlServer {
         Ok(Some(Shape { scale, fillfactor: 100, foreign_keys, ..Shape::default() }))
     }
 
-    /// What deleted rows took is freed by the server's own task.
+    /// The server's ghost cleanup task reclaims deleted rows.
     fn vacuum(&self, _session: &mut dyn Session, _all: bool) -> Result<bool> {
         Ok(false)
     }
@@ -116,7 +116,7 @@ impl Tables for SqlServer {
     }
 
     fn cache(&self, session: &mut dyn Session) -> Result<(&'static str, Option<u64>)> {
-        // What it may take; where nobody has set it, all that there is.
+        // The configured limit; without one the size of the cache is unknown.
         const UNLIMITED: i64 = i32::MAX as i64;
         let rows = session.query(
             "select cast(value_in_use as bigint) from sys.configurations where name = 'max server memory (MB)'",

@@ -1,4 +1,4 @@
-//! pgbench's tables: what is in a database, and what an engine does with them.
+//! pgbench's tables: their state in a database, and the operations of an engine on them.
 
 use kelvin_database::{Engine, Result, Session};
 
@@ -6,45 +6,45 @@ use super::history::Counter;
 use super::options::{Options, PartitionMethod};
 use crate::{BuildProgress, Stop};
 
-/// What is in a database.
+/// The state of pgbench's tables in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TableState {
     Nothing,
-    /// What a build of ours left when it was interrupted.
+    /// The remains of an interrupted build of Kelvin's.
     Unfinished,
-    /// Tables that are not ours to touch, and what they lack.
+    /// Incomplete tables that Kelvin did not create, with a description of what they lack.
     Incomplete(String),
     Complete {
         scale: i64,
     },
 }
 
-/// How complete tables were made.
+/// Properties of complete tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Scale factor.
     pub scale: u32,
-    /// Per cent of each page that the load filled.
+    /// Percentage of each page that the load filled.
     pub fillfactor: u8,
     /// Whether there are foreign keys.
     pub foreign_keys: bool,
-    /// Whether no write-ahead log protects the accounts.
+    /// Whether accounts are an unlogged table.
     pub unlogged_tables: bool,
     /// Partitions of the accounts; 0 for a plain table.
     pub partitions: u32,
-    /// How the accounts are divided among them; by ranges where there are none.
+    /// How the accounts are partitioned; by range if they are not.
     pub partition_method: PartitionMethod,
 }
 
-/// How one engine makes, finds and drops them.
+/// Creates, inspects and drops the tables of one engine.
 pub(super) trait Tables: Sync {
-    /// Refuses options that the engine has no words for.
+    /// Refuses options that the engine does not support.
     fn must_know(&self, options: &Options) -> Result<()>;
 
     /// Inspects the database.
     fn inspect(&self, session: &mut dyn Session) -> Result<TableState>;
 
-    /// Makes and loads everything. What an earlier build left unfinished is made anew; anybody else's data is refused.
+    /// Creates and loads all tables. Recreates those of an unfinished build; refuses any others.
     fn build(
         &self,
         engine: &dyn Engine,
@@ -53,15 +53,16 @@ pub(super) trait Tables: Sync {
         stop: &Stop,
     ) -> Result<()>;
 
-    /// How the complete tables that are in the database were made, if there are any.
+    /// Properties of the complete tables in the database, if there are any.
     fn shape(&self, session: &mut dyn Session) -> Result<Option<Shape>>;
 
-    /// Frees what replaced rows of the small tables took, or of all four; whether there was anything to do.
+    /// Reclaims the space of replaced rows in the small tables, or with `all` in all four; returns whether
+    /// the engine does so.
     fn vacuum(&self, session: &mut dyn Session, all: bool) -> Result<bool>;
 
     /// The number of rows in the history.
     fn history(&self, counter: &Counter, session: &mut dyn Session) -> Result<u64>;
 
-    /// The server's cache of data: the name of its setting, and bytes where they are known.
+    /// The server's data cache: the name of its setting and, if known, its bytes.
     fn cache(&self, session: &mut dyn Session) -> Result<(&'static str, Option<u64>)>;
 }

@@ -1,8 +1,8 @@
 //! A virtual user: draws a script and executes its commands.
 //!
-//! Where statements are timed, a time runs from the moment the user starts a statement (before its parameters are
-//! encoded or its text is assembled) until its result has been read. Client-side commands, such as `\set`, are not
-//! included in any statement's time; a failed attempt records no times.
+//! If statements are timed, a statement's time starts before its parameters are encoded or its text is
+//! assembled, and ends when its result has been read. Client-side commands such as `\set` are not included; a
+//! failed attempt records no times.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,19 +22,19 @@ use crate::{NextTransaction, StatementTime, VirtualUser};
 #[derive(Debug)]
 pub(crate) struct PgbenchPlan {
     pub(crate) scripts: Vec<Script>,
-    /// Sums of the weights up to and with each script.
+    /// Cumulative weights of the scripts.
     pub(crate) weights: Vec<u64>,
     pub(crate) slots: Slots,
     pub(crate) mode: QueryMode,
-    /// Values set before the load, by slot.
+    /// Values defined before the load, by slot.
     pub(crate) defined: Vec<(u32, String)>,
 }
 
-/// A statement of this connection, once prepared.
+/// A prepared statement of this connection.
 #[derive(Debug, Clone, Default)]
 struct Prepared {
     statement: Option<Statement>,
-    /// For `\gset`: the slot of each column, none where no script reads it.
+    /// For `\gset`: the slot of each column; `None` if no script reads it.
     columns: Vec<Option<u32>>,
 }
 
@@ -42,23 +42,23 @@ pub(crate) struct User {
     plan: Arc<PgbenchPlan>,
     random: Random,
     variables: Variables,
-    /// As they were when the transaction began, for its repetition.
+    /// The state at the start of the transaction, for a repetition.
     random_before: Random,
     variables_before: Variables,
-    /// Whether the next `execute` repeats.
+    /// Whether the next `execute` is a repetition.
     repeats: bool,
     script: usize,
     prepared: Vec<Vec<Prepared>>,
-    /// Some statement could not be prepared before the load.
+    /// Whether a statement could not be prepared before the load.
     unprepared: bool,
-    /// Parameters and results have their own types: on servers that do not infer them.
+    /// Whether parameters and results have their own types, for servers that do not infer them.
     typed: bool,
-    /// Statements are being collected.
+    /// Whether statements are collected in a pipeline.
     pipeline: bool,
     machine: Machine,
     clock: Clock,
     times: Vec<StatementTime>,
-    /// Memory for the texts of statements and for results.
+    /// Reused buffers for statement texts and results.
     text: String,
     name: String,
     rows: Rows,
@@ -75,7 +75,7 @@ impl User {
         };
         set("client_id", i64::from(index));
         set("random_seed", seed as i64);
-        // One for the whole run, and not the seed itself: hashes of small numbers would resemble each other.
+        // One value per run. It is not the seed itself, since hashes with small seeds are similar.
         set("default_seed", Random::part(seed, 0x6465_6661_756c_7473, 0).bits() as i64);
         for (slot, text) in &plan.defined {
             variables.define(*slot, text);
@@ -186,7 +186,7 @@ impl User {
         Ok(())
     }
 
-    /// Executes or queues a statement with the values of its variables; `N` is enough for them.
+    /// Executes or queues a statement with the values of its variables; it has at most `N`.
     #[inline]
     fn bind<const N: usize>(
         &mut self,
@@ -279,7 +279,8 @@ impl User {
         Ok(statement)
     }
 
-    /// Prepares statements of a pipeline that could not be prepared before the load: within a pipeline it is too late.
+    /// Prepares those statements of a pipeline that could not be prepared before the load; inside the
+    /// pipeline it is too late.
     fn prepare_pipeline(
         &mut self,
         script: &Script,
@@ -309,7 +310,7 @@ impl User {
                 let value = super::expression::Lookup::value(&self.variables, slot)
                     .and_then(Value::integer)
                     .map_err(|fault| self.fault(fault))?;
-                // A negative time is none.
+                // A negative sleep is no sleep.
                 Duration::from_micros(u64::try_from(value).unwrap_or(0).saturating_mul(unit))
             }
         };
@@ -370,12 +371,13 @@ impl User {
     }
 }
 
-/// The only wait of a user that is not for the database.
+/// Suspends the user; all its other waits are for the database.
 fn pause(duration: Duration) {
     kelvin_fiber::sleep(duration);
 }
 
-/// Makes a field of a result the value of a variable. NULL is an empty text where all is text, as for pgbench.
+/// Assigns a field of a result to a variable. NULL becomes an empty text if all values are text, as in
+/// pgbench.
 fn keep(
     variables: &mut Variables,
     slot: u32,
@@ -409,7 +411,7 @@ fn at_line(error: Error, script: &Script, step: &Step) -> Error {
     error.context(&format!("{}:{}", script.name, step.line))
 }
 
-/// Refuses the name of a column that cannot be a variable's, as pgbench does.
+/// Refuses a column name that is not a valid variable name, as pgbench does.
 fn must_be_name(name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
     if !name.is_empty() && name.chars().all(fits) {
@@ -432,8 +434,8 @@ fn rows_expected(found: usize) -> Error {
 }
 
 impl VirtualUser for User {
-    /// Prepares all statements where this is possible: one that needs a table which the script itself creates is
-    /// prepared when it is first executed.
+    /// Prepares all statements, if possible. A statement on a table that the script itself creates is
+    /// prepared before its first execution.
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
         let plan = Arc::clone(&self.plan);
         self.unprepared = false;
@@ -461,7 +463,7 @@ impl VirtualUser for User {
 
     fn next(&mut self) -> NextTransaction {
         let total = self.plan.weights.last().copied().unwrap_or(1);
-        // A single script takes no random number, so that its values depend on the seed alone.
+        // A single script draws no random number to choose it, so that its values depend only on the seed.
         self.script = if self.plan.scripts.len() == 1 {
             0
         } else {
@@ -472,7 +474,7 @@ impl VirtualUser for User {
         NextTransaction { kind: self.script as u16, keying: Duration::ZERO, thinking: Duration::ZERO }
     }
 
-    /// A repetition begins with the random state and the variables of the first attempt.
+    /// A repetition starts with the random state and the variables of the first attempt.
     fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome> {
         if self.repeats {
             self.random = self.random_before.clone();
@@ -487,7 +489,7 @@ impl VirtualUser for User {
         if let Err(error) = self.run(&plan.scripts[self.script], session) {
             self.times.clear();
             if std::mem::take(&mut self.pipeline) && !session.is_broken() {
-                // The queued statements must not be sent with the next transaction.
+                // Queued statements must not be sent with the next transaction.
                 let _ = session.control(TransactionControl::Rollback);
             }
             return Err(error);

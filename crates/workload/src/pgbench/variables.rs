@@ -6,7 +6,7 @@ use kelvin_database::Value as Parameter;
 
 use super::expression::{Fault, Lookup, Names, Value};
 
-/// Names to slots, shared by all scripts of a run as pgbench's clients share their variables.
+/// Maps names to slots. All scripts of a run share it, as pgbench's clients share their variables.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slots {
     names: HashMap<String, u32>,
@@ -17,7 +17,7 @@ impl Slots {
         self.names.len()
     }
 
-    /// The slot of a name that a script mentions.
+    /// The slot of a name that a script uses.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         self.names.get(name).copied()
     }
@@ -44,14 +44,14 @@ enum Content {
     #[default]
     Undefined,
     Value(Value),
-    /// Text from the command line or a result.
+    /// Text from the command line or from a result.
     Text,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Variable {
     content: Content,
-    /// The text itself, and that of a double, which a statement may need as text.
+    /// The text itself, or the text of a double if a statement needs it.
     text: String,
 }
 
@@ -91,8 +91,8 @@ impl Variables {
         }
     }
 
-    /// Defines a variable from external text. A number in canonical form is stored as a number, so that it need not be
-    /// parsed at each evaluation.
+    /// Defines a variable from external text. A number in canonical form is stored as a number, so that it is
+    /// not parsed at each evaluation.
     pub(crate) fn define(&mut self, slot: u32, text: &str) {
         match text.parse::<i64>() {
             Ok(value) if value.to_string() == text => self.set(slot, Value::Integer(value)),
@@ -100,7 +100,7 @@ impl Variables {
         }
     }
 
-    /// Makes a number with a fraction or exponent of a defined text, where types are sent.
+    /// Converts defined text with a fraction or exponent to a double; used where types are sent.
     pub(crate) fn define_double(&mut self, slot: u32) {
         let Some(variable) = self.variables.get(slot as usize) else { return };
         let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
@@ -113,8 +113,8 @@ impl Variables {
         }
     }
 
-    /// The variable as a parameter: with its own type where `typed`, otherwise as text or integer. An undefined
-    /// variable is NULL.
+    /// The variable as a parameter: with its own type if `typed`, otherwise as text or integer. NULL if it is
+    /// undefined.
     #[inline]
     pub(crate) fn parameter(&self, slot: u32, typed: bool) -> Parameter<'_> {
         let Some(variable) = self.variables.get(slot as usize) else { return Parameter::Null };
@@ -128,7 +128,7 @@ impl Variables {
         }
     }
 
-    /// Appends the variable's text and returns its kind. Nothing is appended for NULL and for an undefined variable.
+    /// Appends the variable's text and returns its kind. Appends nothing for NULL or an undefined variable.
     #[inline]
     pub(crate) fn write(&self, slot: u32, into: &mut String) -> Written {
         match self.variables.get(slot as usize).map(|variable| (variable.content, &variable.text)) {

@@ -1,4 +1,4 @@
-//! Scans: queries that read whole tables of TPROC-C, as reports do that run beside its transactions.
+//! Scans: queries that read whole tables of TPROC-C, like reports that run beside its transactions.
 
 mod query;
 mod user;
@@ -17,20 +17,20 @@ use crate::{
 pub use query::Query;
 use user::{ScanPlan, User};
 
-/// The counters: rows, and bytes where the engine knows the sizes of its tables.
+/// The counters: rows, and bytes if the engine reports the sizes of its tables.
 static COUNTERS: [&str; 2] = [labels::ROWS_READ, labels::TABLE_BYTES_READ];
 const ROWS: usize = 0;
 const BYTES: usize = 1;
 
-/// What a user can choose.
+/// The options of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Options {
-    /// The queries, which each user runs in turn.
+    /// The queries; each user runs them in turn.
     pub queries: Vec<Query>,
-    /// Whose schema the tables have.
+    /// The profile whose schema the tables have.
     pub profile: Profile,
-    /// Number of warehouses; none takes what the database holds, or builds one.
+    /// Number of warehouses; `None` uses the number in the database, or builds one warehouse.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warehouses: Option<u32>,
 }
@@ -41,21 +41,21 @@ impl Default for Options {
     }
 }
 
-/// The workload.
+/// The workload "scan".
 #[derive(Debug)]
 pub struct Scan {
     options: Options,
     kinds: Vec<TransactionKind>,
-    /// The tables that are read, which this workload builds as TPROC-C does.
+    /// The tables that are read; this workload builds them as TPROC-C does.
     tables: TprocC,
     plan: Arc<ScanPlan>,
 }
 
 impl Scan {
-    /// The workload with these options, or as text what is wrong with them.
+    /// Creates the workload with these options.
     ///
     /// # Errors
-    /// No query, one that is given twice, or a number of warehouses out of range.
+    /// No query, a query that is given twice, or a number of warehouses out of range.
     pub fn new(options: Options) -> Result<Self> {
         let queries = &options.queries;
         if queries.is_empty() {
@@ -77,7 +77,7 @@ impl Scan {
         Ok(Self { options, kinds, tables, plan })
     }
 
-    /// What the user chose, and the database's number of warehouses once it was inspected.
+    /// The options; after `inspect`, with the database's number of warehouses.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -114,7 +114,7 @@ impl Workload for Scan {
         self.options.warehouses = Some(metadata.warehouses);
         let mut size = |query: &Query| dialect.table_bytes(session.as_mut(), query.table()).transpose();
         let queries = self.options.queries.clone();
-        // All sizes or none: a sum of some would be taken for the sum of all.
+        // All sizes or none: a partial sum would look like the total.
         let bytes = queries.iter().map(&mut size).collect::<Option<Result<Vec<u64>>>>().transpose()?;
         self.plan = Arc::new(ScanPlan { queries, bytes });
         Ok(Vec::new())
@@ -154,7 +154,7 @@ impl Workload for Scan {
         self.tables.check(engine, progress, stop, each)
     }
 
-    /// Scans leave no trace in the data.
+    /// Scans do not change the data.
     fn counts_on_server(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The queries of a scan. Each reads every row of one table, and needs columns that no index has.
+//! The queries of a scan. Each reads every row of one table, and needs columns that are in no index.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,28 +6,28 @@ use std::str::FromStr;
 use kelvin_database::{Error, Result, Rows};
 use serde::{Deserialize, Serialize};
 
-/// One query.
+/// A query of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Query {
-    /// What the stock of each warehouse is worth; looks up each row's item.
+    /// Value of the stock of each warehouse; looks up the item of each row.
     StockValue,
-    /// The ten items that sold most.
+    /// The ten best-selling items.
     OrderLinesByItem,
-    /// Customers, and what they owe and have paid, by district.
+    /// Customers, their debts and their payments, by district.
     CustomersByDistrict,
 }
 
-/// Where a result has the number of rows that were read.
+/// Where in a result the number of rows read is.
 enum RowCount {
-    /// In this column, of all rows together.
+    /// In this column, summed over all rows.
     OfEachRow(usize),
     /// In this column of any row.
     OfAll(usize),
 }
 
 impl Query {
-    /// All of them, in the order in which a user runs them.
+    /// All queries, in the order in which a user runs them.
     pub const ALL: [Self; 3] = [Self::StockValue, Self::OrderLinesByItem, Self::CustomersByDistrict];
 
     /// Its name on the command line and in results.
@@ -39,7 +39,7 @@ impl Query {
         }
     }
 
-    /// The table that it reads as a whole.
+    /// The table that it scans.
     pub(super) const fn table(self) -> &'static str {
         match self {
             Self::StockValue => "stock",
@@ -48,7 +48,7 @@ impl Query {
         }
     }
 
-    /// Its SQL, which all engines read alike. The order of its rows is defined.
+    /// Its SQL, the same for all engines. The order of its rows is defined.
     pub const fn sql(self) -> &'static str {
         match self {
             Self::StockValue => {
@@ -67,7 +67,7 @@ impl Query {
         }
     }
 
-    /// How many rows of its table were read for this result.
+    /// The number of rows that were read from its table for this result.
     pub(super) fn rows_read(self, rows: &Rows) -> Result<u64> {
         let count = match self {
             Self::StockValue => RowCount::OfEachRow(1),

@@ -9,19 +9,20 @@ use kelvin_measure::{Counters, TransactionOutcome};
 use super::{BYTES, Query, ROWS};
 use crate::{NextTransaction, VirtualUser};
 
-/// What all users share.
+/// Data shared by all users.
 #[derive(Debug)]
 pub(super) struct ScanPlan {
     pub(super) queries: Vec<Query>,
-    /// Bytes of the table of each query when the database was inspected; none where the engine does not know them.
+    /// Size of each query's table in bytes when the database was inspected; `None` if the engine does not
+    /// report it.
     pub(super) bytes: Option<Vec<u64>>,
 }
 
-/// One user, which runs the queries in turn. Each user begins with another one, so that their number in a run is about
-/// equal, and the tables are read at the same time.
+/// One user, which runs the queries in turn. Consecutive users start with different queries, so that all
+/// queries run equally often and all tables are read at the same time.
 pub(super) struct User {
     plan: Arc<ScanPlan>,
-    /// The query that comes next, and the one that was chosen last.
+    /// The next query, and the last one that was chosen.
     next: usize,
     current: usize,
     statements: Vec<Statement>,

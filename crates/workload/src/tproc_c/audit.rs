@@ -1,8 +1,8 @@
 //! The self-audit: whether the run complied with TPROC-C.
 //!
-//! Each range is the specification's, widened on both sides by the sampling error at 99.9 % confidence
-//! (z = 3.29): of the expected proportion for proportions (normal approximation to the binomial), the
-//! standard error for means. A short run therefore has wide ranges instead of a failed audit.
+//! Each range is the specification's, widened on both sides for the sampling error at 99.9 % confidence: by
+//! the exact tails of the binomial distribution for proportions, by z = 3.29 standard errors for means. A
+//! short run therefore has wide ranges instead of a failed audit.
 
 use kelvin_measure::Counters;
 use kelvin_measure::event::AuditLine;
@@ -13,7 +13,7 @@ use super::inputs::{self, KINDS, Transaction};
 use super::options::Mix;
 use crate::TransactionKind;
 
-/// Number of counters; the constants below are their indexes, the first five the transaction types'.
+/// Number of counters. The constants below are their indexes; the first five are the transaction types.
 pub(crate) const COUNTERS: usize = 18;
 
 /// Names of the counters, as stored with a run.
@@ -39,28 +39,29 @@ pub(crate) const NAMES: [&str; COUNTERS] = [
 ];
 
 const ROLLED_BACK: usize = 5;
-/// Lines of all orders, of which the client drew [`DRAWN_LINES`] itself, with their supplying warehouses.
+/// Lines of all orders; [`DRAWN_LINES`] are those that the client drew itself, together with their supplying
+/// warehouses.
 const LINES: usize = 6;
 const DRAWN_LINES: usize = 7;
 const REMOTE_LINES: usize = 8;
 const REMOTE_PAYMENTS: usize = 9;
 const PAYMENTS_BY_NAME: usize = 10;
 const STATUS_BY_NAME: usize = 11;
-/// Look-ups by name whose number of rows the client knows, those without any, and the sum of rows.
+/// Lookups by name for which the client knows the number of rows, those without rows, and the sum of rows.
 const LOOK_UPS: usize = 12;
 const NOTHING_MATCHED: usize = 13;
 const MATCHED: usize = 14;
 const MATCHED_SQUARES: usize = 15;
-/// Deliveries that reported skipped districts, and those that skipped any.
+/// Deliveries that reported their skipped districts, and those that skipped any.
 const DELIVERIES_KNOWN: usize = 16;
 const DELIVERIES_SKIPPING: usize = 17;
 
-/// Two-sided 99.9 %, of the normal distribution for means.
+/// Two-sided 99.9 % quantile of the normal distribution, for means.
 const Z: f64 = 3.29;
-/// The same as the probability of each tail, for counts.
+/// The probability of each tail at the same confidence, for counts.
 const TAIL: f64 = 0.0005;
 
-/// Counts one transaction that ended well.
+/// Counts a successful transaction.
 pub(crate) fn count(
     counters: &Counters,
     kind: u16,
@@ -102,9 +103,10 @@ pub(crate) fn count(
     }
 }
 
-/// Judges the sums of all users' counters. A value without any observation has no line.
+/// Judges the counters, summed over all users. A value without observations has no line.
 ///
-/// `never_rolls_back`: HammerDB's functions ran, which roll no New-Order back, so there is nothing to judge.
+/// `never_rolls_back`: HammerDB's functions ran. They roll back no New-Order, so the share of rollbacks is
+/// not judged.
 pub(crate) fn judge(
     counters: &[u64],
     users: u32,
@@ -118,7 +120,7 @@ pub(crate) fn judge(
     let weights: u64 = mix.0.iter().map(|&weight| u64::from(weight)).sum();
     for (kind, TransactionKind { name, .. }) in KINDS.iter().enumerate() {
         let expected = f64::from(mix.0[kind]) / weights.max(1) as f64;
-        // The rules give no range around the shares; a twentieth of the share is ours.
+        // The specification has no range around the shares; Kelvin allows 5 % of the share.
         let range = (expected * 0.95, expected * 1.05);
         if expected > 0.0 || at(kind) > 0 {
             share(&mut lines, &format!("{name} in the mix"), at(kind), total, range, u64::from(users));
@@ -148,9 +150,9 @@ pub(crate) fn judge(
         let n = look_ups as f64;
         let average = at(MATCHED) as f64 / n;
         let variance = (at(MATCHED_SQUARES) as f64 / n - average * average).max(0.0);
-        // 1 + 2000 Σ p_load(name) p_run(name) lies between 1.79 and 3.87 for the constants that the rules allow, and is
-        // 12.3 when load and run use the same one. The spread is the observed one, but at least that of three rows: a
-        // few equal look-ups show nothing about it.
+        // 1 + 2000 Σ p_load(name) p_run(name) lies between 1.79 and 3.87 for the constants that the
+        // specification allows, and is 12.3 if load and run use the same constant. The deviation is the
+        // observed one, but at least 3 rows: a few equal lookups do not show the true deviation.
         let spread = variance.sqrt().max(3.0);
         mean(&mut lines, "customers per last name", at(MATCHED), look_ups, spread, (1.5, 4.5));
     }
@@ -159,7 +161,8 @@ pub(crate) fn judge(
     lines
 }
 
-/// `unseen` transactions may be missing from the counts: those in flight when the window closed.
+/// `unseen`: the number of transactions that may be missing from the counts, because they were in flight when
+/// the window closed.
 fn share(lines: &mut Vec<AuditLine>, name: &str, found: u64, of: u64, range: (f64, f64), unseen: u64) {
     if of == 0 {
         return;
@@ -200,7 +203,7 @@ fn mean(lines: &mut Vec<AuditLine>, name: &str, sum: u64, of: u64, deviation: f6
 mod tests {
     use super::*;
 
-    /// Counters of a run of 230,000 transactions as it should be.
+    /// Counters of a compliant run of 230,000 transactions.
     fn good() -> [u64; COUNTERS] {
         let mut counters = [0; COUNTERS];
         counters[..5].copy_from_slice(&[100_000, 100_000, 10_000, 10_000, 10_000]);
@@ -255,14 +258,14 @@ mod tests {
     fn trial_b1_hammerdbs_routines_are_not_judged_by_a_roll_back_that_they_do_not_have() {
         let mut counters = good();
         counters[ROLLED_BACK] = 0;
-        // Counters that only our own statements provide.
+        // Counters that only Kelvin's own statements provide.
         for unknown in [DRAWN_LINES, REMOTE_LINES, LOOK_UPS, MATCHED, MATCHED_SQUARES, DELIVERIES_KNOWN] {
             counters[unknown] = 0;
         }
         let lines = judge(&counters, 4, 2, Mix::default(), true);
         assert!(lines.iter().all(|line| line.valid), "{lines:?}");
         assert!(lines.len() >= 9 && lines.iter().all(|line| line.name != "New-Orders rolled back"));
-        // Values that the client decides are still judged.
+        // Values that the client chooses are still judged.
         counters[REMOTE_PAYMENTS] = 20_000;
         assert!(judge(&counters, 4, 2, Mix::default(), true).iter().any(|line| !line.valid));
     }

@@ -1,4 +1,4 @@
-//! What decides the data, and whether a run has changed them since they were loaded.
+//! What determines the data, and whether a run has changed them since the load.
 
 use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::text::count;
@@ -9,7 +9,7 @@ use super::schema::metadata::{Build, BuiltBy};
 use super::{Options, Profile};
 use crate::WorkloadData;
 
-/// The data that the options ask for, with the shape of what the database holds where they leave it open.
+/// The data that the options request; options that are left open are taken from the database.
 pub(super) fn data(options: &Options, engine: &dyn Engine, dialect: &dyn Dialect) -> Result<WorkloadData> {
     let build = Build::read(engine.connect()?.as_mut(), dialect)?;
     let shape = build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
@@ -38,8 +38,8 @@ pub(super) fn data(options: &Options, engine: &dyn Engine, dialect: &dyn Dialect
     Ok(WorkloadData { words, can_be_built: !by_hammerdb, tables })
 }
 
-/// A New-Order raises its district's next order, a Payment its district's takings, a Delivery takes from the new orders;
-/// the other transactions only read. One row a district is examined, and an index.
+/// A New-Order increments d_next_o_id, a Payment increases d_ytd, and a Delivery deletes from new_order; the
+/// other transactions only read. This reads one row per district and an index.
 pub(super) fn is_fresh(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<bool> {
     let takings = dialect.money(3_000_000);
     let touched = format!("select count(*) from district where d_next_o_id <> 3001 or d_ytd <> {takings}");

@@ -1,7 +1,7 @@
 //! The random inputs of the transactions (TPC-C clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1 and 5.2.5).
 //!
-//! All inputs of a transaction are drawn here, before it is executed and in an order that depends on neither the engine
-//! nor the way of calling: the same seed gives the same transactions everywhere.
+//! All inputs of a transaction are drawn here, before it is executed, and in an order that depends neither on
+//! the engine nor on the way of calling: the same seed gives the same transactions everywhere.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::options::{Mix, Options};
 use super::schema::DISTRICTS;
 use crate::TransactionKind;
 
-/// Most lines that an order can have.
+/// Most lines of an order.
 pub(crate) const MAX_LINES: usize = 15;
 
-/// An item number that no load creates: the last line of an order that has to roll back uses it.
+/// An item number that no load creates. The last line of an order that must roll back has it.
 pub(crate) const UNUSED_ITEM: i64 = 100_001;
 
 /// The transaction types, in the order of [`Mix`].
@@ -29,7 +29,7 @@ pub(super) static KINDS: [TransactionKind; 5] = [
     TransactionKind::transaction("Order-Status", false),
 ];
 
-/// Index of New-Order among the transaction types; the order is that of [`Mix`].
+/// Index of New-Order among the transaction types, in the order of [`Mix`].
 pub(crate) const NEW_ORDER: u16 = 0;
 /// Index of Payment.
 pub(crate) const PAYMENT: u16 = 1;
@@ -46,7 +46,7 @@ const KEYING: [u64; 5] = [18, 3, 2, 2, 2];
 /// Mean thinking times in seconds, by transaction type.
 const THINKING: [f64; 5] = [12.0, 12.0, 5.0, 5.0, 10.0];
 
-/// The thousand last names, created once so that a transaction borrows them.
+/// The thousand last names, created once, so that transactions can borrow them.
 static LAST_NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     (0..1000)
         .map(|number| {
@@ -84,10 +84,10 @@ impl Customer {
     }
 }
 
-/// The inputs of New-Order. Its lines are stored in arrays of `len` values, because that is how they are sent, and in
-/// the order in which their stock rows are to be changed: by (supplying warehouse, item), so that orders do not
-/// deadlock; a line that repeats a stock row comes in a later round than the line it repeats, and the unused item at
-/// the very end. `number` is a line's number in the order, as drawn.
+/// The inputs of New-Order. Its lines are stored in arrays of `len` values, as they are sent. They are in the
+/// order in which their stock rows are changed, by (supplying warehouse, item), so that orders do not
+/// deadlock. A line that repeats a stock row comes in a later round than the line it repeats; the unused item
+/// comes last. `number` is a line's number in the order as drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewOrder {
     pub(crate) warehouse: i64,
@@ -100,7 +100,7 @@ pub(crate) struct NewOrder {
     pub(crate) item: [i64; MAX_LINES],
     pub(crate) supply: [i64; MAX_LINES],
     pub(crate) quantity: [i64; MAX_LINES],
-    /// 1 for the first line that takes from a stock row, 2 for the second, …
+    /// 1 for the first line that takes from a stock row, 2 for the second, and so on.
     pub(crate) round: [i64; MAX_LINES],
 }
 
@@ -110,7 +110,7 @@ impl NewOrder {
         self.supply[..self.len].iter().filter(|&&supply| supply != self.warehouse).count()
     }
 
-    /// 1 when the home warehouse supplies every line, else 0: the value of o_all_local.
+    /// The value of o_all_local: 1 if the home warehouse supplies every line, else 0.
     pub(crate) fn all_local(&self) -> i64 {
         i64::from(self.remote_lines() == 0)
     }
@@ -184,7 +184,7 @@ pub(crate) struct Inputs {
     random: Random,
     constants: NonUniform,
     warehouses: i64,
-    /// `None` when every transaction draws a home warehouse.
+    /// `None` if every transaction draws a home warehouse.
     home: Option<i64>,
     mix: Mix,
     mix_total: i64,
@@ -192,7 +192,7 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// The inputs of a user whose home is `home`, unless the options let each transaction draw one.
+    /// The inputs of a user with the home warehouse `home`, unless the options let each transaction draw one.
     pub(crate) fn new(
         options: &Options,
         warehouses: u32,
@@ -212,7 +212,7 @@ impl Inputs {
         }
     }
 
-    /// Draws the next transaction and the times to wait before and after it.
+    /// Draws the next transaction, and the waits before and after it.
     pub(crate) fn draw(&mut self) -> (u16, Transaction, Duration, Duration) {
         let kind = self.kind();
         let warehouse = match self.home {
@@ -234,7 +234,7 @@ impl Inputs {
                 customer: self.customer(),
             }),
         };
-        // Drawn even when there is no thinking time, so that waiting does not change the transactions.
+        // Drawn even without thinking time, so that waiting does not change the transactions.
         let mean = THINKING[usize::from(kind)];
         let thinking = self.random.exponential(mean).min(10.0 * mean);
         let (keying, thinking) = if self.keying_and_thinking {
@@ -264,7 +264,7 @@ impl Inputs {
         }
     }
 
-    /// Any warehouse but `home`; there must be another.
+    /// Any warehouse other than `home`; at least two must exist.
     fn other_warehouse(&mut self, home: i64) -> i64 {
         let drawn = self.random.range(1, self.warehouses - 1);
         if drawn >= home { drawn + 1 } else { drawn }
@@ -320,7 +320,7 @@ struct NewOrderHead {
     rolls_back: bool,
 }
 
-/// Brings lines, given in the order of their numbers, into the order described at [`NewOrder`].
+/// Sorts lines, given in the order of their numbers, into the order described at [`NewOrder`].
 fn arrange(head: &NewOrderHead, lines: &mut [Line]) -> NewOrder {
     let mut last_round = 1;
     for index in 1..lines.len() {
@@ -355,7 +355,7 @@ fn arrange(head: &NewOrderHead, lines: &mut [Line]) -> NewOrder {
     order
 }
 
-/// The order with these lines, (item, supplying warehouse, quantity) each, for tests of the transactions.
+/// An order with these lines, each (item, supplying warehouse, quantity), for tests of the transactions.
 #[cfg(test)]
 pub(crate) fn order_of(warehouse: i64, district: i64, customer: i64, lines: &[(i64, i64, i64)]) -> NewOrder {
     let rolls_back = lines.iter().any(|line| line.0 == UNUSED_ITEM);

@@ -24,22 +24,22 @@ use options::MAX_WAREHOUSES;
 pub use options::{Calls, Mix, Options, Profile};
 use schema::metadata::{Build, BuiltBy, Metadata, missing_indexes};
 
-/// The most loaders and the most partitions that can be asked for.
+/// The maximum number of loaders and of partitions.
 const MAX_PARALLEL: u32 = 1024;
 
-/// The workload.
+/// The workload TPROC-C.
 #[derive(Debug)]
 pub struct TprocC {
     options: Options,
     dialect_of: fn(EngineKind) -> Result<&'static dyn Dialect>,
-    /// What the database holds, once `inspect` has looked.
+    /// The data that the database holds; set by `inspect`.
     metadata: Option<Metadata>,
-    /// How that database is driven, decided by `inspect` too.
+    /// How the database is driven; also set by `inspect`.
     driven: Option<calls::Driven>,
 }
 
 impl TprocC {
-    /// The workload with these options, or as text what is wrong with them.
+    /// Creates the workload with these options; the error says which option is invalid.
     pub fn new(options: Options) -> Result<Self> {
         let refuse = |message: String| Err(Error::usage(message));
         if let Some(number) = options.warehouses.filter(|number| !(1..=MAX_WAREHOUSES).contains(number)) {
@@ -70,23 +70,23 @@ impl TprocC {
         Ok(dialect)
     }
 
-    /// What the user chose.
+    /// The options.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Makes the tables and loads them; goes on where an earlier build stopped. A build that was asked to
-    /// stop ends with an error that says so, since its data are not complete.
+    /// Creates the tables and loads them; resumes an interrupted build. A build that is stopped returns an
+    /// error, since its data are incomplete.
     pub fn build(&self, engine: &dyn Engine, progress: &dyn BuildProgress, stop: &Stop) -> Result<()> {
         load::build(engine, self.dialect(engine)?, &self.options, progress, stop)
     }
 
-    /// Removes everything that a build made, complete or not.
+    /// Drops everything that a build created, complete or not.
     pub fn drop_data(&self, engine: &dyn Engine) -> Result<()> {
         load::drop_data(engine, self.dialect(engine)?)
     }
 
-    /// Checks the twelve consistency conditions and hands out each outcome as it is known.
+    /// Checks the twelve consistency conditions and calls `each` with each outcome as soon as it is known.
     pub fn check(
         &self,
         engine: &dyn Engine,
@@ -97,7 +97,7 @@ impl TprocC {
         check::check(engine, self.dialect(engine)?, (progress, stop), each)
     }
 
-    /// Indexes and routines that these data should have and do not, as text: a run is possible without them.
+    /// Indexes and routines that these data should have but do not, as text. A run is possible without them.
     pub fn lacks(&self, engine: &dyn Engine) -> Result<Vec<String>> {
         let mut session = engine.connect()?;
         let dialect = self.dialect(engine)?;
@@ -110,7 +110,7 @@ impl TprocC {
         Ok(lacks)
     }
 
-    /// Whether complete data of these options are there; an error when a table of theirs is gone.
+    /// Whether complete data with these options exist; an error if one of their tables is missing.
     pub fn is_built(&self, engine: &dyn Engine) -> Result<bool> {
         let build = Build::read(engine.connect()?.as_mut(), self.dialect(engine)?)?;
         let Some(build) = build else { return Ok(false) };
@@ -118,14 +118,14 @@ impl TprocC {
         Ok(build.complete && build.must_match(&self.options).is_ok())
     }
 
-    /// Sum of d_next_o_id: each committed New-Order adds one to it.
+    /// Sum of d_next_o_id, which each committed New-Order increments by one.
     pub fn headline_count(&self, session: &mut dyn Session) -> Result<u64> {
         let number = (self.dialect_of)(session.engine())?.large("d_next_o_id");
         let sum = session.query(&format!("select sum({number}) from district"))?.int(0, 0)?;
         u64::try_from(sum).map_err(|_| Error::protocol(format!("the sum of d_next_o_id is {sum}")))
     }
 
-    /// What complete data the database holds, or as text why these options cannot use it.
+    /// The complete data in the database; an error if there are none or these options do not match them.
     pub(crate) fn read_metadata(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Metadata> {
         let build = Build::read(session, dialect)?.ok_or_else(|| {
             Error::usage("the database contains no TPROC-C data")

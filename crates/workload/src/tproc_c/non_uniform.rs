@@ -2,7 +2,7 @@
 
 use kelvin_measure::Random;
 
-/// The constants C of the three non-uniform distributions, drawn once for a load or a run.
+/// The constants C of the three non-uniform distributions, drawn once per load or run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "the specification calls each of them C")]
 pub(crate) struct NonUniform {
@@ -25,7 +25,7 @@ impl NonUniform {
     }
 
     /// The constants of a run over data loaded with `c_last_of_load`: |C_run − C_load| is in 65..=119 and
-    /// neither 96 nor 112, so that the run's hot names are not the load's.
+    /// neither 96 nor 112, so that the most frequent names of run and load differ.
     pub(crate) fn for_run(random: &mut Random, c_last_of_load: i64) -> Self {
         let c_last = loop {
             let candidate = random.range(0, 255);
@@ -37,17 +37,17 @@ impl NonUniform {
         Self { c_last, c_customer: random.range(0, 1023), c_item: random.range(0, 8191) }
     }
 
-    /// Number of a last name, 0 to 999.
+    /// The number of a last name, 0 to 999.
     pub(crate) fn last_name(&self, random: &mut Random) -> i64 {
         non_uniform(random, 255, 0, 999, self.c_last)
     }
 
-    /// A customer's number, 1 to 3000.
+    /// A customer number, 1 to 3000.
     pub(crate) fn customer(&self, random: &mut Random) -> i64 {
         non_uniform(random, 1023, 1, 3000, self.c_customer)
     }
 
-    /// An item's number, 1 to 100,000.
+    /// An item number, 1 to 100,000.
     pub(crate) fn item(&self, random: &mut Random) -> i64 {
         non_uniform(random, 8191, 1, 100_000, self.c_item)
     }
@@ -61,7 +61,7 @@ fn non_uniform(random: &mut Random, a: i64, x: i64, y: i64, c: i64) -> i64 {
 const SYLLABLES: [&str; 10] =
     ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 
-/// Appends the last name of a number from 0 to 999: one syllable for each of its three digits.
+/// Appends the last name with this number, 0 to 999: one syllable for each of its three digits.
 pub(crate) fn push_last_name(number: i64, into: &mut String) {
     for digit in [number / 100, number / 10 % 10, number % 10] {
         into.push_str(SYLLABLES[digit as usize]);

@@ -1,11 +1,11 @@
-//! What a user can choose about TPROC-C.
+//! The options of TPROC-C.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The rules that a run follows. Results of different profiles are never compared.
+/// The rules that a run follows. Results of different profiles are not comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
@@ -20,11 +20,11 @@ pub enum Profile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Calls {
-    /// Client SQL, one statement a round trip.
+    /// Client SQL, one statement per round trip.
     Statements,
-    /// Client SQL, as few round trips as the data dependencies allow.
+    /// Client SQL, in as few round trips as data dependencies allow.
     Pipelined,
-    /// One call of a stored function or procedure a transaction.
+    /// One call of a stored function or procedure per transaction.
     #[serde(alias = "procedures")]
     Functions,
 }
@@ -88,34 +88,35 @@ impl fmt::Display for Mix {
     }
 }
 
-/// Everything about the data and the transactions; how many users and how long is the driver's matter.
+/// Everything that determines the data and the transactions. The driver has the number of users and the
+/// duration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Options {
-    /// Which rules.
+    /// The rules of the run.
     pub profile: Profile,
-    /// Number of warehouses, 1 to 100,000; none takes what the database holds, or builds one.
+    /// Number of warehouses, 1 to 100,000; `None` uses the number in the database, or builds one warehouse.
     #[serde(deserialize_with = "warehouses", skip_serializing_if = "Option::is_none")]
     pub warehouses: Option<u32>,
-    /// How transactions are executed; none chooses the fastest that the engine has.
+    /// How transactions are executed; `None` chooses the fastest way that the engine supports.
     pub calls: Option<Calls>,
-    /// Each transaction draws its home warehouse among all instead of each user keeping one.
+    /// Each transaction draws its home warehouse from all warehouses, instead of each user keeping one.
     pub all_warehouses: bool,
     /// Weights of the transaction types.
     pub mix: Mix,
-    /// Users wait for keying and thinking as people would.
+    /// Users wait for keying and thinking times like people.
     pub keying_and_thinking: bool,
     /// Foreign keys between the tables.
     pub foreign_keys: bool,
     /// Hash partitions of order_line by warehouse (PostgreSQL).
     pub partitions: Option<u32>,
-    /// Each warehouse and each district has a page of its own (SQL Server).
+    /// Each warehouse and each district row is on a separate page (SQL Server).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fill_page: bool,
-    /// Connections that load at the same time; none chooses by the engine and the cores.
+    /// Connections that load concurrently; `None` chooses by the engine and the number of cores.
     pub loaders: Option<u32>,
-    /// Seed of the initial data; none takes what the database holds, or builds with 1. The run's own seed is
-    /// the driver's.
+    /// Seed of the initial data; `None` uses the seed in the database, or builds with 1. The seed of the run
+    /// is an option of the driver.
     #[serde(with = "kelvin_measure::seed::optional", skip_serializing_if = "Option::is_none")]
     pub data_seed: Option<u64>,
 }
@@ -139,21 +140,21 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Warehouses to build when nothing is said and nothing is there.
+    /// Number of warehouses to build if neither the options nor the database determine it.
     pub(super) fn warehouses_to_build(&self) -> u32 {
         self.warehouses.unwrap_or(1)
     }
 
-    /// Seed to build with when nothing is said and nothing is there.
+    /// Seed to build with if neither the options nor the database determine it.
     pub(super) fn seed_to_build(&self) -> u64 {
         self.data_seed.unwrap_or(1)
     }
 }
 
-/// The most warehouses that can be asked for.
+/// The maximum number of warehouses.
 pub(super) const MAX_WAREHOUSES: u32 = 100_000;
 
-/// Refuses a bad number where it stands, so that the error has its line and column.
+/// Checks the number while parsing, so that the error has its line and column.
 fn warehouses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let number = i64::deserialize(deserializer)?;
     let fits = u32::try_from(number).ok().filter(|n| (1..=MAX_WAREHOUSES).contains(n));

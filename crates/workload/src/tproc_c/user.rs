@@ -42,7 +42,7 @@ pub(crate) fn make<'a>(
     })
 }
 
-/// Home warehouse of user `index` of `users`.
+/// The home warehouse of user `index` of `users`.
 fn home(index: u32, users: u32, warehouses: u32) -> i64 {
     (u64::from(index) * u64::from(warehouses) / u64::from(users)) as i64 + 1
 }
@@ -66,7 +66,7 @@ impl VirtualUser for User {
         NextTransaction { kind, keying, thinking }
     }
 
-    /// Leaves an open transaction on an error: the driver rolls back when [`Session::in_transaction`] is true.
+    /// Leaves a transaction open on an error: the driver rolls back if [`Session::in_transaction`] is true.
     fn execute(&mut self, session: &mut dyn Session) -> Result<TransactionOutcome> {
         let Some((_, transaction)) = &self.current else {
             return Err(kelvin_database::Error::usage(

@@ -1,4 +1,4 @@
-//! The workload as the driver sees it.
+//! TPROC-C's implementation of [`Workload`].
 
 use kelvin_database::{Engine, Result, Session};
 use kelvin_measure::Clock;
@@ -38,7 +38,8 @@ impl Workload for TprocC {
         let (driven, notes) =
             calls::choose_calls(&self.options, dialect, engine.capabilities(), session.as_mut())?;
         let lacks = missing_indexes(session.as_mut(), dialect, metadata.profile)?;
-        // The default is the database's number of warehouses: two runs on the same data have the same specification.
+        // From here on the options have the database's number of warehouses: two runs on the same data have
+        // the same specification.
         self.options.warehouses = Some(metadata.warehouses);
         self.metadata = Some(metadata);
         self.driven = Some(driven);
@@ -84,7 +85,7 @@ impl Workload for TprocC {
         TprocC::headline_count(self, session)
     }
 
-    /// No users before [`Workload::inspect`] has found data that they can drive.
+    /// Returns no users before [`Workload::inspect`] has found usable data.
     fn users(&self, range: UserRange, seed: u64, _clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
         match (&self.metadata, self.driven) {
             (Some(metadata), Some(driven)) => {

@@ -1,4 +1,4 @@
-//! The queries once more after the load, for what their plans did.
+//! Executes the queries once more after the load, to analyze their plans.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -21,8 +21,8 @@ pub(super) struct Queries {
     pub(super) validate: bool,
 }
 
-/// Executes each query for its plan and hands out what it showed. What cannot be executed or sampled does not keep the others from
-/// it, and is the error at the end.
+/// Executes each query with analysis of its plan and calls `each` with the result. A query that cannot be
+/// executed or sampled does not stop the others; the first such error is returned at the end.
 pub(super) fn analyze(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
@@ -34,14 +34,14 @@ pub(super) fn analyze(
         session.set_timeout(Some(timeout))?;
         dialect.set_up_queries(session)
     };
-    // Waits are an addition: without its connection the plans have none.
+    // Waits are optional: without a connection for sampling, the plans have none.
     let (watcher, mut failed) = match engine.connect() {
         Ok(watcher) => (Some(watcher), None),
         Err(error) => (None, Some(Error::usage(format!("the queries' waits were not sampled: {error}")))),
     };
     let watcher = Mutex::new(watcher);
     let job = Job { what: "plans analyzed", before: 0, unit: Unit::Task, progress, stop };
-    // One connection: a query may take all cores of the server.
+    // One connection, since a query may use all cores of the server.
     run_each(
         engine,
         (1, &set_up),

@@ -1,4 +1,4 @@
-//! An answer in the form that all engines share, and its digest.
+//! An answer in the normalised form that all engines share, and its digest.
 
 use kelvin_database::{Cell, Error, Result, Rows};
 use sha2::{Digest, Sha256};
@@ -7,15 +7,16 @@ use super::data::date_of;
 use super::digest::hex;
 use super::query::{AnswerColumn, columns};
 
-/// An answer: one list of texts a row, in the order of the engine.
+/// An answer: one list of texts per row, in the order returned by the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer(pub(crate) Vec<Vec<String>>);
 
 impl Answer {
-    /// Of the result of a query. With `only_integers` decimals are integers of their last place.
+    /// Converts the result of a query. With `only_integers` decimals are integers in units of their last
+    /// decimal place.
     ///
     /// # Errors
-    /// When a field is of another type than its column, or the result has another number of columns.
+    /// A field does not have its column's type, or the number of columns is wrong.
     pub(crate) fn from_rows(query: u8, rows: &Rows, only_integers: bool) -> Result<Self> {
         let kinds = columns(query);
         if rows.columns() != kinds.len() && !rows.is_empty() {
@@ -26,8 +27,9 @@ impl Answer {
         (0..rows.len()).map(row).collect::<Result<_>>().map(Self)
     }
 
-    /// The digest of its rows, whatever their order: rows of equal rank may come in any. It is the beginning of the SHA-256 of
-    /// the sorted rows, each with its fields separated by `|` and ended by a line feed, in hexadecimal digits.
+    /// The digest of the rows in any order, since rows of equal rank may be returned in any order. It is the
+    /// beginning, in hexadecimal, of the SHA-256 of the sorted rows; fields are separated by `|` and each row
+    /// ends with a line feed.
     pub(crate) fn digest(&self) -> String {
         let mut lines: Vec<String> = self.0.iter().map(|row| row.join("|")).collect();
         lines.sort_unstable();
@@ -63,7 +65,7 @@ fn normalise(rows: &Rows, row: usize, at: usize, kind: AnswerColumn, only_intege
     Ok(with_point(rounded(rows.decimal(row, at, have)?, have - places), places))
 }
 
-/// Without so many digits at the end, half away from zero.
+/// Drops this many trailing digits, rounding half away from zero.
 fn rounded(unscaled: i64, digits: u8) -> i64 {
     let unit = 10_i64.pow(digits.into());
     let (whole, rest) = (unscaled / unit, unscaled % unit);

@@ -1,4 +1,4 @@
-//! The conditions that complete data meet: the numbers of rows, and how the tables refer to each other.
+//! The conditions that complete data meet: numbers of rows, and references between the tables.
 
 use kelvin_database::{Engine, Error, Result, Session};
 use kelvin_measure::event::CheckLine;
@@ -12,22 +12,22 @@ use super::state::{State, loaded_rows};
 use crate::tproc_c::load::{Job, Unit, run_each};
 use crate::{BuildProgress, Stop};
 
-/// Whether answers to the parameters of the validation run are published for these data.
+/// Whether published answers to the parameters of the validation run apply to these data.
 pub(super) fn has_published(state: &State) -> bool {
     state.refreshes == 0 && state.scale == Scale::default()
 }
 
 /// One condition.
 enum Condition {
-    /// A table has as many rows as the generator makes.
+    /// A table has as many rows as the generator generates.
     Rows(Name),
-    /// A query, by its name, that counts violations.
+    /// A named query that counts violations.
     None(&'static str, &'static str),
-    /// The answer to a query equals the published one.
+    /// The answer to a query equals the published answer.
     Published(u8),
 }
 
-/// Conditions on how the tables refer to each other.
+/// Conditions on the references between the tables.
 const REFERENCES: [(&str, &str); 6] = [
     (
         "every order has a line",
@@ -54,8 +54,8 @@ const REFERENCES: [(&str, &str); 6] = [
     ("every nation has a region", "select count(*) from nation where n_regionkey not between 0 and 4"),
 ];
 
-/// Checks all conditions and hands out each outcome, in their order. With `validate` the 22 queries are asked, too, whose
-/// answers are published for scale factor 1 and data as loaded.
+/// Checks all conditions and calls `each` with each outcome, in their order. With `validate` the queries are
+/// executed, too, and compared with the published answers for scale factor 1 and data as loaded.
 pub(crate) fn check(
     engine: &dyn Engine,
     (dialect, validate): (&dyn Dialect, bool),
@@ -75,7 +75,7 @@ pub(crate) fn check(
     let numbers: Vec<usize> = (0..conditions.len()).collect();
     let set_up = |session: &mut dyn Session| dialect.set_up_queries(session);
     let job = Job { what: "conditions checked", before: 0, unit: Unit::Task, progress, stop };
-    // One connection: a query may take all cores of the server.
+    // One connection, since a query may use all cores of the server.
     run_each(
         engine,
         (1, &set_up),
@@ -109,7 +109,7 @@ fn conditions(dialect: &dyn Dialect, validate: bool) -> Vec<Condition> {
 }
 
 impl Condition {
-    /// Its name, and why a violation may be nothing that went wrong.
+    /// Its name, and the reason why a violation is exempt, if it is.
     fn describe(&self, state: &State) -> (String, Option<String>) {
         let refreshed = || Some(format!("refresh functions have changed the data {} times", state.refreshes));
         match self {
@@ -124,7 +124,7 @@ impl Condition {
     }
 }
 
-/// What was found: `Ok` where the condition holds.
+/// Checks a condition: `Ok` with the detail if it holds, else `Err`.
 fn outcome(
     session: &mut dyn Session,
     dialect: &dyn Dialect,
@@ -138,7 +138,7 @@ fn outcome(
                 .query(&state.statement(&format!("select count(*) from {}", table.name)))?
                 .int(0, 0)?;
             let expected = match name {
-                // Its number of rows is known when they have been made.
+                // The exact number of lines is known only after they have been generated.
                 Name::LineItem if state.is_ours => loaded_rows(session, table)?,
                 Name::LineItem => return Ok(Ok(format!("{found} rows"))),
                 _ => table.rows(state.scale.factor()),

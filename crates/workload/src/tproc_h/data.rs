@@ -1,4 +1,4 @@
-//! The rows, as dbgen makes them: from the crate `tpchgen` straight into a load.
+//! The rows that dbgen generates, passed from the crate `tpchgen` directly to a load.
 
 use std::fmt::Write as _;
 
@@ -14,38 +14,38 @@ use tpchgen::generators::{
 use super::comments::{CommentText, Comments, row_of_order, short_text, with_review};
 use super::schema::{Name, TABLES};
 
-/// Microseconds of a day.
+/// Microseconds per day.
 const DAY: i64 = 86_400_000_000;
 
-/// A part of a table: number `number` from 1 to `of`.
+/// Part `number`, from 1 to `of`, of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slice {
     pub(crate) number: i32,
     pub(crate) of: i32,
 }
 
-/// Hears a row.
+/// Receives a row.
 pub(crate) type Each<'a> = dyn FnMut(&[Value<'_>]) -> Result<()> + 'a;
 
-/// Makes rows for a load.
+/// Generates rows for a load.
 #[derive(Debug)]
 pub(crate) struct RowWriter {
     scale: f64,
-    /// Every date of the data as text, for engines without dates; by days since 1992-01-01.
+    /// Every date of the data as text, for engines without dates, indexed by days since 1992-01-01.
     dates: Option<Vec<String>>,
-    /// Texts that have to be formatted, kept for their memory.
+    /// Reused buffers for texts that must be formatted.
     texts: [String; 3],
     comment: String,
-    /// Of each table, in the order of [`TABLES`].
+    /// The comments of each table, in the order of [`TABLES`].
     comments: [Comments; TABLES.len()],
 }
 
-/// The orders of a part, but for their comments.
+/// The orders of a part, without usable comments.
 pub(crate) fn orders(scale: f64, Slice { number, of }: Slice) -> OrderGenerator<'static> {
     OrderGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), short_text())
 }
 
-/// The lines of the orders of a part, but for their comments.
+/// The lines of a part's orders, without usable comments.
 pub(crate) fn lines(scale: f64, Slice { number, of }: Slice) -> LineItemGenerator<'static> {
     LineItemGenerator::new_with_distributions_and_text_pool(scale, number, of, lists(), short_text())
 }
@@ -54,18 +54,19 @@ fn lists() -> &'static Distributions {
     Distributions::static_default()
 }
 
-/// All nations, but for their comments.
+/// All nations, without usable comments.
 pub(crate) fn nations() -> NationGenerator<'static> {
     NationGenerator::new_with_distributions_and_text_pool(lists(), short_text())
 }
 
 impl RowWriter {
-    /// Rows at this scale factor. With `dates_are_text` dates are `1992-01-01`, else points in time.
+    /// Rows at this scale factor. With `dates_are_text` dates are texts such as `1992-01-01`, else
+    /// timestamps.
     pub(crate) fn new(scale: f64, dates_are_text: bool) -> Self {
         Self::with_text(CommentText::shared(), scale, dates_are_text)
     }
 
-    /// The same with comments out of another text.
+    /// The same with comments from another text.
     fn with_text(text: &'static CommentText, scale: f64, dates_are_text: bool) -> Self {
         let dates = dates_are_text.then(|| {
             (0..TOTAL_DATE_RANGE).map(|day| date_text(i64::from(day)).unwrap_or_default()).collect()
@@ -74,12 +75,12 @@ impl RowWriter {
         Self { scale, dates, texts: Default::default(), comment: String::new(), comments }
     }
 
-    /// The next comment of a row of the generator.
+    /// Draws the next comment of this row of the generator.
     fn comment(&mut self, table: Name, row: i64) {
         self.comments[table as usize].next(row, &mut self.comment);
     }
 
-    /// Hands out the rows of a part of a table, in the order of its primary key.
+    /// Calls `each` with the rows of a part of a table, in the order of its primary key.
     pub(crate) fn rows(&mut self, table: Name, part: Slice, each: &mut Each<'_>) -> Result<()> {
         let (scale, Slice { number, of }) = (self.scale, part);
         match table {
@@ -205,7 +206,7 @@ impl RowWriter {
         ])
     }
 
-    /// An order under this key.
+    /// Emits an order with this key.
     pub(crate) fn order(&mut self, row: &Order<'_>, key: i64, each: &mut Each<'_>) -> Result<()> {
         self.comment(Name::Orders, row_of_order(row.o_orderkey));
         let Self { dates, texts: [clerk, ..], comment, .. } = self;
@@ -223,7 +224,7 @@ impl RowWriter {
         ])
     }
 
-    /// A line of the order of this key.
+    /// Emits a line of the order with this key.
     pub(crate) fn line(&mut self, row: &LineItem<'_>, key: i64, each: &mut Each<'_>) -> Result<()> {
         self.comment(Name::LineItem, row_of_order(row.l_orderkey));
         let dates = self.dates.as_deref();
@@ -248,7 +249,7 @@ impl RowWriter {
     }
 }
 
-/// Replaces a text.
+/// Replaces the content of `text`.
 fn put(text: &mut String, value: &impl std::fmt::Display) {
     text.clear();
     // Writing to a String does not fail.
@@ -266,13 +267,13 @@ fn date(texts: Option<&[String]>, date: TPCHDate) -> Value<'_> {
     }
 }
 
-/// A day of the years 1992 to 1998, by its distance from 1992-01-01, as `1992-01-01`; `None` outside of them.
+/// The date `day` days after 1992-01-01, as `1992-01-01`; `None` outside the years 1992 to 1998.
 pub(crate) fn date_text(day: i64) -> Option<String> {
     let day = i32::try_from(day).ok().filter(|day| (0..TOTAL_DATE_RANGE).contains(day))?;
     Some(TPCHDate::new(MIN_GENERATE_DATE + day).to_string())
 }
 
-/// A point in time that is the beginning of such a day.
+/// The date of a timestamp at midnight; `None` for other timestamps and outside these years.
 pub(crate) fn date_of(at: Timestamp) -> Option<String> {
     (at.0 % DAY == 0).then(|| date_text(at.0 / DAY - i64::from(TPCHDate::UNIX_EPOCH_OFFSET))).flatten()
 }
@@ -312,13 +313,13 @@ mod tests {
         assert!(whole[0].contains("Supplier#000000001"), "{}", whole[0]);
     }
 
-    /// Each table's last columns with comments out of a text that the generator has as well.
+    /// The last columns of each table, with comments from a text that the generator uses, too.
     #[test]
     fn comments_are_those_of_the_generator() {
         let size = 100_000;
         let ours: &'static CommentText = Box::leak(Box::new(CommentText::new(size)));
         let theirs: &'static TextPool = Box::leak(Box::new(TextPool::new(size, lists())));
-        // One of a thousand suppliers has praise or complaints.
+        // One supplier in a thousand has praise or complaints.
         let scale = |table| if table == Name::Supplier { 1.0 } else { 0.01 };
         let found = |table, part| {
             let (mut comments, mut writer) = (Vec::new(), RowWriter::with_text(ours, scale(table), true));

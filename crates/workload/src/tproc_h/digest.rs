@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// Characters of a digest that are kept: 64 bits.
+/// Hexadecimal digits of a digest that are kept: 64 bits.
 const DIGITS: usize = 16;
 
-/// A text's digest.
+/// The digest of a text: the first 64 bits of its SHA-256 in hexadecimal.
 pub(super) fn digest_of(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// The digits of a digest that are kept.
+/// The leading hexadecimal digits of a digest.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(DIGITS);
     for byte in bytes.iter().take(DIGITS / 2) {

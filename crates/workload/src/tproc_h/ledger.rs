@@ -1,19 +1,19 @@
-//! What the users of a run have done, for the driver and the audit.
+//! The executions of a run's users, for the driver and the audit.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kelvin_measure::query::{AnswerState, QueryExecution};
 
-/// What became of the executions since the last look.
+/// Counts of the executions since the last call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Tally {
     pub(super) executed: u64,
-    /// Those that failed or timed out.
+    /// Executions that failed or timed out.
     pub(super) failed: u64,
-    /// Those whose answers were compared with published ones.
+    /// Executions whose answers were compared with published answers.
     pub(super) compared: u64,
-    /// Those whose answers differ from them.
+    /// Executions whose answers differ from the published answers.
     pub(super) differing: u64,
 }
 
@@ -35,17 +35,18 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes on behind the last window of the orders whose RF1 was committed.
+    /// Records that RF1 of this window was committed.
     pub(super) fn begin(&self, window: u32) {
         self.pages().window = window;
     }
 
-    /// The window of the next pair of refresh functions: the same until [`Ledger::begin`] says that its orders are inserted.
+    /// The window of the next pair of refresh functions: the one after the last window that was passed to
+    /// [`Ledger::begin`].
     pub(super) fn next_window(&self) -> u32 {
         self.pages().window.saturating_add(1)
     }
 
-    /// Keeps an execution that has ended.
+    /// Records an execution that has ended.
     pub(super) fn keep(&self, execution: QueryExecution) {
         let mut pages = self.pages();
         let tally = &mut pages.tally;
@@ -64,12 +65,12 @@ impl Ledger {
         self.pages().unanswered.clone()
     }
 
-    /// The executions since the last call.
+    /// Returns the executions since the last call.
     pub(super) fn take(&self) -> Vec<QueryExecution> {
         std::mem::take(&mut self.pages().ended)
     }
 
-    /// What became of the executions since the last call.
+    /// Returns the counts of the executions since the last call.
     pub(super) fn take_tally(&self) -> Tally {
         std::mem::take(&mut self.pages().tally)
     }

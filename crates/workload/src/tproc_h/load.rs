@@ -1,5 +1,5 @@
-//! Builds the database: tables, rows in parts over several connections, keys and indexes, statistics; goes on where an earlier
-//! build stopped. No part is ever on a disk of the client's: rows go from the generator into the load.
+//! Builds the database: tables, rows in parts over several connections, keys and indexes, statistics. Resumes
+//! an interrupted build. Rows go from the generator directly into the load, without files on the client.
 
 use kelvin_database::{BulkTable, Engine, Error, Result, Session};
 
@@ -11,7 +11,7 @@ use super::{Options, Scale};
 use crate::tproc_c::load::{Job, Shared, Unit, change_tables, checkpoint, in_transaction, run};
 use crate::{BuildProgress, Stop};
 
-/// Rows between two checks of the stop flag and the progress.
+/// Rows between checks for a stop request and updates of the progress.
 const STRIDE: u64 = 512;
 
 /// A part to load.
@@ -20,7 +20,7 @@ struct Part {
     slice: Slice,
 }
 
-/// Builds the data, or goes on with a build that was interrupted. Complete data are left alone.
+/// Builds the data or resumes an interrupted build. Complete data are left unchanged.
 pub(crate) fn build(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
@@ -40,7 +40,7 @@ pub(crate) fn build(
     let mut session = engine.connect()?;
     dialect.begin_build(session.as_mut(), stop)?;
     let Some((scale, parts)) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
-    // An embedded database has one writer, which this connection must not be.
+    // An embedded database has one writer, and this connection must not be it.
     let session = Some(session).filter(|_| engine.capabilities().concurrent_writers);
     let job = |what, unit| Job { what, before: 0, unit, progress, stop };
     let set_up = |session: &mut dyn Session| dialect.set_up_load(session, loaders);
@@ -61,7 +61,7 @@ pub(crate) fn build(
     })?;
     run(engine, loaders, &set_up, job("tables analyzed", Unit::Task), &tables, &|session, table, _| {
         let analyze = dialect.analyze(table);
-        // MySQL's answer is a row.
+        // MySQL returns a row.
         let done = if analyze.starts_with("analyze table") {
             session.query(&analyze).map(drop)
         } else {
@@ -86,8 +86,8 @@ impl Part {
     }
 }
 
-/// Looks at what is there, makes the tables that are not, and returns the parts that are missing, large ones first; none of a
-/// complete build.
+/// Inspects the database, creates missing tables, and returns the missing parts, large tables first; `None`
+/// for a complete build.
 fn prepare(
     engine: &dyn Engine,
     session: &mut dyn Session,
@@ -142,7 +142,8 @@ fn prepare(
     Ok(Some((scale, parts)))
 }
 
-/// Loads a part and commits it together with its row in [`LOADED`], so that it is there as a whole or not at all.
+/// Loads a part and commits it together with its row in [`LOADED`], so that it is loaded completely or not at
+/// all.
 fn load(
     session: &mut dyn Session,
     dialect: &dyn Dialect,
@@ -184,7 +185,7 @@ fn make_indexes(
     let date = dialect.partition_key(session, table)?;
     for (number, (name, columns)) in table.index_names().enumerate() {
         shared.go_on()?;
-        // Without the partitions' column a key cannot be unique over all of them.
+        // A key can be unique across partitions only if it includes the partitioning column.
         let date = date.as_deref().filter(|_| number == 0);
         let columns: Vec<&str> = columns.iter().copied().chain(date).collect();
         let Some(statement) = dialect.create_index(table, number, &name, &columns) else { continue };
@@ -199,7 +200,7 @@ fn has_index(session: &mut dyn Session, dialect: &dyn Dialect, table: &Table, na
     Ok(session.query(&dialect.count_indexes(table.name, name))?.int(0, 0)? > 0)
 }
 
-/// Indexes that the build makes and that are not there, as text.
+/// Indexes that the build creates but that do not exist, as text.
 pub(crate) fn missing_indexes(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for table in &TABLES {
@@ -215,7 +216,7 @@ pub(crate) fn missing_indexes(session: &mut dyn Session, dialect: &dyn Dialect) 
     Ok(missing)
 }
 
-/// Removes everything that a build made, complete or not; what is not there is no error.
+/// Drops everything that a build created, complete or not. Missing objects are not an error.
 pub(crate) fn drop_data(engine: &dyn Engine, dialect: &dyn Dialect) -> Result<()> {
     let mut session = engine.connect()?;
     let present = state::present_tables(session.as_mut(), dialect)?;

@@ -1,7 +1,8 @@
-//! TPROC-H: an open workload derived from TPC-H, by the specification's power and throughput tests or HammerDB's query sets.
+//! TPROC-H: an open workload derived from TPC-H, with the specification's power and throughput tests or
+//! HammerDB's query sets.
 //!
-//! The data are dbgen's, from the crate `tpchgen`. Each answer is brought into a form that all engines share; its digest is in the
-//! result, and at scale factor 1 it is compared with the published answer.
+//! The data are dbgen's, from the crate `tpchgen`. Each answer is converted to a form that all engines share.
+//! Its digest is in the result; at scale factor 1 it can be compared with the published answer.
 
 mod analysis;
 mod answer;
@@ -33,25 +34,25 @@ use user::Step;
 
 pub use crate::tproc_c::Profile;
 
-/// The workload.
+/// The workload TPROC-H.
 #[derive(Debug)]
 pub struct TprocH {
     options: Options,
-    /// The steps that users take, and the same as transaction types.
+    /// The users' steps, and the same steps as transaction types.
     steps: Vec<Step>,
     kinds: Vec<TransactionKind>,
-    /// What the database holds, and its dialect, once `inspect` has looked.
+    /// The data in the database and the dialect; set by `inspect`.
     found: Option<(State, &'static dyn Dialect)>,
-    /// How its tables are stored, where not by rows in one piece.
+    /// How the tables are stored; empty for an unpartitioned row store.
     layout: String,
     ledger: Arc<Ledger>,
 }
 
 impl TprocH {
-    /// The workload with these options.
+    /// Creates the workload with these options.
     ///
     /// # Errors
-    /// An option that is out of range, or does not go with another.
+    /// An option is out of range or conflicts with another.
     pub fn new(options: Options) -> Result<Self> {
         options.check()?;
         let mut steps: Vec<Step> = options.chosen().into_iter().map(Step::Query).collect();
@@ -67,13 +68,13 @@ impl TprocH {
         Ok(Self { options, steps, kinds, found: None, layout: String::new(), ledger: Arc::default() })
     }
 
-    /// The scale factor of the tables in a database; none where there are none.
+    /// The scale factor of the tables in a database; `None` if it has no tables.
     pub fn scale_in(engine: &dyn Engine) -> Result<Option<Scale>> {
         let dialect = dialect::of_engine(engine.kind())?;
         Ok(State::read(engine.connect()?.as_mut(), dialect)?.map(|state| state.scale))
     }
 
-    /// What the user chose, and the database's scale factor once it was inspected.
+    /// The options; after `inspect`, with the database's scale factor.
     pub fn options(&self) -> &Options {
         &self.options
     }

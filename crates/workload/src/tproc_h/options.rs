@@ -1,4 +1,4 @@
-//! What a user can choose about TPROC-H.
+//! The options of TPROC-H.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::query::{QUERIES, streams_of_scale};
 use crate::tproc_c::Profile;
 
-/// The most streams, query sets, loaders.
+/// Maximum number of streams, query sets and loaders.
 const MOST: u32 = 1024;
 
-/// Milliseconds that a trickle refresh pauses at most.
+/// Maximum pause of a trickle refresh in milliseconds.
 const LONGEST_PAUSE: u32 = 1000;
 
-/// The size of the data: 1 is about a gigabyte. Written as a number with at most three digits after the point.
+/// The scale factor; 1 is about 1 GB. Written as a number with at most three decimal places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Scale(u32);
@@ -24,7 +24,7 @@ impl Scale {
     const SMALLEST: f64 = 0.01;
     const LARGEST: f64 = 1000.0;
 
-    /// As a number.
+    /// The scale factor as a number.
     pub fn factor(self) -> f64 {
         f64::from(self.0) / 1000.0
     }
@@ -75,39 +75,42 @@ impl fmt::Display for Scale {
     }
 }
 
-/// What a user can choose.
+/// The options of TPROC-H.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Options {
-    /// The scale factor; none takes what the database holds, or builds 1.
+    /// The scale factor; `None` uses that of the database, or builds with 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<Scale>,
-    /// The rules of the run: the specification's power and throughput tests, or HammerDB's virtual users with query sets.
+    /// The rules of the run: the specification's power and throughput tests, or HammerDB's virtual users with
+    /// query sets.
     pub profile: Profile,
-    /// Streams of the throughput test; 0 runs the power test only. None takes the number that the specification has for the
-    /// scale factor.
+    /// Streams of the throughput test; 0 runs only the power test. `None` uses the specification's number for
+    /// the scale factor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
-    /// Query sets of each virtual user, in the `hammerdb` profile. 0, for a tenant of a scenario: until the load is stopped.
+    /// Query sets per virtual user, in the `hammerdb` profile. 0, for a tenant of a scenario: until the load
+    /// is stopped.
     pub query_sets: u32,
-    /// The queries to run; empty runs all 22.
+    /// The queries to run; all 22 if empty.
     pub queries: Vec<u8>,
-    /// Whether the refresh functions are left out.
+    /// Whether to omit the refresh functions.
     pub no_refresh: bool,
-    /// Milliseconds between the orders of the refresh functions beside the queries, each a transaction; none inserts and deletes all
-    /// orders of a refresh function at once.
+    /// Pause in milliseconds between the orders of the refresh functions that run during the queries, each
+    /// order in a separate transaction. `None` inserts and deletes all orders of a refresh function in one
+    /// transaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trickle_refresh: Option<u32>,
-    /// Whether the parameters are those of the validation run, and the answers are compared with the published ones where
-    /// there are any (scale factor 1, data as loaded).
+    /// Whether to use the parameters of the validation run and to compare the answers with the published
+    /// ones, if these exist (scale factor 1, data as loaded).
     pub validate: bool,
-    /// Whether the queries are not executed once more after the load, for what their plans do.
+    /// Whether to omit the analysis of the queries' plans after the load.
     pub no_analyze: bool,
-    /// Whether orders and their lines are built with partitions by year.
+    /// Whether to build orders and lineitem with partitions by year.
     pub partition: bool,
-    /// Whether the tables are built by columns.
+    /// Whether to build columnstore tables.
     pub colstore: bool,
-    /// Connections that load; none depends on engine and cores.
+    /// Connections that load; `None` chooses by the engine and the number of cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loaders: Option<u32>,
 }
@@ -132,31 +135,31 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The scale factor to build where nothing says another one.
+    /// The scale factor to build if the options have none.
     pub fn scale_to_build(&self) -> Scale {
         self.scale.unwrap_or_default()
     }
 
-    /// The queries that are run, in ascending order.
+    /// The queries to run, in ascending order.
     pub(crate) fn chosen(&self) -> Vec<u8> {
         let mut chosen = if self.queries.is_empty() { (1..=QUERIES).collect() } else { self.queries.clone() };
         chosen.sort_unstable();
         chosen
     }
 
-    /// Whether the refresh functions are run: they change the data, so that no published answer holds any more.
+    /// Whether the refresh functions run. They change the data, so that published answers no longer apply.
     pub(crate) fn refreshes(&self) -> bool {
         let has_refresh = self.profile == Profile::Spec || self.trickle_refresh.is_some();
         has_refresh && !self.no_refresh && !self.validate
     }
 
-    /// Streams of the throughput test; 0 for none.
+    /// Streams of the throughput test; 0 for no throughput test.
     pub(crate) fn streams(&self) -> u32 {
         self.streams.unwrap_or_else(|| streams_of_scale(self.scale_to_build().factor()))
     }
 
-    /// The virtual users of each point of a run by the specification: one in the power test, then the streams of the
-    /// throughput test and, beside them, the one that refreshes.
+    /// The virtual users of each point of a run in the `spec` profile: one for the power test, then the
+    /// streams of the throughput test plus, if there are refresh functions, the user that executes them.
     pub fn users(&self) -> Vec<u32> {
         match self.streams() {
             0 => vec![1],
@@ -164,7 +167,8 @@ impl Options {
         }
     }
 
-    /// Transactions of the user that has most of them; a limit that no user reaches where orders trickle until the queries end.
+    /// The number of transactions of the user with the most; 0 for query sets without end. With a trickle
+    /// refresh, which lasts as long as the queries, it is a limit that is never reached.
     pub fn most_transactions(&self) -> u64 {
         if self.trickle_refresh.is_some() {
             return u64::from(u32::MAX);
@@ -176,7 +180,7 @@ impl Options {
         }
     }
 
-    /// Refuses what is out of range.
+    /// Refuses options that are out of range or conflict.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::usage(message));
         if let Some(query) = self.queries.iter().find(|query| !(1..=QUERIES).contains(query)) {
@@ -216,7 +220,7 @@ impl Options {
         Ok(())
     }
 
-    /// Refuses a trickle refresh without queries that it is beside, and whose end it can wait for.
+    /// Refuses a trickle refresh unless there are queries during which it runs and for whose end it can wait.
     fn check_trickle(&self) -> Result<()> {
         let Some(pause) = self.trickle_refresh else { return Ok(()) };
         let refusal = if pause > LONGEST_PAUSE {

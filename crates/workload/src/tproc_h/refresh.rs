@@ -1,8 +1,9 @@
 //! The refresh functions (TPC-H clause 2.6, 2.7): RF1 inserts new orders with their lines, RF2 deletes as many old ones.
 //!
-//! Each pair has its window of the orders: the thousandth part of them. RF1 inserts the orders of the window once more, under
-//! keys that the load leaves free (of each 32 keys it uses the first eight), and RF2 deletes those of the load in the same window,
-//! as dbgen's update sets do. After a thousand pairs all orders of the load are gone. A trickle refresh does the same order by order.
+//! Each pair uses one window of the orders, a thousandth of them. RF1 inserts the window's orders again, with
+//! keys that the load leaves unused (of every 32 keys it uses the first eight). RF2 deletes the loaded orders
+//! of the same window, as with dbgen's update sets. After a thousand pairs all loaded orders are deleted. A
+//! trickle refresh does the same order by order.
 
 use std::ops::Range;
 
@@ -15,18 +16,18 @@ use super::schema::{Name, table};
 use super::{Scale, state};
 use crate::tproc_c::load::in_transaction;
 
-/// Windows that the orders have.
+/// Number of windows.
 pub(crate) const WINDOWS: i32 = 1000;
 
-/// Orders of one DELETE.
+/// Orders per DELETE statement.
 const DELETED_AT_ONCE: usize = 250;
 
-/// The key of an inserted order: in the second eight of its 32.
+/// The key of an inserted order: among the second eight of its 32 keys.
 const fn inserted_key(key: i64) -> i64 {
     key + 8
 }
 
-/// Orders of the load, as slices of all of them.
+/// Some of the loaded orders, as slices of all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Orders {
     scale: Scale,
@@ -35,13 +36,13 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Those of a window, 1 to [`WINDOWS`].
+    /// The orders of a window, 1 to [`WINDOWS`].
     pub(crate) fn of_window(scale: Scale, window: u32) -> Result<Self> {
         let number = window_number(window)?;
         Ok(Self { scale, numbers: number..number + 1, of: WINDOWS })
     }
 
-    /// The same, to be taken one by one.
+    /// The same, as slices of one order each.
     pub(crate) fn each_of_window(scale: Scale, window: u32) -> Result<Self> {
         let number = window_number(window)?;
         let rows = |part, of| OrderGenerator::calculate_row_count(scale.factor(), part, of) as i32;
@@ -49,14 +50,14 @@ impl Orders {
         Ok(Self { scale, numbers: first..first + rows(number, WINDOWS), of: rows(1, 1) })
     }
 
-    /// Takes the first of them, if they are taken one by one.
+    /// Takes the first slice.
     pub(crate) fn take_first(&mut self) -> Self {
         let numbers = self.numbers.start..self.numbers.end.min(self.numbers.start + 1);
         self.numbers.start = numbers.end;
         Self { numbers, ..*self }
     }
 
-    /// Takes all of them.
+    /// Takes all remaining slices.
     pub(crate) fn take_all(&mut self) -> Self {
         let numbers = self.numbers.clone();
         self.numbers.start = numbers.end;
@@ -73,7 +74,8 @@ impl Orders {
     }
 }
 
-/// Inserts orders of a window once more, with their lines; returns the number of rows. One transaction.
+/// Inserts the orders again with new keys, together with their lines, in one transaction; returns the number
+/// of rows.
 pub(crate) fn insert(
     session: &mut dyn Session,
     dialect: &dyn Dialect,
@@ -103,7 +105,8 @@ pub(crate) fn insert(
     Ok(rows)
 }
 
-/// Deletes orders that the load made, with their lines; returns the number of rows that the server deleted. One transaction.
+/// Deletes loaded orders and their lines in one transaction; returns the number of rows that the server
+/// deleted.
 pub(crate) fn delete(session: &mut dyn Session, old: &Orders) -> Result<u64> {
     let factor = old.scale.factor();
     let old = old.slices().flat_map(|slice| orders(factor, slice).iter());
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn one_by_one_the_orders_of_a_window_are_the_same() {
-        // At 0.011 the last window has more.
+        // At scale factor 0.011 the last window has more orders.
         for (factor, window) in [(0.01, 1), (0.01, 7), (0.011, 500), (0.011, 1000)] {
             let scale = Scale::try_from(factor).unwrap();
             let whole = keys(&Orders::of_window(scale, window).unwrap());

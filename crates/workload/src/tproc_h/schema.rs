@@ -1,6 +1,6 @@
-//! The eight tables, described once; each dialect turns the description into its own DDL.
+//! The eight tables, described once; each dialect translates the description into its DDL.
 //!
-//! Names and types are those of the specification (TPC-H clause 1.4), which HammerDB has as well.
+//! Names and types are the specification's (TPC-H clause 1.4), which are also HammerDB's.
 
 use kelvin_database::ColumnType;
 use tpchgen::generators::{
@@ -20,14 +20,14 @@ pub(crate) enum Name {
     LineItem,
 }
 
-/// A column's type in the workload's own terms.
+/// A column's type, independent of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnKind {
-    /// A key, which exceeds 32 bits from scale factor 358 on.
+    /// A key; exceeds 32 bits from scale factor 358 on.
     Key,
     /// A 32-bit integer.
     Int,
-    /// An exact decimal with two places: money, quantities and rates.
+    /// An exact decimal with two decimal places: money, quantities and rates.
     Decimal,
     Char(u16),
     VarChar(u16),
@@ -49,7 +49,7 @@ pub(crate) struct Table {
     pub(crate) columns: &'static [Column],
     /// Columns of the primary key.
     pub(crate) key: &'static [&'static str],
-    /// Columns of each further index: foreign keys, by which the queries join.
+    /// Columns of each further index: foreign keys on which the queries join.
     pub(crate) indexes: &'static [&'static [&'static str]],
 }
 
@@ -61,7 +61,7 @@ macro_rules! columns {
 
 use ColumnKind::{Char, Date, Decimal, Int, Key, VarChar};
 
-/// All tables, referenced ones first.
+/// All tables, referenced tables first.
 pub(crate) static TABLES: [Table; 8] = [
     Table {
         id: Name::Region,
@@ -140,7 +140,7 @@ pub(crate) static TABLES: [Table; 8] = [
     },
 ];
 
-/// Rows that one part of a load has at most, except for the last part of a table, which also has the remainder.
+/// Maximum rows of a part of a load. The last part of a table also has the remainder.
 const ROWS_OF_A_PART: i64 = 250_000;
 
 /// A table by its name.
@@ -149,7 +149,7 @@ pub(crate) fn table(id: Name) -> &'static Table {
 }
 
 impl Table {
-    /// Rows at this scale factor; of lineitem the expected number, which is four for each order.
+    /// Rows at this scale factor; for lineitem the expected number, four per order.
     pub(crate) fn rows(&self, scale: f64) -> i64 {
         match self.id {
             Name::Region => 5,
@@ -163,14 +163,14 @@ impl Table {
         }
     }
 
-    /// Parts in which it is loaded. It depends on the scale factor alone, so that an interrupted load is continued with
-    /// the same parts.
+    /// Number of parts in which it is loaded. It depends only on the scale factor, so that an interrupted
+    /// load resumes with the same parts.
     pub(crate) fn parts(&self, scale: f64) -> i32 {
         let parts = self.rows(scale) / ROWS_OF_A_PART;
         i32::try_from(parts).unwrap_or(i32::MAX).max(1)
     }
 
-    /// Names and types for a bulk load.
+    /// Column names and types for a bulk load.
     pub(crate) fn bulk_columns(&self, dates_are_text: bool) -> Vec<(&'static str, ColumnType)> {
         let kind = |column: &Column| match column.kind {
             Key => ColumnType::Int8,
@@ -182,7 +182,7 @@ impl Table {
         self.columns.iter().map(|column| (column.name, kind(column))).collect()
     }
 
-    /// The date by which it is partitioned, if partitions are asked for.
+    /// The date by which it is partitioned, if partitions are requested.
     pub(crate) fn partition_date(&self) -> Option<&'static str> {
         match self.id {
             Name::Orders => Some("o_orderdate"),
@@ -191,15 +191,15 @@ impl Table {
         }
     }
 
-    /// Names and columns of its indexes: that of the primary key first.
+    /// Names and columns of its indexes; the first is that of the primary key.
     pub(crate) fn index_names(&self) -> impl Iterator<Item = (String, &'static [&'static str])> {
         let rest = self.indexes.iter().enumerate();
         let rest = rest.map(|(at, columns)| (format!("{}_i{}", self.name, at + 2), *columns));
         std::iter::once((format!("{}_pk", self.name), self.key)).chain(rest)
     }
 
-    /// The statement that makes it, with these types; `key` says whether its primary key is made with it, and `rest`
-    /// follows the list of its columns.
+    /// The CREATE TABLE statement with these column types. `key` includes the primary key; `rest` follows the
+    /// column list.
     pub(crate) fn create(&self, type_of: impl Fn(ColumnKind) -> String, key: bool, rest: &str) -> String {
         let mut parts: Vec<String> = self
             .columns
@@ -213,7 +213,7 @@ impl Table {
     }
 }
 
-/// A type in standard SQL; `collate` follows those of texts.
+/// A type in standard SQL; `collate` follows text types.
 pub(crate) fn standard_type(kind: ColumnKind, collate: &str) -> String {
     let text = |name: &str, length: u16| format!("{name}({length}) {collate}").trim_end().to_owned();
     match kind {

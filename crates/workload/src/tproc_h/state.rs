@@ -1,4 +1,5 @@
-//! What a database holds: the two tables that describe a build, and what can be said of tables that somebody else made.
+//! The content of a database: the two tables that describe a build, or what is known about tables that others
+//! created.
 
 use kelvin_database::{Error, Result, Session};
 
@@ -9,10 +10,10 @@ use super::schema::{Name, TABLES, Table, table};
 /// Describes the build: one row.
 pub(crate) const BUILD: &str = "kelvin_tproc_h";
 
-/// The parts that are loaded: one row each.
+/// The parts that are loaded, one row each.
 pub(crate) const LOADED: &str = "kelvin_tproc_h_loaded";
 
-/// The statements that begin a build, before its tables are made.
+/// The statements that start a build, before its tables are created.
 pub(crate) fn begin(scale: Scale) -> [String; 3] {
     [
         format!(
@@ -32,33 +33,34 @@ pub(crate) fn complete() -> String {
     format!("update {BUILD} set complete = 1")
 }
 
-/// The statement that notes a part with the rows that it has.
+/// The statement that records a loaded part and its number of rows.
 pub(crate) fn loaded(table: &Table, part: i32, rows: u64) -> String {
     format!("insert into {LOADED} (name, part, loaded) values ('{}', {part}, {rows})", table.name)
 }
 
-/// The statement that notes how many refresh functions have inserted rows.
+/// The statement that records the number of refresh functions that have inserted rows.
 pub(crate) fn refreshed(refreshes: u32) -> String {
     format!("update {BUILD} set refreshes = {refreshes}")
 }
 
-/// What a database holds.
+/// The content of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) scale: Scale,
     pub(crate) complete: bool,
-    /// Refresh functions that have inserted rows.
+    /// Number of refresh functions that have inserted rows.
     pub(crate) refreshes: u32,
-    /// Whether Kelvin built the tables; others are driven, and never refreshed or removed.
+    /// Whether Kelvin built the tables. Other tables are queried, but never refreshed or dropped.
     pub(crate) is_ours: bool,
-    /// Tables that are not there.
+    /// Tables that do not exist.
     pub(crate) missing: Vec<&'static str>,
-    /// Whether the tables' names are in upper case, as HammerDB's are, where that makes other names.
+    /// Whether the tables' names are in upper case, like HammerDB's, on a server that distinguishes case.
     pub(crate) is_upper_case: bool,
 }
 
 impl State {
-    /// Looks; none when there is nothing, and an error when there are some of the tables without a description.
+    /// Reads the state; `None` if the database has none of the tables, an error if it has some of them and no
+    /// description.
     pub(crate) fn read(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Option<Self>> {
         let present = present_tables(session, dialect)?;
         let has = |name: &str| present.iter().any(|present| present == name);
@@ -98,7 +100,8 @@ impl State {
         })
     }
 
-    /// Tables of the right names that HammerDB or dbgen's files may have filled: the suppliers give the scale factor.
+    /// The state of complete tables that HammerDB loaded, or that were loaded from dbgen's files. The scale
+    /// factor follows from the number of suppliers.
     fn of_others(session: &mut dyn Session, is_upper_case: bool) -> Result<Self> {
         let count = "select count(*) from supplier".to_owned();
         let count = if is_upper_case { in_upper_case(&count) } else { count };
@@ -111,19 +114,19 @@ impl State {
         Ok(Self { scale, complete: true, refreshes: 0, is_ours: false, missing, is_upper_case })
     }
 
-    /// A statement on the tables, with their names as they are.
+    /// A statement on the tables, with their names in the right case.
     pub(crate) fn statement(&self, sql: &str) -> String {
         if self.is_upper_case { in_upper_case(sql) } else { sql.to_owned() }
     }
 
-    /// Refuses tables of another size.
+    /// Refuses tables with another scale factor.
     pub(crate) fn must_match(&self, scale: Option<Scale>) -> Result<()> {
         let Some(asked) = scale.filter(|asked| *asked != self.scale) else { return Ok(()) };
         Err(Error::usage(format!("the database has scale factor {}, and {asked} was asked for", self.scale))
             .with_help("leave out --scale, or drop the data: kelvin drop tproc-h"))
     }
 
-    /// Refuses a build of which tables are gone.
+    /// Refuses complete data if tables are missing.
     pub(crate) fn must_be_whole(&self) -> Result<()> {
         if self.missing.is_empty() || !self.complete {
             return Ok(());
@@ -133,7 +136,7 @@ impl State {
     }
 }
 
-/// The names of those tables that exist.
+/// The names of the tables that exist.
 pub(crate) fn present_tables(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Vec<String>> {
     let names = TABLES.iter().map(|table| table.name).chain([BUILD, LOADED]);
     let mut names: Vec<_> = names.map(|name| format!("'{name}'")).collect();
@@ -144,19 +147,19 @@ pub(crate) fn present_tables(session: &mut dyn Session, dialect: &dyn Dialect) -
     session.query(&dialect.common()?.present_tables(&names))?.texts(0)
 }
 
-/// The parts that are loaded, by table and number.
+/// The loaded parts, by table and number.
 pub(crate) fn loaded_parts(session: &mut dyn Session) -> Result<Vec<(String, i64)>> {
     let rows = session.query(&format!("select name, part from {LOADED}"))?;
     (0..rows.len()).map(|row| Ok((rows.text(row, 0)?.to_owned(), rows.int(row, 1)?))).collect()
 }
 
-/// Rows that the load has put into a table; none where nobody counted them.
+/// Number of rows that the load has put into a table; 0 if no parts are recorded.
 pub(crate) fn loaded_rows(session: &mut dyn Session, table: &Table) -> Result<i64> {
     let rows = session.query(&format!("select sum(loaded) from {LOADED} where name = '{}'", table.name))?;
     rows.optional(0, 0, kelvin_database::Rows::int).map(Option::unwrap_or_default)
 }
 
-/// A statement with everything but its texts in upper case.
+/// Converts a statement, except for its string literals, to upper case.
 fn in_upper_case(sql: &str) -> String {
     let part = |(at, part): (usize, &str)| if at % 2 == 0 { part.to_uppercase() } else { part.to_owned() };
     sql.split('\'').enumerate().map(part).collect::<Vec<_>>().join("'")

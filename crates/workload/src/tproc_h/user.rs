@@ -1,4 +1,4 @@
-//! The virtual users: streams of queries, and the one that refreshes.
+//! The virtual users: streams of queries, and the user that executes the refresh functions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,10 +16,10 @@ use super::refresh::{self, Orders, WINDOWS};
 use super::state::State;
 use crate::{NextTransaction, VirtualUser};
 
-/// The counter of the rows that the answers had.
+/// The counter for rows of answers and of changes.
 const ROWS: usize = 0;
 
-/// What a step of a user's work is.
+/// The kind of a step of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// A query, 1 to 22.
@@ -41,22 +41,23 @@ impl Step {
     }
 }
 
-/// What all users of a run share.
+/// State shared by all users of a run.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) dialect: &'static dyn Dialect,
-    /// What the database holds.
+    /// The content of the database.
     pub(super) state: State,
-    /// How the tables are stored, where not by rows in one piece.
+    /// How the tables are stored; empty for an unpartitioned row store.
     pub(super) layout: String,
     pub(super) seed: u64,
-    /// Parameters of the validation run instead of drawn ones.
+    /// Use the parameters of the validation run instead of drawn ones.
     pub(super) validate: bool,
-    /// Whether the answers to those are published for these data.
+    /// Whether the answers to these parameters are published for these data.
     pub(super) has_published: bool,
-    /// Of users whose query sets do not end by themselves, their number: a set's parameters are so many draws after those before.
+    /// The number of users, if their query sets repeat without end: it is the distance between the draws of a
+    /// user's consecutive sets.
     pub(super) endless: Option<u32>,
-    /// Users with queries that have not ended.
+    /// Users that have not finished their queries.
     pub(super) querying: AtomicU32,
     /// The steps, in the order of the workload's kinds.
     pub(super) kinds: Vec<Step>,
@@ -70,16 +71,17 @@ impl Shared {
     }
 }
 
-/// How a user refreshes order by order: as long as others have queries, and what is left then at once.
+/// A trickle refresh: order by order while other users have queries, then the remaining orders in one
+/// transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trickle {
     /// The pause after each order.
     pub(super) pause: Duration,
-    /// Whether pair after pair follows as long as others have queries.
+    /// Whether further pairs follow while other users have queries.
     pub(super) pairs_follow: bool,
 }
 
-/// A refresh function of which some orders are done.
+/// A refresh function with some of its orders done.
 #[derive(Debug)]
 struct PartialRefresh {
     left: Orders,
@@ -92,17 +94,17 @@ struct PartialRefresh {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlannedStep {
     pub(super) step: Step,
-    /// The stream, or the number of a pair of refresh functions.
+    /// The number of the stream or of the pair of refresh functions.
     pub(super) stream: u32,
-    /// Which parameters of its query are drawn.
+    /// The number of the draw for the query's parameters.
     pub(super) draw: u32,
 }
 
-/// One step with what is known of it before it is executed.
+/// A step and the results of its preparation.
 struct Planned {
     step: PlannedStep,
     parameters: Option<Parameters>,
-    /// The statement, or why there is none.
+    /// The statement, or the reason why there is none.
     sql: std::result::Result<String, String>,
     plan: Option<QueryPlan>,
 }
@@ -112,21 +114,21 @@ pub(super) struct User {
     shared: Arc<Shared>,
     test: QueryTest,
     steps: Vec<Planned>,
-    /// The number of steps that were begun; the last of them is at work.
+    /// Number of started steps; the last of them is the current one.
     begun: usize,
-    /// The window of its own last RF1; 0 if that failed.
+    /// The window of this user's last RF1; 0 if it failed.
     window: u32,
     trickle: Option<Trickle>,
-    /// The refresh function at work.
+    /// The refresh function that is partly done.
     refresh: Option<PartialRefresh>,
     /// Rows of the last answer, for the audit.
     rows: u64,
-    /// The step at work has failed, and may be repeated.
+    /// The failed execution of the current step, which may be repeated.
     failed: Option<QueryExecution>,
 }
 
 impl User {
-    /// A user that takes these steps.
+    /// Creates a user with these steps.
     pub(super) fn new(
         shared: &Arc<Shared>,
         test: QueryTest,
@@ -157,7 +159,7 @@ impl User {
 
     /// Whether another pair of refresh functions follows the last one.
     fn refreshes_again(&self) -> bool {
-        // Behind the last window there are no more orders.
+        // After the last window there are no more orders.
         self.trickle.is_some_and(|trickle| trickle.pairs_follow)
             && self.shared.has_queries()
             && self.shared.ledger.next_window() <= WINDOWS as u32
@@ -184,7 +186,8 @@ impl User {
         }
     }
 
-    /// Executes the step at work, which was `begun` then; the rows of its answer or those that it changed, and when it was over.
+    /// Executes the current step, which started at `begun`. Returns the answer or the number of changed rows,
+    /// and the time of its end.
     fn step(&mut self, session: &mut dyn Session, begun: Nanos) -> Result<(Outcome, Nanos)> {
         let step = self.steps[self.begun - 1].step.step;
         let Step::Query(number) = step else {
@@ -199,7 +202,8 @@ impl User {
         Ok((Outcome::Answer(number, answer), end))
     }
 
-    /// Inserts or deletes the orders of a window, or of a trickle refresh the next one of them; the rows that were changed.
+    /// Inserts or deletes the orders of a window, or the next order of a trickle refresh; returns the number
+    /// of changed rows.
     fn refresh(&mut self, session: &mut dyn Session, inserts: bool, begun: Nanos) -> Result<u64> {
         let shared = &self.shared;
         let mut left = if let Some(partial) = &self.refresh {
@@ -208,7 +212,8 @@ impl User {
             if inserts {
                 self.window = 0;
             } else if self.window == 0 {
-                // The next RF1 takes the same window: without these orders its RF2 would have nothing to delete.
+                // The next RF1 uses the same window; if its orders were deleted now, its RF2 would have
+                // nothing to delete.
                 return Err(Error::usage("RF1 of this pair failed: no orders are deleted"));
             }
             let window = if inserts { shared.ledger.next_window() } else { self.window };
@@ -221,7 +226,7 @@ impl User {
             let window = if self.window == 0 { shared.ledger.next_window() } else { self.window };
             let rows = refresh::insert(session, shared.dialect, &orders, window)?;
             if self.window == 0 {
-                // Even if the others of the window fail: these are there.
+                // Recorded even if later orders of the window fail: these are inserted.
                 shared.ledger.begin(window);
                 self.window = window;
             }
@@ -243,7 +248,7 @@ impl User {
 }
 
 impl User {
-    /// Begins another set of the same queries with other parameters, if there is one.
+    /// Starts over, with the next pair of refresh functions or with new parameters, if steps repeat.
     fn repeat(&mut self) {
         if self.refreshes_again() {
             for planned in &mut self.steps {
@@ -260,10 +265,10 @@ impl User {
         self.begun = 0;
     }
 
-    /// The step that has failed is not repeated any more.
+    /// Records the failed step, which is not repeated again.
     fn give_up(&mut self) {
         if let Some(failed) = self.failed.take() {
-            // What is left of a refresh function is given up as well, and RF2 of a pair with its RF1.
+            // The rest of a refresh function is given up, too; if RF1 fails, so is the RF2 of its pair.
             self.refresh = None;
             if failed.query == Step::Insert.name() {
                 self.window = 0;
@@ -282,7 +287,7 @@ impl Drop for User {
     }
 }
 
-/// What a step has brought.
+/// The result of a step.
 enum Outcome {
     Answer(u8, Answer),
     Changed(u64),
@@ -300,7 +305,7 @@ fn plan(shared: &Shared, step: PlannedStep) -> Planned {
 }
 
 impl VirtualUser for User {
-    /// Before the clock starts, the plans are read: at the start and not after a lost connection.
+    /// Reads the plans before the load starts; not again after a reconnect.
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()> {
         self.shared.dialect.set_up_queries(session)?;
         if self.begun > 0 {
@@ -308,7 +313,7 @@ impl VirtualUser for User {
         }
         for planned in &mut self.steps {
             let (Step::Query(_), Ok(sql)) = (planned.step.step, &planned.sql) else { continue };
-            // What cannot be explained fails when it is run.
+            // A query without a plan fails when it is executed.
             planned.plan = match self.shared.dialect.plan(session, sql) {
                 Err(error) if session.is_broken() => return Err(error),
                 explained => explained.unwrap_or_default(),
@@ -323,7 +328,7 @@ impl VirtualUser for User {
             if self.begun == self.steps.len() {
                 self.repeat();
             }
-            // Never beyond the last: the driver asks whether there is one.
+            // Never beyond the last step: the driver checks whether there is a next one.
             self.begun = (self.begun + 1).min(self.steps.len());
         }
         let step = self.steps[self.begun - 1].step.step;
@@ -342,7 +347,7 @@ impl VirtualUser for User {
         if self.begun == 0 {
             return Err(Error::usage("a user was asked for a query before it had one"));
         }
-        // The time of a repeated step has that of the failed attempts in it.
+        // The time of a repeated step includes its failed attempts.
         let earlier = self.failed.take();
         let begin = earlier.as_ref().map_or_else(|| self.shared.clock.now(), |failed| failed.at);
         let begin = self.refresh.as_ref().map_or(begin, |partial| partial.begin);
@@ -468,7 +473,7 @@ mod tests {
             one(&mut user);
         }
         assert_eq!(shared.ledger.take()[0].query, "RF2");
-        // Another pair, which the end of the queries cuts short.
+        // Another pair; the end of the queries cuts it short.
         one(&mut user);
         assert_eq!((orders(), shared.ledger.next_window()), (16, 3));
         shared.querying.store(0, Ordering::Release);
@@ -489,7 +494,7 @@ mod tests {
         let steps = [Step::Insert, Step::Delete, Step::Insert, Step::Delete];
         let steps = steps.map(|step| PlannedStep { step, stream: 1, draw: 0 });
         let mut user = User::new(&shared, QueryTest::Throughput, &steps, None);
-        // There are no tables yet.
+        // The tables do not exist yet.
         for _ in 0..3 {
             user.next();
             assert!(user.execute(session.as_mut()).is_err());
@@ -507,7 +512,7 @@ mod tests {
         assert_eq!(states, [("RF1", failed), ("RF2", failed), ("RF1", done), ("RF2", done)]);
         assert!(ended[1].detail.contains("RF1 of this pair failed"), "{}", ended[1].detail);
         assert!(ended[2].detail.starts_with("repeated after: ") && ended[2].took == 3_000_000_000);
-        // 15 orders with their lines came, and the server had none to delete.
+        // 15 orders with their lines were inserted; the server had none to delete.
         assert!(ended[2].rows > Some(15) && ended[3].rows == Some(0), "{ended:?}");
         assert_eq!((&ended[3].detail[..], ended[3].took), ("", 0));
     }

@@ -1,4 +1,4 @@
-//! The workload as the driver sees it.
+//! TPROC-H's implementation of [`Workload`].
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -104,7 +104,8 @@ impl Workload for TprocH {
             ));
         }
         notes.push("derived from TPC-H; these figures are not TPC results".into());
-        // The default is the database's scale factor: two runs on the same data have the same specification.
+        // From here on the options have the database's scale factor: two runs on the same data have the same
+        // specification.
         self.options.scale = Some(state.scale);
         self.ledger.begin(state.refreshes);
         self.found = Some((state, dialect));
@@ -167,7 +168,7 @@ impl Workload for TprocH {
         check::check(engine, (dialect, self.options.validate), (progress, stop), each)
     }
 
-    /// Queries leave no trace in the data.
+    /// Queries do not change the data.
     fn counts_on_server(&self) -> bool {
         false
     }
@@ -176,11 +177,11 @@ impl Workload for TprocH {
         Err(Error::usage("the data do not show how many queries there were"))
     }
 
-    /// No users before [`Workload::inspect`] has found data that they can drive.
+    /// Returns no users before [`Workload::inspect`] has found usable data.
     fn users(&self, range: UserRange, seed: u64, clock: &Clock) -> Vec<Box<dyn VirtualUser>> {
         let Some((state, dialect)) = &self.found else { return Vec::new() };
         if self.options.refreshes() {
-            // Seconds that are none of the database's.
+            // Generated in advance: this takes a second, which must not count as the database's.
             CommentText::shared();
         }
         let shared = Arc::new(Shared {
@@ -221,7 +222,7 @@ impl Workload for TprocH {
         let mut numbers = self.options.chosen();
         let unanswered = self.ledger.unanswered();
         numbers.retain(|number| !unanswered.contains(&Step::Query(*number).name()));
-        // The first stream's, or those of the first user's first set.
+        // The parameters of the first stream, or of the first user's first set.
         let draw = u32::from(self.options.profile == Profile::Hammerdb);
         let validate = self.options.validate;
         let queries = Queries { numbers, scale: state.scale, seed, draw, validate };
@@ -232,7 +233,7 @@ impl Workload for TprocH {
         self.ledger.take()
     }
 
-    /// Asked once for each point.
+    /// Called once per point, since it resets the counts.
     fn audit(&self, _counters: &[u64], _users: u32) -> Vec<AuditLine> {
         let tally = self.ledger.take_tally();
         let line = |name: &str, count: u64, samples: u64| AuditLine {
@@ -253,7 +254,7 @@ impl Workload for TprocH {
 }
 
 impl TprocH {
-    /// How lineitem is stored; empty if by rows in one piece.
+    /// How lineitem is stored; empty for an unpartitioned row store.
     fn layout(&self, session: &mut dyn Session, dialect: &dyn Dialect) -> Result<String> {
         let lines = table(Name::LineItem);
         let date = dialect.partition_key(session, lines)?;
@@ -274,13 +275,13 @@ impl TprocH {
         Ok(parts.join(" and "))
     }
 
-    /// How the user that refreshes beside queries does it, if order by order.
+    /// The trickle refresh of the refreshing user, if orders are refreshed one by one.
     fn trickle(&self) -> Option<Trickle> {
         let pause = Duration::from_millis(self.options.trickle_refresh?.into());
         Some(Trickle { pause, pairs_follow: self.options.profile == Profile::Hammerdb })
     }
 
-    /// The work of user `number` of `total`.
+    /// The steps of user `number` of `total`.
     fn steps_of(&self, number: u32, total: u32) -> (QueryTest, Vec<PlannedStep>) {
         let chosen = self.options.chosen();
         let queries = |stream: u32, draw: u32, order: u32| {
@@ -369,7 +370,7 @@ mod tests {
         let workload = TprocH::new(options).unwrap();
         assert_eq!(names(&workload, 2, 3).1, ["RF1/1", "RF2/1"]);
         assert_eq!(names(&workload, 1, 3).1.len(), 22);
-        // One user with queries beside it: the order of the power test.
+        // A single user runs queries in the order of the power test.
         assert_eq!(names(&workload, 0, 2).1[0], "Q14/1");
         assert!(workload.trickle().is_some_and(|trickle| trickle.pairs_follow));
     }

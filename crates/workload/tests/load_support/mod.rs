@@ -1,4 +1,4 @@
-//! Common parts of the tests of the load and of the checks; each engine's test file runs the same bodies.
+//! Shared by the tests of the load and of the checks; the test file of each engine runs the same bodies.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::type_complexity, reason = "helpers of tests")]
 
@@ -39,7 +39,7 @@ pub fn violated(workload: &TprocC, engine: &dyn Engine) -> Vec<(u32, String)> {
     bad
 }
 
-/// Row counts and the rules of clause 4.3.3, each a query that counts rows that break it.
+/// Checks row counts and the rules of clause 4.3.3; each query counts rows that violate a rule.
 pub fn initial_data_follow_the_rules(engine: &dyn Engine, warehouses: i64) {
     let mut session = engine.connect().unwrap();
     let session = session.as_mut();
@@ -110,12 +110,12 @@ pub fn initial_data_follow_the_rules(engine: &dyn Engine, warehouses: i64) {
             "{table}: {broken}"
         );
     }
-    // A permutation of the customers in every district, and neither the same one nor the identity.
+    // The orders of every district belong to a permutation of its customers, and not to the identity.
     let customers =
         int(session, "select count(*) from (select distinct o_w_id, o_d_id, o_c_id from orders) as o");
     assert_eq!(customers, 30_000 * warehouses);
     assert!(int(session, "select count(*) from orders where o_c_id = o_id") < 200 * warehouses);
-    // Every name is there, and the rest are drawn unevenly: NURand makes some far more frequent.
+    // Every name occurs. The remaining ones are not uniform: NURand makes some far more frequent.
     assert_eq!(
         int(session, "select count(distinct c_last) from customer where c_w_id = 1 and c_d_id = 1"),
         1000
@@ -123,7 +123,7 @@ pub fn initial_data_follow_the_rules(engine: &dyn Engine, warehouses: i64) {
     assert!(
         int(session, "select max(n) from (select count(*) as n from customer group by c_last) as c") > 100
     );
-    // Shares of about a tenth: five standard deviations of the binomial on each side.
+    // Shares of about a tenth, within five standard deviations of the binomial distribution on each side.
     for (sql, n) in [
         ("select count(*) from item where i_data like '%ORIGINAL%'", 100_000),
         ("select count(*) from stock where s_data like '%ORIGINAL%'", 100_000 * warehouses),
@@ -136,7 +136,7 @@ pub fn initial_data_follow_the_rules(engine: &dyn Engine, warehouses: i64) {
     }
 }
 
-/// The conditions that a damage breaks, the damage, and its repair.
+/// For each damage: the violated conditions, the damage, and its repair.
 const DAMAGES: [(&[u32], &str, &str); 13] = [
     (&[1, 8], "update warehouse set w_ytd = w_ytd + 1", "update warehouse set w_ytd = w_ytd - 1"),
     (
@@ -167,7 +167,7 @@ const DAMAGES: [(&[u32], &str, &str); 13] = [
              where o_w_id = 1 and o_d_id = 5 and o_id in (8, 9)",
     ),
     (
-        // A line without its order: the district's sums still agree if another order gained one.
+        // A line without its order: the district's sums would still agree if another order gained a line.
         &[6, 7],
         "update order_line set ol_o_id = 9000 where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 77 and ol_number = 1",
         "update order_line set ol_o_id = 77 where ol_w_id = 1 and ol_d_id = 2 and ol_o_id = 9000 and ol_number = 1",
@@ -224,7 +224,7 @@ pub fn all_conditions_find_their_violations(workload: &TprocC, engine: &dyn Engi
     assert_eq!(violated(workload, engine), []);
 }
 
-/// Breaks each condition on purpose, finds exactly the conditions that the damage breaks, and repairs it.
+/// Applies each damage, checks that exactly its conditions are violated, and repairs it.
 pub fn each_condition_finds_its_violation(workload: &TprocC, engine: &dyn Engine) {
     let mut session = engine.connect().unwrap();
     for (numbers, damage, repair) in DAMAGES {
@@ -239,14 +239,14 @@ pub fn each_condition_finds_its_violation(workload: &TprocC, engine: &dyn Engine
     let failed: Vec<u32> = violated(workload, engine).iter().map(|(number, _)| *number).collect();
     assert_eq!(failed, [8, 9, 10], "a failed query is a failed check");
     session.run("alter table history rename column hidden to h_amount").unwrap();
-    // A missing table violates no condition: nothing is checked.
+    // If a table is missing, no condition is checked.
     session.run("alter table history rename to hidden").unwrap();
     let error = workload.check(engine, &Quiet, &Stop::new(), &mut |line| panic!("{line:?}")).unwrap_err();
     assert!(error.message().contains("table history is missing"), "{error}");
     session.run("alter table hidden rename to history").unwrap();
 }
 
-/// Asks for a stop once this many rows of warehouses are loaded.
+/// Requests a stop once this many rows of warehouses are loaded.
 pub struct StopAfter {
     pub rows: u64,
     pub stop: Stop,
@@ -257,7 +257,7 @@ impl BuildProgress for StopAfter {
     fn update(&self, what: &str, done: u64, _total: u64, rows: u64) {
         if what.ends_with("warehouses loaded") {
             self.seen.store(done, Ordering::Relaxed);
-            // Twice would mean "now".
+            // A second request would abort immediately.
             if rows >= self.rows && !self.stop.requested() {
                 self.stop.request();
             }
@@ -265,7 +265,7 @@ impl BuildProgress for StopAfter {
     }
 }
 
-/// Stops a build of two warehouses in the middle, refuses other options, continues, and ends with the same rows as an
+/// Stops a build of two warehouses halfway, refuses other options, resumes, and ends with the same rows as an
 /// uninterrupted build.
 pub fn stopped_build_goes_on(engine: &dyn Engine, whole: &dyn Engine) {
     let workload = TprocC::new(options(2)).unwrap();
@@ -292,7 +292,7 @@ pub fn stopped_build_goes_on(engine: &dyn Engine, whole: &dyn Engine) {
     assert_eq!(digests(engine), digests(whole));
 }
 
-/// Every table without its timestamps, rendered alike for all engines: name, rows, hash.
+/// Name, number of rows and hash of every table, without its timestamps and in the same form for all engines.
 pub fn digests(engine: &dyn Engine) -> Vec<(String, usize, u64)> {
     let tables: [(&str, &str, &[(&str, u8)]); 9] = [
         ("item", "i_id, i_im_id, i_name, i_data, i_price", &[("i_price", 2)]),

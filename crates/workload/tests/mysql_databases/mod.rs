@@ -1,4 +1,4 @@
-//! Databases on a MariaDB of the tests' own.
+//! Databases on a MariaDB server started by the tests.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, Weak};
 use kelvin_database::mysql::MysqlEngine;
 pub use mysql_server::Server;
 
-/// A server whose cache holds a few warehouses, shared by the tests that run at the same time. Each names databases of
-/// its own.
+/// A server whose cache holds a few warehouses, shared by concurrent tests. Each test uses different database
+/// names.
 pub fn start() -> Arc<Server> {
     static RUNNING: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut running = RUNNING.lock().unwrap();

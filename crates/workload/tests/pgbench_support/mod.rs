@@ -1,4 +1,4 @@
-//! What the tests of pgbench's workloads share: a separate PostgreSQL, and pgbench itself.
+//! Shared by the tests of pgbench's workloads: a separate PostgreSQL server, and pgbench itself.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part")]
 
 #[path = "../server_support/mod.rs"]
@@ -20,12 +20,12 @@ pub fn pgbench(server: &Server, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Where pgbench is.
+/// The directory of pgbench.
 pub fn binaries() -> PathBuf {
     postgres_server::binaries(15, "pgbench")
 }
 
-/// Directory of the server's socket and its port, with a comma between them.
+/// Directory of the server's socket and its port, separated by a comma.
 pub fn place(server: &Server) -> String {
     format!("{},{}", server.directory().display(), server.port())
 }

@@ -1,4 +1,4 @@
-//! A PostgreSQL for the tests.
+//! A PostgreSQL server for the tests.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use kelvin_database::postgres::{Config, PostgresEngine};
 use kelvin_database::{Engine, Session};
 
-/// A server in a temporary directory, ended when dropped.
+/// A server in a temporary directory; stopped when dropped.
 pub struct Server {
     child: Child,
     port: u16,
@@ -24,7 +24,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts PostgreSQL, without safety against power loss, which no test needs.
+    /// Starts PostgreSQL without crash safety, which no test needs.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
@@ -62,7 +62,7 @@ impl Server {
         server
     }
 
-    /// The address of one of its databases.
+    /// The URL of one of its databases.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
@@ -72,12 +72,12 @@ impl Server {
         self.port
     }
 
-    /// The directory of its unix socket.
+    /// The directory of its Unix socket.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Its administrative database, through the unix socket.
+    /// The administrative database, through the Unix socket.
     pub fn unix(&self) -> PostgresEngine {
         PostgresEngine::new(Config::unix(self.directory(), self.port, "postgres", "postgres"))
     }
@@ -87,7 +87,7 @@ impl Server {
         PostgresEngine::new(Config::parse(&self.url(database)).unwrap())
     }
 
-    /// A session with the administrative database.
+    /// A session in the administrative database.
     pub fn admin(&self) -> Box<dyn Session> {
         self.engine("postgres").connect().unwrap()
     }
@@ -95,7 +95,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Immediate shutdown: the children end with their parent, and the data are not needed again.
+        // Immediate shutdown: the child processes end with their parent, and the data are not needed again.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
         }
@@ -103,7 +103,7 @@ impl Drop for Server {
     }
 }
 
-/// A command of PostgreSQL's, as the user `postgres` when we are root, which the server refuses.
+/// A PostgreSQL command; as the user `postgres` if this process is root, which the server refuses.
 fn as_postgres(program: &str) -> Command {
     let path = binaries(13, "postgres").join(program);
     if !rustix::process::geteuid().is_root() {
@@ -114,7 +114,7 @@ fn as_postgres(program: &str) -> Command {
     command
 }
 
-/// Directory of the programs of PostgreSQL's newest installed version, of those from `oldest` on that have `program`.
+/// Program directory of the newest installed PostgreSQL, at least version `oldest`, that has `program`.
 pub fn binaries(oldest: u32, program: &str) -> PathBuf {
     let versions = (oldest..=18).rev().map(|version| format!("/usr/lib/postgresql/{version}/bin"));
     let found = versions.map(PathBuf::from).find(|path| path.join(program).exists());

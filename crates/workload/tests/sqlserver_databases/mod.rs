@@ -1,5 +1,5 @@
-//! Databases on the server of SQL Server's protocol that `KELVIN_TEST_SQLSERVER` names (a URL; the password in
-//! `MSSQL_PASSWORD`), SQL Server or Babelfish.
+//! Databases on the server that `KELVIN_TEST_SQLSERVER` names, SQL Server or Babelfish (a URL; the password
+//! is in `MSSQL_PASSWORD`).
 #![allow(
     dead_code,
     unreachable_pub,
@@ -11,7 +11,7 @@
 use kelvin_database::Engine;
 use kelvin_database::sqlserver::{Config, SqlServerEngine, password};
 
-/// A new, empty database of this name behind `kelvin_`; none, and a line that says so, where no server is named.
+/// A new, empty database named `kelvin_` and this name; `None`, with a message, if no server is configured.
 pub fn database(name: &str) -> Option<SqlServerEngine> {
     let Ok(url) = std::env::var("KELVIN_TEST_SQLSERVER") else {
         eprintln!("skipped: KELVIN_TEST_SQLSERVER names no server");

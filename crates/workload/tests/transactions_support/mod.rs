@@ -1,4 +1,4 @@
-//! What the tests of the transactions share: a separate PostgreSQL, data, and digests of tables.
+//! Shared by the tests of the transactions: a separate PostgreSQL server, data, and digests of tables.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -12,7 +12,7 @@ mod postgres_server;
 use kelvin_database::{Cell, EngineKind, Rows, Session};
 pub use postgres_server::Server;
 
-/// Sums over every table, by the server: a cheap sign of whether anything at all has changed.
+/// Sums over every table, computed by the server: a cheap test for any change.
 pub fn sums(session: &mut dyn Session) -> Vec<String> {
     let sqlserver = session.engine() == EngineKind::SqlServer;
     TABLES
@@ -39,7 +39,7 @@ pub fn sums(session: &mut dyn Session) -> Vec<String> {
         .collect()
 }
 
-/// How the names of columns that hold numbers end.
+/// Suffixes of the names of numeric columns.
 const NUMBERS: [&str; 12] = [
     "_id",
     "_ytd",
@@ -55,10 +55,10 @@ const NUMBERS: [&str; 12] = [
     "_lim",
 ];
 
-/// Columns that hold times, which differ from run to run.
+/// Columns with times, which differ between runs.
 const TIMES: [&str; 4] = ["c_since", "h_date", "o_entry_d", "ol_delivery_d"];
 
-/// The tables with the columns that are compared, and the columns that order their rows.
+/// The tables with the compared columns and the columns that order their rows.
 const TABLES: [(&str, &str, &str); 9] = [
     ("warehouse", "w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax:4, w_ytd:2", "1"),
     (
@@ -91,12 +91,12 @@ const TABLES: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// Number of rows and digest of each table, times aside (of a delivery date, that there is one counts).
+/// Number of rows and digest of each table, without times (of a delivery date only whether it is set).
 pub fn digests(session: &mut dyn Session) -> Vec<(&'static str, usize, u64)> {
     TABLES.iter().map(|&(table, columns, order)| digest(session, table, columns, order)).collect()
 }
 
-/// FNV-1a's step, a word at a time: whole tables are digested by unoptimised code.
+/// A step of FNV-1a by words, since unoptimised code digests whole tables.
 fn mix(hash: &mut u64, word: u64) {
     *hash = (*hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
     *hash ^= *hash >> 32;
@@ -130,7 +130,7 @@ fn digest(
     (table, rows.len(), digest_rows(&rows, &scales))
 }
 
-/// A digest of rows: the scale of each column of decimals, and none of whole numbers and texts.
+/// A digest of rows. `scales` has the scale of each decimal column, and `None` for integers and texts.
 pub fn digest_rows(rows: &Rows, scales: &[Option<u8>]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for row in 0..rows.len() {

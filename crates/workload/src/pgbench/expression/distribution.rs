@@ -1,4 +1,4 @@
-//! The random functions: pgbench's distributions over our own generator.
+//! The random functions: pgbench's distributions with Kelvin's random number generator.
 
 use std::f64::consts::TAU;
 
@@ -6,7 +6,7 @@ use kelvin_measure::Random;
 
 use super::Fault;
 
-/// The number of integers from `low` to `high`.
+/// Number of integers from `low` to `high`.
 fn span(low: i64, high: i64) -> Result<i64, Fault> {
     if low > high {
         return Err(Fault::EmptyRange);
@@ -14,20 +14,20 @@ fn span(low: i64, high: i64) -> Result<i64, Fault> {
     high.checked_sub(low).and_then(|range| range.checked_add(1)).ok_or(Fault::RangeTooLarge)
 }
 
-/// Each integer equally likely.
+/// A uniform integer.
 #[inline]
 pub(super) fn uniform(random: &mut Random, low: i64, high: i64) -> Result<i64, Fault> {
     span(low, high)?;
     Ok(random.range(low, high))
 }
 
-/// The part `at`, in [0, 1], of the way through the range.
+/// Maps `at`, in [0, 1], to an integer of the range.
 fn scaled(low: i64, high: i64, span: i64, at: f64) -> i64 {
-    // A product of a large range rounds up at its very end.
+    // For a large range the product rounds up at its end.
     low.saturating_add((span as f64 * at) as i64).min(high)
 }
 
-/// A truncated exponential: the larger `parameter`, the nearer to `low`.
+/// A truncated exponential distribution: the larger `parameter`, the closer to `low`.
 pub(super) fn exponential(random: &mut Random, low: i64, high: i64, parameter: f64) -> Result<i64, Fault> {
     if parameter.is_nan() || parameter <= 0.0 {
         return Err(Fault::Parameter { name: "exponential", bounds: "greater than zero", value: parameter });
@@ -38,15 +38,15 @@ pub(super) fn exponential(random: &mut Random, low: i64, high: i64, parameter: f
     Ok(scaled(low, high, span, -(cut + (1.0 - cut) * uniform).ln() / parameter))
 }
 
-/// A normal distribution around the middle, cut at `parameter` standard deviations on either side.
+/// A normal distribution around the middle, truncated at `parameter` standard deviations on both sides.
 pub(super) fn gaussian(random: &mut Random, low: i64, high: i64, parameter: f64) -> Result<i64, Fault> {
     if parameter.is_nan() || parameter < 2.0 {
         return Err(Fault::Parameter { name: "gaussian", bounds: "at least 2.000000", value: parameter });
     }
     let span = span(low, high)?;
-    // Of the normal distribution 4.6 % at the most lie outside.
+    // At most 4.6 % of a normal distribution are outside.
     let deviation = loop {
-        // Box and Muller.
+        // Box–Muller transform.
         let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
         let deviation = radius * (TAU * random.unit()).sin();
         if (-parameter..parameter).contains(&deviation) {
@@ -56,9 +56,10 @@ pub(super) fn gaussian(random: &mut Random, low: i64, high: i64, parameter: f64)
     Ok(scaled(low, high, span, (deviation + parameter) / (parameter * 2.0)))
 }
 
-/// Zipf distribution: the k-th integer of the range has a probability proportional to k^-`parameter`.
+/// A Zipf distribution: the probability of the k-th integer of the range is proportional to k^-`parameter`.
 ///
-/// Rejection from the unbounded distribution (Devroye, Non-Uniform Random Variate Generation, 1986, X.6.1).
+/// By rejection from the unbounded distribution (Devroye, Non-Uniform Random Variate Generation, 1986,
+/// X.6.1).
 pub(super) fn zipfian(random: &mut Random, low: i64, high: i64, parameter: f64) -> Result<i64, Fault> {
     if !(1.001..=1000.0).contains(&parameter) {
         return Err(Fault::Parameter { name: "zipfian", bounds: "in range [1.001, 1000]", value: parameter });

@@ -1,4 +1,4 @@
-//! Evaluation.
+//! Evaluation of compiled expressions.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ use kelvin_measure::Random;
 use super::function::Function;
 use super::{Binary, Expression, Fault, Operation, Value, distribution, permute};
 
-/// What evaluation needs: the stack, kept for its memory.
+/// State of the evaluation: the stack, whose memory is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
     stack: Vec<Value>,
@@ -19,7 +19,7 @@ pub(crate) trait Lookup {
 }
 
 impl Machine {
-    /// The expression's value. `place` names the script and command for `debug`.
+    /// Evaluates the expression. `place` is the script and command that `debug` prints.
     #[inline]
     pub(crate) fn evaluate(
         &mut self,
@@ -93,7 +93,7 @@ impl Machine {
     }
 }
 
-/// The parser emits each operand before its operator, so that the stack is never empty here.
+/// The parser emits operands before their operator, so the stack is never empty here.
 #[inline]
 fn pop(stack: &mut Vec<Value>) -> Value {
     stack.pop().unwrap_or(Value::Null)
@@ -150,7 +150,7 @@ fn integer(operator: Binary, left: i64, right: i64) -> Result<Value, Fault> {
         Binary::BitAnd => Ok(Value::Integer(left & right)),
         Binary::BitOr => Ok(Value::Integer(left | right)),
         Binary::BitXor => Ok(Value::Integer(left ^ right)),
-        // Distances beyond the width wrap, as they do for pgbench on x86 and ARM.
+        // Shift distances beyond the width wrap, as in pgbench on x86 and ARM.
         Binary::ShiftLeft => Ok(Value::Integer(left.wrapping_shl(right as u32))),
         Binary::ShiftRight => Ok(Value::Integer(left.wrapping_shr(right as u32))),
     }
@@ -211,12 +211,12 @@ fn call(
             distribution::zipfian(random, low.integer()?, high.integer()?, parameter.double()?)
                 .map(Value::Integer)
         }
-        // The parser has counted the arguments.
+        // The parser has checked the number of arguments.
         (_, _) => Ok(Value::Null),
     }
 }
 
-/// The greatest or least; a double among them makes doubles of all.
+/// The greatest or least value; if any of them is a double, all are converted to double.
 fn extreme(values: &[Value], greatest: bool) -> Result<Value, Fault> {
     if values.iter().any(|value| matches!(value, Value::Double(_))) {
         let mut best: Option<f64> = None;
@@ -237,7 +237,7 @@ fn extreme(values: &[Value], greatest: bool) -> Result<Value, Fault> {
     Ok(best.map_or(Value::Null, Value::Integer))
 }
 
-/// `debug` is asked for by name: what it is asked for goes to standard error, in pgbench's form.
+/// Writes a value to standard error in pgbench's format.
 fn debug(value: Value, (script, command): (usize, usize)) {
     let mut text = String::new();
     match value {
@@ -248,6 +248,6 @@ fn debug(value: Value, (script, command): (usize, usize)) {
             other.write(&mut text);
         }
     }
-    // A closed standard error cannot be reported.
+    // An error on standard error cannot be reported.
     let _ = writeln!(std::io::stderr().lock(), "debug(script={script},command={command}): {text}");
 }

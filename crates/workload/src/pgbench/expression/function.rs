@@ -25,12 +25,12 @@ pub(super) enum Function {
     Sqrt,
 }
 
-/// How many arguments a function takes.
+/// The number of arguments of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arity {
     Exactly(u16),
     OneOrMore,
-    /// This many, and a seed, which is `:default_seed` when it is left out.
+    /// This many and an optional seed, which defaults to `:default_seed`.
     WithSeed(u16),
 }
 
@@ -69,7 +69,7 @@ const FUNCTIONS: [(&str, Function, Arity); 21] = [
 ];
 
 impl Function {
-    /// The function of this name, in any case.
+    /// The function of this name, regardless of case.
     pub(super) fn named(name: &str) -> Option<Self> {
         FUNCTIONS
             .iter()

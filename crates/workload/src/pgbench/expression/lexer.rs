@@ -1,15 +1,15 @@
-//! Tokens of an expression.
+//! Tokens of expressions.
 
 use super::SyntaxError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token<'a> {
     Integer(i64),
-    /// 9223372036854775808, which is a number only behind a minus sign.
+    /// 9223372036854775808, which is valid only after a minus sign.
     BeyondMaximum,
     Double(f64),
     Variable(&'a str),
-    /// A keyword or a function's name.
+    /// A keyword or a function name.
     Word(&'a str),
     Symbol(&'static str),
     End,
@@ -34,7 +34,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next token and where it begins.
+    /// The next token and its position.
     pub(super) fn next(&mut self) -> Result<(usize, Token<'a>), SyntaxError> {
         self.skip_space();
         let start = self.at;
@@ -66,7 +66,7 @@ impl<'a> Lexer<'a> {
         Ok((start, token))
     }
 
-    /// White space, and a backslash that ends a line.
+    /// Skips white space and line continuations.
     fn skip_space(&mut self) {
         let bytes = self.text.as_bytes();
         loop {

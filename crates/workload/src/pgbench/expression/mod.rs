@@ -1,7 +1,7 @@
-//! The expressions of `\set`, `\if` and `\elif`, in pgbench's grammar and with its results.
+//! The expressions of `\set`, `\if` and `\elif`, with pgbench's grammar and results.
 //!
-//! An expression is compiled once, straight from its text into a postfix program over a stack of values with
-//! variables as slots; evaluating it neither allocates nor looks anything up.
+//! The text of an expression is compiled once, directly to a postfix program for a stack machine with
+//! variables as slots. Evaluation neither allocates memory nor looks up names.
 
 mod distribution;
 mod evaluate;
@@ -25,7 +25,7 @@ pub struct Expression {
     operations: Vec<Operation>,
 }
 
-/// One step: takes its operands from the top of the stack and leaves its result there.
+/// One operation: pops its operands from the stack and pushes its result.
 #[derive(Debug, Clone, Copy)]
 enum Operation {
     Constant(Value),
@@ -40,13 +40,13 @@ enum Operation {
         function: Function,
         arguments: u16,
     },
-    /// Keeps NULL or false and jumps; otherwise drops the value.
+    /// Jumps and keeps the value if it is NULL or false; otherwise pops it.
     And(u32),
-    /// Keeps NULL or true and jumps; otherwise drops the value.
+    /// Jumps and keeps the value if it is NULL or true; otherwise pops it.
     Or(u32),
-    /// Refuses what is neither boolean nor NULL.
+    /// Fails unless the value is boolean or NULL.
     Boolean,
-    /// Takes the value and jumps unless it is true.
+    /// Pops the value and jumps unless it is true.
     Unless(u32),
     Jump(u32),
 }
@@ -82,7 +82,7 @@ pub enum Fault {
         /// The type that is needed.
         to: &'static str,
     },
-    /// A double outside the integers.
+    /// A double outside the range of integers.
     #[error("double to int overflow for {0}")]
     DoubleToInt(f64),
     /// An integer beyond 64 bits.
@@ -91,19 +91,19 @@ pub enum Fault {
     /// A division, or remainder, by zero.
     #[error("division by zero")]
     DivisionByZero,
-    /// A variable that nothing has set.
+    /// An undefined variable.
     #[error("undefined variable")]
     Undefined(u32),
-    /// A variable whose text is no value.
+    /// A variable whose text is not a value.
     #[error("malformed variable value")]
     Malformed(u32),
-    /// The lower bound is above the upper.
+    /// The lower bound exceeds the upper.
     #[error("empty range given to random")]
     EmptyRange,
     /// The bounds are 2^63 or more apart.
     #[error("random range is too large")]
     RangeTooLarge,
-    /// The parameter of a distribution is out of its bounds.
+    /// A distribution's parameter is out of range.
     #[error("{name} parameter must be {bounds} (not {value})")]
     Parameter {
         /// The distribution.
@@ -113,25 +113,25 @@ pub enum Fault {
         /// What was given.
         value: f64,
     },
-    /// A permutation of nothing.
+    /// A permutation of no elements.
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
 }
 
-/// What is wrong with an expression's text, and where.
+/// A syntax error in an expression and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
-    /// Offset in bytes from the text's start.
+    /// Byte offset from the start of the text.
     pub(crate) at: usize,
     pub(crate) message: String,
 }
 
-/// Gives each variable's name its slot.
+/// Assigns slots to variable names.
 pub(crate) trait Names {
     fn slot(&mut self, name: &str) -> u32;
 }
 
-/// Evaluates an expression that has no variables, once; what a run evaluates is compiled beforehand.
+/// Compiles and evaluates an expression without variables once. A run compiles its expressions in advance.
 pub fn calculate(text: &str, random: &mut kelvin_measure::Random) -> kelvin_database::Result<Value> {
     struct NoNames;
     impl Names for NoNames {

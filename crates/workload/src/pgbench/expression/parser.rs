@@ -1,10 +1,10 @@
-//! From text to a postfix program, by precedence climbing.
+//! Compiles text to a postfix program by precedence climbing.
 
 use super::function::{Arity, Function};
 use super::lexer::{Lexer, Token};
 use super::{Binary, Expression, Names, Operation, SyntaxError, Value};
 
-/// Arguments that a function can have, as in pgbench.
+/// Maximum number of arguments, as in pgbench.
 const MOST_ARGUMENTS: u16 = 16;
 
 /// Binding powers, weakest first.
@@ -18,10 +18,10 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const SIGN: u8 = 9;
 
-/// Nested deeper than any person writes, and far from the end of the stack.
+/// Maximum nesting depth: more than anybody writes, and far from exhausting the stack.
 const DEEPEST: usize = 200;
 
-/// Compiles an expression; its variables get their slots from `names`.
+/// Compiles an expression; `names` assigns slots to its variables.
 pub(crate) fn parse(text: &str, names: &mut dyn Names) -> Result<Expression, SyntaxError> {
     let mut lexer = Lexer::new(text);
     let (at, token) = lexer.next()?;
@@ -58,7 +58,7 @@ impl Parser<'_, '_> {
         self.operations.len() as u32
     }
 
-    /// Emits a jump whose target is not known yet.
+    /// Emits a jump with a target to be set later.
     fn emit_jump(&mut self, jump: fn(u32) -> Operation) -> (usize, fn(u32) -> Operation) {
         self.emit(jump(0));
         (self.operations.len() - 1, jump)
@@ -92,7 +92,7 @@ impl Parser<'_, '_> {
         if self.is_symbol(symbol) { self.advance() } else { Err(self.unexpected()) }
     }
 
-    /// An operand and every operator behind it that binds at least as strongly as `weakest`.
+    /// Parses an operand and the operators after it that bind at least as strongly as `weakest`.
     fn expression(&mut self, weakest: u8) -> Done {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -133,7 +133,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// The second operand is evaluated only when the first does not decide.
+    /// Evaluates the second operand only if the first does not decide.
     fn lazy(&mut self, jump: fn(u32) -> Operation, weakest: u8) -> Done {
         let decided = self.emit_jump(jump);
         self.expression(weakest)?;
@@ -159,7 +159,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The operator that the current token is.
+    /// The operator of the current token.
     fn operator(&self) -> Option<(u8, Operator)> {
         let Token::Symbol(symbol) = self.token else {
             let words = [
@@ -223,7 +223,7 @@ impl Parser<'_, '_> {
             }
             Token::Symbol("~") => {
                 self.advance()?;
-                // Among the bit operators, which bind from the left.
+                // It has the precedence of the bitwise operators, which are left-associative.
                 self.expression(BITS + 1)?;
                 self.emit(Operation::Invert);
                 Ok(())

@@ -1,4 +1,4 @@
-//! Hashes and the pseudorandom permutation, bit for bit those of pgbench since PostgreSQL 15.
+//! Hashes and the pseudorandom permutation, bit-compatible with pgbench since PostgreSQL 15.
 
 /// FNV-1a over the eight bytes of `value`, least significant first; the seed is mixed into the offset basis.
 pub(super) fn fnv1a(value: i64, seed: i64) -> i64 {
@@ -23,7 +23,7 @@ pub(super) fn murmur2(value: i64, seed: i64) -> i64 {
     (hash ^ (hash >> 47)) as i64
 }
 
-/// xoroshiro128** (Blackman and Vigna), seeded through SplitMix64: the permutation's keys come from it.
+/// xoroshiro128** (Blackman and Vigna), seeded with SplitMix64: generates the permutation's keys.
 struct Keys(u64, u64);
 
 impl Keys {
@@ -48,7 +48,7 @@ impl Keys {
         out
     }
 
-    /// Evenly from 0 to `highest`, by rejection.
+    /// A uniform integer from 0 to `highest`, by rejection.
     fn up_to(&mut self, highest: u64) -> u64 {
         if highest == 0 {
             return 0;
@@ -65,9 +65,10 @@ impl Keys {
 
 const ROUNDS: usize = 6;
 
-/// Where `value` (modulo `size`) goes in the permutation of 0 … `size` − 1 that `seed` chooses; `size` > 0.
+/// The position of `value` (modulo `size`) in the permutation of 0 … `size` − 1 chosen by `seed`; `size` must
+/// be positive.
 ///
-/// Each round scrambles the largest power of two from the bottom, then from the top, then turns the whole.
+/// Each round scrambles the largest power-of-two range at the bottom, then at the top, and rotates the whole.
 pub(super) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;

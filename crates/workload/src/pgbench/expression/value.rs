@@ -1,4 +1,4 @@
-//! A value of an expression, its coercions, and its text.
+//! The value of an expression, its conversions, and its text.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -28,7 +28,7 @@ impl Value {
         }
     }
 
-    /// Whether a condition holds: any number but zero does, NULL does not.
+    /// Whether it is true as a condition: any number except zero is; NULL is not.
     pub(crate) fn is_true(self) -> bool {
         match self {
             Self::Null => false,
@@ -45,13 +45,13 @@ impl Value {
         }
     }
 
-    /// As an integer; doubles are rounded half to even.
+    /// Converts to an integer; doubles are rounded half to even.
     pub(crate) fn integer(self) -> Result<i64, Fault> {
         match self {
             Self::Integer(value) => Ok(value),
             Self::Double(value) => {
                 let rounded = value.round_ties_even();
-                // 2^63 itself is the first double that does not fit.
+                // 2^63 is the smallest double that does not fit.
                 if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded) {
                     Ok(rounded as i64)
                 } else {
@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// Appends the text that a variable with this value has in a statement.
+    /// Appends the text of a variable with this value, as used in statements.
     #[inline]
     pub fn write(self, into: &mut String) {
         match self {
@@ -82,7 +82,7 @@ impl Value {
         }
     }
 
-    /// The value that a variable's text means, or `None` when it means none.
+    /// Parses a variable's text; `None` if it is not a value.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let is_prefix = |of: &str| of.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
         if text.is_empty() {
@@ -112,11 +112,11 @@ impl Value {
 
 #[inline]
 fn write_integer(value: i64, into: &mut String) {
-    // A string takes all that is written to it.
+    // Writing to a String does not fail.
     let _ = write!(into, "{value}");
 }
 
-/// C's `%.15g`, with PostgreSQL's words for what is not a number.
+/// C's `%.15g`, with PostgreSQL's spelling of infinities and NaN.
 fn write_double(value: f64, into: &mut String) {
     if value.is_nan() {
         return into.push_str("NaN");
@@ -124,7 +124,7 @@ fn write_double(value: f64, into: &mut String) {
     if value.is_infinite() {
         return into.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
     }
-    // "-d.dddddddddddddde-308" is the longest: 23 bytes.
+    // The longest is "-d.dddddddddddddde-308": 23 bytes.
     let mut buffer = [0_u8; 32];
     let mut rest = &mut buffer[..];
     let written = write!(rest, "{value:.14e}").is_ok();

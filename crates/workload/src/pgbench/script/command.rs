@@ -1,17 +1,18 @@
-//! What a script consists of.
+//! The commands of a script.
 
 use super::sql::Sql;
 use crate::pgbench::expression::Expression;
 
-/// A command and where it stands.
+/// A command and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub(crate) command: Command,
     /// Line in the script, from 1.
     pub(crate) line: usize,
-    /// How it begins, on one line, where the user waits for it: not for what a pipeline only collects.
+    /// The start of its text on one line, if the user waits for it: not for a statement that a pipeline only
+    /// collects.
     pub(crate) title: Option<String>,
-    /// Its index among the workload's kinds where its time is taken.
+    /// Its index among the workload's kinds, if it is timed.
     pub(crate) kind: Option<u16>,
 }
 
@@ -23,7 +24,7 @@ pub(crate) enum Command {
         expression: Expression,
     },
     Sleep(Duration),
-    /// Runs a shell command; its first line of output becomes the variable's value when there is one.
+    /// Runs a shell command; the first line of its output is assigned to the variable, if there is one.
     Shell {
         slot: Option<u32>,
         words: Vec<Word>,
@@ -31,7 +32,7 @@ pub(crate) enum Command {
     StartPipeline,
     SyncPipeline,
     EndPipeline,
-    /// Goes on at the target unless the condition holds.
+    /// Jumps to the target unless the condition is true.
     Unless {
         condition: Expression,
         target: usize,
@@ -41,7 +42,7 @@ pub(crate) enum Command {
     },
 }
 
-/// How long to sleep: a number or a variable, times the unit in microseconds.
+/// The time to sleep: a number or a variable, in units of this many microseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Duration {
     Fixed(std::time::Duration),

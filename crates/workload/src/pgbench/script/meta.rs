@@ -1,24 +1,24 @@
-//! The line of a meta command, as text.
+//! The line of a meta command as text.
 
-/// A word and where it begins.
+/// A word and its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Located<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
 }
 
-/// A meta command: its name without the backslash, and the rest up to the end of the line.
+/// A meta command: its name without the backslash, and the rest of the line.
 pub(super) struct Line<'a> {
     pub(super) name: Located<'a>,
-    /// Where the arguments begin.
+    /// Where the arguments start.
     pub(super) rest: usize,
-    /// Where the line ends, a continued one at its last part.
+    /// Where the line ends, including its continuation lines.
     pub(super) end: usize,
     text: &'a str,
 }
 
 impl<'a> Line<'a> {
-    /// The command whose backslash stands at `at`.
+    /// The command whose backslash is at `at`.
     pub(super) fn read(text: &'a str, at: usize) -> Self {
         let bytes = text.as_bytes();
         let name_end =
@@ -36,7 +36,7 @@ impl<'a> Line<'a> {
         Self { name: Located { text: &text[at + 1..name_end], at }, rest: name_end, end, text }
     }
 
-    /// The words from `from` on; a backslash at a line's end separates them like a space.
+    /// The words after `from`; a backslash at the end of a line separates words like a space.
     pub(super) fn words(&self, from: usize) -> Vec<Located<'a>> {
         let bytes = self.text.as_bytes();
         let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! Script files: pgbench's language, compiled to a list of commands with jumps.
+//! Scripts in pgbench's language, compiled to a list of commands with jumps.
 
 mod command;
 mod meta;
@@ -16,10 +16,10 @@ use super::variables::Slots;
 /// A compiled script.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
-    /// Its name in results: the built-in's, or the file's.
+    /// Its name in results: that of the built-in script or of the file.
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
-    /// Whether it uses pipelines, which the simple query mode does not have.
+    /// Whether it uses pipelines, which the simple query mode does not support.
     pub(crate) pipelines: bool,
 }
 
@@ -35,16 +35,16 @@ impl Script {
     }
 }
 
-/// What is wrong with a script, and where.
+/// An error in a script and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ScriptError {
     /// The script.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
     /// The text of that line.
     pub source_line: String,
@@ -67,9 +67,9 @@ impl ScriptError {
         }
     }
 
-    /// The line with a caret below the place.
+    /// The line, and a caret below the column.
     pub fn caret(&self) -> String {
-        // Tabs stay tabs, so that the caret stands where the terminal puts the character.
+        // Tabs are kept, so that the caret is below the character in a terminal.
         let indent: String = self
             .source_line
             .chars()

@@ -1,4 +1,4 @@
-//! From a script's text to its commands.
+//! Parses a script's text into commands.
 
 use super::command::{Command, Duration, Step, Word};
 use super::meta::{Line, Located};
@@ -56,14 +56,14 @@ pub(super) fn parse(
     Ok(Script { name: name.to_owned(), steps: parser.steps, pipelines: parser.pipelines })
 }
 
-/// An `\if` that waits for its `\endif`.
+/// An `\if` without its `\endif` yet.
 struct Open {
     at: usize,
-    /// The condition that the next branch is to be reached from.
+    /// The condition whose jump must be set to the next branch.
     condition: Option<usize>,
     /// Jumps from the ends of branches to the `\endif`.
     ends: Vec<usize>,
-    /// The pipeline's state before the branches, which all must leave it alike.
+    /// The pipeline's state before the branches; all branches must end in the same state.
     pipeline: Option<usize>,
 }
 
@@ -73,10 +73,10 @@ struct Parser<'a> {
     allow_shell: bool,
     slots: &'a mut Slots,
     steps: Vec<Step>,
-    /// A place in the text, and its line.
+    /// A position in the text and its line number.
     counted: (usize, usize),
     ifs: Vec<Open>,
-    /// Where the open pipeline began.
+    /// Where the open pipeline starts.
     pipeline: Option<usize>,
     pipelines: bool,
 }
@@ -92,7 +92,7 @@ impl Parser<'_> {
         self.push_titled(at, command, None);
     }
 
-    /// `at` is never less than that of the previous step.
+    /// `at` must not be less than in the previous call.
     fn push_titled(&mut self, at: usize, command: Command, title: Option<String>) {
         let line = self.counted.1 + self.text[self.counted.0..at].matches('\n').count();
         self.counted = (at, line);
@@ -226,7 +226,7 @@ impl Parser<'_> {
             return Err(self.wrong(at, format!("{what} is not allowed in a pipeline")));
         }
         let must_follow = format!("{what} must follow an SQL statement");
-        // A branch between the two would make it depend on the way taken.
+        // If a branch ended between the two, the statement would depend on the path taken.
         let jumped_here =
             self.ifs.last().is_some_and(|open| open.condition.is_none() && open.ends.is_empty());
         let Some(Step { command: Command::Sql(sql), .. }) = self.steps.last_mut().filter(|_| !jumped_here)
@@ -241,7 +241,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Ends a branch of an `\if`; execution continues here when its condition is false.
+    /// Ends a branch of an `\if`; execution continues here if its condition is false.
     fn next_branch(&mut self, at: usize, what: &str) -> Done {
         let here = self.steps.len();
         let pipeline = self.pipeline;
@@ -288,7 +288,7 @@ impl Parser<'_> {
         if let Some(third) = words.get(2) {
             return Err(self.wrong(third.at, "\\sleep takes only a time and a unit"));
         }
-        // "10ms" without a space is accepted, too.
+        // "10ms" without a space is also accepted.
         let split = length.text.find(|c: char| !c.is_ascii_digit()).unwrap_or(length.text.len());
         let is_number = split > 0 && !length.text.starts_with(':');
         let (number, glued) = if is_number { length.text.split_at(split) } else { (length.text, "") };
@@ -343,7 +343,7 @@ impl Parser<'_> {
         let words = words
             .iter()
             .map(|word| match word.text.strip_prefix(':') {
-                // A doubled colon is a literal one.
+                // A doubled colon is a literal colon.
                 Some(rest) if rest.starts_with(':') => Word::Text(rest.to_owned()),
                 Some(name) if !name.is_empty() && variable(name) == name.len() => {
                     Word::Variable(self.slots.slot(name), word.text.to_owned())
@@ -356,17 +356,17 @@ impl Parser<'_> {
     }
 }
 
-/// Words of a shell command with its backslash command, as in pgbench.
+/// Maximum number of words of a shell command, including the meta command, as in pgbench.
 const MOST_WORDS: usize = 256;
 
-/// Characters of a title.
+/// Maximum characters of a title.
 const TITLE: usize = 60;
 
-/// The beginning of a statement on one line.
+/// The start of a statement, on one line.
 fn title(text: &str) -> String {
     let mut title = String::new();
     let mut length = 0;
-    // A word can be as long as the whole text.
+    // A single word can be as long as the whole text.
     for word in text.split_whitespace() {
         if length > 0 {
             title.push(' ');

@@ -1,21 +1,21 @@
-//! Finds where an SQL statement ends, by psql's rules.
+//! Finds the end of an SQL statement by psql's rules.
 
-/// The end of a statement.
+/// What ends a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Semicolon,
-    /// A meta command begins at the position; it is not consumed.
+    /// A meta command starts at the position; it is not consumed.
     Backslash,
     File,
 }
 
-/// A statement as it will be sent: without its terminator, with `\;` and `\:` resolved.
+/// A statement as it is sent: without its terminator, and with `\;` and `\:` resolved.
 #[derive(Debug)]
 pub(super) struct Statement {
     pub(super) text: String,
     /// Its offset in the file.
     pub(super) start: usize,
-    /// Stretches of `text` in quotes or comments.
+    /// Ranges of `text` in quotes or comments.
     pub(super) quoted: Vec<(usize, usize)>,
     pub(super) end: End,
 }
@@ -25,7 +25,8 @@ pub(super) struct Scanner<'a> {
     pub(super) at: usize,
 }
 
-/// Detects the BEGIN … END of a routine's body in standard SQL, in which semicolons do not end the statement.
+/// Recognises the BEGIN … END body of a routine in standard SQL, in which semicolons do not end the
+/// statement.
 #[derive(Default)]
 struct Body {
     words: Vec<String>,
@@ -38,7 +39,7 @@ impl Body {
         if parentheses == 0 && self.creates_routine() {
             match word.as_str() {
                 "begin" => self.depth += 1,
-                // CASE ends with END too, and has a meaning only inside a body.
+                // CASE also ends with END, and matters only inside a body.
                 "case" if self.depth > 0 => self.depth += 1,
                 "end" => self.depth = self.depth.saturating_sub(1),
                 _ => {}
@@ -60,8 +61,8 @@ impl Body {
 }
 
 impl Scanner<'_> {
-    /// The next statement; its text is empty if none precedes the returned end. An error returns
-    /// where a quote or comment began that never ends.
+    /// The next statement; its text is empty if nothing precedes its end. An error has the position of an
+    /// unterminated quote or comment.
     pub(super) fn statement(&mut self) -> Result<Statement, (usize, &'static str)> {
         let mut out = String::new();
         let mut quoted = Vec::new();
@@ -82,7 +83,7 @@ impl Scanner<'_> {
                     Some(b';' | b':') => {
                         self.at += 2;
                         if bytes[1] == b':' {
-                            // A colon that begins no variable.
+                            // A colon that does not start a variable.
                             quoted.push((out.len(), out.len() + 1));
                         }
                         out.push(bytes[1] as char);
@@ -122,7 +123,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// The length of the token here, and whether it is a quote or comment. `before` is the byte before it.
+    /// The length of the token at this position, and whether it is a quote or comment. `before` is the
+    /// preceding byte.
     fn piece(&self, before: Option<u8>) -> Result<(usize, bool), (usize, &'static str)> {
         let rest = &self.text[self.at..];
         let bytes = rest.as_bytes();
@@ -157,7 +159,7 @@ fn is_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The length of a comment with the comments in it.
+/// The length of a comment, including nested comments.
 fn comment(bytes: &[u8]) -> Option<usize> {
     let (mut depth, mut at) = (0_usize, 0);
     loop {
@@ -175,7 +177,8 @@ fn comment(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of a string or name whose quote is at `open`. A doubled quote ends it and begins it again.
+/// The length of a string or identifier whose quote is at `open`. A doubled quote ends it and starts it
+/// again.
 fn quote(bytes: &[u8], open: usize, backslashes: bool) -> Option<usize> {
     let mark = bytes[open];
     let mut at = open + 1;

@@ -2,23 +2,24 @@
 
 use crate::pgbench::expression::{Names, is_name};
 
-/// The most parameters of a statement, as pgbench has it.
+/// Maximum number of parameters of a statement, as in pgbench.
 const MOST_PARAMETERS: usize = 255;
 
-/// Where the row of a result goes.
+/// Where the row of a result is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Store {
-    /// Put before the column's name to make the variable's.
+    /// Prefix of the variables' names; the column's name follows.
     pub(crate) prefix: String,
-    /// `\aset`: every result of combined statements, the last row of each, none is no error.
+    /// `\aset`: stores the last row of every result of combined statements; a result without rows is not an
+    /// error.
     pub(crate) all: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Sql {
-    /// For the simple mode: the text in pieces, variables replaced wherever they stand.
+    /// For the simple mode: the text in pieces, with variables replaced wherever they are.
     pub(crate) parts: Vec<SqlPart>,
-    /// For the extended modes: the text with $1, $2, …, and the slots of these.
+    /// For the extended modes: the text with $1, $2, …, and the slots of these parameters.
     pub(crate) numbered: String,
     pub(crate) parameters: Vec<u32>,
     pub(crate) store: Option<Store>,
@@ -27,12 +28,12 @@ pub(crate) struct Sql {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SqlPart {
     Text(String),
-    /// The slot, and the text to leave as it is while the variable is undefined.
+    /// The slot, and the original text, which is kept if the variable is undefined.
     Variable(u32, String),
 }
 
-/// The length of the variable's name behind a colon at the start of `text`; 0 when there is none. Names begin
-/// with a letter or underscore, so that times such as 12:30 are left alone.
+/// The length of a variable's name after a colon at the start of `text`; 0 if there is none. Names start with
+/// a letter or underscore, so that times such as 12:30 are left unchanged.
 pub(super) fn variable(text: &str) -> usize {
     let bytes = text.as_bytes();
     match bytes.first() {
@@ -44,7 +45,7 @@ pub(super) fn variable(text: &str) -> usize {
 }
 
 impl Sql {
-    /// `quoted` holds the stretches of `text` in quotes or comments: a parameter cannot stand there.
+    /// `quoted` has the ranges of `text` in quotes or comments, in which parameters are impossible.
     pub(super) fn new(text: &str, quoted: &[(usize, usize)], names: &mut dyn Names) -> Result<Self, String> {
         let mut sql =
             Self { parts: Vec::new(), numbered: String::new(), parameters: Vec::new(), store: None };
@@ -56,7 +57,7 @@ impl Sql {
             literal.push_str(&text[at..colon]);
             let length = variable(&text[colon + 1..]);
             if length == 0 {
-                // All colons of a cast or a slice.
+                // All colons of a cast or slice.
                 let colons = text[colon..].bytes().take_while(|&byte| byte == b':').count();
                 at = colon + colons;
                 sql.numbered.push_str(&text[colon..at]);

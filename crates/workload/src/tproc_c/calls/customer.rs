@@ -1,4 +1,4 @@
-//! The customer in the middle, and the text that bad credit leaves.
+//! The middle customer of a last name, and the text for bad credit.
 
 use std::fmt::Write;
 
@@ -6,9 +6,9 @@ use kelvin_database::{Result, Rows};
 
 use crate::tproc_c::inputs::Payment;
 
-/// Row of the customer in the middle: number ⌈n/2⌉ of those ordered by first name, byte by byte, and by
-/// number where first names are equal (clause 2.5.2.2). The rows, in any order, begin with number and first
-/// name; there are about three, so that counting who comes before needs no memory and little time.
+/// Row of the middle customer: number ⌈n/2⌉ when ordered by first name, byte by byte, and by number where
+/// first names are equal (clause 2.5.2.2). The rows may be in any order and begin with number and first name.
+/// There are about three, so counting predecessors takes no memory and little time.
 pub(super) fn middle(rows: &Rows) -> Result<Option<usize>> {
     let wanted = rows.len().saturating_sub(1) / 2;
     for candidate in 0..rows.len() {
@@ -24,9 +24,9 @@ pub(super) fn middle(rows: &Rows) -> Result<Option<usize>> {
     Ok(None)
 }
 
-/// Writes what a payment puts in front of c_data when the customer's credit is bad: numbers of customer,
-/// district, warehouse, paying district and warehouse, and the amount (clause 2.5.2.2). The function
-/// `kelvin_payment` writes the same.
+/// Writes the text that a payment puts at the beginning of c_data if the customer's credit is bad: numbers of
+/// customer, district, warehouse, paying district and warehouse, and the amount (clause 2.5.2.2). The
+/// function `kelvin_payment` writes the same text.
 pub(super) fn bad_credit_text(payment: &Payment, customer: i64, into: &mut String) {
     into.clear();
     // Writing to a string cannot fail.

@@ -1,4 +1,4 @@
-//! The lines of an order as one text, for engines without arrays as parameters.
+//! The lines of an order as one text, for engines without array parameters.
 
 use crate::tproc_c::inputs::NewOrder;
 
@@ -23,7 +23,8 @@ pub(super) fn as_json(order: &NewOrder, into: &mut String) {
     into.push_str("]]");
 }
 
-/// Appends the digits of a number. An order has up to 75 of them: formatting each would cost a call through a table.
+/// Appends a number's digits. An order has up to 75 numbers; formatting each would be a call through a
+/// vtable.
 fn push_number(into: &mut String, number: u64) {
     let (mut digits, mut at, mut left) = ([b'0'; 20], 20, number);
     loop {

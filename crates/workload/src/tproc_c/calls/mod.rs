@@ -1,9 +1,8 @@
 //! The ways of executing a transaction, all with the same effect.
 //!
-//! Locks are taken in one order everywhere, so that transactions of all ways can run at once without
-//! deadlocks by design: New-Order locks its district, then stock rows by (warehouse, item); Payment its
-//! customer, district and warehouse; Delivery goes through the districts by number, then through its
-//! customers by district.
+//! All ways take locks in the same order, so that they can run concurrently without deadlocks by design:
+//! New-Order locks its district and then stock rows by (warehouse, item); Payment locks customer, district
+//! and warehouse; Delivery locks the districts by number and then their customers by district.
 
 mod customer;
 pub(crate) mod functions;
@@ -28,19 +27,19 @@ use super::options::{Calls, Options, Profile};
 use super::schema::CUSTOMERS;
 pub(crate) use statements::OneByOne;
 
-/// What a transaction found out, for the audit and for comparing the ways of executing.
+/// Values that a transaction found, for the audit and for comparisons between the ways of executing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Details {
-    /// Customers of the last name that was looked for; none when the look-up was by number or its result
-    /// stayed in the server.
+    /// Customers with the last name that was looked up; `None` if the lookup was by number or its result
+    /// stayed on the server.
     pub(crate) matched: Option<u64>,
-    /// Districts that had no order to deliver; none when the server did not say.
+    /// Districts without an order to deliver; `None` if the server did not report it.
     pub(crate) skipped: Option<u64>,
-    /// New-Order: the order's number. Order-Status: that of the order found, 0 for none.
+    /// New-Order: the order's number. Order-Status: the number of the order found, 0 for none.
     pub(crate) order: i64,
     /// New-Order: the order's total. Payment and Order-Status: the customer's balance. In cents.
     pub(crate) cents: i64,
-    /// New-Order: lines that are "brand". Order-Status: lines of the order. Stock-Level: items below the
+    /// New-Order: number of "brand" lines. Order-Status: lines of the order. Stock-Level: items below the
     /// threshold.
     pub(crate) count: i64,
 }
@@ -48,9 +47,9 @@ pub(crate) struct Details {
 /// How a transaction ended.
 pub(crate) type Ended = Result<TransactionOutcome>;
 
-/// One way of executing the transactions over one connection.
+/// A way of executing the transactions over one connection.
 ///
-/// After an error a transaction may be open ([`Session::in_transaction`]): the caller rolls it back.
+/// A transaction may be open after an error ([`Session::in_transaction`]); the caller rolls it back.
 pub(crate) trait Execute: Send {
     /// Prepares the statements; called again on a new connection.
     fn prepare(&mut self, session: &mut dyn Session) -> Result<()>;
@@ -60,7 +59,7 @@ pub(crate) trait Execute: Send {
     fn stock_level(&mut self, session: &mut dyn Session, level: &StockLevel, done: &mut Details) -> Ended;
     fn order_status(&mut self, session: &mut dyn Session, status: &OrderStatus, done: &mut Details) -> Ended;
 
-    /// Whether lines of orders are drawn by the server, so that the client knows only their number.
+    /// Whether the server draws the lines of orders, so that the client knows only their number.
     fn server_draws_lines(&self) -> bool {
         false
     }
@@ -77,26 +76,26 @@ pub(crate) trait Execute: Send {
     }
 }
 
-/// How a database is driven, as [`choose`] found it.
+/// How a database is driven, as chosen by [`choose_calls`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Driven {
     pub(crate) dialect: &'static dyn Dialect,
     pub(crate) calls: Calls,
-    /// The server loses rows in updates that join something other than tables.
+    /// The server loses rows in updates that join anything other than tables.
     pub(crate) joins_lose_rows: bool,
-    /// No New-Order is rolled back: HammerDB's functions do not do it.
+    /// No New-Order is rolled back: HammerDB's functions never do.
     pub(crate) never_rolls_back: bool,
 }
 
 impl Driven {
-    /// By our own statements or routines, on a server without faults.
+    /// With Kelvin's own statements or routines, on a server without known faults.
     pub(crate) fn new(dialect: &'static dyn Dialect, calls: Calls) -> Self {
         Self { dialect, calls, joins_lose_rows: false, never_rolls_back: false }
     }
 }
 
-/// Decides how transactions are executed and says, in sentences for the result, what follows from it.
-/// Refuses what the engine does not have, and functions that are not in the database.
+/// Chooses how transactions are executed, and returns sentences for the result about the consequences. Fails
+/// if the engine does not support the requested way, or requested functions are not in the database.
 pub(crate) fn choose_calls(
     options: &Options,
     dialect: &'static dyn Dialect,
@@ -129,7 +128,8 @@ pub(crate) fn choose_calls(
     Ok((Driven { calls: Calls::Pipelined, ..driven }, vec![note]))
 }
 
-/// The way of calling that the engine has, whatever the database holds.
+/// The requested or the fastest way of calling that the engine supports, regardless of the database's
+/// content.
 pub(crate) fn possible(
     options: &Options,
     dialect: &dyn Dialect,
@@ -151,12 +151,12 @@ fn not_there(engine: EngineKind, calls: &str, what: &str) -> Error {
         .with_help("use --calls statements, or leave out the option")
 }
 
-/// The driver prepares a user on every new connection before it executes; this says that it did not.
+/// The error for executing before preparing; the driver prepares a user on every new connection.
 pub(super) fn not_prepared() -> Error {
     Error::usage("transactions were executed before they were prepared")
 }
 
-/// Makes the executor of one user.
+/// Creates the executor of one user.
 pub(crate) fn executor(profile: Profile, driven: Driven, warehouses: u32) -> Box<dyn Execute> {
     driven.dialect.executor(driven, profile, warehouses)
 }
@@ -176,7 +176,8 @@ fn end(session: &mut dyn Session, outcome: TransactionOutcome) -> Ended {
     Ok(outcome)
 }
 
-/// The end of a New-Order that could not find the item of a line: what its inputs meant, or a fault of the data.
+/// The outcome of a New-Order if a line's item does not exist: a rollback if its inputs are meant to roll
+/// back, else an error in the data.
 fn unused_item(order: &NewOrder) -> Ended {
     if order.rolls_back {
         Ok(TransactionOutcome::RolledBack)
@@ -185,7 +186,8 @@ fn unused_item(order: &NewOrder) -> Ended {
     }
 }
 
-/// The end of a Payment that was one statement. Its row: how many have the name (NULL by number), balance.
+/// The outcome of a Payment that was one statement. Its row has the number of customers with the name (NULL
+/// by number) and the balance.
 fn paid(rows: &Rows, customer: Customer, done: &mut Details) -> Ended {
     if customer.by_name() {
         let matched = customers_of_name(rows)?;
@@ -205,8 +207,9 @@ fn customers_of_name(rows: &Rows) -> Result<u64> {
     count(rows.int(0, 0)?, CUSTOMERS.into(), "customers with one last name")
 }
 
-/// The end of an Order-Status that was one statement. Its rows, one a line or one when the customer has no
-/// order: how many have the name (NULL by number), balance, order, and what else there is to show.
+/// The outcome of an Order-Status that was one statement. It has a row per line, or one row if the customer
+/// has no order: number of customers with the name (NULL by number), balance, order, and other values to
+/// display.
 fn status_found(rows: &Rows, customer: Customer, done: &mut Details) -> Ended {
     if rows.is_empty() {
         if customer.by_name() {
@@ -226,13 +229,13 @@ fn status_found(rows: &Rows, customer: Customer, done: &mut Details) -> Ended {
     Ok(TransactionOutcome::Committed)
 }
 
-/// A row that complete data must have is not there.
+/// The error for a row that complete data must have.
 fn missing(what: &str) -> Error {
     Error::new(ErrorClass::Statement, format!("{what} is missing from the database"))
         .with_help("check the data with `kelvin check tproc-c`, or rebuild them")
 }
 
-/// A count sent by the server. An impossible one comes from a broken connection, and must neither
+/// Checks a count sent by the server. An impossible value comes from a broken connection, and must neither
 /// overflow nor reach the audit.
 pub(crate) fn count(reported: i64, most: i64, what: &str) -> Result<u64> {
     u64::try_from(reported).ok().filter(|_| reported <= most).ok_or_else(|| {
@@ -242,8 +245,8 @@ pub(crate) fn count(reported: i64, most: i64, what: &str) -> Result<u64> {
 
 /// An order's total in cents: amounts in cents, rates in units of 10^-4 (clause 2.4.2.2).
 fn order_total(cents: i64, discount: i64, warehouse_tax: i64, district_tax: i64) -> i64 {
-    // At most 15 × 10 × 100.00 in cents, times two factors below 2×10^4: far from the edge of an i64, unless a
-    // broken connection changed a value.
+    // At most 15 × 10 × 100.00 in cents, times two factors below 2×10^4: far from overflow of an i64, unless
+    // a broken connection changed a value.
     let [cents, discount, warehouse_tax, district_tax] =
         [cents, discount, warehouse_tax, district_tax].map(i128::from);
     let factors = (10_000 - discount).saturating_mul(10_000 + warehouse_tax + district_tax);

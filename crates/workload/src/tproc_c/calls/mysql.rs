@@ -1,10 +1,9 @@
 //! Client SQL on MySQL and MariaDB: each statement in a separate round trip, or as many as possible in one.
 //!
-//! Statements after a failed one are executed nevertheless, so a commit is sent only when the answers to all preceding
-//! statements have arrived; the session ensures that nothing is committed before. A transaction takes at least two
-//! round trips.
+//! The server executes statements after a failed one, so COMMIT is sent only after the results of all
+//! preceding statements have arrived. A transaction therefore takes at least two round trips.
 //!
-//! A value that a statement finds and the next one needs stays in a session variable.
+//! A value that one statement finds and the next one needs stays in a session variable.
 
 use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
 use kelvin_measure::TransactionOutcome;
@@ -17,15 +16,15 @@ use super::{
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
-/// The prepared statements and their results' memory.
+/// The prepared statements and the reused memory of their results.
 pub(crate) struct ClientSql {
     prepared: Option<Prepared>,
     transaction: Transaction,
     lines: String,
 }
 
-/// How the statements of a transaction are sent to the server, and their results in order, beginning with that of the
-/// begin.
+/// Sends the statements of a transaction to the server, and holds their results in order, starting with that
+/// of BEGIN.
 struct Transaction {
     batch: bool,
     results: Vec<Rows>,
@@ -63,7 +62,7 @@ impl Transaction {
         batch_result(&self.results, index)
     }
 
-    /// Adds the statement that finds a customer by name, where needed; returns the number where it is known.
+    /// Adds the statement that finds a customer by name, if needed; returns the number if it is known.
     fn add_customer(
         &mut self,
         session: &mut dyn Session,
@@ -106,7 +105,7 @@ struct Prepared {
 }
 
 impl ClientSql {
-    /// With `batch`, as many statements as possible are sent in one round trip.
+    /// With `batch`, sends as many statements as possible in one round trip.
     pub(crate) fn new(batch: bool) -> Self {
         Self {
             prepared: None,

@@ -1,10 +1,10 @@
 //! Client SQL in as few round trips as the data dependencies allow, for engines with batches and arrays:
 //! New-Order 2, all others 1.
 //!
-//! On a server that loses rows in updates with joins (`kelvin_database::postgres::faults`) lines and customers have
-//! separate statements: New-Order keeps its two round trips, Delivery has two.
+//! On a server that loses rows in updates with joins (`kelvin_database::postgres::faults`), lines and
+//! customers are updated by separate statements: New-Order still takes two round trips, Delivery takes two.
 //!
-//! A single statement, or a batch with one Sync, is a transaction without BEGIN and COMMIT around it.
+//! A single statement, or a batch with one Sync, is a transaction without BEGIN and COMMIT.
 
 use kelvin_database::{Decimal, Result, Rows, Session, Statement, Timestamp, TransactionControl, Value};
 use kelvin_measure::TransactionOutcome;
@@ -16,7 +16,7 @@ use super::{
 use crate::tproc_c::inputs::{Customer, Delivery, MAX_LINES, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
-/// The prepared statements and their results' memory.
+/// The prepared statements and the reused memory of their results.
 pub(crate) struct Pipelined {
     prepared: Option<Prepared>,
     joins_lose_rows: bool,
@@ -40,7 +40,7 @@ struct Prepared {
     one_by_one: Option<OneByOne>,
 }
 
-/// Where joins lose rows, in place of `take_stock` and `deliver`.
+/// Replaces `take_stock` and `deliver` where joins lose rows.
 #[derive(Clone, Copy)]
 struct OneByOne {
     line: Statement,
@@ -88,7 +88,7 @@ impl Pipelined {
     }
 }
 
-/// The statement that a customer needs, of two, and the number or name that is its parameter.
+/// The statement for a customer, by number or by name, and its parameter.
 fn by(customer: Customer, number: Statement, name: Statement) -> (Statement, Value<'static>) {
     match customer {
         Customer::Id(id) => (number, id.into()),
@@ -151,7 +151,7 @@ impl Execute for Pipelined {
         }
         done.order = terms.int(0, 0)?;
 
-        // Results are stored at the position of their line, since the database may return them in any order.
+        // Results are stored at the position of their line, since the server may return them in any order.
         let mut amounts = [Decimal::new(0, 2); MAX_LINES];
         let mut texts = [""; MAX_LINES];
         let (mut found, mut total) = (0, 0_i64);
@@ -177,7 +177,8 @@ impl Execute for Pipelined {
         if found < order.len {
             unused_item(order)?;
         }
-        // The unused item is the last: the lines before it are written, then all is rolled back.
+        // The unused item is the last line: the lines before it are written, and then everything is rolled
+        // back.
         let params = [
             home,
             district,

@@ -1,4 +1,4 @@
-//! Round trips of the ways of calling, counted on the wire by a proxy between the client and the server.
+//! Round trips of each way of calling, counted on the wire by a proxy between client and server.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,11 +14,11 @@ use super::*;
 use crate::tproc_c::dialect::of_engine;
 use crate::tproc_c::inputs::{Customer, UNUSED_ITEM, order_of};
 
-/// Passes one connection on, and counts how often the client spoke after the server had, or first.
+/// Forwards one connection, and counts how often the client sends first or after the server has sent.
 fn pass_on(mut client: TcpStream, mut server: TcpStream, round_trips: &AtomicU64) {
     for stream in [&client, &server] {
         stream.set_nodelay(true).unwrap();
-        // Each side is asked in turn: what matters is the order of the bytes, not the time they take.
+        // The sides are polled alternately: only the order of the bytes matters, not their timing.
         stream.set_read_timeout(Some(Duration::from_micros(200))).unwrap();
     }
     let mut buffer = vec![0; 1 << 16];
@@ -43,7 +43,7 @@ fn pass_on(mut client: TcpStream, mut server: TcpStream, round_trips: &AtomicU64
     }
 }
 
-/// Listens for one connection to the server at `port`; returns where, and the count.
+/// Listens for one connection and forwards it to the server at `port`; returns its own port and the count.
 fn proxy(port: u16) -> (u16, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().port();
@@ -76,7 +76,7 @@ fn a_transaction_takes_as_few_round_trips_as_its_data_allow() {
     let server = support::Server::start();
     server.admin().run("create database loaded").unwrap();
     build(&server.engine("loaded"));
-    // A repeated item, which is taken in a second round.
+    // With a repeated item, which is taken in a second round.
     let order = order_of(1, 4, 123, &[(77, 1, 10), (500, 1, 3), (77, 1, 10), (77, 2, 4)]);
     let unused = order_of(1, 5, 9, &[(12, 1, 3), (UNUSED_ITEM, 1, 1)]);
     let (by_number, by_name, nobody) = (Customer::Id(7), Customer::Name("BARBARBAR"), Customer::Name("$8"));
@@ -107,7 +107,7 @@ fn a_transaction_takes_as_few_round_trips_as_its_data_allow() {
             match calls {
                 Calls::Pipelined => assert_eq!(taken, *pipelined, "{transaction:?}"),
                 Calls::Functions => assert_eq!(taken, 1, "{transaction:?}"),
-                // The count counts: one statement after the other takes more.
+                // Checks the counter itself: one statement per round trip takes more.
                 Calls::Statements => assert!(taken >= 3, "{transaction:?}: {taken}"),
             }
         }

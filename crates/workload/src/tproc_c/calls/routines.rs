@@ -1,5 +1,6 @@
-//! One call of a stored routine a transaction, in one round trip. The routines are ours and correct; their texts stand in
-//! [`functions`](super::functions), [`procedures`](super::procedures) and [`tsql`](super::tsql).
+//! One call of a stored routine per transaction, in one round trip. The routines are Kelvin's own and follow
+//! the specification; their texts are in [`functions`](super::functions), [`procedures`](super::procedures)
+//! and [`tsql`](super::tsql).
 
 use kelvin_database::{Decimal, Error, ErrorClass, Result, Rows, Session, Statement, Value};
 use kelvin_measure::TransactionOutcome;
@@ -8,9 +9,9 @@ use super::{Details, Ended, Execute, count, lines, not_prepared, paid, status_fo
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
-/// The error code with which a New-Order with an unused item ends where a routine cannot undo its own work.
+/// Error code of a New-Order with an unused item, where a routine cannot roll back its own work.
 const UNUSED_ITEM_STATE: &str = "KV001";
-/// The error code for a row that must be there and is not; on SQL Server codes are numbers.
+/// Error code for a missing row that complete data must have; SQL Server's error codes are numbers.
 const MISSING_STATE: &str = "KV002";
 const MISSING_NUMBER: &str = "58002/16/1";
 
@@ -27,16 +28,16 @@ pub(super) struct RoutineCalls {
     pub(super) lines: LineParameters,
 }
 
-/// How the lines of an order are given to New-Order, behind its other parameters.
+/// How the lines of an order are passed to New-Order, after its other parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LineParameters {
     /// Arrays of numbers, items, supplying warehouses, quantities and rounds.
     Arrays,
-    /// How many there are, and all of them as one text ([`lines::as_json`]).
+    /// Their number, and all lines as one text ([`lines::as_json`]).
     Json,
 }
 
-/// The prepared calls and the memory of their results.
+/// The prepared calls and the reused memory of their results.
 pub(crate) struct Routines {
     calls: &'static RoutineCalls,
     prepared: Option<Prepared>,
@@ -63,9 +64,9 @@ impl Routines {
     }
 }
 
-/// Gives an error that one of our routines raised its class.
+/// Sets the class of an error that one of Kelvin's routines raised.
 fn classified(error: Error) -> Error {
-    // MySQL's own number comes before the state.
+    // MySQL's error number precedes the state.
     if error.code().0.ends_with(MISSING_STATE) || error.code().0 == MISSING_NUMBER {
         let message = error.message().to_owned();
         return Error::new(ErrorClass::Statement, message)
@@ -75,7 +76,7 @@ fn classified(error: Error) -> Error {
     error
 }
 
-/// Number and name as the routines take them: one of them is null.
+/// Number and name as the routines take them; one of them is NULL.
 fn customer_values(customer: Customer) -> (Value<'static>, Value<'static>) {
     match customer {
         Customer::Id(id) => (id.into(), Value::Null),
@@ -125,7 +126,7 @@ impl Execute for Routines {
             Err(error) if error.code().0 == UNUSED_ITEM_STATE => return unused_item(order),
             other => other.map_err(classified)?,
         }
-        // A procedure that undid the order itself answers with nulls.
+        // A procedure that rolled the order back itself returns NULLs.
         if self.rows.is_null(0, 0)? {
             return unused_item(order);
         }

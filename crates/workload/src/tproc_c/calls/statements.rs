@@ -7,12 +7,12 @@ use super::{Details, Ended, Execute, customer, end, missing, not_prepared, order
 use crate::tproc_c::inputs::{Customer, Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use crate::tproc_c::schema::DISTRICTS;
 
-/// The prepared statements and their results' memory.
+/// The prepared statements and the reused memory of their results.
 pub(crate) struct OneByOne {
     texts: fn() -> sql::Statements,
     prepared: Option<Prepared>,
     rows: Rows,
-    /// A second result, for statements whose parameters are texts of the first.
+    /// A second result, for statements with texts of the first result as parameters.
     other: Rows,
     text: String,
 }
@@ -44,10 +44,11 @@ struct Prepared {
     low_stock: Statement,
 }
 
-/// A change of rows, and the query that reads them.
+/// A change of rows, and the query that reads their values.
 #[derive(Clone, Copy)]
 struct Step {
-    /// Finds and locks the rows, with the first so many parameters, where the change returns nothing.
+    /// Finds and locks the rows, with this many of the first parameters, where the change itself returns
+    /// nothing.
     find: Option<(Statement, usize)>,
     change: Statement,
 }
@@ -62,7 +63,7 @@ impl Step {
         })
     }
 
-    /// Changes the rows; `rows` gets the values found, and is empty when there are none.
+    /// Changes the rows. `rows` receives the values, and is empty if no row was found.
     fn execute(self, session: &mut dyn Session, params: &[Value<'_>], rows: &mut Rows) -> Result<()> {
         let Some((find, parameters)) = self.find else {
             return session.execute(self.change, params, rows);
@@ -90,8 +91,8 @@ impl OneByOne {
         self.prepared.ok_or_else(not_prepared)
     }
 
-    /// The customer's number; `None` when no customer has the name. Leaves the customer's row (number, first name,
-    /// middle name, balance) in `rows` when it was found by name.
+    /// The customer's number; `None` if no customer has the name. If the lookup is by name, leaves the
+    /// customer's row (number, first name, middle name, balance) in `rows`.
     fn customer(
         &mut self,
         session: &mut dyn Session,
@@ -112,7 +113,7 @@ impl OneByOne {
         }
     }
 
-    /// One district's part of Delivery; whether there was an order to deliver.
+    /// Delivery in one district; returns whether there was an order to deliver.
     fn deliver(
         &mut self,
         session: &mut dyn Session,
@@ -145,7 +146,7 @@ impl OneByOne {
         prepared.deliver_lines.execute(session, &[home, district, order, now.into()], &mut self.rows)?;
         let mut cents = 0_i64;
         for row in 0..self.rows.len() {
-            // HammerDB's routines write lines without an amount: NULL adds nothing, as in SQL's sum.
+            // HammerDB's routines write lines without an amount. NULL adds nothing, as in SQL's sum.
             if !self.rows.is_null(row, 0)? {
                 cents = cents.saturating_add(self.rows.decimal(row, 0, 2)?);
             }

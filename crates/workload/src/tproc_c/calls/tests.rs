@@ -1,4 +1,4 @@
-//! Each transaction's effects, row by row, by every way of calling, on the real engines.
+//! Each transaction's effects, row by row, by every way of calling, on real engines.
 
 use kelvin_database::sqlite::SqliteEngine;
 use kelvin_database::{Engine, Rows, Session};
@@ -20,7 +20,7 @@ mod databases;
 #[path = "../../../tests/sqlserver_databases/mod.rs"]
 mod sqlserver_databases;
 
-/// Data of two warehouses and a way of calling. Several follow each other on the same data.
+/// Data of two warehouses and a way of calling. Several of these use the same data one after another.
 struct Bench {
     session: Box<dyn Session>,
     executor: Box<dyn Execute>,
@@ -65,7 +65,7 @@ impl Bench {
         self.rows(sql).text(0, 0).unwrap().to_owned()
     }
 
-    /// Quantity, ytd, orders, remote orders of a stock row.
+    /// Quantity, year-to-date, order count and remote order count of a stock row.
     fn stock(&mut self, warehouse: i64, item: i64) -> [i64; 4] {
         let rows = self.rows(&format!(
             "select s_quantity, s_ytd, s_order_cnt, s_remote_cnt from stock \
@@ -75,7 +75,7 @@ impl Bench {
     }
 }
 
-/// One line's effect on a stock row, as clause 2.4.2.2 says it.
+/// Applies a line to a stock row according to clause 2.4.2.2.
 fn take(stock: &mut [i64; 4], quantity: i64, remote: bool) {
     stock[0] = if stock[0] >= quantity + 10 { stock[0] - quantity } else { stock[0] - quantity + 91 };
     stock[1] += quantity;
@@ -101,7 +101,8 @@ fn every_effect_of(mut bench: Bench) {
 }
 
 fn new_order_with_a_repeated_item(bench: &mut Bench) {
-    // Item 77 three times from home, enough to pass the refill, and once from the other warehouse.
+    // Item 77 three times from the home warehouse, enough to trigger the refill, and once from the other
+    // warehouse.
     let lines = [(77, 1, 10), (500, 1, 3), (77, 1, 10), (77, 2, 4), (99_999, 1, 1), (77, 1, 9)];
     let district = "from district where d_w_id = 1 and d_id = 4";
     let number = bench.int(&format!("select d_next_o_id {district}"));
@@ -208,7 +209,7 @@ fn payment_by_number_with_bad_credit(bench: &mut Bench) {
     }
 }
 
-/// A name that an even number of customers of warehouse 1, district 2 bear, and those who bear it.
+/// A last name with an even number of customers in warehouse 1, district 2, and these customers.
 fn shared_name(bench: &mut Bench) -> (&'static str, Vec<(String, i64)>) {
     let rows = bench.rows(
         "select c_last from customer where c_w_id = 1 and c_d_id = 2 group by c_last \
@@ -304,8 +305,8 @@ fn stock_level(bench: &mut Bench) {
 }
 
 fn delivery(bench: &mut Bench) {
-    // District 6 keeps one order to deliver, which the first delivery takes and the second misses. Those that another bench
-    // took away are new orders again.
+    // District 6 keeps one order, which the first delivery takes and the second misses. Orders that an
+    // earlier bench delivered become new orders again.
     let again = "insert into new_order (no_w_id, no_d_id, no_o_id) select o_w_id, o_d_id, o_id from orders \
                  where o_w_id = 2 and o_d_id = 6 and o_carrier_id is null and o_id not in \
                  (select n.no_o_id from new_order n where n.no_w_id = 2 and n.no_d_id = 6)";
@@ -352,7 +353,7 @@ fn delivery(bench: &mut Bench) {
 }
 
 fn missing_rows_are_errors(bench: &mut Bench) {
-    // A line without its item that no roll-back was drawn for: the data are broken, not the order.
+    // A line with an unused item in an order that is not meant to roll back: the data are damaged.
     let mut order = order_of(1, 1, 1, &[(5, 1, 1), (UNUSED_ITEM, 1, 1)]);
     order.rolls_back = false;
     let nobody = Customer::Id(3001);

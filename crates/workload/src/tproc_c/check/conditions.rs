@@ -1,5 +1,5 @@
-//! The conditions as SQL that engines read alike: a derived table of what is compared, the test that
-//! finds a violation, and an example as text.
+//! The conditions in SQL that all engines understand: a derived table to examine, a test that finds
+//! violations, and an example as text.
 
 use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::schema::TABLES;
@@ -8,32 +8,33 @@ use crate::tproc_c::schema::TABLES;
 pub(super) struct Condition {
     pub(super) number: u32,
     pub(super) name: &'static str,
-    /// What the rows of `from` are, in the plural.
+    /// The name of the rows of `from`, in the plural.
     pub(super) what: &'static str,
-    /// Where the rows come from. Tables stand in braces, and of those that have no key by the warehouse with the column of it
-    /// that counts here: what is compared is all of one warehouse, so that a range of them can be checked by itself.
+    /// The source of the rows. Tables are in braces; a table without a key that starts with the warehouse is
+    /// followed by its warehouse column. All compared rows belong to one warehouse, so that a range of
+    /// warehouses can be checked separately.
     from: Source,
     /// True for a row that violates the condition; false or null for the others.
     violated: &'static str,
-    /// A violation as a text expression. `{m:x}` is the money x, `{n:x}` the number x;
-    /// both print null as "none".
+    /// A text expression for a violation. `{m:x}` is the money x, `{n:x}` the number x; both print NULL as
+    /// "none".
     example: &'static str,
-    /// Why data that HammerDB built and drove violate it, where they do.
+    /// Why data that HammerDB built and drove violate it, if they do.
     pub(super) not_kept_by_hammerdb: Option<&'static str>,
 }
 
-/// What stands after `from`.
+/// The FROM clause of a condition.
 enum Source {
-    /// These words.
+    /// This text.
     Rows(&'static str),
-    /// All rows of both sides, with nulls where the other side has no match.
+    /// A full join: all rows of both sides, with NULLs where the other side has no match.
     BothSides {
         left: &'static str,
         right: &'static str,
         on: &'static str,
         /// The columns that the condition needs.
         columns: &'static str,
-        /// A column of the left side that is null only where it has no match.
+        /// A column of the left side that is NULL only if the left side has no match.
         left_key: &'static str,
     },
 }
@@ -54,7 +55,7 @@ impl Source {
 }
 
 impl Condition {
-    /// Whether a range of warehouses cannot be found by a key in all of its tables.
+    /// Whether one of its tables has no key by which a range of warehouses can be found.
     pub(super) fn scans(&self) -> bool {
         match self.from {
             Source::Rows(rows) => rows.contains("{history by "),
@@ -62,7 +63,7 @@ impl Condition {
         }
     }
 
-    /// A query of one row: rows looked at, violations, an example; in the warehouses of `slice`.
+    /// A query for the warehouses of `slice`. It returns one row: rows examined, violations, an example.
     pub(super) fn sql(&self, dialect: &dyn Dialect, slice: Slice) -> String {
         let from = match dialect.condition_source(self.number) {
             Some(words) => words.to_owned(),
@@ -78,7 +79,7 @@ impl Condition {
     }
 }
 
-/// The words with what stands in braces replaced.
+/// Replaces the parts of a text that are in braces.
 fn replace(words: &str, mut with: impl FnMut(&str) -> String) -> String {
     let mut replaced = String::new();
     let mut rest = words;
@@ -103,7 +104,7 @@ fn expand(example: &str, dialect: &dyn Dialect) -> String {
     })
 }
 
-/// A range of warehouses. Without an end it has all beyond, also such as should not be.
+/// A range of warehouses. Without a limit it extends to all numbers on that side, even invalid ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slice {
     first: Option<u32>,
@@ -111,10 +112,10 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// `count` ranges of about the same size, which have together whatever there is.
+    /// Divides the warehouses into `count` ranges of about equal size, which together contain every number.
     pub(super) fn divide(warehouses: u32, count: u32) -> Vec<Self> {
         let count = count.clamp(1, warehouses.max(1));
-        // The last warehouse of the first so many ranges.
+        // The last warehouse of the first `ranges` ranges.
         let end = |ranges: u32| (u64::from(warehouses) * u64::from(ranges) / u64::from(count)) as u32;
         let range = |number: u32| Self {
             first: (number > 0).then(|| end(number) + 1),
@@ -123,7 +124,8 @@ impl Slice {
         (0..count).map(range).collect()
     }
 
-    /// A table, or what of it is in the range: its name, and the column of the warehouse where no key begins with it.
+    /// The FROM item for the table's rows in the range. `table` is its name, followed by its warehouse column
+    /// if no key starts with it.
     fn restrict(self, table: &str) -> String {
         let (name, column) = table.split_once(" by ").unwrap_or_else(|| {
             let found = TABLES.iter().find(|one| one.name == table);
@@ -139,7 +141,7 @@ impl Slice {
     }
 }
 
-/// Sum of delivered lines' amounts by customer, joined to every customer.
+/// Sum of the amounts of delivered lines by customer, joined to every customer.
 macro_rules! delivered {
     () => {
         "{customer} left join (select o_w_id, o_d_id, o_c_id, sum(ol_amount) as delivered from {order_line} \
@@ -172,7 +174,7 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 2,
         name: "d_next_o_id - 1 = max(o_id) = max(no_o_id)",
         what: "districts",
-        // The part about new_order does not apply to a district that has none outstanding.
+        // The part about new_order does not apply to a district without outstanding orders.
         from: Source::Rows(
             "{district} left join (select o_w_id, o_d_id, max(o_id) as o_max from {orders} \
                group by o_w_id, o_d_id) as o on o_w_id = d_w_id and o_d_id = d_id \
@@ -188,7 +190,7 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 3,
         name: "max - min + 1 of no_o_id = count of new_order, per district",
         what: "districts",
-        // A district without outstanding orders has nothing to compare, and is a row all the same.
+        // A district without outstanding orders has nothing to compare, but still returns a row.
         from: Source::Rows(
             "{district} left join (select no_w_id, no_d_id, max(no_o_id) - min(no_o_id) + 1 as span, \
                count(*) as n from {new_order} group by no_w_id, no_d_id) as n \
@@ -314,8 +316,8 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         number: 11,
         name: "count of orders - count of new_order = 2100 + deliveries since the load, per district",
         what: "districts",
-        // Every delivery adds one to the c_delivery_cnt of one customer of the district, and the load leaves
-        // it at 0, so that their sum counts the district's deliveries since.
+        // Every delivery increments the c_delivery_cnt of one customer of the district. The load leaves it at
+        // 0, so the sum is the number of deliveries since.
         from: Source::Rows(
             "{district} left join (select o_w_id, o_d_id, count(*) as orders from {orders} \
                group by o_w_id, o_d_id) as o on o_w_id = d_w_id and o_d_id = d_id \
@@ -382,7 +384,7 @@ mod tests {
                 Source::BothSides { left, right, .. } => vec![left, right],
             };
             for part in parts {
-                // No table is left out, and each has a column to be cut by.
+                // Every table is restricted, and each has a column for it.
                 let cut = replace(part, |table| middle.restrict(table));
                 assert!(!cut.contains("where  "), "{cut}");
                 for table in &TABLES {

@@ -1,5 +1,5 @@
-//! The twelve consistency conditions (TPC-C clause 3.3.2), each in several queries over ranges of warehouses where there are
-//! many.
+//! The twelve consistency conditions (TPC-C clause 3.3.2). With many warehouses, each is checked by several
+//! queries over ranges of warehouses.
 
 mod conditions;
 
@@ -12,13 +12,15 @@ use crate::tproc_c::schema::metadata::{Build, BuiltBy};
 use crate::{BuildProgress, Stop};
 use conditions::{CONDITIONS, Condition, Slice};
 
-/// Warehouses that one query checks: about 3 million order lines, whose groups a server sorts or hashes in memory.
+/// Warehouses checked by one query: about 3 million order lines, whose groups a server can sort or hash in
+/// memory.
 const WAREHOUSES_OF_A_QUERY: u32 = 10;
 
-/// Checks all conditions and hands out each outcome, in their order, as it is known. A query that fails is a condition that
-/// does not hold, and so is one that found no rows to look at.
+/// Checks all conditions and calls `each` with each outcome, in their order, as soon as it is known. A
+/// condition fails if its query fails or finds no rows to examine.
 ///
-/// In data that HammerDB built, a violation of the conditions that its loader and routines do not keep is exempt.
+/// In data that HammerDB built, violations of the conditions that its loader and routines do not maintain are
+/// exempt.
 pub(crate) fn check(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
@@ -29,7 +31,7 @@ pub(crate) fn check(
     build.as_ref().map_or(Ok(()), Build::must_be_whole)?;
     let warehouses = build.as_ref().map_or(1, |build| build.metadata.warehouses);
     let hammerdbs = build.is_some_and(|build| build.metadata.built_by == BuiltBy::Hammerdb);
-    // An embedded database is asked as a whole, over one connection: it shares this process and its memory.
+    // An embedded database is checked as a whole over one connection: it shares this process and its memory.
     let embedded = engine.capabilities().embedded;
     let connections = if embedded { 1 } else { connections_of_the_host() };
     let queries = queries(warehouses, if embedded { u32::MAX } else { WAREHOUSES_OF_A_QUERY }, connections);
@@ -44,7 +46,7 @@ pub(crate) fn check(
         if !session.is_broken() {
             return session.query(&sql).and_then(|rows| counted(&rows));
         }
-        // When this fails too, what is left is reported as failed, by the error of the connection.
+        // If reconnecting fails too, the remaining queries fail with the error of the connection.
         let mut again = engine.connect()?;
         set_up(again.as_mut())?;
         interruptible(again.as_mut(), stop, |session| session.query(&sql)).and_then(|rows| counted(&rows))
@@ -77,11 +79,11 @@ pub(crate) fn check(
     )
 }
 
-/// The queries: numbers of conditions among [`CONDITIONS`], with their ranges.
+/// The queries: indexes into [`CONDITIONS`], with their ranges.
 fn queries(warehouses: u32, of_a_query: u32, connections: usize) -> Vec<(usize, Slice)> {
     let most = warehouses.div_ceil(of_a_query);
     let slices = |condition: &Condition| {
-        // Each range reads a table that has no key as a whole.
+        // Each range scans the whole of a table that has no key by warehouse.
         let most = if condition.scans() { most.min(connections as u32) } else { most };
         Slice::divide(warehouses, most)
     };
@@ -91,7 +93,7 @@ fn queries(warehouses: u32, of_a_query: u32, connections: usize) -> Vec<(usize, 
         .collect()
 }
 
-/// What a query found: rows looked at, violations, an example.
+/// The result of a query: rows examined, violations, an example.
 type Counted = (i64, i64, Option<String>);
 
 fn counted(rows: &Rows) -> Result<Counted> {
@@ -101,10 +103,10 @@ fn counted(rows: &Rows) -> Result<Counted> {
     Ok((rows.int(0, 0)?, rows.int(0, 1)?, rows.optional(0, 2, Rows::text)?.map(str::to_owned)))
 }
 
-/// What the queries of a condition have found so far.
+/// The combined results of a condition's queries so far.
 #[derive(Default)]
 struct Outcome {
-    /// Queries that are not answered yet.
+    /// Queries without a result yet.
     left: usize,
     examined: i64,
     violations: i64,

@@ -1,4 +1,4 @@
-//! Customers, and the one payment in the history of each.
+//! Customers, and the one payment that each has in history.
 
 use kelvin_database::{Result, Value};
 
@@ -10,7 +10,7 @@ impl RowGenerator {
         let mut random = self.random(Name::Customer, w_id);
         for d_id in 1..=DISTRICTS {
             for c_id in 1..=CUSTOMERS {
-                // Every name exists at least once in every district: the first thousand take them in turn.
+                // Every name exists in every district: the first thousand customers take the names in turn.
                 let last = match i64::from(c_id) {
                     c_id if c_id <= 1000 => c_id - 1,
                     _ => self.constants.last_name(&mut random),

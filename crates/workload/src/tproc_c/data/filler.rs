@@ -1,4 +1,4 @@
-//! The texts of one row, written one after another into a buffer that is kept.
+//! The texts of one row, written one after another into a reused buffer.
 
 use kelvin_database::{Error, Result};
 use kelvin_measure::Random;
@@ -11,7 +11,7 @@ pub(super) struct Filler {
 }
 
 impl Filler {
-    /// Begins a row.
+    /// Starts a row.
     pub(super) fn begin(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -25,7 +25,8 @@ impl Filler {
         self.ends.push(self.bytes.len());
     }
 
-    /// A text of `low` to `high` letters and digits that in one of ten rows contains "ORIGINAL" somewhere.
+    /// A text of `low` to `high` letters and digits; in one of ten rows it contains "ORIGINAL" at a random
+    /// position.
     pub(super) fn maybe_original(&mut self, random: &mut Random, low: usize, high: usize) {
         const WORD: &[u8] = b"ORIGINAL";
         let start = self.bytes.len();
@@ -62,7 +63,7 @@ impl Filler {
         self.literal("11111");
     }
 
-    /// The row's texts, in the order they were written; exactly `N` of them.
+    /// The row's texts in the order in which they were written; exactly `N` of them.
     pub(super) fn texts<const N: usize>(&self) -> Result<[&str; N]> {
         let all = std::str::from_utf8(&self.bytes).ok().filter(|_| self.ends.len() == N);
         let all = all.ok_or_else(|| {

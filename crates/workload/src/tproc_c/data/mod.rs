@@ -1,8 +1,8 @@
 //! The initial data (TPC-C clause 4.3.3), generated from the data seed alone.
 //!
-//! Each table of each warehouse has a separate random stream, so the rows depend neither on the engine nor on the
-//! number of loaders or their previous loads; only timestamps come from the wall clock. Rows are emitted as borrowed
-//! values: nothing is allocated per row.
+//! Each table of each warehouse has a separate random stream, so the rows depend neither on the engine nor on
+//! the number of loaders and what they loaded before; only timestamps come from the wall clock. Rows are
+//! emitted as borrowed values: nothing is allocated per row.
 
 mod customers;
 mod filler;
@@ -21,10 +21,10 @@ use orders::new_orders;
 /// Receives the rows of a table, with values in the order of its columns.
 pub(crate) type Emit<'e> = dyn FnMut(&[Value<'_>]) -> Result<()> + 'e;
 
-/// Stream of the constants C of a load; the tables follow it, numbered by [`Name`].
+/// Stream of a load's constants C; the streams of the tables follow it, numbered by [`Name`].
 const CONSTANTS: u64 = 0x7470_6363;
 
-/// The constants C that data of this seed are loaded with.
+/// The constants C with which data of this seed are loaded.
 pub(crate) fn constants(data_seed: u64) -> NonUniform {
     NonUniform::for_load(&mut Random::part(data_seed, CONSTANTS, 0))
 }
@@ -39,7 +39,7 @@ pub(crate) struct RowGenerator {
 }
 
 impl RowGenerator {
-    /// A generator whose rows depend on `data_seed` alone, timestamps aside.
+    /// A generator whose rows, except for timestamps, depend only on `data_seed`.
     pub(crate) fn new(data_seed: u64) -> Self {
         let last_names = (0..1000)
             .map(|number| {

@@ -1,4 +1,4 @@
-//! Orders, their lines, and those that wait for delivery.
+//! Orders, their lines, and the undelivered orders.
 
 use kelvin_database::{Result, Value};
 use kelvin_measure::Random;
@@ -6,8 +6,8 @@ use kelvin_measure::Random;
 use super::{Emit, RowGenerator, int, money};
 use crate::tproc_c::schema::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, Name};
 
-/// The part of an order that its lines depend on or that must be drawn with it. Orders and lines are loaded
-/// one table after the other, so both passes draw these from the orders' stream.
+/// The values of an order on which its lines depend, or that must be drawn together with them. Orders and
+/// lines are loaded as separate tables, so both passes draw these values from the stream of orders.
 struct Order {
     o_id: u32,
     c_id: u16,
@@ -76,7 +76,7 @@ impl RowGenerator {
     }
 }
 
-/// The last 900 orders of every district wait for delivery.
+/// The last 900 orders of every district are undelivered.
 pub(super) fn new_orders(w_id: u32, emit: &mut Emit<'_>) -> Result<()> {
     for d_id in 1..=DISTRICTS {
         for o_id in DELIVERED + 1..=CUSTOMERS {

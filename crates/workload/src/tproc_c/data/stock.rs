@@ -19,7 +19,7 @@ impl RowGenerator {
             let mut row = [Value::Int(0); 17];
             row[0] = int(i_id);
             row[1] = int(w_id);
-            // 2, 3 and 4 are the counters, at 0.
+            // 2, 3 and 4 are the counters; they stay 0.
             row[5] = Value::Int(quantity);
             for (value, text) in row[6..].iter_mut().zip(texts) {
                 *value = Value::Text(text);

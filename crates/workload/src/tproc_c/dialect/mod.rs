@@ -1,4 +1,4 @@
-//! What TPROC-C has to know of an engine beyond the SQL that all of them share.
+//! Engine-specific parts of TPROC-C, beyond the SQL that all engines share.
 
 mod mysql;
 mod postgres;
@@ -21,7 +21,7 @@ use crate::{BuildProgress, Stop};
 /// The dialect of an engine.
 ///
 /// # Errors
-/// When TPROC-C has none for it.
+/// TPROC-C has no dialect for this engine.
 pub(crate) fn of_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
     match kind {
         EngineKind::Postgres => Ok(&postgres::Postgres),
@@ -32,7 +32,7 @@ pub(crate) fn of_engine(kind: EngineKind) -> Result<&'static dyn Dialect> {
     }
 }
 
-/// The number of bytes that this query returns; none if it returns no row, or null.
+/// The number of bytes that a query returns; `None` if it returns no row or NULL.
 fn bytes(session: &mut dyn Session, query: &str) -> Result<Option<u64>> {
     let rows = session.query(query)?;
     if rows.is_empty() || rows.is_null(0, 0)? {
@@ -44,25 +44,25 @@ fn bytes(session: &mut dyn Session, query: &str) -> Result<Option<u64>> {
 
 /// One engine's part of the workload.
 pub(crate) trait Dialect: Debug + Send + Sync {
-    /// Statements that make a table, with what has to be there before the rows.
+    /// Statements that create a table with everything that must exist before its rows.
     fn create_table(&self, table: &Table, options: &Options) -> Vec<String>;
 
-    /// Type of a column that holds a short text and can be a primary key.
+    /// Type of a column with a short text that can be a primary key.
     fn key_type(&self) -> &'static str {
         "text"
     }
 
-    /// A query of the names, sorted, of those tables that exist where an unqualified name looks. `names` are quoted texts
-    /// with commas between them.
+    /// A query for the names, sorted, of the tables that exist where an unqualified name is looked up.
+    /// `names` are quoted names separated by commas.
     fn present_tables(&self, names: &str) -> String;
 
-    /// Names and columns of the indexes that a table has beside what it is made with.
+    /// Names and columns of the indexes that are created after the table.
     fn indexes(&self, table: &Table, profile: Profile) -> Vec<(String, &'static [&'static str])>;
 
     /// Whether a table has one of these indexes.
     fn has_index(&self, session: &mut dyn Session, table: &str, index: &(String, &[&str])) -> Result<bool>;
 
-    /// Makes the tables and loads them, or goes on with a build that was interrupted.
+    /// Creates the tables and loads them, or resumes an interrupted build.
     fn build(
         &self,
         engine: &dyn Engine,
@@ -71,84 +71,85 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         stop: &Stop,
     ) -> Result<()>;
 
-    /// Whether rows that all transactions change can have a page each ([`Options::fill_page`]).
+    /// Whether rows that all transactions change can each have a page ([`Options::fill_page`]).
     fn can_fill_pages(&self) -> bool {
         false
     }
 
-    /// The ways of calling that it has on an engine that can do this, the fastest first.
+    /// The ways of calling that it supports with these capabilities, the fastest first.
     fn ways(&self, _can: Capabilities) -> Vec<Calls> {
         vec![Calls::Statements]
     }
 
-    /// Makes the executor of one user, for one of these ways.
+    /// Creates the executor of one user, for one of these ways.
     fn executor(&self, driven: Driven, profile: Profile, warehouses: u32) -> Box<dyn Execute>;
 
-    /// Settings of a session that checks the consistency conditions: each query joins or aggregates whole tables, and
-    /// `||` joins texts, unless [`joined`](Self::joined) says it otherwise.
+    /// Statement with the settings of a session that checks the consistency conditions. Each query joins or
+    /// aggregates whole tables; `||` must concatenate texts, unless [`joined`](Self::joined) replaces it.
     fn check_settings(&self) -> &'static str;
 
-    /// Whether two tables can be joined so that the rows of both stay that match none of the other.
+    /// Whether the engine supports FULL JOIN.
     fn has_full_join(&self) -> bool {
         true
     }
 
-    /// Other words for where the rows of a condition come from, where they are needed.
+    /// Replaces the source of a condition's rows, where the engine needs another.
     fn condition_source(&self, _number: u32) -> Option<&'static str> {
         None
     }
 
-    /// An amount of money as the column holds it.
+    /// An amount of money as a literal of the column's type.
     fn money(&self, cents: i64) -> String {
         format!("{}.{:02}", cents / 100, cents % 100)
     }
 
-    /// The SQL that joins texts and numbers, which have ` || ` between them.
+    /// The SQL that concatenates texts and numbers, which are given separated by `
+    /// `.
     fn joined(&self, texts: &str) -> String {
         texts.to_owned()
     }
 
-    /// The SQL of an integer `x` whose sum may have more than 32 bits.
+    /// The SQL for an integer `x` whose sum may need more than 32 bits.
     fn large(&self, x: &str) -> String {
         x.to_owned()
     }
 
-    /// The SQL that makes a text of the money `x`, which is not null.
+    /// The SQL that converts the money `x`, which is not NULL, to text.
     fn money_as_text(&self, x: &str) -> String {
         self.number_as_text(x)
     }
 
-    /// The SQL that makes a text of the number `x`, which is not null.
+    /// The SQL that converts the number `x`, which is not NULL, to text.
     fn number_as_text(&self, x: &str) -> String {
         format!("cast({x} as text)")
     }
 
-    /// Bytes that a scan of a table of ours reads, without its indexes; none where that is not known.
+    /// Bytes that a scan of a table reads, without its indexes; `None` if unknown.
     fn table_bytes(&self, _session: &mut dyn Session, _table: &str) -> Result<Option<u64>> {
         Ok(None)
     }
 
-    /// Whether the server loses rows in updates that join something other than tables.
+    /// Whether the server loses rows in updates that join anything other than tables.
     fn joins_lose_rows(&self, _session: &mut dyn Session) -> Result<bool> {
         Ok(false)
     }
 
-    /// Drops our stored routines, if they are there.
+    /// Drops Kelvin's stored routines, if they exist.
     fn drop_routines(&self, _session: &mut dyn Session) -> Result<()> {
         Ok(())
     }
 
-    /// Our stored routines that are not in the database, as text.
+    /// Kelvin's stored routines that are not in the database, as text.
     fn missing_routines(&self, _session: &mut dyn Session) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
-    /// A database that HammerDB built, where one can be recognised. Asked when all nine tables are there.
+    /// A build of HammerDB's, if it can be recognised. Called if all nine tables exist.
     fn hammerdbs_build(&self, _session: &mut dyn Session) -> Result<Option<Build>> {
         Ok(None)
     }
 
-    /// Routines of HammerDB's interface in the database.
+    /// Routines with HammerDB's interface in the database.
     fn hammerdbs_routines(&self, _session: &mut dyn Session) -> Result<Option<Routines>> {
         Ok(None)
     }

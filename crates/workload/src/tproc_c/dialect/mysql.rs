@@ -31,7 +31,7 @@ impl Dialect for Mysql {
         )
     }
 
-    /// A key is the table itself.
+    /// The primary key is the table itself.
     fn indexes(&self, table: &Table, _profile: Profile) -> Vec<(String, &'static [&'static str])> {
         table.key_and_index(false)
     }
@@ -65,8 +65,9 @@ impl Dialect for Mysql {
         }
     }
 
-    /// Derived tables in memory where they fit, and `||` as the other engines read it. MariaDB would make the counts of lines
-    /// anew for each order, which takes ten times as long; for MySQL that part is a comment.
+    /// Derived tables are in memory if they fit, and `||` concatenates as on other engines. MariaDB would
+    /// otherwise count the lines again for each order, which takes ten times as long; MySQL reads that part
+    /// as a comment.
     fn check_settings(&self) -> &'static str {
         "set session tmp_table_size = 268435456, max_heap_table_size = 268435456, \
          sql_mode = concat(@@sql_mode, ',PIPES_AS_CONCAT') \
@@ -81,7 +82,7 @@ impl Dialect for Mysql {
         format!("cast({x} as char)")
     }
 
-    /// By InnoDB's statistics, of which MySQL keeps a copy for a day.
+    /// From InnoDB's statistics, which MySQL otherwise caches for a day.
     fn table_bytes(&self, session: &mut dyn Session, table: &str) -> Result<Option<u64>> {
         session.run("set session sql_mode = @@sql_mode /*!80003 , information_schema_stats_expiry = 0 */")?;
         let query = format!(

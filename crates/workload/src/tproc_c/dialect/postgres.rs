@@ -70,15 +70,15 @@ impl Dialect for Postgres {
         }
     }
 
-    /// In memory where they fit, and without compiling. A range of warehouses is found by the key, whose order is nearly that
-    /// of the rows; the connections are what works at the same time. The planner takes each table's share for
-    /// smaller than it is, and would look up every order.
+    /// Sorts and hashes are in memory if they fit, without JIT. A range of warehouses is found by the key,
+    /// whose order is nearly that of the rows; the connections already run in parallel. Nested loops are
+    /// disabled because the planner underestimates the rows of a range and would look up every order.
     fn check_settings(&self) -> &'static str {
         "set work_mem = '256MB'; set jit = off; set statement_timeout = 0; set random_page_cost = 1.1; \
          set enable_nestloop = off; set max_parallel_workers_per_gather = 0"
     }
 
-    /// Of a table with partitions, those of its partitions.
+    /// Includes the partitions of a partitioned table.
     fn table_bytes(&self, session: &mut dyn Session, table: &str) -> Result<Option<u64>> {
         let query = format!(
             "select (pg_catalog.pg_relation_size('{table}') + coalesce((select sum(pg_catalog.pg_relation_size(relid)) \

@@ -21,7 +21,7 @@ impl Dialect for Sqlite {
         format!("select name from sqlite_master where name in ({names}) order by 1")
     }
 
-    /// A key is the table itself.
+    /// The primary key is the table itself.
     fn indexes(&self, table: &Table, _profile: Profile) -> Vec<(String, &'static [&'static str])> {
         table.second.iter().map(|index| (index.name.to_owned(), index.columns)).collect()
     }
@@ -60,8 +60,8 @@ impl Dialect for Sqlite {
     }
 
     fn condition_source(&self, number: u32) -> Option<&'static str> {
-        // SQLite would scan the lines' counts anew for each order. A probe of the clustered key is fast there;
-        // lines without an order, which it cannot see, violate conditions 4 and 7.
+        // SQLite would otherwise scan the counts of lines again for each order. Probing the clustered key is
+        // fast. Lines without an order, which this does not find, violate conditions 4 and 7.
         (number == 6).then_some(
             "(select o_w_id, o_d_id, o_id, o_ol_cnt, null as ol_w_id, null as ol_d_id, null as ol_o_id, \
              (select count(*) from order_line where ol_w_id = o_w_id and ol_d_id = o_d_id and ol_o_id = o_id) \
@@ -69,7 +69,7 @@ impl Dialect for Sqlite {
         )
     }
 
-    /// SQLite holds money in cents.
+    /// SQLite stores money in cents.
     fn money(&self, cents: i64) -> String {
         cents.to_string()
     }

@@ -69,7 +69,7 @@ impl Dialect for SqlServer {
         "set lock_timeout -1"
     }
 
-    /// `||` joins texts only from SQL Server 2025 on.
+    /// `||` concatenates texts only since SQL Server 2025.
     fn joined(&self, texts: &str) -> String {
         format!("concat({})", texts.replace(" || ", ", "))
     }
@@ -78,7 +78,7 @@ impl Dialect for SqlServer {
         format!("cast({x} as varchar(50))")
     }
 
-    /// The sum of integers would be one of the same size.
+    /// The sum of `int` is an `int` and may overflow.
     fn large(&self, x: &str) -> String {
         format!("cast({x} as bigint)")
     }

@@ -1,5 +1,6 @@
-//! An engine that the database crate does not know runs TPROC-C through the seam: nothing takes it for one of the known.
-//! Its rows are kept by SQLite. It returns nothing from changes, makes tables outside transactions, and has no batches.
+//! An engine that is unknown to the database crate runs TPROC-C with a separate dialect; no code mistakes
+//! it for a known engine. SQLite stores its rows. Its changes return no values, its DDL is not transactional,
+//! and it has no batches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,7 +26,7 @@ const KIND: EngineKind = EngineKind::Other("Abacus");
 
 struct Abacus {
     rows: SqliteEngine,
-    /// Statements that may still be run before the "server" fails.
+    /// Statements that succeed before the "server" fails.
     left: AtomicUsize,
 }
 
@@ -73,7 +74,7 @@ impl Engine for Abacus {
     }
 }
 
-/// What a known engine's dialect would say, and this server does not understand.
+/// Refuses statements in the dialects of known engines, which this server does not understand.
 fn must_understand(sql: &str) {
     for word in ["RETURNING", "pragma", "sqlite_", "pg_", "without rowid"] {
         assert!(!sql.contains(word), "{word} in {sql}");
@@ -204,7 +205,7 @@ impl Dialect for AbacusSql {
         "select 1"
     }
 
-    /// What keeps the rows would take minutes otherwise.
+    /// SQLite, which executes the query, would otherwise take minutes.
     fn condition_source(&self, number: u32) -> Option<&'static str> {
         super::sqlite::Sqlite.condition_source(number)
     }
@@ -231,7 +232,7 @@ fn an_engine_that_nobody_knows_runs_tproc_c() {
     let mut workload = TprocC { dialect_of, ..TprocC::new(options).unwrap() };
     workload.check_engine(&engine).unwrap();
 
-    // The build is interrupted once the tables are described; the next goes on.
+    // The build is interrupted once the tables are described; the next build resumes it.
     let (quiet, stop) = (Quiet, Stop::default());
     workload.build(&engine, &quiet, &stop).unwrap_err();
     engine.left.store(usize::MAX, Ordering::Relaxed);

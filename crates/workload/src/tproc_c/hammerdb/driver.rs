@@ -1,4 +1,4 @@
-//! Calls HammerDB's routines. The last name travels as a parameter of the call.
+//! Calls HammerDB's routines. The customer's last name is a parameter of the call.
 
 use kelvin_database::{Cell, Decimal, Error, Result, Rows, Session, Statement, Timestamp, Value, sqlserver};
 use kelvin_measure::TransactionOutcome;
@@ -10,7 +10,7 @@ use crate::tproc_c::inputs::{
 };
 use crate::tproc_c::schema::DISTRICTS;
 
-/// Calls the routines of one variant, which it finds when it prepares.
+/// Calls the routines of one variant; they are looked up in `prepare`.
 pub(crate) struct Driver {
     warehouses: i64,
     find: Find,
@@ -18,67 +18,68 @@ pub(crate) struct Driver {
     rows: Rows,
 }
 
-/// Finds the routines in the database and prepares their calls; none when they are not there.
+/// Finds the routines in the database and prepares their calls; `None` if they do not exist.
 pub(super) type Find = fn(&mut dyn Session) -> Result<Option<Prepared>>;
 
-/// The calls, in the order of the transaction types, and what their answers say.
+/// The calls, in the order of the transaction types, and the meaning of their results.
 pub(super) struct Prepared {
     pub(super) calls: [Call; 5],
     pub(super) answers: Answers,
 }
 
-/// One prepared call, and for each of its parameters which of the values of a transaction it takes.
+/// A prepared call, and the transaction's value that each of its parameters takes.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) statement: Statement,
     pub(super) takes: Vec<Takes>,
 }
 
-/// What a parameter takes.
+/// The value that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// A value by its name: home, warehouses, district, customer, lines, `c_w`, `c_d` (the customer's warehouse and
-    /// district), `by_name`, amount, last, carrier, threshold.
+    /// A value by name: home, warehouses, district, customer, lines, `c_w`, `c_d` (the customer's warehouse
+    /// and district), `by_name`, amount, last, carrier, threshold.
     Meant(&'static str),
     /// The time.
     Now,
-    /// Null: it only comes out.
+    /// NULL: a pure output parameter.
     Null,
 }
 
-/// What the answers say beyond success.
+/// Information in the results, in addition to success.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answers {
     pub(super) order: OrderAnswer,
-    /// Payment's first column is the customer's number, null when nobody has the name.
+    /// Payment's first column is the customer's number; NULL if no customer has the name.
     pub(super) chosen: bool,
     /// Delivery's first column is the number of districts that had an order.
     pub(super) delivered: bool,
-    /// Order-Status answers with a row for each line.
+    /// Order-Status returns a row per line.
     pub(super) lines: bool,
-    /// An error comes as a row ([`error_of`]).
+    /// An error is returned as a row ([`error_of`]).
     pub(super) errors: bool,
 }
 
-/// How New-Order says that it rolled the order back.
+/// How New-Order reports that it rolled the order back.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OrderAnswer {
-    /// It never does.
+    /// It never rolls back.
     Committed,
-    /// The first column is the total, 0 for an order that was rolled back.
+    /// The first column is the total; it is 0 if the order was rolled back.
     Total,
-    /// This column, the order's number, is null.
+    /// This column, the order's number, is NULL.
     Number(usize),
-    /// This statement, executed after it, returns 0.
+    /// This statement, executed after the call, returns 0.
     Asked(Statement),
-    /// This statement returns 0 for warehouse, district, order and customer; the order is the one before this column's.
+    /// This statement returns 0 for warehouse, district, order and customer; the order's number is this
+    /// column minus one.
     Kept(Statement, usize),
 }
 
-/// The values of a transaction by name.
+/// The values of a transaction, by name.
 type Values<'a> = [(&'static str, Value<'a>)];
 
-/// Most parameters that a call has: the names of the longest list, a null, and the time twice.
+/// Most parameters of a call: the names of the longest list, a NULL, and the time twice.
 pub(super) const MOST: usize = 12;
 
 impl Driver {
@@ -109,8 +110,8 @@ impl Driver {
     }
 }
 
-/// The error that HammerDB's procedures on SQL Server answer with: number, severity, state, procedure, line and message, which
-/// no other answer looks like; of memory-optimised tables a word and the number.
+/// The error that HammerDB's procedures on SQL Server return as a row: number, severity, state, procedure,
+/// line and message, a shape that no other result has; for memory-optimised tables a word and the number.
 fn error_of(rows: &Rows) -> Result<Option<Error>> {
     let number = |column| matches!(rows.cell(0, column), Ok(Cell::Int(_)));
     Ok(match (rows.len(), rows.columns()) {
@@ -126,7 +127,7 @@ fn error_of(rows: &Rows) -> Result<Option<Error>> {
     })
 }
 
-/// Number, name and flag. HammerDB's routines expect a number and a name in any case.
+/// Number, name and flag. HammerDB's routines always expect both a number and a name.
 fn customer_values(customer: Customer) -> [(&'static str, Value<'static>); 3] {
     match customer {
         Customer::Id(id) => [("customer", id.into()), ("last", "".into()), ("by_name", 0.into())],
@@ -254,7 +255,7 @@ mod tests {
         let answer = row(&[deadlock[0], deadlock[1], deadlock[2], Cell::Null, Cell::Int(7)], "deadlocked");
         let error = error_of(&answer).unwrap().unwrap();
         assert_eq!((error.class(), error.code().0.as_str()), (ErrorClass::Deadlock, "1205/13/51"));
-        // What a Stock-Level, a Delivery and an Order-Status answer.
+        // Results of Stock-Level, Delivery and Order-Status.
         for cells in [&[][..], &[Cell::Int(1), Cell::Int(7)], &[Cell::Int(1); 7]] {
             assert!(error_of(&row(cells, "x")).unwrap().is_none());
         }

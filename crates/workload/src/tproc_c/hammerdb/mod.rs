@@ -1,8 +1,8 @@
-//! The `hammerdb` profile: HammerDB's stored routines, as its interface describes them. In a database that
-//! HammerDB built they are found in the catalog and driven; in one that we build, routines of the same interface are
-//! made, so that HammerDB can drive it. The routines' own texts are ours.
+//! The `hammerdb` profile: calls stored routines with HammerDB's interface. In a database that HammerDB
+//! built, they are found in the catalog. In a database that Kelvin builds, routines with the same interface
+//! are created, so that HammerDB can drive it, too; their texts are Kelvin's.
 //!
-//! Inside these routines the server draws items and lines, so a run of them cannot be repeated from its seed.
+//! The server draws items and lines inside these routines, so a run is not reproducible from its seed.
 
 mod driver;
 pub(crate) mod mysql;
@@ -15,12 +15,12 @@ use kelvin_database::Error;
 /// The routines that are called, in the order of the transaction types.
 const NAMES: [&str; 5] = ["neword", "payment", "delivery", "slev", "ostat"];
 
-/// The five routines that a database has.
+/// The five routines of a database.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Routines {
     /// "functions" or "procedures".
     kind: &'static str,
-    /// How HammerDB's own, if it made them, differ from the specification.
+    /// How they deviate from the specification, if HammerDB created them.
     deviations: Option<&'static str>,
     /// Whether an order with an unused item is rolled back.
     pub(crate) roll_back: bool,
@@ -42,7 +42,7 @@ impl Routines {
     }
 }
 
-/// A database whose routines are not those that their names promise.
+/// The error for a database whose routines do not match their names.
 fn unknown(name: &str, what: &str) -> Error {
     Error::usage(format!("the stored routine {name} {what}"))
         .with_help("use --calls statements or --calls pipelined, or rebuild the database")

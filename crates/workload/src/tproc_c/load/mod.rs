@@ -1,4 +1,4 @@
-//! Builds the database: tables, rows, indexes, routines, statistics; goes on where an earlier build stopped.
+//! Builds the database: tables, rows, indexes, routines, statistics. Resumes an interrupted build.
 
 pub(crate) mod mysql;
 mod part;
@@ -22,22 +22,23 @@ pub(crate) use pool::stopped;
 pub(crate) use pool::{Job, Setup, Shared, Unit, run, run_each};
 pub(crate) use steps::{checkpoint, connections_of_the_host, interruptible};
 
-/// What is missing of a build that is not complete: perhaps no part, and only what follows them.
+/// The missing parts of an incomplete build; there may be none if only later steps are missing.
 pub(crate) struct Missing {
     parts: Vec<MissingPart>,
-    /// Warehouses that are there.
+    /// Warehouses that are loaded.
     loaded: u64,
-    /// The number of warehouses that there are to be.
+    /// Warehouses of the complete data.
     warehouses: u32,
-    /// The time of the rows; none in a build that an older version began, where each part has its own.
+    /// The time in the rows; `None` for a build that an older version began, in which each part has its own
+    /// time.
     time: Option<Timestamp>,
 }
 
-/// A part that is not complete.
+/// A part that is not loaded completely.
 struct MissingPart {
     /// 0 for the items, w for warehouse w.
     number: u32,
-    /// Its tables that have none of its rows: not all of them where tables were loaded as a whole.
+    /// The part's tables that have none of its rows: not all of them if some tables were loaded as a whole.
     tables: Vec<Name>,
 }
 
@@ -67,7 +68,7 @@ impl Missing {
         Ok(())
     }
 
-    /// The tables that have no row of any warehouse: those that can be loaded as a whole.
+    /// The tables that have no row of any warehouse and can be loaded as a whole.
     fn whole_tables(&self) -> Vec<&'static Table> {
         let all_parts = self.parts.iter().filter(|part| part.number != 0);
         let lacking = |table: Name| all_parts.clone().filter(|part| part.tables.contains(&table)).count();
@@ -79,8 +80,8 @@ impl Missing {
     }
 }
 
-/// Builds the data, or goes on with a build that was interrupted. Data that are already complete are left
-/// alone; data of other options are refused.
+/// Builds the data or resumes an interrupted build. Complete data are left unchanged; data of a build with
+/// other options are refused.
 pub(crate) fn build(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
@@ -104,13 +105,13 @@ pub(crate) fn build(
     })
 }
 
-/// Whether there is a half-built database that a build would go on with.
+/// Whether the database holds an incomplete build that can be resumed.
 fn resumable(engine: &dyn Engine, dialect: &dyn Dialect) -> bool {
     let read = || Build::read(engine.connect()?.as_mut(), dialect);
     matches!(read(), Ok(Some(build)) if !build.complete)
 }
 
-/// Looks at what is there, makes the tables that are not, and says which parts are missing; none of a complete build.
+/// Inspects the database, creates missing tables, and returns the missing parts; `None` for a complete build.
 pub(crate) fn prepare(
     engine: &dyn Engine,
     session: &mut dyn Session,
@@ -126,7 +127,7 @@ pub(crate) fn prepare(
         }
         let loaded = build.has_loaded_tables() || !loaded_parts(session)?.is_empty();
         if !build.missing_tables().is_empty() && loaded {
-            // Rows that were loaded are gone with their table.
+            // The rows that were loaded into the table are lost.
             return Err(build.damaged());
         }
         create_tables(session, dialect, options, |table| build.missing_tables().contains(&table.name))?;
@@ -160,13 +161,13 @@ pub(crate) fn prepare(
                 .collect(),
         })
         .collect();
-    // The items are not a warehouse: they do not count in "warehouses loaded".
+    // The items are not counted in "warehouses loaded".
     let loaded = loaded.iter().filter(|&&part| part != 0).count() as u64;
     Ok(Some(Missing { parts, loaded, warehouses, time: build.time() }))
 }
 
-/// Makes all tables. The description comes first: where they are not made at once ([`change_tables`]), the next build knows
-/// that it has to make the rest.
+/// Creates all tables, after the description of the build: if they are not created atomically
+/// ([`change_tables`]), the next build knows that it has to create the rest.
 fn begin(
     engine: &dyn Engine,
     session: &mut dyn Session,
@@ -181,7 +182,7 @@ fn begin(
     change_tables(engine, session, make).map_err(|error| error.context("creating the tables"))
 }
 
-/// Makes or drops tables, all or none of them where the engine can.
+/// Creates or drops tables; atomically if the engine supports it.
 pub(crate) fn change_tables(
     engine: &dyn Engine,
     session: &mut dyn Session,
@@ -202,7 +203,7 @@ fn create_tables(
         .try_for_each(|statement| session.run(&statement))
 }
 
-/// Does `work` in a transaction, which is rolled back when it fails.
+/// Executes `work` in a transaction and rolls it back on an error.
 pub(crate) fn in_transaction(
     session: &mut dyn Session,
     work: impl FnOnce(&mut dyn Session) -> Result<()>,
@@ -210,13 +211,13 @@ pub(crate) fn in_transaction(
     session.control(TransactionControl::Begin)?;
     let outcome = work(session).and_then(|()| session.control(TransactionControl::Commit));
     if outcome.is_err() && session.in_transaction() && !session.is_broken() {
-        // The error at hand says more than a failed rollback would.
+        // The original error is more specific than that of a failed rollback.
         let _ = session.control(TransactionControl::Rollback);
     }
     outcome
 }
 
-/// Removes everything that a build made, complete or not; what is not there is no error.
+/// Drops everything that a build created, complete or not. Missing objects are not an error.
 pub(crate) fn drop_data(engine: &dyn Engine, dialect: &dyn Dialect) -> Result<()> {
     let mut session = engine.connect()?;
     let present = present_tables(session.as_mut(), dialect)?;
@@ -234,7 +235,7 @@ pub(crate) fn drop_data(engine: &dyn Engine, dialect: &dyn Dialect) -> Result<()
         };
     }
     dialect.drop_routines(session.as_mut())?;
-    // Referring tables before those they refer to, and what describes them last.
+    // Referencing tables before referenced ones, and the description last.
     let names = schema::TABLES
         .iter()
         .rev()

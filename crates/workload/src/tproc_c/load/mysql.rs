@@ -1,7 +1,8 @@
 //! The build on MySQL and MariaDB: warehouses over several connections, second indexes after the rows.
 //!
-//! The rows of a warehouse come in the order of the primary keys, which are the tables: each page is filled once. No
-//! statement that makes something is undone by a rollback here: each step looks first whether an earlier build has done it.
+//! A warehouse's rows are loaded in the order of the primary keys, by which the tables are clustered, so that
+//! each page is filled once. DDL cannot be rolled back here: each step first checks whether an earlier build
+//! has done it.
 
 use kelvin_database::{Engine, Error, Result, Session};
 
@@ -14,11 +15,11 @@ use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::schema::{TABLES, Table, metadata, mysql as ddl, table};
 use crate::{BuildProgress, Stop};
 
-/// Held by the one build that is under way in a database. Such locks are the server's: the name has the database's in it,
-/// in no more than the 64 characters that there may be.
+/// Held by the build that is running in a database. These locks are global to the server, so the name
+/// includes the database's, within the limit of 64 characters.
 const LOCK: &str = "select get_lock(concat('kelvin build ', md5(database())), 0)";
 
-/// The code of a refused checkpoint.
+/// Error code of a checkpoint that is not permitted.
 pub(crate) const ACCESS_DENIED: &str = "1227/42000";
 
 pub(crate) fn build(
@@ -51,7 +52,7 @@ pub(crate) fn build(
     })?;
     if options.foreign_keys {
         let keyed: Vec<&Table> = TABLES.iter().filter(|table| !table.foreign_keys.is_empty()).collect();
-        // One connection: two keys that touch the same tables would wait for each other's locks.
+        // One connection: checks of two keys on the same tables would wait for each other's locks.
         pool::run(engine, 1, &set_up, job("foreign keys checked"), &keyed, &|session, table, shared| {
             make_foreign_keys(session, table, shared)
         })?;
@@ -59,7 +60,7 @@ pub(crate) fn build(
     procedures::create(session.as_mut(), options.profile)
         .map_err(|error| error.context("creating the routines"))?;
     pool::run(engine, loaders, &set_up, job("tables analyzed"), &tables, &|session, table, _| {
-        // What it has to say comes as a row, and not as an error.
+        // Errors are reported as a row, not as an error.
         session.query(&format!("analyze table {}", table.name)).map(drop)
     })?;
     session.run(metadata::COMPLETE)?;
@@ -67,13 +68,13 @@ pub(crate) fn build(
     checkpoint(engine, session.as_mut(), refused, job("checkpoint"))
 }
 
-/// Takes the lock of a build, as long as the session lasts.
+/// Takes the build lock, which is held until the session ends.
 pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<()> {
     must_name_a_database(session)?;
     lock(session, LOCK, stop)
 }
 
-/// Without one the tables would have nowhere to be, and the server's error does not say what to do about it.
+/// Without a database the tables could not be created, and the server's error does not say what to do.
 fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
     if session.query("select database()")?.is_null(0, 0)? {
         return Err(Error::usage("the target names no database")
@@ -82,18 +83,18 @@ fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
     Ok(())
 }
 
-/// Settings of a loading connection. None of them outlives it.
+/// Settings of a loading connection; all are local to the session.
 pub(crate) fn set_up(session: &mut dyn Session) -> Result<()> {
-    // Another loader's warehouse is never waited for; the tables' own locks may take as long as an index takes. MySQL's
-    // indexes are sorted by several threads; MariaDB takes the rest for a comment.
+    // Rows of another loader's warehouse are never waited for; a table lock may take as long as building an
+    // index. MySQL sorts indexes with several threads; MariaDB reads that part as a comment.
     session.run(
         "set session lock_wait_timeout = 86400 \
          /*!80027 , innodb_ddl_threads = 4, innodb_ddl_buffer_size = 268435456 */",
     )
 }
 
-/// Whether a table has an index of exactly these columns, whatever its name. InnoDB adds those of the primary key to each:
-/// the indexes that HammerDB makes leave them out.
+/// Whether a table has an index with exactly these columns, whatever its name. InnoDB appends the primary
+/// key's columns to every index, and HammerDB's indexes omit them.
 pub(crate) fn has_index(session: &mut dyn Session, table: &str, columns: &[&str]) -> Result<bool> {
     let rows = session.query(&format!(
         "select index_name, lower(column_name) from information_schema.statistics \

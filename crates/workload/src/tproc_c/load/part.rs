@@ -1,4 +1,4 @@
-//! One part of the data, the items or a warehouse, in one transaction.
+//! One part of the data, the items or a warehouse, loaded in one transaction.
 
 use std::ops::RangeInclusive;
 
@@ -9,10 +9,10 @@ use super::{MissingPart, in_transaction};
 use crate::tproc_c::data::RowGenerator;
 use crate::tproc_c::schema::{Name, Table, table};
 
-/// Rows between two checks of the stop flag and the progress.
+/// Rows between checks for a stop request and updates of the progress.
 const STRIDE: u64 = 512;
 
-/// The tables of a warehouse, referenced ones first.
+/// The tables of a warehouse, referenced tables first.
 const OF_A_WAREHOUSE: [Name; 8] = [
     Name::Warehouse,
     Name::District,
@@ -29,8 +29,8 @@ pub(super) fn tables(part: u32) -> &'static [Name] {
     if part == 0 { &[Name::Item] } else { &OF_A_WAREHOUSE }
 }
 
-/// Loads a part and commits it together with its row in `kelvin_tproc_c_loaded`, so that the part is there as a whole or
-/// not at all.
+/// Loads a part and commits it together with its row in `kelvin_tproc_c_loaded`, so that the part is loaded
+/// completely or not at all.
 pub(super) fn load(
     session: &mut dyn Session,
     data_seed: u64,
@@ -39,7 +39,7 @@ pub(super) fn load(
     shared: &Shared<'_>,
 ) -> Result<()> {
     let load = |session: &mut dyn Session| {
-        // First, so that a second loader of the same part waits or fails before it has done the work.
+        // First, so that a second loader of the same part waits or fails before it has done any work.
         session.run(&format!("insert into kelvin_tproc_c_loaded (w_id) values ({})", part.number))?;
         let mut generator = RowGenerator::new(data_seed);
         let time = time.unwrap_or_else(Timestamp::now);
@@ -53,19 +53,20 @@ pub(super) fn load(
     in_transaction(session, load).map_err(|error| error.context(&name(part.number)))
 }
 
-/// The rows that a table has of some parts.
+/// A table's rows of a range of parts.
 pub(super) struct TableRows {
     pub(super) table: &'static Table,
     pub(super) parts: RangeInclusive<u32>,
-    /// The time of the load in them.
+    /// The time of the load, stored in the rows.
     pub(super) time: Timestamp,
-    /// Whether the transaction has emptied the table: nobody else needs to see what was there.
+    /// Whether the transaction has emptied the table, so that rows may be loaded as frozen: no other session
+    /// needs the old content.
     pub(super) frozen: bool,
 }
 
 impl TableRows {
-    /// Loads them, and returns the last part that was. `ends` says whether to end behind the part at hand, or that none
-    /// of it is to stay; it is asked every few rows.
+    /// Loads the rows; returns the last part that was loaded. `ends` is called every few rows: true ends the
+    /// load after the current part, and an error aborts it.
     pub(super) fn load(
         &self,
         session: &mut dyn Session,

@@ -1,4 +1,5 @@
-//! Work distributed over connections: one thread each, tasks taken in order, progress and stop in one place.
+//! Work distributed over connections, with one thread each: takes tasks in order, reports progress, and stops
+//! on request.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -8,10 +9,10 @@ use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
 use crate::{BuildProgress, Stop};
 
-/// Progress is reported this often.
+/// Interval between progress reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);
-/// A statement that runs when the work is to end is interrupted, and again after this long: the first
-/// request may fall between two statements.
+/// Running statements are cancelled when the work is to end, and again after this interval: the first request
+/// may fall between two statements.
 const CANCEL: Duration = Duration::from_millis(300);
 
 /// State shared by the tasks of a pool.
@@ -23,12 +24,13 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// An error when the work is to end: a stop was requested, or another task failed.
+    /// Returns an error if the work is to end: a stop was requested, or another task failed.
     pub(crate) fn go_on(&self) -> Result<()> {
         if self.halted() { Err(stopped()) } else { Ok(()) }
     }
 
-    /// The same for a task that checks for a stop request itself, at a suitable point ([`Shared::asked_to_end`]).
+    /// The same for a task that checks for a stop request itself, at a suitable point (see
+    /// [`Shared::asked_to_end`]).
     pub(crate) fn go_on_to_the_end(&self) -> Result<()> {
         if self.halted_at_once() { Err(stopped()) } else { Ok(()) }
     }
@@ -52,7 +54,7 @@ impl Shared<'_> {
     }
 }
 
-/// The error of work that ended on a stop request.
+/// The error of work that a stop request has ended.
 pub(crate) fn stopped() -> Error {
     Error::new(ErrorClass::Timeout, "stopped on request")
 }
@@ -60,19 +62,19 @@ pub(crate) fn stopped() -> Error {
 /// Unit of the progress.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Tasks. Their statements are interrupted on a stop request.
+    /// Tasks. Their statements are cancelled on a stop request.
     Task,
-    /// So many rows, in so many parts, whatever the number of tasks. On a stop request, tasks end at a suitable point;
-    /// their statements are interrupted on a second request.
+    /// This many rows in this many parts, whatever the number of tasks. On a stop request tasks end at a
+    /// suitable point; a second request cancels their statements.
     Rows { rows: u64, parts: u64 },
 }
 
-/// Description of the work, for the progress.
+/// The work, as reported to the progress.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     /// Such as "warehouses loaded".
     pub(crate) what: &'a str,
-    /// Tasks that were done before.
+    /// Tasks that were done earlier.
     pub(crate) before: u64,
     pub(crate) unit: Unit,
     pub(crate) progress: &'a dyn BuildProgress,
@@ -82,8 +84,8 @@ pub(crate) struct Job<'a> {
 /// Prepares a connection.
 pub(crate) type Setup<'a> = dyn Fn(&mut dyn Session) -> Result<()> + Sync + 'a;
 
-/// Runs `work` for every task over at most `connections` separate connections. The first error ends the other tasks
-/// within a second and is returned.
+/// Executes `work` for every task over at most `connections` connections. The first error is returned; it
+/// ends the other tasks within a second.
 pub(crate) fn run<T: Sync>(
     engine: &dyn Engine,
     connections: usize,
@@ -95,7 +97,8 @@ pub(crate) fn run<T: Sync>(
     run_each(engine, (connections, setup), job, tasks, work, &mut |_, ()| ())
 }
 
-/// The same; `each` gets the number and the result of every task in this thread, in the order in which they end.
+/// The same; `each` is called in this thread with the number and the result of every task, in the order in
+/// which the tasks end.
 pub(crate) fn run_each<T: Sync, R: Send>(
     engine: &dyn Engine,
     (connections, setup): (usize, &Setup<'_>),
@@ -141,7 +144,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
                 // The receiver lives until all senders are dropped.
                 let done = |task, result| drop(sender.send(Ok((task, result))));
                 if let Err(error) = take_tasks(session.as_mut(), tasks, next, shared, work, &done) {
-                    // A task that ended on a stop request does not interrupt the others.
+                    // A task that ended on a stop request does not cancel the others.
                     if !shared.asked_to_end() {
                         shared.failed.store(true, Ordering::Release);
                     }
@@ -179,7 +182,7 @@ pub(crate) fn run_each<T: Sync, R: Send>(
     });
     report();
     match outcome {
-        // Interrupted statements fail in many ways; only the stop request is reported.
+        // Cancelled statements fail in many ways; only the stop request is reported.
         Err(_) if job.stop.requested() => Err(stopped()),
         other => other,
     }

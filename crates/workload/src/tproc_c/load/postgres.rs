@@ -1,9 +1,9 @@
 //! The build on PostgreSQL: COPY over several connections, keys and indexes after the rows.
 //!
-//! Keys are made after the load although the workload's rules name them first: the state at the end is the
-//! same, and sorting once is cheaper than descending a tree five million times. Ten warehouses took PostgreSQL
-//! 15 about 12 s of CPU this way and 15 s with the keys first (November 2026, two cores, example `load`). A part
-//! that is rolled back leaves no rows, so no key is needed to resume.
+//! The specification defines keys before data, but here keys are created after the load: the result is the
+//! same, and one sort is cheaper than five million tree descents. Ten warehouses took PostgreSQL 15 about 12
+//! s of CPU this way and 15 s with the keys first (November 2026, two cores, example `load`). A part that is
+//! rolled back leaves no rows, so resuming needs no keys.
 
 use kelvin_database::{Engine, Error, Result, Session};
 
@@ -17,10 +17,10 @@ use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::schema::{Name, TABLES, Table, item_first, metadata, postgres as ddl, table};
 use crate::{BuildProgress, Stop};
 
-/// Held by the one build that is under way in a database.
+/// Held by the build that is running in a database.
 const LOCK: i64 = 0x006b_656c_7669_6e43;
 
-/// The code of a refused checkpoint.
+/// Error code of a checkpoint that is not permitted.
 pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 pub(crate) fn build(
@@ -40,11 +40,11 @@ pub(crate) fn build(
     if logs_no_new_table(session.as_mut())? {
         let beginning = Beginning {
             empty: &|table| Some(format!("truncate {}", table.name)),
-            // PostgreSQL does not freeze what is copied into a partitioned table.
+            // PostgreSQL cannot copy frozen rows into a partitioned table.
             frozen: &|table| options.partitions.is_none() || table.id != Name::OrderLine,
         };
         whole_table::load(&missing, engine, work, seed, &beginning, (progress, stop))?;
-        // What an interrupted build had loaded in part, and what says that the warehouses are complete.
+        // Still to load: tables that an interrupted build loaded in part, and the marks of complete warehouses.
         let Some(rest) = prepare(engine, session.as_mut(), dialect, options)? else { return Ok(()) };
         missing = rest;
     }
@@ -62,7 +62,7 @@ pub(crate) fn build(
     })?;
     if options.foreign_keys {
         let keyed: Vec<&Table> = TABLES.iter().filter(|table| !table.foreign_keys.is_empty()).collect();
-        // One connection: two keys that touch the same tables would wait for each other's locks.
+        // One connection: checks of two keys on the same tables would wait for each other's locks.
         pool::run(engine, 1, &set_up, job("foreign keys checked", 0), &keyed, &|session, table, shared| {
             make_foreign_keys(session, table, shared)
         })?;
@@ -77,21 +77,22 @@ pub(crate) fn build(
     checkpoint(engine, session.as_mut(), refused, job("checkpoint", 0))
 }
 
-/// Takes the lock of a build, as long as the session lasts.
+/// Takes the build lock, which is held until the session ends.
 pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<()> {
     let free = format!("select case when pg_try_advisory_lock({LOCK}) then 1 else 0 end");
     lock(session, &free, stop)
 }
 
-/// Whether the server writes no WAL for a table that the transaction itself has made or emptied.
+/// Whether the server writes no WAL for a table that the same transaction created or emptied.
 fn logs_no_new_table(session: &mut dyn Session) -> Result<bool> {
     Ok(session.query("select current_setting('wal_level')")?.text(0, 0)? == "minimal")
 }
 
-/// Settings of one of `loaders` loading connections. None of them outlives it.
+/// Settings of one of `loaders` loading connections; all are local to the session.
 pub(crate) fn set_up(session: &mut dyn Session, loaders: usize) -> Result<()> {
-    // There is one sort a connection. The server's memory is not known here, but whoever gave it its buffers knew: a quarter
-    // of those, for a server as it should be a sixteenth of its memory, sorts 30 million lines without a file.
+    // Each connection sorts at most one index at a time. The server's memory is not known here, but its
+    // shared_buffers are: a quarter of them, on a well-configured server a sixteenth of its memory, sorts 30
+    // million lines without a temporary file.
     session.run(
         "select set_config('maintenance_work_mem', greatest(262144, \
            pg_size_bytes(current_setting('maintenance_work_mem')) / 1024, \

@@ -1,10 +1,10 @@
-//! The build on SQLite: one connection, since there is one writer.
+//! The build on SQLite, which has a single writer: one connection.
 //!
-//! While it loads, the file has a rollback journal and is not synchronised. New pages at the end of the file
-//! are then written once (a write-ahead log would write them twice) and, since the journal is a file and not
-//! memory, a build that is killed is rolled back to the last whole warehouse at the next opening. Only a power
-//! failure or a crash of the operating system during the load can damage the file; before the build is marked
-//! complete, everything is synchronised and the file is back in WAL mode.
+//! During the load the file has a rollback journal and is not synced. New pages at the end of the file are
+//! then written once (a WAL would write them twice). The journal is a file and not in memory, so a killed
+//! build is rolled back to the last complete warehouse when the file is next opened. Only a power failure or
+//! a crash of the operating system during the load can damage the file. Before the build is marked complete,
+//! everything is synced and the file is back in WAL mode.
 
 use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
@@ -43,7 +43,7 @@ pub(crate) fn build(
         })?;
     }
     pool::run(engine, 1, &set_up, job("tables analyzed", 0), &[()], &|session, (), _| {
-        // A sample of each index is enough for the planner.
+        // A sample of each index suffices for the planner.
         session.run("pragma analysis_limit = 1000; analyze")
     })?;
     progress.update("checkpoint", 0, 1, 0);
@@ -56,12 +56,13 @@ pub(crate) fn build(
     Ok(())
 }
 
-/// Why several loaders are refused.
+/// The error for several loaders.
 pub(crate) fn one_loader() -> Error {
     Error::usage("SQLite allows one writer and therefore one loader").with_help("leave out the loaders")
 }
 
-/// Sets the journal back, and brings to disk what was written without waiting for it: before anything says that it is there.
+/// Restores the journal mode and syncs everything that was written without syncing, before any mark says that
+/// it is stored.
 pub(crate) fn sync(session: &mut dyn Session) -> Result<()> {
     session.query("pragma journal_mode = wal")?;
     if let Some(file) = database_file(session)? {
@@ -72,15 +73,14 @@ pub(crate) fn sync(session: &mut dyn Session) -> Result<()> {
     Ok(())
 }
 
-/// Path of the database's file; none for one in memory.
+/// The path of the database file; `None` for a database in memory.
 fn database_file(session: &mut dyn Session) -> Result<Option<String>> {
     let rows = session.query("select file from pragma_database_list where name = 'main'")?;
     let file = if rows.is_empty() || rows.is_null(0, 0)? { "" } else { rows.text(0, 0)? };
     Ok((!file.is_empty()).then(|| file.to_owned()))
 }
 
-/// Settings of the loading connection; only the journal mode outlives it, and the end of the build sets it
-/// back.
+/// Settings of the loading connection. Only the journal mode is persistent; the end of the build restores it.
 pub(crate) fn set_up(session: &mut dyn Session) -> Result<()> {
     let mode = session.query("pragma journal_mode = truncate")?;
     if mode.text(0, 0)? != "truncate" {
@@ -88,7 +88,7 @@ pub(crate) fn set_up(session: &mut dyn Session) -> Result<()> {
             .with_help("close it: a build needs exclusive access to the file"));
     }
     session.query("pragma locking_mode = exclusive")?;
-    // Checking each row's references would double the work; they are checked at the end, all at once.
+    // Checking references at each row would double the work; they are checked together at the end.
     session.run("pragma synchronous = off; pragma foreign_keys = off; pragma cache_size = -65536; pragma mmap_size = 0")
 }
 

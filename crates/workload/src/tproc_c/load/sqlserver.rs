@@ -1,8 +1,10 @@
-//! The build on SQL Server: warehouses over several connections into tables without indexes, keys and indexes after the rows.
+//! The build on SQL Server: warehouses over several connections into tables without indexes; keys and indexes
+//! after the rows.
 //!
-//! The bulk loads of several connections into one table share its lock as long as it has no index, and are logged by extents
-//! where the recovery model is not FULL. Making a table a tree of its key sorts it once, and needs its size once more
-//! meanwhile. What an interrupted build has made is rolled back or found: each step looks first.
+//! Bulk loads of several connections can share the table's lock only while it has no index. Unless the
+//! recovery model is FULL, they are minimally logged, by extents. Building the clustered index sorts the
+//! table once and temporarily needs its size again. Work of an interrupted build is rolled back or found:
+//! each step checks first.
 
 use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
@@ -15,8 +17,9 @@ use crate::tproc_c::schema::{TABLES, Table, metadata, sqlserver as ddl, table};
 use crate::tproc_c::{Options, Profile};
 use crate::{BuildProgress, Stop};
 
-/// Held by the one build that is under way in a database. The name has the database's in it, and is asked for only when it is
-/// free: Babelfish has one such lock for all databases, and ends with an error of its own where it is taken.
+/// Held by the build that is running in a database. The name includes the database's. The lock is requested
+/// only if it is free: Babelfish has one such lock for all databases and fails with an unrelated error if it
+/// is taken.
 const LOCK: &str = "declare @taken int = -1, @name nvarchar(255) = concat('kelvin build ', db_name()); \
     if applock_test('public', @name, 'Exclusive', 'Session') = 1 \
         exec @taken = sp_getapplock @Resource = @name, @LockMode = 'Exclusive', @LockOwner = 'Session', @LockTimeout = 0; \
@@ -47,7 +50,7 @@ pub(crate) fn build(
     let tables = BY_SIZE.map(table);
     pool::run(engine, loaders, &set_up, job("tables indexed"), &tables, &|session, table, shared| {
         if !babelfish {
-            // Thousands of rows that one transaction locks shall not become the lock of a table.
+            // The row locks of one large transaction must not escalate to a table lock.
             session.run(&format!("alter table {} set (lock_escalation = disable)", table.name))?;
         }
         for (name, columns, sql) in ddl::indexes(table) {
@@ -60,7 +63,7 @@ pub(crate) fn build(
     })?;
     if options.foreign_keys {
         let keyed: Vec<&Table> = TABLES.iter().filter(|table| !table.foreign_keys.is_empty()).collect();
-        // One connection: two keys that touch the same tables would wait for each other's locks.
+        // One connection: checks of two keys on the same tables would wait for each other's locks.
         pool::run(engine, 1, &set_up, job("foreign keys checked"), &keyed, &|session, table, shared| {
             make_foreign_keys(session, table, shared)
         })?;
@@ -71,12 +74,12 @@ pub(crate) fn build(
         session.run("exec sp_updatestats")
     })?;
     session.run(metadata::COMPLETE)?;
-    // Only owners of the database may ask for one.
+    // Only owners of the database may request a checkpoint.
     let refused = |error: &Error| error.class() == ErrorClass::Statement;
     checkpoint(engine, session.as_mut(), refused, job("checkpoint"))
 }
 
-/// Whether rows of warehouses and districts are widened: HammerDB's always are.
+/// Whether rows of warehouse and district fill a page; in HammerDB's schema they always do.
 pub(crate) fn fills_pages(options: &Options) -> bool {
     options.fill_page || options.profile == Profile::Hammerdb
 }
@@ -87,13 +90,13 @@ fn is_babelfish(session: &mut dyn Session) -> Result<bool> {
     Ok(!rows.is_null(0, 0)? && rows.int(0, 0)? == 1)
 }
 
-/// Takes the lock of a build, as long as the session lasts.
+/// Takes the build lock, which is held until the session ends.
 pub(crate) fn keep_others_out(session: &mut dyn Session, stop: &Stop) -> Result<()> {
     must_name_a_database(session)?;
     lock(session, LOCK, stop)
 }
 
-/// Without one, the tables would be made in the server's own.
+/// Without a database in the target, the tables would be created in a system database.
 fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
     let rows = session.query("select db_name(), case when db_id() <= 4 then 1 else 0 end")?;
     if rows.int(0, 1)? == 0 {
@@ -103,13 +106,14 @@ fn must_name_a_database(session: &mut dyn Session) -> Result<()> {
         .with_help("name yours after the host, as in sqlserver://user@host/name"))
 }
 
-/// Settings of a loading connection. None of them outlives it.
+/// Settings of a loading connection; all are local to the session.
 pub(crate) fn set_up(session: &mut dyn Session) -> Result<()> {
-    // Another loader's warehouse is never waited for; a table's own lock may take as long as an index takes.
+    // Rows of another loader's warehouse are never waited for; a table lock may take as long as building an
+    // index.
     session.run("set lock_timeout -1")
 }
 
-/// Whether a table has an index of exactly these columns, whatever its name.
+/// Whether a table has an index with exactly these columns, whatever its name.
 pub(crate) fn has_index(session: &mut dyn Session, table: &str, columns: &[&str]) -> Result<bool> {
     let rows = session.query(&format!(
         "select i.index_id, lower(c.name) from sys.indexes i \

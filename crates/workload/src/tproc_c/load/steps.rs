@@ -1,4 +1,4 @@
-//! Steps of a build on a server, whichever engine it is.
+//! Build steps that the servers have in common.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::Stop;
 use crate::tproc_c::Options;
 use crate::tproc_c::schema::Name;
 
-/// Connections at the most when the user gave no number: more would only queue at the server's disks.
+/// Maximum number of connections unless the user sets one: more would only queue for the server's disks.
 const MAX_LOADERS: usize = 8;
 
 /// Large tables first, so that the connections end at about the same time.
@@ -26,18 +26,18 @@ pub(super) const BY_SIZE: [Name; 9] = [
     Name::Warehouse,
 ];
 
-/// Connections that load.
+/// The number of connections that load.
 pub(super) fn loaders(options: &Options) -> usize {
     options.loaders.map_or_else(connections_of_the_host, |loaders| loaders as usize)
 }
 
-/// Connections that are worth having to a server, where the user gave no number.
+/// The default number of connections to a server: one per CPU, up to [`MAX_LOADERS`].
 pub(crate) fn connections_of_the_host() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(MAX_LOADERS)
 }
 
-/// Keeps a second build out of the database: asks `free`, a query that takes a lock of the session's and returns 1, until
-/// it does. A build that was killed may hold the lock until the server has noticed, hence the patience.
+/// Prevents a second build in the database: repeats `free`, a query that takes a session lock, until it
+/// returns 1. A killed build may hold the lock until the server notices, so this waits 20 s.
 pub(super) fn lock(session: &mut dyn Session, free: &str, stop: &Stop) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(20);
     while session.query(free)?.int(0, 0)? != 1 {
@@ -56,7 +56,7 @@ pub(super) fn lock(session: &mut dyn Session, free: &str, stop: &Stop) -> Result
     Ok(())
 }
 
-/// Runs `work` on its own thread's behalf and interrupts its statement when a stop is requested.
+/// Executes `work`, and cancels its statement when a stop is requested.
 pub(crate) fn interruptible<T>(
     session: &mut dyn Session,
     stop: &Stop,
@@ -70,7 +70,7 @@ pub(crate) fn interruptible<T>(
                 == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
             {
                 if stop.requested() {
-                    // Best effort, repeated until the work has ended.
+                    // Best effort; repeated until the work has ended.
                     let _ = cancel.cancel();
                 }
             }
@@ -85,7 +85,8 @@ pub(crate) fn interruptible<T>(
     }
 }
 
-/// A checkpoint, where the user may ask for one: managed databases often do not let him, with an error that is `refused`.
+/// Requests a checkpoint. An error for which `refused` is true is ignored: managed databases often do not
+/// permit checkpoints.
 pub(crate) fn checkpoint(
     engine: &dyn Engine,
     session: &mut dyn Session,

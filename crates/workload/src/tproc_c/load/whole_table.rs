@@ -1,9 +1,10 @@
-//! Tables loaded as a whole, one transaction each, on servers that write no log for a table which the transaction itself
-//! has emptied.
+//! Tables loaded as a whole, one transaction each, on servers that write no log for a table that the same
+//! transaction has emptied.
 //!
-//! The price: a table is loaded by one connection, so that no more connections are busy than there are large tables; and
-//! what a killed server or a lost connection leaves is tables, not warehouses. Where somebody asks to end, the warehouses
-//! that a table has by then are committed, and the next build goes on behind them, warehouse by warehouse.
+//! The price: each table is loaded by one connection, so that at most as many connections are busy as there
+//! are large tables. A killed server or a lost connection leaves complete tables, not complete warehouses. On
+//! a stop request the warehouses that a table has so far are committed, and the next build continues after
+//! them, warehouse by warehouse.
 
 use kelvin_database::{Engine, Result, Session};
 
@@ -15,11 +16,11 @@ use crate::tproc_c::schema::metadata::mark_table;
 use crate::tproc_c::schema::{Table, rows_of_a_warehouse};
 use crate::{BuildProgress, Stop};
 
-/// What an engine does before the rows of a table.
+/// Engine-specific actions before a table's rows.
 pub(super) struct Beginning<'a> {
-    /// The statement that empties the table in the transaction, where one is needed.
+    /// The statement that empties the table in the transaction, if one is needed.
     pub(super) empty: &'a (dyn Fn(&Table) -> Option<String> + Sync),
-    /// Whether rows can come in as visible to all.
+    /// Whether the table's rows can be loaded as frozen.
     pub(super) frozen: &'a (dyn Fn(&Table) -> bool + Sync),
 }
 
@@ -32,7 +33,7 @@ pub(super) fn load(
     beginning: &Beginning<'_>,
     (progress, stop): (&dyn BuildProgress, &Stop),
 ) -> Result<()> {
-    // The rows of a table that is completed later have to have the same time.
+    // A resumed build needs the same time for the other rows of a table.
     let Some(time) = missing.time else { return Ok(()) };
     let tables = missing.whole_tables();
     let parts = u64::from(missing.warehouses);

@@ -1,8 +1,8 @@
-//! What the database itself knows about the data in it: two small tables beside the nine.
+//! The metadata that the database holds about its data: two small tables in addition to the nine.
 //!
-//! `kelvin_tproc_c` says what was built; `kelvin_tproc_c_loaded` has a row for each part that is complete
-//! (0 for the items, w for warehouse w), committed with the part's data, so that an interrupted build goes on
-//! exactly where it was.
+//! `kelvin_tproc_c` describes the build. `kelvin_tproc_c_loaded` has a row for each complete part (0 for the
+//! items, w for warehouse w), committed together with the part's rows, so that an interrupted build resumes
+//! exactly where it stopped.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use crate::tproc_c::dialect::Dialect;
 use crate::tproc_c::non_uniform::NonUniform;
 use crate::tproc_c::{Options, Profile};
 
-/// Changes whenever data of an older build could no longer be driven or resumed.
+/// Changes when data of older builds can no longer be used or resumed.
 const FORMAT: &str = "2";
 
-/// The constant C of last names that HammerDB loads (and runs) with.
+/// The constant C for last names with which HammerDB loads and runs.
 const HAMMERDB_C_LAST: i64 = 123;
 
 /// Who built the data.
@@ -24,20 +24,20 @@ const HAMMERDB_C_LAST: i64 = 123;
 pub(crate) enum BuiltBy {
     /// This program.
     Kelvin,
-    /// HammerDB, recognised by the catalog.
+    /// HammerDB, recognised from the catalog.
     Hammerdb,
 }
 
-/// Complete data, as a run needs to know it.
+/// Properties of complete data that a run needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Metadata {
-    /// The rules it was built by.
+    /// The rules that it was built by.
     pub(crate) profile: Profile,
     /// Number of warehouses.
     pub(crate) warehouses: u32,
-    /// Seed of the initial data; 0 when HammerDB built it.
+    /// Seed of the initial data; 0 if HammerDB built them.
     pub(crate) data_seed: u64,
-    /// The constant C that the load drew last names with.
+    /// The constant C with which the load drew last names.
     pub(crate) c_last_of_load: i64,
     /// Who built it.
     pub(crate) built_by: BuiltBy,
@@ -48,18 +48,18 @@ pub(crate) struct Metadata {
 pub(crate) struct Build {
     pub(crate) metadata: Metadata,
     pub(crate) complete: bool,
-    /// Tables that are not there although the build says that it made them.
+    /// Tables that the build describes but that do not exist.
     missing: Vec<&'static str>,
     foreign_keys: bool,
     partitions: Option<u32>,
     fill_page: bool,
-    /// Tables that were loaded as a whole, with the last warehouse that each has.
+    /// Tables that were loaded as a whole, each with its last loaded warehouse.
     tables: Vec<(Name, u32)>,
     time: Option<Timestamp>,
 }
 
 impl Build {
-    /// What build the database holds, if any.
+    /// The build that the database holds, if any.
     pub(crate) fn read(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Option<Self>> {
         let present = present_tables(session, dialect)?;
         if present.iter().any(|name| name == "kelvin_tproc_c") {
@@ -70,7 +70,8 @@ impl Build {
         if missing(&present).is_empty() { dialect.hammerdbs_build(session) } else { Ok(None) }
     }
 
-    /// Complete data that HammerDB built: of warehouses of which the last is `max`, `count` in all. None when that cannot be.
+    /// Complete data that HammerDB built, with `count` warehouses of which `max` is the highest number.
+    /// `None` if these numbers are inconsistent.
     pub(crate) fn by_hammerdb(max: i64, count: i64) -> Option<Self> {
         let warehouses = u32::try_from(max).ok().filter(|_| count > 0 && count == max)?;
         Some(Self {
@@ -91,12 +92,13 @@ impl Build {
         })
     }
 
-    /// The last warehouse that a table has by [`mark_table`], where they were not loaded one by one; 0 for none.
+    /// The last loaded warehouse of a table that was loaded as a whole (see [`mark_table`]); 0 for other
+    /// tables.
     pub(crate) fn loaded_of(&self, table: Name) -> u32 {
         self.tables.iter().find(|(name, _)| *name == table).map_or(0, |(_, last)| *last)
     }
 
-    /// Whether a table was loaded as a whole.
+    /// Whether any table was loaded as a whole.
     pub(crate) fn has_loaded_tables(&self) -> bool {
         !self.tables.is_empty()
     }
@@ -106,12 +108,12 @@ impl Build {
         self.time
     }
 
-    /// Tables of a build that was interrupted before it had made them all.
+    /// Tables that an interrupted build has not created, or that were dropped since.
     pub(crate) fn missing_tables(&self) -> &[&'static str] {
         &self.missing
     }
 
-    /// The options with the shape of these data where they leave it open.
+    /// The options, with those that are left open taken from these data.
     pub(crate) fn complete(&self, options: &Options) -> Options {
         let mut options = options.clone();
         options.warehouses = options.warehouses.or(Some(self.metadata.warehouses));
@@ -122,12 +124,12 @@ impl Build {
         options
     }
 
-    /// Refuses complete data of which somebody has dropped a table.
+    /// Refuses complete data if a table has been dropped.
     pub(crate) fn must_be_whole(&self) -> Result<()> {
         if self.complete && !self.missing.is_empty() { Err(self.damaged()) } else { Ok(()) }
     }
 
-    /// Tables are gone whose rows were there.
+    /// The error for a missing table whose rows had been loaded.
     pub(crate) fn damaged(&self) -> Error {
         let what = if let [one] = self.missing[..] {
             format!("table {one} is missing")
@@ -138,7 +140,7 @@ impl Build {
             .with_help("drop the remaining tables and rebuild: kelvin drop tproc-c, kelvin build tproc-c")
     }
 
-    /// Rejects, with a message, options that ask for other data than these.
+    /// Rejects, with a message, options that do not match these data.
     pub(crate) fn must_match(&self, options: &Options) -> Result<()> {
         let mut differences = Vec::new();
         let mut differ = |what: &str, here: String, asked: String| {
@@ -178,13 +180,13 @@ impl Build {
     }
 }
 
-/// Those of the nine tables that are not present.
+/// The tables of the nine that do not exist.
 fn missing(present: &[String]) -> Vec<&'static str> {
     let names = TABLES.iter().map(|table| table.name);
     names.filter(|name| !present.iter().any(|there| there == name)).collect()
 }
 
-/// Indexes that the nine tables should have and do not, as text.
+/// Indexes that the nine tables should have but do not, as text.
 pub(crate) fn missing_indexes(
     session: &mut dyn Session,
     dialect: &dyn Dialect,
@@ -206,7 +208,7 @@ pub(crate) fn missing_indexes(
     Ok(missing)
 }
 
-/// Names of those of our tables, the nine and the two, that exist where an unqualified name looks.
+/// Names of Kelvin's tables, the nine and the two, that exist where an unqualified name is looked up.
 pub(crate) fn present_tables(session: &mut dyn Session, dialect: &dyn Dialect) -> Result<Vec<String>> {
     let mut names: Vec<String> = TABLES.iter().map(|table| format!("'{}'", table.name)).collect();
     names.push("'kelvin_tproc_c'".into());
@@ -257,7 +259,7 @@ fn read_own(session: &mut dyn Session) -> Result<Build> {
             "none" => None,
             count => Some(number("partitions", count)?),
         },
-        // Builds of older versions do not say.
+        // Older builds have no entry.
         fill_page: values.get("fill-page").is_some_and(|value| value == "yes"),
         tables: TABLES
             .iter()
@@ -279,7 +281,7 @@ fn unreadable(key: &str, value: &str) -> Error {
         .with_help("drop the data and rebuild them")
 }
 
-/// Statements that make the two tables and describe the build that begins.
+/// Statements that create the two tables and describe a new build.
 pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &dyn Dialect) -> Vec<String> {
     let rows: [(&str, String); 12] = [
         ("format", FORMAT.into()),
@@ -303,7 +305,7 @@ pub(crate) fn begin_build(options: &Options, constants: &NonUniform, dialect: &d
     ]
 }
 
-/// Says, in the transaction that loads it, up to which warehouse a table has its rows.
+/// The statement, for the transaction that loads a table, that records the table's last loaded warehouse.
 pub(crate) fn mark_table(table: Name, last: u32) -> String {
     let mark = table_mark(super::table(table).name);
     format!("insert into kelvin_tproc_c (name, value) values ('{mark}', '{last}')")
@@ -313,11 +315,11 @@ fn table_mark(name: &str) -> String {
     format!("table {name}")
 }
 
-/// Marks the build complete. The marks of tables have served their purpose then.
+/// Marks the build complete and removes the tables' marks, which are no longer needed.
 pub(crate) const COMPLETE: &str = "delete from kelvin_tproc_c where name like 'table %'; \
     update kelvin_tproc_c set value = 'complete' where name = 'state'";
 
-/// Numbers of the parts that are loaded, ascending: 0 for the items, then warehouses.
+/// Numbers of the loaded parts, ascending: 0 for the items, then warehouses.
 pub(crate) fn loaded_parts(session: &mut dyn Session) -> Result<Vec<u32>> {
     let rows = session.query("select w_id from kelvin_tproc_c_loaded order by w_id")?;
     (0..rows.len())

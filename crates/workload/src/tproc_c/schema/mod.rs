@@ -1,6 +1,7 @@
-//! The nine tables, described once; a file for each engine turns the description into its own DDL.
+//! The nine tables, described once; each engine's file translates the description into its DDL.
 //!
-//! Columns are ordered by alignment (8, 4, 2 bytes, then variable length), which saves PostgreSQL the padding.
+//! Columns are ordered by alignment (8, 4, 2 bytes, then variable length), which avoids padding in
+//! PostgreSQL.
 
 pub(crate) mod metadata;
 pub(crate) mod mysql;
@@ -12,16 +13,16 @@ use kelvin_database::ColumnType;
 
 use super::Profile;
 
-/// Number of districts in every warehouse.
+/// Districts per warehouse.
 pub(crate) const DISTRICTS: i64 = 10;
-/// Customers, and initial orders, in every district.
+/// Customers, and initial orders, per district.
 pub(crate) const CUSTOMERS: u32 = 3000;
-/// Items, and stock rows in every warehouse.
+/// Items, and stock rows per warehouse.
 pub(crate) const ITEMS: u32 = 100_000;
-/// The last initial order of a district that is delivered.
+/// The last initial order of a district that has been delivered.
 pub(crate) const DELIVERED: u32 = 2100;
 
-/// Rows that a table has of a warehouse; of order lines the expected number.
+/// Rows of a table per warehouse; for order_line the expected number.
 pub(crate) fn rows_of_a_warehouse(table: Name) -> u64 {
     let orders = DISTRICTS as u64 * u64::from(CUSTOMERS);
     match table {
@@ -49,18 +50,18 @@ pub(crate) enum Name {
     OrderLine,
 }
 
-/// A column's type in the workload's own terms.
+/// A column's type, independent of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnKind {
-    /// A 32-bit integer: numbers of rows and counters, which a long run may bring over 32,767.
+    /// A 32-bit integer: row numbers and counters, which can exceed 32,767 in a long run.
     Int4,
-    /// A 16-bit integer: numbers that the rules bound.
+    /// A 16-bit integer: numbers with bounds in the specification.
     Int2,
-    /// An exact decimal of `precision` digits, `scale` of them after the point.
+    /// An exact decimal with `precision` digits, `scale` of them after the decimal point.
     Decimal { precision: u8, scale: u8 },
-    /// Text of at most so many characters.
+    /// Text of at most this many characters.
     VarChar(u16),
-    /// Text of exactly so many characters.
+    /// Text of exactly this many characters.
     Char(u16),
     /// A point in time.
     Timestamp,
@@ -72,7 +73,7 @@ pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) kind: ColumnKind,
     pub(crate) nullable: bool,
-    /// Random text that no query ever compares: statistics about it would only cost.
+    /// Random text that no query compares: statistics on it would be wasted effort.
     pub(crate) filler: bool,
 }
 
@@ -84,7 +85,7 @@ pub(crate) struct Table {
     pub(crate) columns: &'static [Column],
     /// Columns of the primary key; empty for history.
     key: &'static [&'static str],
-    /// A second, unique index.
+    /// A second index, which is unique.
     pub(crate) second: Option<Index>,
     pub(crate) foreign_keys: &'static [ForeignKey],
 }
@@ -106,7 +107,7 @@ pub(crate) struct ForeignKey {
 }
 
 impl Table {
-    /// The primary key's columns. Stock begins with the item in HammerDB's PostgreSQL schema.
+    /// The primary key's columns. In HammerDB's PostgreSQL schema stock's key starts with the item.
     pub(crate) fn key(&self, item_first: bool) -> &'static [&'static str] {
         if item_first && self.id == Name::Stock { &["s_i_id", "s_w_id"] } else { self.key }
     }
@@ -116,14 +117,14 @@ impl Table {
         format!("{}_i1", self.name)
     }
 
-    /// Names and columns of the primary key and of the second index, those that there are.
+    /// Names and columns of the primary key and the second index, where these exist.
     pub(crate) fn key_and_index(&self, item_first: bool) -> Vec<(String, &'static [&'static str])> {
         let key = (self.key_name(), self.key(item_first));
         let second = self.second.as_ref().map(|index| (index.name.to_owned(), index.columns));
         std::iter::once(key).chain(second).filter(|(_, columns)| !columns.is_empty()).collect()
     }
 
-    /// Names and types as a bulk load wants them.
+    /// Column names and types for a bulk load.
     pub(crate) fn bulk_columns(&self) -> Vec<(&'static str, ColumnType)> {
         let kind = |column: &Column| match column.kind {
             ColumnKind::Int4 => ColumnType::Int4,
@@ -136,7 +137,7 @@ impl Table {
     }
 }
 
-/// Whether stock's key begins with the item.
+/// Whether stock's key starts with the item.
 pub(crate) fn item_first(profile: Profile) -> bool {
     profile == Profile::Hammerdb
 }
@@ -175,7 +176,7 @@ const fn filler(column: Column) -> Column {
     Column { filler: true, ..column }
 }
 
-/// All tables, referenced ones before those that refer to them.
+/// All tables, referenced tables before referencing ones.
 pub(crate) static TABLES: [Table; 9] = [
     Table {
         id: Name::Item,

@@ -1,14 +1,15 @@
 //! The schema in MySQL's and MariaDB's SQL.
 //!
-//! InnoDB keeps a table as a tree of its primary key, so that the key is made with the table. Texts are compared byte by
-//! byte, as on the other engines. Times are UTC in `datetime(6)`, which knows no time zone.
+//! InnoDB clusters a table by its primary key, so the key is created with the table. Texts are compared byte
+//! by byte, as on the other engines. Times are UTC in `datetime(6)`, which has no time zone.
 
 use super::{ColumnKind, ForeignKey, Index, Name, Table};
 
-/// Of every table and of every text in the routines: texts of other collations would not compare with them.
+/// Collation of every table and of every text in the routines: texts with different collations cannot be
+/// compared.
 pub(crate) const TEXTS: &str = "character set utf8mb4 collate utf8mb4_bin";
 
-/// The statement that makes a table with its primary key.
+/// The statement that creates a table with its primary key.
 pub(crate) fn create_table(table: &Table, partitions: Option<u32>) -> String {
     let mut parts: Vec<String> = table
         .columns
@@ -40,12 +41,12 @@ fn type_name(kind: ColumnKind) -> String {
     }
 }
 
-/// The statement that makes the second index of a table.
+/// The statement that creates the second index of a table.
 pub(crate) fn create_index(table: &Table, index: &Index) -> String {
     format!("create unique index {} on {} ({})", index.name, table.name, index.columns.join(", "))
 }
 
-/// The statement that makes a foreign key.
+/// The statement that creates a foreign key.
 pub(crate) fn create_foreign_key(table: &Table, key: &ForeignKey) -> String {
     format!(
         "alter table {} add constraint {} foreign key ({}) references {} ({})",

@@ -2,7 +2,7 @@
 
 use super::{ColumnKind, Name, Table};
 
-/// Statements that make a table, without keys: those are faster made after the load (see `load`).
+/// Statements that create a table without keys: keys are created faster after the load (see `load`).
 pub(crate) fn create_table(table: &Table, partitions: Option<u32>) -> Vec<String> {
     let columns: Vec<String> = table
         .columns
@@ -74,7 +74,7 @@ pub(crate) fn foreign_keys(table: &Table) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Sets hint bits and the visibility map, and gathers statistics of every column that a query compares.
+/// Sets hint bits and the visibility map, and gathers statistics on every column that queries compare.
 pub(crate) fn vacuum(table: &Table) -> String {
     let columns: Vec<&str> = table.columns.iter().filter(|c| !c.filler).map(|c| c.name).collect();
     format!("vacuum (analyze) {} ({})", table.name, columns.join(", "))

@@ -1,12 +1,12 @@
 //! The schema in SQLite's SQL.
 //!
-//! Money is an INTEGER in units of the column's last decimal place, time an INTEGER of microseconds since
+//! Money is an INTEGER in units of the column's last decimal place; time is an INTEGER of microseconds since
 //! 1970. Tables with a primary key are WITHOUT ROWID: one B-tree clustered by the key instead of a table and
-//! an index, so that every access by key, and they all are, descends once.
+//! an index, so that an access by key, as all accesses are, descends one tree.
 
 use super::{ColumnKind, Table};
 
-/// The statement that makes a table. SQLite knows foreign keys only within `create table`.
+/// The statement that creates a table. In SQLite foreign keys can be defined only within `create table`.
 pub(crate) fn create_table(table: &Table, foreign_keys: bool) -> String {
     let mut parts: Vec<String> = table
         .columns
@@ -36,7 +36,7 @@ pub(crate) fn create_table(table: &Table, foreign_keys: bool) -> String {
             )
         }));
     }
-    // A single integer key is the rowid itself, which is the clustered table already.
+    // A single integer key is the rowid, by which the table is clustered already.
     let clustered = if key.len() > 1 { " without rowid" } else { "" };
     format!("create table {} ({}){clustered}", table.name, parts.join(", "))
 }

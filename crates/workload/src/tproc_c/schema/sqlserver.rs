@@ -1,20 +1,22 @@
 //! The schema in SQL Server's SQL.
 //!
-//! A table is made without indexes, so that several connections can load it at once (see `load`), and becomes a tree of its
-//! primary key afterwards. Texts are compared byte by byte, as on the other engines; times are UTC in `datetime2(6)`.
+//! A table is created without indexes, so that several connections can load it concurrently (see `load`); its
+//! primary key becomes its clustered index afterwards. Texts are compared byte by byte, as on the other
+//! engines; times are UTC in `datetime2(6)`.
 
 use super::{ColumnKind, ForeignKey, Name, Table};
 
-/// Of every text column.
+/// Collation of every text column.
 pub(crate) const BY_BYTES: &str = "collate Latin1_General_BIN2";
 
-/// Whether each row of a table that all transactions change is to have a page of its own where [`create_table`] is asked for it.
+/// Whether a table's rows are changed by all transactions, so that [`create_table`] puts each on a separate
+/// page if asked to.
 fn is_hot(table: &Table) -> bool {
     matches!(table.id, Name::Warehouse | Name::District)
 }
 
-/// The statement that makes a table, without a key. With `fill_page` each warehouse and each district takes more than half of
-/// a page, so that no two share one: a `char` takes its length even where it is NULL.
+/// The statement that creates a table without a key. With `fill_page` the rows of warehouse and district take
+/// more than half a page, so that no two share one: a `char` takes its full length even if it is NULL.
 pub(crate) fn create_table(table: &Table, fill_page: bool) -> String {
     let mut columns: Vec<String> = table
         .columns
@@ -41,13 +43,13 @@ fn type_name(kind: ColumnKind) -> String {
     }
 }
 
-/// Names, columns and statements of a table's indexes: the primary key, which becomes the table, and the second one.
+/// Names, columns and statements of a table's indexes: the clustered primary key and the second index.
 pub(crate) fn indexes(table: &Table) -> Vec<(String, &'static [&'static str], String)> {
     let mut indexes = Vec::new();
     for (name, columns) in table.key_and_index(false) {
         let list = columns.join(", ");
         let sql = if name == table.key_name() {
-            // A lock of a page would be one of several warehouses.
+            // A page lock would lock several warehouses.
             let locks = if is_hot(table) { " with (allow_page_locks = off)" } else { "" };
             format!("alter table {} add constraint {name} primary key clustered ({list}){locks}", table.name)
         } else {
@@ -58,7 +60,7 @@ pub(crate) fn indexes(table: &Table) -> Vec<(String, &'static [&'static str], St
     indexes
 }
 
-/// The statement that makes a foreign key.
+/// The statement that creates a foreign key.
 pub(crate) fn create_foreign_key(table: &Table, key: &ForeignKey) -> String {
     format!(
         "alter table {} add constraint {} foreign key ({}) references {} ({})",

@@ -20,7 +20,7 @@ impl Dialect for Mysql {
         true
     }
 
-    /// InnoDB keeps a table as a tree of its primary key, which the rows come in.
+    /// InnoDB clusters a table by its primary key, in whose order the rows are loaded.
     fn create_table(&self, table: &Table) -> String {
         table.create(|kind| standard_type(kind, ""), true, &format!(" engine = InnoDB {TEXTS}"))
     }
@@ -52,7 +52,8 @@ impl Dialect for Mysql {
         error.code().0 == load::ACCESS_DENIED
     }
 
-    /// A quotient has four places more than its dividend by default, too few to round it as the others do.
+    /// By default a quotient has only four decimal places more than its dividend, too few to round it like
+    /// other engines.
     fn set_up_queries(&self, session: &mut dyn Session) -> Result<()> {
         session.run("set session div_precision_increment = 16")
     }

@@ -13,7 +13,7 @@ use crate::tproc_h::schema::{Table, standard_type};
 #[derive(Debug)]
 pub(super) struct Postgres;
 
-/// Those of the orders' and the lines' dates (TPC-H clause 4.2.2.12).
+/// The years of the dates of orders and lines (TPC-H clause 4.2.2.12).
 const YEARS: std::ops::RangeInclusive<i32> = 1992..=1998;
 
 impl Dialect for Postgres {
@@ -65,7 +65,7 @@ impl Dialect for Postgres {
         load::keep_others_out(session, stop)
     }
 
-    /// With the visibility map, so that indexes alone can answer, and nothing is left to the run's own vacuum.
+    /// Also sets the visibility map for index-only scans, and leaves no work for autovacuum during the run.
     fn analyze(&self, table: &Table) -> String {
         format!("vacuum (analyze, freeze) {}", table.name)
     }
@@ -74,7 +74,7 @@ impl Dialect for Postgres {
         error.code().0 == load::INSUFFICIENT_PRIVILEGE
     }
 
-    /// Its type differs between versions.
+    /// The type of `extract` differs between versions.
     fn year(&self, date: &str) -> String {
         format!("cast(extract(year from {date}) as integer)")
     }

@@ -1,4 +1,4 @@
-//! What `EXPLAIN (ANALYZE)` says of a query on PostgreSQL.
+//! The results of `EXPLAIN (ANALYZE)` for a query on PostgreSQL.
 
 use kelvin_database::postgres::explain::{Node, Plan};
 use kelvin_database::{Error, Result, Session};
@@ -6,12 +6,12 @@ use kelvin_measure::query_analysis::{Misestimate, PartitionScan, QueryAnalysis};
 
 use crate::tproc_h::digest::digest_of;
 
-/// Hash of the plan's shape, by the definition that observed statements have.
+/// Hash of the plan's shape, as for observed statements.
 pub(super) fn hash(plan: &Plan) -> String {
     digest_of(&plan.shape())
 }
 
-/// Executes a query for its plan.
+/// Executes a query with analysis of its plan.
 pub(super) fn analyze(session: &mut dyn Session, sql: &str) -> Result<QueryAnalysis> {
     let block = session.query("select cast(current_setting('block_size') as bigint)")?.int(0, 0)?;
     let lines = session.query(&format!("explain (analyze, verbose, buffers, format json) {sql}"))?;
@@ -23,7 +23,7 @@ pub(super) fn analyze(session: &mut dyn Session, sql: &str) -> Result<QueryAnaly
 fn describe(plan: &Plan, block: u64) -> QueryAnalysis {
     let nodes = plan.nodes();
     let spilled = |node: &&Node| Some(format!("{}: {}", node.label(), node.spill.as_ref()?));
-    // One that was never executed has not asked for its workers.
+    // Nodes that were never executed have not requested their workers.
     let executed = nodes.iter().filter(|node| node.loops > 0.0);
     let workers = executed.filter_map(|node| node.workers);
     let (workers_planned, workers_launched) =
@@ -53,13 +53,13 @@ fn misestimate(node: &Node) -> Misestimate {
     Misestimate { node: node.label(), estimated: node.estimated, actual: node.actual.unwrap_or_default() }
 }
 
-/// The partitions of a table that a node collects, if all of them are read sequentially.
+/// The partitions of a table below an Append node, if all of them are scanned.
 fn partition_scan(node: &Node) -> Option<PartitionScan> {
     let collects = matches!(node.kind.as_str(), "Append" | "Merge Append");
     if !collects || node.below.len() < 2 || node.partitions_removed > 0 {
         return None;
     }
-    // The server numbers the alias of the partitioned table: "lineitem_12".
+    // The server numbers the partitioned table's alias: "lineitem_12".
     let table = |below: &Node| {
         let (table, number) = below.alias.as_deref()?.rsplit_once('_')?;
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What a query on PostgreSQL waits for, by samples of its processes from another connection.
+//! The waits of a query on PostgreSQL, sampled from another connection.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use kelvin_database::{Result, Session};
 use kelvin_measure::query_analysis::QueryWait;
 
-/// Between two samples.
+/// Pause between samples.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Does the work of a session, and says what its server process and the parallel workers did. What cannot be sampled (before version
-/// 13 workers are not known) leaves the waits empty.
+/// Executes `work` and samples the waits of the session's server process and its parallel workers. Without a
+/// usable watcher, or if sampling fails (workers are unknown before version 13), the waits are empty.
 pub(super) fn sampled<T>(
     session: &mut dyn Session,
     watcher: Option<&mut (dyn Session + 'static)>,
@@ -32,7 +32,7 @@ pub(super) fn sampled<T>(
     })
 }
 
-/// Ends the sampling, also when the work panics.
+/// Ends the sampling, even if the work panics.
 struct EndOfWork<'a>(&'a AtomicBool);
 
 impl Drop for EndOfWork<'_> {
@@ -49,7 +49,7 @@ fn sample(watcher: &mut dyn Session, process: i64, ended: &AtomicBool) -> Result
     let (mut times, mut last) = (BTreeMap::<String, f64>::new(), Instant::now());
     while !ended.load(Ordering::Acquire) {
         let rows = watcher.query(&sql)?;
-        // A sample stands for the time since the one before it.
+        // A sample represents the time since the preceding one.
         let now = Instant::now();
         let ms = now.duration_since(last).as_secs_f64() * 1e3;
         last = now;

@@ -1,5 +1,6 @@
-//! TPROC-H on SQLite, which has neither decimals nor dates: decimals are integers of hundredths, so that sums are exact, and
-//! dates are texts, whose order is theirs. Sums of more than 64 bits end in an error: query 1's do from scale factor 80 on.
+//! TPROC-H on SQLite, which has neither decimals nor dates. Decimals are integers in hundredths, so sums are
+//! exact. Dates are texts, which sort like dates. Sums that exceed 64 bits are an error; those of query 1 do
+//! from scale factor 80 on.
 
 use kelvin_database::{Engine, EngineKind, Result, Session};
 
@@ -16,7 +17,8 @@ impl Dialect for Sqlite {
         common(EngineKind::Sqlite)
     }
 
-    /// The rows come in the order of the primary key. One of several columns is the table itself only without row numbers.
+    /// Rows are loaded in the order of the primary key. With a key of several columns, only a table `without
+    /// rowid` is clustered by it.
     fn create_table(&self, table: &Table) -> String {
         table.create(type_name, true, if table.key.len() > 1 { " without rowid" } else { "" })
     }
@@ -52,7 +54,7 @@ impl Dialect for Sqlite {
         load::sync(engine.connect()?.as_mut())
     }
 
-    /// Texts are compared as on the other engines.
+    /// LIKE is case-sensitive, as on the other engines.
     fn set_up_queries(&self, session: &mut dyn Session) -> Result<()> {
         session.run("pragma case_sensitive_like = on")
     }

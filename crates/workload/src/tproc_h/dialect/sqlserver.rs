@@ -20,7 +20,7 @@ impl Dialect for SqlServer {
         table.create(|kind| standard_type(kind, BY_BYTES), false, "")
     }
 
-    /// A clustered columnstore index; keys and indexes beside it are trees.
+    /// A clustered columnstore index; its keys and other indexes are B-trees.
     fn create_by_columns(&self, table: &Table) -> Option<Vec<String>> {
         let index = format!("create clustered columnstore index {name}_cs on {name}", name = table.name);
         Some(vec![self.create_table(table), index])
@@ -30,7 +30,7 @@ impl Dialect for SqlServer {
         Ok(session.query(&columnstores(table.name))?.int(0, 0)? > 0)
     }
 
-    /// The table becomes a tree of its primary key, unless it is stored by columns.
+    /// The primary key becomes the clustered index, unless the table is a columnstore.
     fn create_index(&self, table: &Table, number: usize, name: &str, columns: &[&str]) -> Option<String> {
         let (table, columns) = (table.name, columns.join(", "));
         Some(match number {
@@ -57,16 +57,16 @@ impl Dialect for SqlServer {
     }
 
     fn analyze(&self, table: &Table) -> String {
-        // Babelfish refuses it, also where it is not executed.
+        // Babelfish rejects the statement even where it is not executed, hence `exec`.
         format!("if serverproperty('babelfish') is null exec('update statistics {}')", table.name)
     }
 
-    /// Only owners of the database may ask for one.
+    /// Only owners of the database may request a checkpoint.
     fn refuses_checkpoint(&self, error: &Error) -> bool {
         error.class() == ErrorClass::Statement
     }
 
-    /// A decimal of the longest type: `round` keeps the type, in which a sum has six places.
+    /// Casts to the longest decimal type: `round` would keep the type, in which a sum has six decimal places.
     fn rounded(&self, x: &str, places: u8) -> String {
         format!("cast({x} as decimal(38, {places}))")
     }
@@ -84,7 +84,7 @@ impl Dialect for SqlServer {
     }
 }
 
-/// A query of how many clustered columnstore indexes a table has: one or none.
+/// A query for the number of clustered columnstore indexes of a table: 0 or 1.
 fn columnstores(table: &str) -> String {
     format!("select count(*) from sys.indexes where object_id = object_id('{table}') and type = 5")
 }
@@ -100,7 +100,7 @@ mod tests {
         query::sql(number, &SqlServer, &Parameters::for_validation(number, 1.0)).unwrap()
     }
 
-    /// What T-SQL has otherwise or not at all.
+    /// Words that T-SQL spells differently or lacks.
     const FOREIGN: [&str; 11] = [
         " limit ",
         "extract(",
@@ -122,7 +122,7 @@ mod tests {
             for words in FOREIGN {
                 assert!(!sql.contains(words), "query {number} has {words:?}: {sql}");
             }
-            // Each derived table has a name, and nothing is left to fill in.
+            // Each derived table has a name, and no placeholder is left.
             assert!(!sql.contains('{') && !sql.contains(":1") && !sql.contains("''"), "{sql}");
             for (at, _) in sql.match_indices("from (select") {
                 let rest = &sql[at + "from ".len()..];
@@ -150,7 +150,7 @@ mod tests {
              and l_discount between 0.05 and 0.07 and l_quantity < 24.00"
         ));
         assert!(sql(22).contains("substring(c_phone, 1, 2)"));
-        // Its view is in the statement.
+        // The view is in the statement.
         assert!(sql(15).starts_with("with revenue (supplier_no, total_revenue) as (select "));
     }
 

@@ -1,4 +1,4 @@
-//! The 22 queries: their text, what their answers consist of, and the order of each stream.
+//! The 22 queries: their text, the columns of their answers, and their order in each stream.
 
 mod order;
 mod parameters;
@@ -16,27 +16,29 @@ use super::dialect::Dialect;
 /// Number of queries.
 pub(crate) const QUERIES: u8 = 22;
 
-/// What a column of an answer is: how it is compared with the published one (TPC-H clause 2.1.3.5).
+/// The kind of an answer's column, which determines how it is compared with the published one (TPC-H clause
+/// 2.1.3.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerColumn {
-    /// A text, which must be equal but for spaces at its end.
+    /// Text; must be equal except for trailing spaces.
     Text,
-    /// An integer, which must be equal.
+    /// An integer; must be equal.
     Int,
-    /// A date, which must be equal.
+    /// A date; must be equal.
     Date,
-    /// A decimal of a column, which must be equal.
+    /// A decimal column's value; must be equal.
     Money,
-    /// A sum of decimals, within 100 of the published one. An engine without decimals returns integers with so many places.
+    /// A sum of decimals, within 100 of the published one. Engines without decimals return an integer with
+    /// this many decimal places.
     Sum(u8),
-    /// An average with two places, within 1 %.
+    /// An average with two decimal places, within 1 % of the published one.
     Average,
-    /// A quotient with four places, within 1 % of the published one, which has two.
+    /// A ratio with four decimal places, within 1 % of the published one, which has two.
     Ratio,
 }
 
 impl AnswerColumn {
-    /// Places after the point in its normalised form; none if it is not a number with a point.
+    /// Decimal places of its normalised form; `None` if it is not a decimal number.
     pub(crate) fn places(self) -> Option<u8> {
         match self {
             Self::Text | Self::Int | Self::Date => None,
@@ -45,7 +47,7 @@ impl AnswerColumn {
         }
     }
 
-    /// Whether it must be equal to the published one.
+    /// Whether it must equal the published value.
     pub(crate) fn is_exact(self) -> bool {
         !matches!(self, Self::Sum(_) | Self::Average | Self::Ratio)
     }
@@ -53,7 +55,7 @@ impl AnswerColumn {
 
 use AnswerColumn::{Average, Date, Int, Money, Ratio, Sum, Text};
 
-/// The columns of the answer to a query, 1 to 22.
+/// The columns of the answer to query 1 to 22.
 pub(crate) fn columns(query: u8) -> &'static [AnswerColumn] {
     match query {
         1 => &[Text, Text, Sum(2), Sum(2), Sum(4), Sum(6), Average, Average, Average, Int],
@@ -82,7 +84,7 @@ pub(crate) fn columns(query: u8) -> &'static [AnswerColumn] {
 /// The statement of a query with these parameters.
 ///
 /// # Errors
-/// When the engine cannot carry the query.
+/// The engine does not support the query.
 pub(crate) fn sql(query: u8, dialect: &dyn Dialect, parameters: &Parameters) -> Result<String> {
     if let Some(why) = dialect.refused(query) {
         return Err(kelvin_database::Error::usage(format!("query {query} cannot be run: {why}"))

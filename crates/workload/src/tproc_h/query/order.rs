@@ -2,7 +2,7 @@
 
 use super::QUERIES;
 
-/// The orders of streams 0, which is the power test's, to 40; further streams begin again at 0.
+/// The orders of streams 0 (the power test) to 40; stream 41 starts again at the first.
 #[rustfmt::skip]
 const ORDERS: [[u8; QUERIES as usize]; 41] = [
     [14, 2, 9, 20, 6, 17, 18, 8, 21, 13, 3, 22, 16, 4, 11, 15, 1, 10, 19, 5, 7, 12],
@@ -48,12 +48,12 @@ const ORDERS: [[u8; QUERIES as usize]; 41] = [
     [13, 15, 17, 1, 22, 11, 3, 4, 7, 20, 14, 21, 9, 8, 2, 18, 16, 6, 10, 12, 5, 19],
 ];
 
-/// The queries of a stream in their order.
+/// The queries of a stream, in order.
 pub(crate) fn order_of_stream(stream: u32) -> &'static [u8; QUERIES as usize] {
     &ORDERS[stream as usize % ORDERS.len()]
 }
 
-/// Streams of the throughput test at a scale factor, at the least (TPC-H clause 5.3.4).
+/// Minimum number of streams of the throughput test at a scale factor (TPC-H clause 5.3.4).
 pub(crate) fn streams_of_scale(scale: f64) -> u32 {
     const LEAST: [(f64, u32); 8] =
         [(1.0, 2), (10.0, 3), (30.0, 4), (100.0, 5), (300.0, 6), (1000.0, 7), (3000.0, 8), (10_000.0, 9)];

@@ -1,46 +1,47 @@
-//! The substitution parameters of the queries: drawn by the specification's rules (TPC-H clauses 2.4.1 to 2.4.22), or those of
-//! its validation run.
+//! The substitution parameters of the queries: drawn by the specification's rules (TPC-H clauses 2.4.1 to
+//! 2.4.22), or those of its validation run.
 //!
-//! They are drawn as the specification's tool qgen draws them: equal seeds give equal parameters. Which numbers it draws, and in which
-//! order, follows from statements that were published with their seeds.
+//! They are drawn like those of qgen, the specification's tool: the same seed gives the same parameters. The
+//! order of the random numbers was derived from statements that were published with their seeds.
 
 use tpchgen::distribution::Distributions;
 
 use crate::tproc_h::data::{date_text, nations};
 
-/// Days from 1992-01-01 to 1998-12-01, from which query 1 goes back.
+/// Days from 1992-01-01 to 1998-12-01, the date from which query 1 counts back.
 const END_OF_SHIPPING: i64 = 2526;
 
-/// Words of query 13 (clause 2.4.13.3).
+/// The words of query 13 (clause 2.4.13.3).
 const FIRST_WORDS: [&str; 4] = ["special", "pending", "unusual", "express"];
 const SECOND_WORDS: [&str; 4] = ["packages", "requests", "accounts", "deposits"];
 
-/// The parameters of one query, in the order in which its text uses them: dates with those that follow from them.
+/// The parameters of a query, in the order in which its text uses them; dates are followed by the dates
+/// derived from them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parameters(Vec<String>);
 
 impl Parameters {
-    /// Parameter `at`, from 0; nothing where there is none.
+    /// Parameter `at`, from 0; empty if there is none.
     pub(super) fn text(&self, at: usize) -> &str {
         self.0.get(at).map_or("", String::as_str)
     }
 
-    /// The same as an integer.
+    /// Parameter `at` as an integer.
     pub(super) fn number(&self, at: usize) -> i64 {
         self.text(at).parse().unwrap_or_default()
     }
 
-    /// All from `at` on.
+    /// The parameters from `at` on.
     pub(super) fn arguments_from(&self, at: usize) -> &[String] {
         self.0.get(at..).unwrap_or_default()
     }
 
-    /// As text, for the result.
+    /// The parameters as text, for the result.
     pub(crate) fn describe(&self) -> String {
         self.0.join(", ")
     }
 
-    /// Those of the validation run at this scale factor, for query 1 to 22.
+    /// The parameters of the validation run at this scale factor, for query 1 to 22.
     pub(crate) fn for_validation(query: u8, scale: f64) -> Self {
         let (year, months) = (|y| years(y, 1), |y, m, by| months(y, m, by));
         let fixed: &[&str] = match query {
@@ -70,36 +71,37 @@ impl Parameters {
         Self(fixed.iter().map(|text| (*text).to_owned()).collect())
     }
 
-    /// Those of a query of a run: drawn from the seed, or those of the validation run.
+    /// The parameters of a query in a run: drawn from the seed, or those of the validation run.
     pub(crate) fn for_run(query: u8, scale: f64, (seed, draw): (u64, u32), validate: bool) -> Self {
         if validate { Self::for_validation(query, scale) } else { Self::draw(query, scale, seed, draw) }
     }
 
-    /// Those of a query of a stream: what the specification's tool qgen draws from the sum of seed and stream.
+    /// The parameters that qgen, the specification's tool, draws for a query with the sum of seed and stream
+    /// as its seed.
     pub(crate) fn draw(query: u8, scale: f64, seed: u64, stream: u32) -> Self {
         Self(Draw::new(query, seed.wrapping_add(stream.into())).parameters(query, scale))
     }
 }
 
-/// Query 11's share of the value, which falls with the scale.
+/// Query 11's fraction of the total value, which decreases with the scale factor.
 fn fraction(scale: f64) -> String {
     format!("{:.12}", 0.0001 / scale)
 }
 
-/// The first of January of a year, and of that `by` years later.
+/// The first of January of a year, and of the year `by` years later.
 fn years(year: i64, by: i64) -> [String; 2] {
     [format!("{year}-01-01"), format!("{}-01-01", year + by)]
 }
 
-/// The first day of a month, and of that `by` months later.
+/// The first day of a month, and of the month `by` months later.
 fn months(year: i64, month: i64, by: i64) -> [String; 2] {
     let text = |months: i64| format!("{}-{:02}-01", months.div_euclid(12), months.rem_euclid(12) + 1);
     let first = year * 12 + month - 1;
     [text(first), text(first + by)]
 }
 
-/// The generator of Park and Miller (CACM 31, 1988), which dbgen and qgen have. Each query has its own sequence: it begins as many steps
-/// after the seed as the query's number.
+/// The random number generator of Park and Miller (CACM 31, 1988), used by dbgen and qgen. Each query has its
+/// own sequence, which starts as many steps after the seed as the query's number.
 struct Draw {
     value: u64,
     lists: &'static Distributions,
@@ -110,7 +112,7 @@ const MODULUS: u64 = 2_147_483_647;
 
 impl Draw {
     fn new(query: u8, seed: u64) -> Self {
-        // From 0 the generator never gets away.
+        // A state of 0 would never change.
         let seed = if seed.is_multiple_of(MODULUS) { MODULUS - 1 } else { seed % MODULUS };
         let value = (0..query).fold(seed, |value, _| value * MULTIPLIER % MODULUS);
         Self { value, lists: Distributions::static_default() }
@@ -121,7 +123,7 @@ impl Draw {
         low + (self.value as f64 / MODULUS as f64 * (high - low + 1) as f64) as i64
     }
 
-    /// Two different ones.
+    /// Two different elements.
     fn pair_of(&mut self, list: &[&str]) -> Vec<String> {
         let first = self.one_of(list);
         loop {
@@ -136,7 +138,7 @@ impl Draw {
         list[self.range(0, list.len() as i64 - 1) as usize].to_owned()
     }
 
-    /// Different ones of `list`, in random order.
+    /// `count` different elements of `list`, in random order.
     fn several_of(&mut self, list: &[String], count: usize) -> Vec<String> {
         let mut list = list.to_vec();
         for at in 0..count {
@@ -163,7 +165,7 @@ impl Draw {
         self.one_of(self.lists.part_types().get_values())
     }
 
-    /// A month between January 1993 and that `last` months later, and the month `by` months after it.
+    /// A month up to `last` months after January 1993, and the month `by` months after it.
     fn month(&mut self, last: i64, by: i64) -> Vec<String> {
         let month = self.range(0, last);
         months(1993 + month / 12, month % 12 + 1, by).into()
@@ -262,7 +264,7 @@ mod tests {
         assert_eq!(Parameters::for_validation(6, 1.0).describe(), "1994-01-01, 1995-01-01, 6, 24");
     }
 
-    /// Of published statements that qgen has made from the seed 81310311.
+    /// From published statements that qgen generated with the seed 81310311.
     #[test]
     fn the_parameters_are_those_of_qgen() {
         let drawn = |query| Parameters::draw(query, 1.0, 81_310_300, 11).describe();
@@ -315,7 +317,7 @@ mod tests {
                 assert!(drawn.0.iter().all(|text| !text.is_empty() && !text.contains('\'')), "{drawn:?}");
                 seen.insert(drawn.describe());
             }
-            // Query 18 has four values.
+            // Query 18 has only four different parameters.
             assert!(seen.len() >= 4, "query {query}: {seen:?}");
         }
     }

@@ -1,29 +1,30 @@
-//! Comparison of an answer with the published one of the validation run at scale factor 1, which the crate `tpchgen` has.
+//! Compares an answer with the published answer of the validation run at scale factor 1, from the crate
+//! `tpchgen`.
 
 use tpchgen::q_and_a::answers_sf1;
 
 use super::{AnswerColumn, columns};
 
-/// The query whose keys lack their last digits in the crate's copy of its answer (version 4.0.0): "1297" stands for 129760.
+/// The query whose keys are truncated in the crate's copy of its answer (version 4.0.0): "1297" means 129760.
 const CUT_QUERY: u8 = 11;
 const CUT_DIGITS: usize = 2;
 
-/// How far a sum of money may be from the published one (TPC-H clause 2.1.3.5).
+/// Greatest difference of a sum of money from the published one (TPC-H clause 2.1.3.5).
 const SUM_TOLERANCE: f64 = 100.0;
 
-/// How far an average or a quotient may be from the published one.
+/// Greatest relative difference of an average or a ratio from the published one.
 const SHARE_TOLERANCE: f64 = 0.01;
 
-/// Compares normalised rows with the published answer of a query; `Err` says where they differ first.
+/// Compares normalised rows with the published answer of a query; the error names the first difference.
 ///
-/// Rows of equal rank may come in any order: both answers are sorted by the columns that must be equal.
+/// Rows of equal rank may be in any order: both answers are sorted by the columns that must be equal.
 pub(crate) fn differences(query: u8, rows: &[Vec<String>]) -> Result<(), String> {
     let kinds = columns(query);
     let text = answers_sf1::answer(query.into()).ok_or("no answer of this query is published")?;
     let mut published: Vec<Vec<String>> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
-        // The first is the heading.
+        // The first line is the heading.
         .skip(1)
         .map(|line| fields(line, kinds))
         .collect();
@@ -60,7 +61,7 @@ fn field(row: &[String], at: usize) -> &str {
     row.get(at).map_or("", String::as_str)
 }
 
-/// The fields of a published line in the form of normalised rows.
+/// The fields of a published line, normalised like rows.
 fn fields(line: &str, kinds: &[AnswerColumn]) -> Vec<String> {
     let fields = line.split('|').zip(kinds);
     fields
@@ -73,13 +74,13 @@ fn fields(line: &str, kinds: &[AnswerColumn]) -> Vec<String> {
 
 fn agree(kind: AnswerColumn, found: &str, published: &str) -> bool {
     if kind.is_exact() {
-        // Leading spaces of texts may have been padding.
+        // Leading spaces of a text may be padding in the published answer.
         return found == published || found.trim() == published.trim();
     }
     let (Ok(found), Ok(published)) = (found.parse::<f64>(), published.parse::<f64>()) else { return false };
     let tolerance = match kind {
         AnswerColumn::Sum(_) => SUM_TOLERANCE,
-        // The published quotients have two places.
+        // The published ratios have two decimal places.
         AnswerColumn::Ratio => {
             return ((found * 100.0).round() / 100.0 - published).abs() <= SHARE_TOLERANCE * published.abs();
         }

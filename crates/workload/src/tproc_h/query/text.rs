@@ -1,4 +1,4 @@
-//! The statements. Each is one text for all engines, with the parts that differ filled in by the dialect.
+//! The statements. Each is one text for all engines; the dialect fills in the parts that differ.
 
 use super::Parameters;
 use crate::tproc_h::dialect::Dialect;
@@ -37,13 +37,13 @@ struct Writer<'a> {
     p: &'a Parameters,
 }
 
-/// The texts as a list in SQL.
+/// The texts as an SQL list.
 fn list(texts: &[String]) -> String {
     texts.iter().map(|text| format!("'{text}'")).collect::<Vec<_>>().join(", ")
 }
 
 impl Writer<'_> {
-    /// One, less a rate, as the rates of this engine are.
+    /// The SQL for one minus a rate, in the representation of this engine's rates.
     fn less(&self, rate: &str) -> String {
         let one = if self.dialect.has_only_integers() { 100 } else { 1 };
         format!("({one} - {rate})")
@@ -182,7 +182,7 @@ impl Writer<'_> {
         )
     }
 
-    /// Of two sums of decimals.
+    /// The SQL for the ratio of two sums of decimals.
     fn quotient(&self, a: &str, b: &str) -> String {
         if self.dialect.has_only_integers() {
             return format!("cast({a} as real) / {b}");
@@ -303,7 +303,7 @@ impl Writer<'_> {
 
     fn small_quantity(&self) -> String {
         let (d, sum) = (self.dialect, "sum(l_extendedprice)");
-        // 0.2 times an average, without a number that binary floating point does not have.
+        // 0.2 times an average, without the factor 0.2, which binary floating point cannot represent.
         let (average, limit) = if d.has_only_integers() {
             (format!("cast({sum} as real) / 700"), "5 * l_quantity < (select avg(l_quantity)")
         } else {
@@ -354,7 +354,7 @@ impl Writer<'_> {
     }
 
     fn part_promotion(&self) -> String {
-        // Half a quantity, which is in hundredths where there are only integers.
+        // Half of a quantity, which is stored in hundredths if the engine has only integers.
         let more = if self.dialect.has_only_integers() {
             "200 * ps_availqty > (select sum(l_quantity)"
         } else {

@@ -1,4 +1,4 @@
-//! The stored functions (PostgreSQL). A call is its own transaction: one statement, one round trip.
+//! The stored functions (PostgreSQL). A call is a transaction: one statement in one round trip.
 
 use kelvin_database::postgres::faults;
 use kelvin_database::{Result, Session};
@@ -15,7 +15,7 @@ const TEXTS: [&str; 5] = [
     include_str!("order_status.sql"),
 ];
 
-/// Names with the argument types: the identity of a function.
+/// Names with argument types, which identify a function.
 const SIGNATURES: [&str; 5] = [
     "kelvin_new_order(int, int, int, int, int, int[], int[], int[], int[], int[])",
     "kelvin_payment(int, int, int, int, int, varchar, numeric)",
@@ -29,9 +29,9 @@ pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> 
     create_for(session, profile, &faults::loses_rows_in_joins_sql())
 }
 
-/// The same with another condition, in SQL, for servers whose joins lose rows.
+/// The same with another condition in SQL for whether joins lose rows.
 pub(super) fn create_for(session: &mut dyn Session, profile: Profile, joins_lose_rows: &str) -> Result<()> {
-    // Not "create or replace": that keeps, and refuses to change, an older function's result type.
+    // Not "create or replace", which cannot change the result type of an older function.
     drop(session)?;
     for text in TEXTS {
         let text = text.replace("/*joins lose rows*/", joins_lose_rows);
@@ -47,14 +47,14 @@ pub(super) fn create_for(session: &mut dyn Session, profile: Profile, joins_lose
 /// dropped.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     hammerdb::postgres::drop(session)?;
-    // PostgreSQL announces each function that is not there.
+    // PostgreSQL sends a notice for each function that does not exist.
     for signature in SIGNATURES {
         session.run(&format!("DROP FUNCTION IF EXISTS {signature}"))?;
     }
     Ok(())
 }
 
-/// Functions that are not in the database with the parameters that we give them, as text.
+/// Functions that are not in the database with the expected parameters, as text.
 pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for signature in SIGNATURES {
@@ -78,7 +78,7 @@ const CALLS: RoutineCalls = RoutineCalls {
     lines: LineParameters::Arrays,
 };
 
-/// Makes the executor that calls them.
+/// Creates the executor that calls them.
 pub(crate) fn executor() -> Routines {
     Routines::new(&CALLS)
 }

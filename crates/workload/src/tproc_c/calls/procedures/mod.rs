@@ -34,7 +34,7 @@ pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     PROCEDURES.into_iter().try_for_each(|(name, ..)| session.run(&format!("DROP PROCEDURE IF EXISTS {name}")))
 }
 
-/// Procedures that are not in the database with as many parameters as we give them, as text.
+/// Procedures that are not in the database with the expected number of parameters, as text.
 pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for (name, parameters, _) in PROCEDURES {
@@ -49,7 +49,7 @@ pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// The calls of the procedures. The input value of an output parameter is irrelevant.
+/// The calls of the procedures. The input values of output parameters are ignored.
 const CALLS: RoutineCalls = RoutineCalls {
     settings: Some(sql::mysql::USER_SETTINGS),
     new_order: "CALL kelvin_new_order($1, $2, $3, $4, $5, $6, $7, $1, $1, $1)",
@@ -60,7 +60,7 @@ const CALLS: RoutineCalls = RoutineCalls {
     lines: LineParameters::Json,
 };
 
-/// Makes the executor that calls them.
+/// Creates the executor that calls them.
 pub(crate) fn executor() -> Routines {
     Routines::new(&CALLS)
 }

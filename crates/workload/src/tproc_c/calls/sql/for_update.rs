@@ -1,8 +1,9 @@
-//! The statements for an engine whose changes return nothing: a query finds and locks the rows before each change.
+//! Statements for an engine whose changes return no values: a query finds and locks the rows before each
+//! change.
 
 use super::{Change, OldestNewOrder, Statements};
 
-/// The statements with `lock` behind the queries whose rows are then changed, such as ` FOR UPDATE`.
+/// The statements; `lock`, such as ` FOR UPDATE`, is appended to queries whose rows are changed next.
 pub(crate) fn for_update(lock: &str) -> Statements {
     let locking = |find: &str, parameters, change| {
         let find = format!("{find}{lock}");
@@ -55,7 +56,7 @@ const FIND_WAREHOUSE_NAME: &str = "SELECT w_name FROM warehouse WHERE w_id = $1"
 
 const PAY_WAREHOUSE: &str = "UPDATE warehouse SET w_ytd = w_ytd + $2 WHERE w_id = $1";
 
-/// Two deliveries at once: the second waits for the lock and then finds the next oldest.
+/// Of two concurrent deliveries the second waits for the lock and then finds the next oldest order.
 const FIND_OLDEST: &str = "SELECT no_o_id FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 \
      ORDER BY no_o_id LIMIT 1";
 

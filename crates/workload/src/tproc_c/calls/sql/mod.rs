@@ -1,4 +1,4 @@
-//! The statements of the transactions. What differs between engines is in a file for each.
+//! The statements of the transactions. Statements specific to an engine are in a file for each.
 
 #[cfg_attr(not(test), expect(dead_code, reason = "the known engines have statements of their own"))]
 mod for_update;
@@ -15,56 +15,59 @@ pub(super) use postgres::{
     STATUS_BY_NUMBER, TAKE_STOCK as TAKE_STOCK_AT_ONCE, TAKE_STOCK_OF_LINE,
 };
 
-/// The statements of the transactions when they are executed one by one.
+/// The statements of transactions that are executed statement by statement.
 pub(crate) struct Statements {
-    /// Parameters: warehouse, district. Finds the order's number and the district's tax.
+    /// Parameters: warehouse, district. Returns the order's number and the district's tax.
     pub(super) next_order: Change,
     pub(super) terms: &'static str,
     pub(super) insert_order: &'static str,
     pub(super) insert_new_order: &'static str,
     pub(super) item: &'static str,
-    /// Parameters: quantity, 1 when remote, district, supplying warehouse, item. Finds the district's text, s_data.
+    /// Parameters: quantity, 1 if remote, district, supplying warehouse, item. Returns the district's text
+    /// and s_data.
     pub(super) take_stock: Change,
     pub(super) insert_line: &'static str,
     pub(super) namesakes: &'static str,
-    /// Parameters: warehouse, district, customer, amount, the text for c_data. Finds the new balance, the credit.
+    /// Parameters: warehouse, district, customer, amount, the text for c_data. Returns the new balance and
+    /// the credit.
     pub(super) pay_customer: Change,
-    /// Parameters: warehouse, district, amount. Finds the name.
+    /// Parameters: warehouse, district, amount. Returns the name.
     pub(super) pay_district: Change,
-    /// Parameters: warehouse, amount. Finds the name.
+    /// Parameters: warehouse, amount. Returns the name.
     pub(super) pay_warehouse: Change,
     pub(super) insert_history: &'static str,
     pub(super) customer: &'static str,
     pub(super) newest_order: &'static str,
     pub(super) order_lines: &'static str,
-    /// Finds a district's oldest undelivered order and takes it away. Parameters: warehouse, district.
+    /// Finds and deletes a district's oldest undelivered order. Parameters: warehouse, district.
     pub(super) oldest_new_order: OldestNewOrder,
-    /// Parameters: warehouse, district, order, carrier. Finds the customer.
+    /// Parameters: warehouse, district, order, carrier. Returns the customer.
     pub(super) deliver_order: Change,
-    /// Parameters: warehouse, district, order, time. Finds the amounts.
+    /// Parameters: warehouse, district, order, time. Returns the amounts.
     pub(super) deliver_lines: Change,
     pub(super) deliver_customer: &'static str,
     pub(super) next_number: &'static str,
     pub(super) low_stock: &'static str,
 }
 
-/// A statement that changes rows, and what is read of them.
+/// A statement that changes rows and returns values from them.
 pub(crate) enum Change {
-    /// The change returns it.
+    /// The statement returns the values itself.
     Returning(&'static str),
-    /// A query before it finds the rows and locks them. It takes only the first of the parameters.
+    /// A query before the change finds and locks the rows and returns the values. It takes only the first
+    /// `parameters` parameters.
     Locking { find: String, parameters: usize, change: &'static str },
 }
 
 /// How a new_order row is found and deleted.
 pub(crate) enum OldestNewOrder {
-    /// One statement, which returns the number.
+    /// One statement, which returns the order's number.
     Returning(&'static str),
-    /// A query finds and locks it; the deletion takes the number as its third parameter.
+    /// A query finds and locks the row; the DELETE takes the order's number as its third parameter.
     Locking { find: String, delete: &'static str },
 }
 
-/// The statements for an engine whose changes return what they found.
+/// The statements for an engine whose changes return values (`RETURNING`).
 pub(crate) fn returning(oldest_new_order: &'static str) -> Statements {
     Statements {
         next_order: Change::Returning(NEXT_ORDER),
@@ -91,8 +94,8 @@ pub(crate) fn returning(oldest_new_order: &'static str) -> Statements {
     }
 }
 
-/// Adds one to d_next_o_id and so locks the district; returns the number taken, and the tax.
-/// Parameters: warehouse, district.
+/// Increments d_next_o_id, which locks the district; returns the number taken and the tax. Parameters:
+/// warehouse, district.
 const NEXT_ORDER: &str = "UPDATE district SET d_next_o_id = d_next_o_id + 1 \
      WHERE d_w_id = $1 AND d_id = $2 RETURNING d_next_o_id - 1, d_tax";
 
@@ -110,8 +113,8 @@ const INSERT_NEW_ORDER: &str = "INSERT INTO new_order (no_w_id, no_d_id, no_o_id
 /// Parameter: item.
 const ITEM: &str = "SELECT i_price, i_data FROM item WHERE i_id = $1";
 
-/// Takes a quantity from a stock row (clause 2.4.2.2). Parameters: quantity, 1 when remote, district,
-/// supplying warehouse, item.
+/// Takes a quantity from a stock row (clause 2.4.2.2). Parameters: quantity, 1 if remote, district, supplying
+/// warehouse, item.
 const TAKE_STOCK: &str = "UPDATE stock SET \
      s_quantity = s_quantity - CAST($1 AS integer) + \
          CASE WHEN s_quantity >= CAST($1 AS integer) + 10 THEN 0 ELSE 91 END, \
@@ -127,12 +130,12 @@ const INSERT_LINE: &str = "INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol
      ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
-/// Everybody of a last name, in no order: the client sorts the few there are, by bytes, so that no engine's
-/// collation decides who is in the middle. Parameters: warehouse, district, last name.
+/// All customers with a last name, in any order. The client sorts these few rows by bytes, so that the choice
+/// of the middle one does not depend on an engine's collation. Parameters: warehouse, district, last name.
 const NAMESAKES: &str = "SELECT c_id, c_first, c_middle, c_balance FROM customer \
      WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3";
 
-/// Books a payment at the customer; a customer of bad credit gets it written at the beginning of c_data.
+/// Adds a payment to the customer; for bad credit, also writes the text at the beginning of c_data.
 /// Parameters: warehouse, district, customer, amount, the text for c_data.
 const PAY_CUSTOMER: &str = "UPDATE customer SET c_balance = c_balance - $4, \
      c_ytd_payment = c_ytd_payment + $4, c_payment_cnt = c_payment_cnt + 1, \

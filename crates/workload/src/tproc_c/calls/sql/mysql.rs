@@ -1,16 +1,18 @@
 //! Statements specific to MySQL and MariaDB.
 //!
-//! A value that one statement finds and another needs stays in a session variable: MySQL uses no index look-up by key
-//! or range for a value from a subquery or a joined row, and would read, and lock, a whole district.
+//! A value that one statement finds and another needs stays in a session variable. For a value from a
+//! subquery or a joined row MySQL uses no index lookup by key or range: it would read, and lock, a whole
+//! district.
 //!
-//! Lines of an order are sent as a JSON array of [number, item, supplying warehouse, quantity, round], since there are
-//! no arrays.
+//! The lines of an order are sent as a JSON array of [number, item, supplying warehouse, quantity, round],
+//! since MySQL has no arrays.
 
-/// Settings of a user's session. At their default, REPEATABLE READ, a delivery would lock the gap behind the last order of
-/// the district before, and new orders of that district would wait for it; PostgreSQL, too, runs at READ COMMITTED.
+/// Settings of a user's session. At REPEATABLE READ, the default, a delivery would lock the gap after the
+/// last order of the preceding district, and new orders of that district would wait. READ COMMITTED is also
+/// PostgreSQL's default.
 pub(crate) const USER_SETTINGS: &str = "set session transaction isolation level read committed";
 
-/// The text of the district `$district` in a stock row.
+/// The text of a stock row for the district `$district`.
 macro_rules! dist {
     ($district:literal) => {
         concat!(
@@ -23,7 +25,7 @@ macro_rules! dist {
     };
 }
 
-/// The lines of an order as rows, from the parameter `$lines`.
+/// Converts the order lines in the parameter `$lines` to rows.
 macro_rules! lines {
     ($lines:literal) => {
         concat!(
@@ -48,7 +50,8 @@ pub(crate) const INSERT_ORDER: &str = "INSERT INTO orders \
 pub(crate) const INSERT_NEW_ORDER: &str = "INSERT INTO new_order (no_w_id, no_d_id, no_o_id) \
      SELECT d_w_id, d_id, d_next_o_id - 1 FROM district WHERE d_w_id = $1 AND d_id = $2";
 
-/// Takes the quantities of the lines of one round from the stock, in their order. Parameters: home warehouse, lines, round.
+/// Takes the quantities of the lines of one round from the stock, in the order of the lines. Parameters: home
+/// warehouse, lines, round.
 pub(crate) const TAKE_STOCK: &str = concat!(
     "UPDATE ",
     lines!("$2"),
@@ -58,7 +61,7 @@ pub(crate) const TAKE_STOCK: &str = concat!(
      s_remote_cnt = s_remote_cnt + CASE WHEN s_w_id = $1 THEN 0 ELSE 1 END WHERE l.round = $3"
 );
 
-/// After [`NEXT_ORDER`]; affects as many rows as lines have an item. Parameters: warehouse, district, lines.
+/// After [`NEXT_ORDER`]. Affects one row per line whose item exists. Parameters: warehouse, district, lines.
 pub(crate) const INSERT_LINES: &str = concat!(
     "INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, \
          ol_dist_info) \
@@ -70,8 +73,9 @@ pub(crate) const INSERT_LINES: &str = concat!(
      WHERE d_w_id = $1 AND d_id = $2"
 );
 
-/// After [`INSERT_LINES`]. Parameters: warehouse, district, customer. Returns the order's number (NULL where one of the three is
-/// missing), the district's tax, the discount, the warehouse's tax, the sum of the amounts and how many lines are "brand".
+/// After [`INSERT_LINES`]. Parameters: warehouse, district, customer. Returns the order's number (NULL if one
+/// of the three rows is missing), the district's tax, the discount, the warehouse's tax, the sum of the
+/// amounts, and the number of "brand" lines.
 pub(crate) const TOTALS: &str = "SELECT max(d_next_o_id) - 1, max(d_tax), max(c_discount), max(w_tax), \
      coalesce(sum(ol_amount), 0), \
      coalesce(sum(CASE WHEN i_data LIKE '%ORIGINAL%' AND s_data LIKE '%ORIGINAL%' THEN 1 ELSE 0 END), 0) \
@@ -80,21 +84,21 @@ pub(crate) const TOTALS: &str = "SELECT max(d_next_o_id) - 1, max(d_tax), max(c_
      LEFT JOIN item ON i_id = ol_i_id LEFT JOIN stock ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id \
      WHERE d_w_id = $1 AND d_id = $2 AND c_w_id = $1 AND c_d_id = $2 AND c_id = $3 AND w_id = $1";
 
-/// Keeps the number of the middle customer of a last name, ⌈n/2⌉ by first name (clause 2.5.2.2), and how many bear it.
-/// Parameters: warehouse, district, last name.
+/// Stores the number of the middle customer with a last name, ⌈n/2⌉ by first name (clause 2.5.2.2), and the
+/// number of customers with that name. Parameters: warehouse, district, last name.
 pub(crate) const FIND_CUSTOMER: &str = "SELECT min(c_id), coalesce(max(n), 0) INTO @kelvin_customer, @kelvin_matched FROM \
      (SELECT c_id, row_number() OVER (ORDER BY c_first, c_id) AS k, count(*) OVER () AS n FROM customer \
       WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3) AS m WHERE k = (n + 1) DIV 2";
 
-/// The customer of a transaction: by the number `$number`, or the one that [`FIND_CUSTOMER`] stored where that is NULL.
+/// The customer of a transaction: number `$number`, or the one that [`FIND_CUSTOMER`] stored if that is NULL.
 macro_rules! customer {
     ($number:literal) => {
         concat!("CAST(coalesce(", $number, ", @kelvin_customer) AS SIGNED)")
     };
 }
 
-/// Pays to the customer and the district, in this order. Parameters: the customer's warehouse and district, amount, paying
-/// warehouse, paying district, customer.
+/// Adds a payment to the customer and then to the district. Parameters: the customer's warehouse and
+/// district, amount, paying warehouse, paying district, customer.
 pub(crate) const PAY: &str = concat!(
     "UPDATE customer STRAIGHT_JOIN district SET c_balance = c_balance - $3, c_ytd_payment = c_ytd_payment + $3, \
      c_payment_cnt = c_payment_cnt + 1, \
@@ -105,8 +109,8 @@ pub(crate) const PAY: &str = concat!(
     " AND d_w_id = $4 AND d_id = $5"
 );
 
-/// Parameters: warehouse, district, customer. Returns the number of customers with the name that was looked up last,
-/// and the balance (NULL when there is no such customer).
+/// Parameters: warehouse, district, customer. Returns the number of customers with the last name looked up,
+/// and the balance (NULL if there is no such customer).
 pub(crate) const BALANCE: &str = concat!(
     "SELECT CAST(@kelvin_matched AS SIGNED), \
      (SELECT c_balance FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = ",
@@ -128,7 +132,7 @@ pub(crate) const INSERT_HISTORY: &str = concat!(
 /// Parameters: warehouse, amount.
 pub(crate) const PAY_WAREHOUSE: &str = "UPDATE warehouse SET w_ytd = w_ytd + $2 WHERE w_id = $1";
 
-/// Keeps the number of the customer's newest order, or NULL. Parameters: warehouse, district, customer.
+/// Stores the number of the customer's newest order, or NULL. Parameters: warehouse, district, customer.
 pub(crate) const FIND_NEWEST: &str = concat!(
     "SELECT max(o_id) INTO @kelvin_order FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = ",
     customer!("$3")
@@ -144,8 +148,8 @@ pub(crate) const STATUS: &str = concat!(
     customer!("$3")
 );
 
-/// The oldest undelivered order of a district of the warehouse `$1`, locked, or NULL. Of two concurrent deliveries the
-/// second waits for the lock and then finds the next oldest.
+/// The oldest undelivered order of a district of warehouse `$1`, locked, or NULL. Of two concurrent
+/// deliveries the second waits for the lock and then finds the next oldest order.
 macro_rules! oldest {
     ($district:literal) => {
         concat!(
@@ -156,7 +160,8 @@ macro_rules! oldest {
     };
 }
 
-/// Keeps the numbers of the districts' oldest undelivered orders, or NULL, as a JSON array. Parameters: warehouse.
+/// Stores the numbers of the districts' oldest undelivered orders, or NULL, as a JSON array. Parameter:
+/// warehouse.
 pub(crate) const FIND_OLDEST: &str = concat!(
     "SET @kelvin_orders = json_array(",
     oldest!("1"),
@@ -188,7 +193,7 @@ macro_rules! found {
     };
 }
 
-/// Affects as many rows as there are orders to deliver. Parameters: warehouse.
+/// Affects one row per order to deliver. Parameter: warehouse.
 pub(crate) const DELETE_OLDEST: &str = concat!(
     "DELETE new_order FROM ",
     found!(),
@@ -209,7 +214,7 @@ pub(crate) const DELIVER_LINES: &str = concat!(
     " STRAIGHT_JOIN order_line ON ol_w_id = $1 AND ol_d_id = l.district AND ol_o_id = l.number SET ol_delivery_d = $2"
 );
 
-/// Affects no customer whose order has no lines. Parameters: warehouse.
+/// Affects no customer whose order has no lines. Parameter: warehouse.
 pub(crate) const DELIVER_CUSTOMERS: &str = concat!(
     "UPDATE ",
     found!(),
@@ -220,7 +225,7 @@ pub(crate) const DELIVER_CUSTOMERS: &str = concat!(
      WHERE EXISTS (SELECT 1 FROM order_line WHERE ol_w_id = $1 AND ol_d_id = l.district AND ol_o_id = l.number)"
 );
 
-/// Keeps the number that a district's next order will have. Parameters: warehouse, district.
+/// Stores the number that a district's next order will have. Parameters: warehouse, district.
 pub(crate) const FIND_NEXT: &str =
     "SELECT d_next_o_id INTO @kelvin_order FROM district WHERE d_w_id = $1 AND d_id = $2";
 

@@ -1,9 +1,9 @@
-//! Statements specific to PostgreSQL, and the statements of the pipelined calls, which pass the values of a whole order
-//! in arrays and do on the server what the client would only pass on.
+//! Statements specific to PostgreSQL, and those of the pipelined calls. These pass the values of a whole
+//! order in arrays, and combine statements that the client would otherwise send separately.
 
-/// The inner query locks the row it finds. If another delivery has taken that row meanwhile, the lock is granted on a
-/// deleted row and the query continues with the next oldest, so that two concurrent deliveries take two different
-/// orders, and none fails. A plain `min()` would find the deleted row and skip the district.
+/// The inner query locks the row it finds. If a concurrent delivery has deleted that row, the lock is granted
+/// on the deleted row and the query continues with the next oldest, so that two concurrent deliveries take
+/// different orders and neither fails. A plain `min()` would find the deleted row and skip the district.
 pub(crate) const OLDEST_NEW_ORDER: &str = "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 \
      AND no_o_id = (SELECT no_o_id FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 \
          ORDER BY no_o_id LIMIT 1 FOR UPDATE) \
@@ -15,10 +15,10 @@ pub(crate) const NEXT_ORDER_AND_TERMS: &str = "UPDATE district SET d_next_o_id =
      FROM customer, warehouse WHERE d_w_id = $1 AND d_id = $2 AND w_id = $1 AND c_w_id = $1 AND c_d_id = $2 \
      AND c_id = $3 RETURNING d_next_o_id - 1, d_tax, c_discount, w_tax, c_last, c_credit";
 
-/// Takes the quantities of several lines, of different stock rows, from the stock, in the order of the
-/// arrays. A line whose item is unused finds nothing. Parameters: home warehouse, district, line numbers,
+/// Takes the quantities of several lines with different stock rows from the stock, in the order of the
+/// arrays. A line with an unused item returns no row. Parameters: home warehouse, district, line numbers,
 /// items, supplying warehouses, quantities. Returns line number, price, the district's text, and 1 for a
-/// line that is "brand".
+/// "brand" line.
 pub(crate) const TAKE_STOCK: &str = "UPDATE stock SET \
      s_quantity = s_quantity - l.quantity + CASE WHEN s_quantity >= l.quantity + 10 THEN 0 ELSE 91 END, \
      s_ytd = s_ytd + l.quantity, s_order_cnt = s_order_cnt + 1, \
@@ -31,9 +31,9 @@ pub(crate) const TAKE_STOCK: &str = "UPDATE stock SET \
          WHEN 7 THEN s_dist_07 WHEN 8 THEN s_dist_08 WHEN 9 THEN s_dist_09 ELSE s_dist_10 END, \
          CASE WHEN i_data LIKE '%ORIGINAL%' AND s_data LIKE '%ORIGINAL%' THEN 1 ELSE 0 END";
 
-/// Takes the quantity of one line from the stock, joining only tables, for servers that lose rows in other joins.
-/// Parameters: home warehouse, district, line number, item, supplying warehouse, quantity. Returns the same columns as
-/// [`TAKE_STOCK`].
+/// Takes the quantity of one line from the stock and joins only tables, for servers that lose rows in other
+/// joins. Parameters: home warehouse, district, line number, item, supplying warehouse, quantity. Returns the
+/// same columns as [`TAKE_STOCK`].
 pub(crate) const TAKE_STOCK_OF_LINE: &str = "UPDATE stock SET \
      s_quantity = s_quantity - $6::int + CASE WHEN s_quantity >= $6::int + 10 THEN 0 ELSE 91 END, \
      s_ytd = s_ytd + $6::int, s_order_cnt = s_order_cnt + 1, \
@@ -54,8 +54,8 @@ pub(crate) const INSERT_ORDER: &str = "WITH o AS (INSERT INTO orders \
      SELECT $1, $2, $3, l.* FROM unnest($8::int[], $9::int[], $10::int[], $11::int[], $12::numeric[], \
          $13::text[]) AS l";
 
-/// The number of customers with the last name `$3`, and the number of the middle one, ⌈n/2⌉ by first name (clause
-/// 2.5.2.2), ordered by bytes and then by number, like `customer::middle`.
+/// The number of customers with the last name `$3`, and the number of the middle one: ⌈n/2⌉ by first name
+/// (clause 2.5.2.2), ordered by bytes and then by number, like `customer::middle`.
 macro_rules! middle {
     () => {
         "k AS (SELECT (array_agg(c_id ORDER BY c_first COLLATE \"C\", c_id))[(count(*) + 1) / 2] AS id, \
@@ -63,9 +63,9 @@ macro_rules! middle {
     };
 }
 
-/// Books a payment, whose customer has the number `$customer`: at the customer, the district, the warehouse, and in the
-/// history. Each part depends on the previous one, which determines the order of the locks, and nothing is changed when
-/// there is no such customer. The text for bad credit is that of `customer::bad_credit_text`.
+/// Executes a payment of the customer with the number `$customer`: updates customer, district and warehouse,
+/// and inserts into history. Each part depends on the preceding one, which fixes the lock order, and nothing
+/// changes if there is no such customer. The text for bad credit is that of `customer::bad_credit_text`.
 macro_rules! pay {
     ($customer:literal) => {
         concat!(
@@ -86,16 +86,17 @@ macro_rules! pay {
     };
 }
 
-/// A whole payment by number. Parameters: customer's warehouse, district and number, warehouse, district,
-/// time, amount. Returns, when all was there, NULL, balance, credit, number, names of district and warehouse.
+/// A whole Payment by number. Parameters: customer's warehouse, district and number, warehouse, district,
+/// time, amount. If all rows exist, returns NULL, balance, credit, number, and the names of district and
+/// warehouse.
 pub(crate) const PAY_BY_NUMBER: &str = concat!(
     "WITH ",
     pay!("$3"),
     "SELECT NULL::bigint, c_balance, c_credit, c_id, d_name, w_name FROM c, d, w"
 );
 
-/// The same by last name, which is the third parameter. Always returns a row, whose first column is the number of
-/// customers with the name; the others are NULL when there is none.
+/// The same by last name, which is the third parameter. Always returns a row: its first column is the number
+/// of customers with the name; the others are NULL if there is none.
 pub(crate) const PAY_BY_NAME: &str = concat!(
     "WITH ",
     middle!(),
@@ -104,7 +105,7 @@ pub(crate) const PAY_BY_NAME: &str = concat!(
     "SELECT matched, c_balance, c_credit, c_id, d_name, w_name FROM k LEFT JOIN (c CROSS JOIN d CROSS JOIN w) ON true"
 );
 
-/// A customer with the newest order and its lines: a row for each line, one when there is no order.
+/// A customer with the newest order and its lines: a row per line, or one row if there is no order.
 macro_rules! status {
     ($matched:literal, $customer:literal) => {
         concat!(
@@ -124,12 +125,13 @@ macro_rules! status {
 /// A whole Order-Status. Parameters: warehouse, district, customer.
 pub(crate) const STATUS_BY_NUMBER: &str = status!("NULL::bigint", "$3");
 
-/// The same by last name. No row when no customer has it.
+/// The same by last name. No row if no customer has it.
 pub(crate) const STATUS_BY_NAME: &str =
     concat!("WITH ", middle!(), " ", status!("(SELECT matched FROM k)", "(SELECT id FROM k)"));
 
-/// Delivers a warehouse's oldest orders except for the update of their customers. [`OLDEST_NEW_ORDER`] explains how the
-/// oldest is found. No other session changes these orders and lines: the new_order row is locked.
+/// Delivers a warehouse's oldest orders except for the update of their customers. See [`OLDEST_NEW_ORDER`] on
+/// how the oldest is found. No other session changes these orders and lines, since the new_order row is
+/// locked.
 macro_rules! deliver_orders {
     () => {
         "WITH t AS MATERIALIZED (SELECT district, number FROM generate_series(1, 10) AS district CROSS JOIN LATERAL \
@@ -145,8 +147,8 @@ macro_rules! deliver_orders {
     };
 }
 
-/// A whole Delivery, customers in the order of the districts. Parameters: warehouse, carrier, time. Returns the
-/// orders found and those delivered.
+/// A whole Delivery, with customers in the order of the districts. Parameters: warehouse, carrier, time.
+/// Returns the number of orders found and the number delivered.
 pub(crate) const DELIVER: &str = concat!(
     deliver_orders!(),
     ", c AS (UPDATE customer SET c_balance = c_balance + d.amount, c_delivery_cnt = c_delivery_cnt + 1 FROM d \
@@ -154,8 +156,8 @@ pub(crate) const DELIVER: &str = concat!(
      SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM c)"
 );
 
-/// The same without the customers, whom payments change at the same time, for servers that lose rows in joins.
-/// Parameters as for [`DELIVER`]. Returns each order's district, customer and amount.
+/// The same without the update of the customers, which payments change concurrently, for servers that lose
+/// rows in joins. Parameters as for [`DELIVER`]. Returns each order's district, customer and amount.
 pub(crate) const DELIVER_ORDERS: &str = concat!(
     deliver_orders!(),
     " SELECT t.district, o_c_id, amount FROM t LEFT JOIN d ON o_d_id = t.district ORDER BY 1"

@@ -1,7 +1,8 @@
-//! What SQL Server says in its own way.
+//! Statements specific to SQL Server.
 //!
-//! A change returns what it found by OUTPUT. Texts that are compared with a column or joined to it are cast: where the server
-//! does not say which type it wants, they come as `nvarchar`, for which a column of `varchar` would be converted row by row.
+//! Changes return values with OUTPUT. Text parameters that are compared with or joined to a column are cast.
+//! Where the server does not infer a type they are sent as `nvarchar`, and a `varchar` column would then be
+//! converted row by row.
 
 use super::{Change, OldestNewOrder, Statements};
 
@@ -26,7 +27,8 @@ pub(crate) fn statements() -> Statements {
 const NEXT_ORDER: &str = "UPDATE district SET d_next_o_id = d_next_o_id + 1 \
      OUTPUT inserted.d_next_o_id - 1, inserted.d_tax WHERE d_w_id = $1 AND d_id = $2";
 
-/// The district's text is cut out of all ten: Babelfish does not find what has changed within a CASE.
+/// The district's text is a substring of the ten texts joined: Babelfish does not evaluate OUTPUT within a
+/// CASE.
 const TAKE_STOCK: &str = "UPDATE stock SET \
      s_quantity = s_quantity - $1 + CASE WHEN s_quantity >= $1 + 10 THEN 0 ELSE 91 END, \
      s_ytd = s_ytd + $1, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $2 \
@@ -51,7 +53,7 @@ const PAY_WAREHOUSE: &str = "UPDATE warehouse SET w_ytd = w_ytd + $2 OUTPUT inse
 const NEWEST_ORDER: &str = "SELECT TOP (1) o_id, o_entry_d, o_carrier_id FROM orders \
      WHERE o_w_id = $1 AND o_d_id = $2 AND o_c_id = $3 ORDER BY o_id DESC";
 
-/// Two deliveries at once: the second waits for the lock and then finds the next oldest.
+/// Of two concurrent deliveries the second waits for the lock and then finds the next oldest order.
 const OLDEST_NEW_ORDER: &str = "DELETE FROM new_order OUTPUT deleted.no_o_id WHERE no_w_id = $1 AND no_d_id = $2 \
      AND no_o_id = (SELECT MIN(no_o_id) FROM new_order WITH (UPDLOCK, ROWLOCK) WHERE no_w_id = $1 AND no_d_id = $2)";
 
@@ -61,7 +63,8 @@ const DELIVER_ORDER: &str = "UPDATE orders SET o_carrier_id = $4 OUTPUT inserted
 const DELIVER_LINES: &str = "UPDATE order_line SET ol_delivery_d = $4 OUTPUT inserted.ol_amount \
      WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3";
 
-/// The twenty orders are few: without the hint the plan of an unknown range reads all of the warehouse's stock.
+/// The twenty orders are few rows, but without the hint the plan for an unknown range reads the warehouse's
+/// whole stock.
 const LOW_STOCK: &str = "SELECT COUNT(DISTINCT s_i_id) FROM order_line INNER LOOP JOIN stock \
      ON s_w_id = ol_w_id AND s_i_id = ol_i_id \
      WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < $4 AND ol_o_id >= $4 - 20 AND s_quantity < $3";

@@ -1,5 +1,6 @@
-//! Transactions in one round trip on SQL Server: a stored procedure, or its text as one batch with parameters that the client
-//! sends. Either begins and ends its own transaction and answers with rows. An error rolls all of it back (`XACT_ABORT`).
+//! Transactions in one round trip on SQL Server: as a stored procedure, or as its text in one parameterised
+//! batch sent by the client. Both begin and end their own transaction and return rows. Any error rolls the
+//! transaction back (`XACT_ABORT`).
 
 #[cfg(test)]
 mod tests;
@@ -10,18 +11,19 @@ use super::routines::{LineParameters, RoutineCalls, Routines};
 use crate::tproc_c::hammerdb;
 use crate::tproc_c::options::Profile;
 
-/// One transaction's text in its three forms.
+/// The text of one transaction in three forms.
 struct Texts {
     name: &'static str,
     /// Creates the procedure.
     procedure: &'static str,
-    /// Calls it.
+    /// Calls the procedure.
     call: &'static str,
-    /// Does the same without it.
+    /// The same without the procedure, as a batch.
     batch: &'static str,
 }
 
-/// The forms of a text, from its name, the file, what it answers, and the parameters with their types and places.
+/// Generates the forms of a text from its name, its file, its results, and the parameters with their types
+/// and positions.
 macro_rules! texts {
     ($name:literal, $file:literal, $answer:expr, $first:literal $first_type:literal
      $(, $parameter:literal $type:literal $place:literal)*) => {
@@ -65,7 +67,7 @@ const ORDER_STATUS: Texts = texts!(
 
 const ALL: [Texts; 5] = [NEW_ORDER, PAYMENT, DELIVERY, STOCK_LEVEL, ORDER_STATUS];
 
-/// Creates the procedures, in place of older ones; for the `hammerdb` profile also those that bear HammerDB's names.
+/// Creates the procedures, replacing older ones; for the `hammerdb` profile also those with HammerDB's names.
 pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> {
     drop(session)?;
     ALL.iter().try_for_each(|texts| {
@@ -77,13 +79,14 @@ pub(crate) fn create(session: &mut dyn Session, profile: Profile) -> Result<()> 
     }
 }
 
-/// Drops what [`create`] made for either profile, if it is there. Procedures that HammerDB itself made stay.
+/// Drops the procedures that [`create`] created for either profile, if they exist. HammerDB's own procedures
+/// are not dropped.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     hammerdb::sqlserver::drop(session)?;
     ALL.iter().try_for_each(|texts| session.run(&format!("DROP PROCEDURE IF EXISTS {}", texts.name)))
 }
 
-/// Procedures that are not in the database with as many parameters as we give them, as text.
+/// Procedures that are not in the database with the expected number of parameters, as text.
 pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for Texts { name, call, .. } in &ALL {
@@ -98,7 +101,7 @@ pub(crate) fn missing(session: &mut dyn Session) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// The isolation that PostgreSQL, too, runs at.
+/// The isolation level is PostgreSQL's default, too.
 const SETTINGS: Option<&str> = Some("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
 
 const PROCEDURES: RoutineCalls = RoutineCalls {
@@ -121,12 +124,12 @@ const BATCHES: RoutineCalls = RoutineCalls {
     lines: LineParameters::Json,
 };
 
-/// Makes the executor that calls the procedures.
+/// Creates the executor that calls the procedures.
 pub(crate) fn procedures() -> Routines {
     Routines::new(&PROCEDURES)
 }
 
-/// Makes the executor that sends their texts.
+/// Creates the executor that sends their texts as batches.
 pub(crate) fn batches() -> Routines {
     Routines::new(&BATCHES)
 }

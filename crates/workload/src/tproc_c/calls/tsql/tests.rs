@@ -1,4 +1,5 @@
-//! The texts as the server gets them. What they do, `tests/sqlserver_tproc_c.rs` finds out on a server.
+//! The texts as sent to the server. Their effects are tested on a server in `super::super::tests` and in
+//! `tests/same_tables.rs`.
 
 use super::*;
 
@@ -15,7 +16,7 @@ fn a_procedure_its_call_and_its_batch_have_the_same_parameters_and_text() {
             assert_eq!(declared, format!("{parameter} = {}", places.next().unwrap()), "{name}");
         }
         assert_eq!(places.next(), None, "{name}");
-        // Every parameter is used, and every variable that is used is declared.
+        // Every parameter is used, and every variable is declared.
         let word = |c: char| c.is_alphanumeric() || c == '_';
         for used in body.split('@').skip(1) {
             let used = used.split(|c| !word(c)).next().unwrap();
@@ -29,7 +30,7 @@ fn a_procedure_its_call_and_its_batch_have_the_same_parameters_and_text() {
         for parameter in parameters.split(", ").map(|one| one.split(' ').next().unwrap()) {
             assert!(body.contains(&format!("@{parameter}")), "{name}: @{parameter}");
         }
-        // A transaction that is begun ends on every path, or by the error that XACT_ABORT rolls back.
+        // A transaction ends on every path, or by an error, on which XACT_ABORT rolls it back.
         assert!(body.contains("SET XACT_ABORT ON;") && body.contains("COMMIT TRANSACTION;"), "{name}");
     }
 }

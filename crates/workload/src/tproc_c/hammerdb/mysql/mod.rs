@@ -10,10 +10,10 @@ use crate::tproc_c::schema::metadata::Build;
 
 const PROCEDURES: &str = include_str!("procedures.sql");
 
-/// What the procedures that we made bear as their comment.
+/// The comment that marks procedures created by Kelvin.
 const OURS: &str = "made by kelvin";
 
-/// What the first parameters of each procedure take; the others only come out, or are the time.
+/// The values that the first parameters of each procedure take; the others are output parameters or the time.
 const MEANT: [&[&str]; 5] = [
     &["home", "warehouses", "district", "customer", "lines"],
     &["home", "district", "c_w", "c_d", "customer", "by_name", "amount", "last"],
@@ -40,16 +40,16 @@ const DEVIATIONS: &str = "items are chosen uniformly instead of by NURand, the s
     c_ytd_payment nor c_payment_cnt, Delivery does not lock the order that it delivers and does not update \
     c_delivery_cnt, and half of the customers were loaded without an order";
 
-/// Shows, after HammerDB's `neword`, whether it rolled back: it does so after a query that found no item, and does not
-/// report it. The queries of an order that it commits all find a row.
+/// Detects whether HammerDB's `neword` has rolled back, which it does not report. It rolls back after a query
+/// that found no item; in an order that it commits, every query finds a row.
 const LAST_FOUND: &str = "SELECT found_rows()";
 
-/// Creates procedures of HammerDB's interface, on top of our procedures (which must be there).
+/// Creates procedures with HammerDB's interface on top of Kelvin's procedures, which must exist.
 pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
     session.run(PROCEDURES).map_err(|error| error.context("creating routines with HammerDB's interface"))
 }
 
-/// Drops the procedures that [`create`] made; HammerDB's own stay.
+/// Drops the procedures that [`create`] created; HammerDB's own procedures are not dropped.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     for procedure in read_all(session)?.iter().filter(|procedure| procedure.ours) {
         session.run(&format!("DROP PROCEDURE {}", procedure.name))?;
@@ -57,8 +57,8 @@ pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     Ok(())
 }
 
-/// What the database has of them. A part of them, or ones with other parameters, is an error: then the database was not
-/// built as its routines claim.
+/// Finds the procedures in the database. It is an error if some are missing or have other parameters: the
+/// database was then not built as its routines suggest.
 pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
     let Some(procedures) = find_all(session)? else { return Ok(None) };
     let ours = procedures.iter().all(|procedure| procedure.ours);
@@ -66,12 +66,12 @@ pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
     Ok(Some(Routines { kind: "procedures", deviations, roll_back: true }))
 }
 
-/// Makes the executor that calls them.
+/// Creates the executor that calls them.
 pub(crate) fn executor(warehouses: u32) -> Driver {
     Driver::new(warehouses, prepare)
 }
 
-/// A procedure as the catalog describes it.
+/// A procedure as described by the catalog.
 #[derive(Debug)]
 struct Procedure {
     name: &'static str,
@@ -85,7 +85,7 @@ struct Parameter {
     comes_out: bool,
 }
 
-/// Those of the five that are there, in the order of [`NAMES`].
+/// Those of the five procedures that exist, in the order of [`NAMES`].
 fn read_all(session: &mut dyn Session) -> Result<Vec<Procedure>> {
     let names = NAMES.map(|name| format!("'{name}'")).join(", ");
     let rows = session.query(&format!(
@@ -144,8 +144,8 @@ fn prepare(session: &mut dyn Session) -> Result<Option<Prepared>> {
     Ok(Some(Prepared { calls, answers }))
 }
 
-/// Builds a call from the parameters: what is meant for a position, the time for one that goes in, and null for all
-/// others, which only come out.
+/// Builds a call from the parameters: the value for their position, the time for a further input parameter,
+/// and NULL for pure output parameters.
 fn prepare_call(session: &mut dyn Session, procedure: &Procedure, meant: &[&'static str]) -> Result<Call> {
     let mut takes: Vec<Takes> = Vec::new();
     let mut places = Vec::new();
@@ -169,7 +169,8 @@ fn prepare_call(session: &mut dyn Session, procedure: &Procedure, meant: &[&'sta
     Ok(Call { statement, takes })
 }
 
-/// A database without our table but with all nine, each with every column, is taken for HammerDB's.
+/// A database without Kelvin's metadata table but with all columns of the nine tables is assumed to be
+/// HammerDB's.
 pub(crate) fn read_build(session: &mut dyn Session) -> Result<Option<Build>> {
     let rows = session.query(
         "SELECT lower(concat(table_name, '.', column_name)) FROM information_schema.columns \

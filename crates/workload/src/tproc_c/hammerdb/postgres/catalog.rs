@@ -1,4 +1,4 @@
-//! HammerDB's routines in a database, and their parameters.
+//! Finds HammerDB's routines and their parameters in the catalog.
 
 use kelvin_database::{Result, Session};
 
@@ -6,7 +6,7 @@ use super::super::{NAMES, Routines, unknown};
 use crate::tproc_c::schema::TABLES;
 use crate::tproc_c::schema::metadata::Build;
 
-/// The parameters of the functions, which distinguish HammerDB's `payment` from another one.
+/// The parameters of the functions, which distinguish HammerDB's `payment` from an unrelated one.
 const FUNCTIONS: [&[&str]; 5] = [
     &["integer"; 6],
     &[
@@ -26,20 +26,20 @@ const FUNCTIONS: [&[&str]; 5] = [
     &["integer", "integer", "integer", "integer", "character varying"],
 ];
 
-/// The five routines of one variant.
+/// The five routines, as functions or as procedures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// Functions, `SELECT neword(…)`.
     Functions {
-        /// Whether we made them ourselves.
+        /// Whether Kelvin created them.
         ours: bool,
     },
-    /// Procedures, `CALL neword(…)`, in the order of the transaction types. Where Kelvin has created any, there are
-    /// functions too, and those are called.
+    /// Procedures, `CALL neword(…)`, in the order of the transaction types. Kelvin's own procedures never
+    /// come alone: functions exist too, and are called instead.
     Procedures([Procedure; 5]),
 }
 
-/// A procedure's arguments.
+/// The arguments of a procedure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Procedure {
     pub(super) name: &'static str,
@@ -50,18 +50,18 @@ pub(super) struct Procedure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Argument {
     pub(super) name: String,
-    /// As PostgreSQL writes the type.
+    /// The type as PostgreSQL writes it.
     pub(super) kind: String,
     pub(super) inout: bool,
 }
 
-/// How HammerDB's routines differ from the specification (measured with versions 4.12 and 6.0).
+/// How HammerDB's routines deviate from the specification (measured with versions 4.12 and 6.0).
 const DEVIATIONS: &str = "no New-Order is rolled back (specification: 1 %; such an order is committed with a line for \
     item 100001 without an amount), items are chosen uniformly instead of by NURand, a remote line may use the \
     home warehouse, Delivery does not update c_delivery_cnt, and half of the customers were loaded without \
     an order";
 
-/// The routines that exist in the database.
+/// Finds the routines in the database.
 pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
     Ok(read_all(session)?.map(|found| {
         let ours = matches!(found, Found::Functions { ours: true });
@@ -70,15 +70,15 @@ pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
     }))
 }
 
-/// A routine as the catalog describes it.
+/// A routine as described by the catalog.
 struct Routine {
     procedure: bool,
     ours: bool,
     arguments: Vec<Argument>,
 }
 
-/// Looks for the five routines in the catalog; none when there are none of these names. A part of them, or
-/// ones with other parameters, is an error: then the database was not built as its routines claim.
+/// Looks up the five routines in the catalog; `None` if no routine has one of these names. It is an error if
+/// some are missing or have other parameters: the database was then not built as its routines suggest.
 pub(super) fn read_all(session: &mut dyn Session) -> Result<Option<Found>> {
     let mut all = Vec::with_capacity(NAMES.len());
     for name in NAMES {
@@ -116,7 +116,7 @@ pub(super) fn read_all(session: &mut dyn Session) -> Result<Option<Found>> {
     }
 }
 
-/// Types of the arguments of each procedure that are known, by position; more may follow.
+/// Known types of the first arguments of each procedure; more arguments may follow.
 const STARTS: [&[&str]; 5] = [
     &["integer"; 5],
     &["integer", "integer", "integer", "integer", "integer", "numeric", "character", "character", "integer"],
@@ -128,7 +128,7 @@ const STARTS: [&[&str]; 5] = [
 fn check_start(procedure: &Procedure, start: &[&str]) -> Result<()> {
     let fits = start.len() <= procedure.arguments.len()
         && start.iter().zip(&procedure.arguments).all(|(&wanted, have)| match wanted {
-            // Widths and kinds of character types differ between versions.
+            // Lengths and kinds of character types differ between versions.
             "character" => have.kind.starts_with("character") || have.kind == "text",
             "integer" => matches!(have.kind.as_str(), "integer" | "smallint" | "bigint"),
             wanted => have.kind == wanted,
@@ -171,7 +171,8 @@ fn read(session: &mut dyn Session, name: &str) -> Result<Vec<Routine>> {
     Ok(found)
 }
 
-/// A database without our table but with all nine, each with every column, is taken for HammerDB's.
+/// A database without Kelvin's metadata table but with all columns of the nine tables is assumed to be
+/// HammerDB's.
 pub(crate) fn read_build(session: &mut dyn Session) -> Result<Option<Build>> {
     let wanted: Vec<String> = TABLES
         .iter()

@@ -13,7 +13,7 @@ use super::{Driver, NAMES};
 
 const ROUTINES: [&str; 2] = [include_str!("functions.sql"), include_str!("procedures.sql")];
 
-/// The values that we give a procedure, by the positions of its arguments.
+/// The values of a procedure's arguments, by position.
 const MEANT: [&[&str]; 5] = [
     &["home", "warehouses", "district", "customer", "lines"],
     &["home", "district", "c_w", "c_d", "by_name", "amount", "", "last", "customer"],
@@ -22,14 +22,14 @@ const MEANT: [&[&str]; 5] = [
     &["home", "district", "customer", "by_name", "last"],
 ];
 
-/// Creates functions and procedures of HammerDB's interface, on top of our functions (which must be there).
+/// Creates functions and procedures with HammerDB's interface on top of Kelvin's functions, which must exist.
 pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
     let create = |text| session.run(text);
     let created: Result<()> = ROUTINES.into_iter().try_for_each(create);
     created.map_err(|error| error.context("creating routines with HammerDB's interface"))
 }
 
-/// Drops the routines that [`create`] made; HammerDB's own stay.
+/// Drops the routines that [`create`] created; HammerDB's own routines are not dropped.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     let names = NAMES.map(|name| format!("'{name}'")).join(", ");
     let rows = session.query(&format!(
@@ -42,13 +42,13 @@ pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     Ok(())
 }
 
-/// Makes the executor that calls them.
+/// Creates the executor that calls them.
 pub(crate) fn executor(warehouses: u32) -> Driver {
     Driver::new(warehouses, prepare)
 }
 
-/// Our own `neword` returns 0 for an order that it rolled back, HammerDB's never rolls one back; our own `payment`
-/// returns the customer.
+/// Kelvin's `neword` returns 0 for an order that it rolled back; HammerDB's never rolls back. Kelvin's
+/// `payment` returns the customer.
 fn prepare(session: &mut dyn Session) -> Result<Option<Prepared>> {
     let theirs = Answers {
         order: OrderAnswer::Committed,
@@ -105,8 +105,8 @@ fn prepare_functions(session: &mut dyn Session) -> Result<[Call; 5]> {
     ])
 }
 
-/// Builds a procedure's call from its arguments: what is meant for a position as a parameter, timestamps that
-/// go in as the time, and null of its type for everything else, which only comes out.
+/// Builds a procedure's call from its arguments: a parameter where a value belongs to the position, the time
+/// for a timestamp that is an input, and NULL of the argument's type for pure output arguments.
 fn prepare_procedure(
     session: &mut dyn Session,
     procedure: &Procedure,
@@ -116,7 +116,7 @@ fn prepare_procedure(
     let mut takes = Vec::new();
     for (position, argument) in procedure.arguments.iter().enumerate() {
         let comma = if position == 0 { "" } else { ", " };
-        // As a cast, "character" alone would cut the value to one.
+        // A cast to "character" would truncate the value to one character.
         let kind = if argument.kind == "character" { "bpchar" } else { argument.kind.as_str() };
         let takes_now = !argument.inout && argument.kind.starts_with("timestamp");
         let value = match meant.get(position) {

@@ -1,4 +1,4 @@
-//! HammerDB's procedures on SQL Server. They answer with rows, an error among them.
+//! HammerDB's procedures on SQL Server. They return rows, also for an error.
 
 use kelvin_database::{Result, Session};
 
@@ -7,14 +7,14 @@ use super::{Driver, NAMES, Routines, unknown};
 use crate::tproc_c::schema::TABLES;
 use crate::tproc_c::schema::metadata::Build;
 
-/// Stands in the text of the procedures that we made.
+/// Marks the text of procedures created by Kelvin.
 macro_rules! ours {
     () => {
         "-- made by kelvin\n"
     };
 }
 
-/// Procedures of the interface that HammerDB calls, around the texts of our own.
+/// Procedures with HammerDB's interface around Kelvin's own texts.
 const PROCEDURES: [&str; 5] = [
     concat!(
         "CREATE PROCEDURE neword @no_w_id int, @no_max_w_id int, @no_d_id int, @no_c_id int, @no_o_ol_cnt int, \
@@ -67,7 +67,7 @@ const PROCEDURES: [&str; 5] = [
     ),
 ];
 
-/// What the parameters of each procedure take, in the order of [`NAMES`].
+/// The values that each procedure's parameters take, in the order of [`NAMES`].
 const PARAMETERS: [&[(&str, Takes)]; 5] = [
     &[
         ("@no_w_id", Takes::Meant("home")),
@@ -107,7 +107,7 @@ const PARAMETERS: [&[(&str, Takes)]; 5] = [
     ],
 ];
 
-/// Position of the number that the next order will have in the answer of `neword`.
+/// The column of `neword`'s result with the number that the next order will have.
 const NEXT: usize = 5;
 
 /// How HammerDB's procedures differ from the specification (version 6.0).
@@ -116,11 +116,11 @@ const DEVIATIONS: &str = "items are chosen uniformly instead of by NURand, the s
     c_delivery_cnt and adds an amount to a customer's balance in a district without an order to deliver, too, and half of \
     the customers were loaded without an order";
 
-/// Whether an order is there. HammerDB's `neword` answers alike when it has rolled back.
+/// Whether an order exists. HammerDB's `neword` returns the same result after a rollback.
 const KEPT: &str =
     "SELECT COUNT(*) FROM orders WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = $3 AND o_c_id = $4";
 
-/// Creates procedures of HammerDB's interface.
+/// Creates procedures with HammerDB's interface.
 pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
     PROCEDURES
         .iter()
@@ -128,7 +128,7 @@ pub(crate) fn create(session: &mut dyn Session) -> Result<()> {
         .map_err(|error| error.context("creating routines with HammerDB's interface"))
 }
 
-/// Drops the procedures that [`create`] made; HammerDB's own stay.
+/// Drops the procedures that [`create`] created; HammerDB's own procedures are not dropped.
 pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     for procedure in read_all(session)?.iter().filter(|procedure| procedure.ours) {
         session.run(&format!("DROP PROCEDURE {}", procedure.name))?;
@@ -136,14 +136,14 @@ pub(crate) fn drop(session: &mut dyn Session) -> Result<()> {
     Ok(())
 }
 
-/// What the database has of them. A part of them, or ones with other parameters, is an error: then the database was not
-/// built as its routines claim.
+/// Finds the procedures in the database. It is an error if some are missing or have other parameters: the
+/// database was then not built as its routines suggest.
 pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
     let Some(ours) = find_all(session)? else { return Ok(None) };
     Ok(Some(Routines { kind: "procedures", deviations: (!ours).then_some(DEVIATIONS), roll_back: true }))
 }
 
-/// Makes the executor that calls them.
+/// Creates the executor that calls them.
 pub(crate) fn executor(warehouses: u32) -> Driver {
     Driver::new(warehouses, prepare)
 }
@@ -154,7 +154,7 @@ struct Procedure {
     parameters: Vec<String>,
 }
 
-/// Those of the five that are there, in the order of [`NAMES`].
+/// Those of the five procedures that exist, in the order of [`NAMES`].
 fn read_all(session: &mut dyn Session) -> Result<Vec<Procedure>> {
     let mut found = Vec::new();
     for name in NAMES {
@@ -170,7 +170,7 @@ fn read_all(session: &mut dyn Session) -> Result<Vec<Procedure>> {
     Ok(found)
 }
 
-/// Whether all five are there, and ours; none when there is none of them.
+/// Whether Kelvin created the five procedures; `None` if none of them exists.
 fn find_all(session: &mut dyn Session) -> Result<Option<bool>> {
     let found = read_all(session)?;
     if found.is_empty() {
@@ -207,7 +207,8 @@ fn prepare(session: &mut dyn Session) -> Result<Option<Prepared>> {
     Ok(Some(Prepared { calls, answers }))
 }
 
-/// A database without our table but with all nine, each with every column, is taken for HammerDB's.
+/// A database without Kelvin's metadata table but with all columns of the nine tables is assumed to be
+/// HammerDB's.
 pub(crate) fn read_build(session: &mut dyn Session) -> Result<Option<Build>> {
     let rows = session.query(
         "SELECT LOWER(CONCAT(t.name, '.', c.name)) FROM sys.columns c JOIN sys.tables t ON t.object_id = c.object_id \

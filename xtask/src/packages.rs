@@ -126,7 +126,7 @@ fn has_mariadb() -> bool {
     ["/usr/sbin/mariadbd", "/usr/bin/mariadb-install-db"].iter().all(|path| Path::new(path).is_file())
 }
 
-/// The packages that make a release.
+/// The packages that are needed to make a release.
 const DIST_NEEDS: &[Need] = &[
     Need {
         what: "musl-gcc, for the C code in the static executable",

@@ -123,7 +123,8 @@ impl Suites {
     }
 }
 
-/// Orders one that computes after every two that wait: three that compute concurrently would leave cores idle later.
+/// Orders the executables: one that computes, then two that wait, and so on. If three that compute ran concurrently, cores
+/// would be idle later.
 fn mixed(suites: Vec<Suite>) -> Vec<Suite> {
     let (computing, mut waiting): (Vec<_>, Vec<_>) =
         suites.into_iter().partition(|suite| suite.package == COMPUTING);

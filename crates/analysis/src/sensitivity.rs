@@ -15,7 +15,7 @@ pub struct Sensitivity {
     pub without: HypothesisVerdict,
     /// The verdict with void runs; none if no void run has a value.
     pub with: Option<HypothesisVerdict>,
-    /// Whether the two differ.
+    /// Whether the conclusion depends on the void runs.
     pub depends: bool,
 }
 

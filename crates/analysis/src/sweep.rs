@@ -33,7 +33,8 @@ pub struct ScalabilityModel {
     pub parameters: [Estimate; 3],
     /// The share of the variation that it explains.
     pub r_squared: f64,
-    /// The number of users with the highest value; none where it is out of range.
+    /// The number of users with the highest value; none where it lies below the measured numbers,
+    /// or beyond twice the largest.
     pub peak: Option<f64>,
     /// The same as text: "below 4", "12.3", "beyond 64".
     pub peak_words: String,

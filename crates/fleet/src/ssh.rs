@@ -252,7 +252,7 @@ impl PlacedAgent {
         format!(".kelvin-fleet/{}/{}", self.lab, self.agent)
     }
 
-    /// The script that starts the agent in its own process.
+    /// The script whose process becomes the agent (`exec`).
     fn launcher(&self, files: &AgentFiles<'_>) -> String {
         let mut words = vec!["agent".to_owned(), "--name".into(), self.agent.to_string()];
         words.extend(

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::{Mount, SystemTree};
 
-/// Version 1 writes the largest number of pages for "no limit", so larger values are no limits.
+/// Version 1 writes the largest number of pages, in bytes, for "no limit": values from this on are no limits.
 const UNLIMITED: u64 = 1 << 60;
 
 /// The path of a process's group, from the lines "number:controllers:path" of `/proc/PID/cgroup`: that of

@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let Some(error) = error.downcast_ref::<clap::Error>() else { return fail(&error) };
-            // `--help` and `--version` are reported as errors, too.
+            // clap reports `--help` and `--version` as errors, which they are not.
             show(error);
             let words: Vec<_> = std::env::args_os().collect();
             return match error.use_stderr() {
@@ -43,8 +43,8 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 /// Prints clap's message. It repeats invalid arguments, and a URL may contain a password.
 fn show(error: &clap::Error) {
     use std::io::IsTerminal;
-    // clap repeats control characters of an argument. If there are any, the text is printed without escape
-    // sequences.
+    // clap repeats control characters of an argument. If there are any, the text is printed without
+    // colours, and control characters become blanks.
     let steers = std::env::args_os().any(|word| word.to_string_lossy().chars().any(char::is_control));
     let colour = !steers && std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let styled = error.render();

@@ -19,7 +19,8 @@ pub(crate) fn listen() -> Result<Stop> {
 pub(crate) fn listen_saying(words: &'static str) -> Result<Stop> {
     let stop = Stop::new();
     let asked = stop.clone();
-    // SIGHUP ends the run as Ctrl-C does, unless the parent process ignores it, as nohup does.
+    // SIGHUP ends the run as Ctrl-C does, unless the parent made this process ignore it, as nohup
+    // does.
     let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hang_up))
         .context("cannot listen for signals")?;

@@ -108,7 +108,8 @@ impl Controller {
 type About<'a> = &'a mut dyn FnMut(ReversibleChange) -> Result<(), String>;
 
 impl Group {
-    /// Creates a group beside that of `process`. Unavailable controllers are returned with the reason.
+    /// Creates a group for `process`, at the place that the module describes. Unavailable controllers are
+    /// returned with the reason.
     pub(crate) fn make(name: &str, process: u32, wanted: &[Controller]) -> (Self, Vec<(Controller, String)>) {
         let mut group = Self::none();
         let mut refused = Vec::new();
@@ -122,8 +123,8 @@ impl Group {
         (group, refused)
     }
 
-    /// Creates a group of this name beside that of `process`, with all of these controllers. Every change is
-    /// passed to `about` first.
+    /// Creates a group of this name for `process`, with all of these controllers. Every change is passed to
+    /// `about` first.
     pub(crate) fn journalled(
         tree: &SystemTree,
         name: &str,

@@ -28,7 +28,7 @@ pub enum StoreBenchError {
     /// A stop was requested; the text says what it left behind.
     #[error("{0}")]
     Stopped(String),
-    /// An error ended the run early; the part that was measured is stored.
+    /// An error ended a run that had begun and is stored.
     #[error("run {0} ended early")]
     EndedEarly(RunId, #[source] RunError),
     /// An error after the measurement, which is stored.

@@ -1,7 +1,7 @@
 //! Groups of runs with one answer: repeated runs ([`repeat`]), A/B comparisons ([`ab`]), studies of factors
 //! ([`study`], [`factor`]), restoring state before and after runs ([`reset`], [`undo`]), runs with reduced
 //! resources ([`squeeze`]), and proofs of advice ([`advise`]). A single run is made by [`kelvin_run`];
-//! [`store_bench`] opens its target, prepares its data and stores it.
+//! [`store_bench`] opens its target, prepares its data and stores the run.
 
 pub mod ab;
 pub mod advise;

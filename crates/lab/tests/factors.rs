@@ -404,7 +404,7 @@ fn a_crashed_server_is_put_right(place: &Place, all: &str) {
     }
     applier.undo().unwrap();
     place.manager.up(None, &mut |_| ()).unwrap();
-    // Its next start has the settings that Kelvin manages, and not those from the beginning of this test.
+    // Its next start has the previous settings again, and not those applied at the beginning of this test.
     assert_eq!(place.set_by_system(), ["work_mem = '5MB'"]);
     assert_eq!((place.server_cpus(), cpus_of("self")), (vec![all.to_owned()], all.to_owned()));
     assert!(!place.marker().exists() && !place.journal().exists());

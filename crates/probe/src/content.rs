@@ -31,7 +31,7 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Adds a block; `nanos` is the time that reading it took.
+    /// Adds a block; `nanos` is the time in nanoseconds that reading it took.
     pub fn add(&mut self, block: &[u8], nanos: Option<f64>) {
         self.content.blocks += 1;
         self.content.block = block.len() as u32;

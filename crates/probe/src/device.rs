@@ -63,8 +63,8 @@ pub(crate) fn probe_device(tree: &SystemTree, name: &str) -> Option<DeviceFacts>
     let disk = whole_disk(tree, name);
     let mut stack = Stack::default();
     stack.descend(tree, name, 0);
-    // A layer that changes the amount of I/O has its own counters. A linear volume is counted at its disks, where the
-    // I/O of others is seen, too.
+    // A layer that changes the amount of I/O has its own counters. One that maps its disks unchanged is counted at the
+    // disks, where the I/O of others is seen, too.
     let changes =
         |layer: &Layer| !matches!(layer.kind, LayerKind::Volume | LayerKind::Crypt | LayerKind::Multipath);
     let counted = if stack.layers.iter().any(changes) {

@@ -282,7 +282,7 @@ fn by_source(report: &RunReport) -> bool {
     report.points.iter().any(|point| !point.sources.is_empty())
 }
 
-/// The number of users in a row; empty for a source whose number of users is unknown.
+/// The number of users in a row; empty for a source, whose number of users is unknown.
 fn users(point: &PointReport, source: Option<&SourceReport>) -> String {
     if source.is_none() { text(point.users) } else { String::new() }
 }

@@ -213,7 +213,7 @@ impl UserCounter {
 #[derive(Debug, Clone, Copy)]
 struct Start {
     at: Nanos,
-    /// Time since the intended start.
+    /// How long after the intended start.
     late: Nanos,
     /// Whether the user was waiting at the intended start.
     awaited: bool,
@@ -547,7 +547,8 @@ impl User {
         now
     }
 
-    /// Waits for a claimed arrival. Returns the time, and whether the arrival is still this user's.
+    /// Waits for a claimed arrival, or until the load is over. Returns the time, and whether the arrival is still
+    /// this user's: false if a change of the rate has taken it back.
     fn await_arrival(&mut self, from: Nanos, claim: Claim) -> (Nanos, bool) {
         let (Some(queue), Claim::Serve { at, changes }) = (self.shared.queue.clone(), claim) else {
             return (from, false);

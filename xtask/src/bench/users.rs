@@ -1,7 +1,7 @@
 //! `cargo xtask bench users`: virtual users on one thread each, compared with users on event loops.
 //!
-//! Against a server that only answers the protocol, the generator's cost is measured. Against PostgreSQL, the
-//! number of users from which event loops cost less.
+//! Against a server that only answers the protocol, it measures the generator's cost; against PostgreSQL, from how
+//! many users event loops cost less.
 
 mod blank_server;
 

@@ -48,7 +48,7 @@ pub(super) fn debian(release: &Release, root: &Path, compression: &str) -> Resul
 /// linking.
 fn papers(release: &Release, tree: &Path) -> Result<()> {
     let documents = tree.join("usr/share/doc").join(PACKAGE);
-    // In Debian, the text of the license is in a separate package.
+    // In Debian, the text of the license is in /usr/share/common-licenses.
     std::fs::remove_file(documents.join("LICENSE"))?;
     let charts = release.top.join("crates/report/vendor/uplot/LICENSE");
     let charts = std::fs::read_to_string(&charts).with_context(|| charts.display().to_string())?;

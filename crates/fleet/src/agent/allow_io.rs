@@ -39,7 +39,7 @@ impl AllowedIo {
     }
 
     /// Opens the I/O jobs of a specification for this host, given as its number and the number of hosts. Jobs
-    /// that do anything else are refused. States of `verify` are written to `aux`.
+    /// that do anything that is not allowed are refused. States of `verify` are written to `aux`.
     pub(super) fn open(&self, spec: &Spec, host: (u32, u32), aux: &Path) -> Result<IoRun> {
         let Work::Io(options) = &spec.work else {
             return Err(FleetError::Refused("these are not I/O jobs".into()));

@@ -10,7 +10,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 use super::{Bus, Result, STORAGE};
 use crate::error::{FleetError, causes};
 
-/// The largest file that is sent, in bytes: ten times an hour of a run with ten transaction types.
+/// The largest file that is sent, in bytes. An hour of a run with ten transaction types takes less than a
+/// tenth of it.
 pub(crate) const LARGEST_FILE: u64 = 256 << 20;
 
 /// Space in bytes that the server needs in addition to the content.

@@ -33,8 +33,8 @@ impl NatsFleet {
     }
 
     /// Joins the agents of a run that another process has begun, in their order. Before this returns, all
-    /// messages that the NATS server has now are read, so that data removed from the store afterwards no
-    /// longer depend on that server.
+    /// messages that the NATS server has now are read, so that nothing removed from the store
+    /// afterwards depends on that server any longer.
     ///
     /// # Errors
     /// When the first messages of the run are no longer stored, or NATS cannot be reached.

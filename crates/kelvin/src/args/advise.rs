@@ -137,7 +137,7 @@ impl AdviseArgs {
         self.tried.iter().map(split).collect()
     }
 
-    /// What `--prove` names of a list of changes with these findings; none without it.
+    /// The changes that `--prove` selects from a list of changes for these findings; `None` without the flag.
     pub(crate) fn proved(&self, findings: &[&str]) -> Result<Option<Tried>> {
         let Some(text) = &self.prove else {
             if self.duration.is_some() && self.target.is_none() {

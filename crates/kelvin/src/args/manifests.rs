@@ -17,7 +17,7 @@ const CONTRIB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib");
 const KUBERNETES: &str = "1.37.0";
 const VALIDATOR: &str = "kubernetes-validate/1.37.0";
 
-/// What is there in its place where `cargo xtask test` could not fetch it, and says so.
+/// The file that marks the validator as unavailable, where `cargo xtask test` could not fetch it.
 const UNAVAILABLE: &str = "kubernetes-validate/unavailable";
 
 /// Directives of systemd.unit(5), systemd.service(5), systemd.exec(5) and systemd.resource-control(5) that units here may use.
@@ -124,7 +124,8 @@ fn validator() -> Option<PathBuf> {
     }
 }
 
-/// What the schemas of Kubernetes say of a manifest: a line for each object, and whether all are right.
+/// Compares a manifest with the schemas of Kubernetes. Returns the output, a line for each object, and whether all are
+/// valid.
 fn validate(validator: &Path, text: &str) -> (String, bool) {
     let words = ["-m", "kubernetes_validate", "--strict", "-k", KUBERNETES, "-"];
     let mut python = Command::new("python3");

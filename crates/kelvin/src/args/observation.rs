@@ -54,8 +54,8 @@ pub(crate) struct ObservationArgs {
 enum Depth {
     // What the server shows with its present settings.
     Normal,
-    // Also what it shows with instruments that are off by default. Not a doc comment, because clap would then print every
-    // value of every flag as a paragraph.
+    // Also what it shows with instruments that are off by default. Not a doc comment: with help for
+    // one value, clap prints the help of every flag as a paragraph.
     Deep,
 }
 

@@ -178,7 +178,7 @@ impl RunArgs {
     }
 
     /// Refuses a file whose scripts would run shell commands only because the file says that they may: it may
-    /// come from anybody, and whoever runs it decides.
+    /// come from anyone, and the user who runs it decides.
     pub(crate) fn refuse_shell_of_a_file(&self, spec: &Spec) -> Result<()> {
         let flag = match &self.workload {
             RunWorkload::Pgbench(flags) => flags.language.allow_shell,

@@ -123,7 +123,7 @@ fn wanted_hosts(stored: &StoredRun, all: bool) -> Result<Vec<(SourceId, Name)>> 
         .filter(|(_, load)| load.lost.is_some())
         .map(|(host, _)| host)
         .collect();
-    // A tenant's agent stores its share as separate runs.
+    // A tenant's agent stores each turn of the tenant as a separate run.
     let hosts = stored.sources().filter(|(_, source)| source.tenant.is_none());
     let hosts = hosts.filter_map(|(id, source)| Some((id, source.host.as_deref()?)));
     let wanted = hosts.filter(|(_, host)| all || lost.contains(*host));

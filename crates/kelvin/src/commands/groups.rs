@@ -262,8 +262,8 @@ fn answer(group: &StoredGroup, rows: &[GroupRun]) -> Result<String> {
     })
 }
 
-/// The runs of a group with only the metric of the list of runs, the headline: to list many groups, not every second of
-/// every run must be read. A run whose metric is not in the list is read.
+/// The runs of a group with only the metric of the list of runs, the headline, so that a list of many groups does not read
+/// every second of every run. A run whose metric is not in the list is read.
 fn rows(store: &Store, group: &StoredGroup, runs: &BTreeMap<RunId, RunSummary>) -> Result<Vec<GroupRun>> {
     let judged = group.info.body.get("figure").and_then(serde_json::Value::as_str);
     if judged.is_some() && matches!(group.info.kind, GroupKind::Repeat | GroupKind::Ab) {

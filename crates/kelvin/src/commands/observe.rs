@@ -52,7 +52,7 @@ pub(crate) fn observe(args: &ObserveArgs, global: &Global) -> Result<Code> {
         screen.take(Observation::Lost(absent))?;
     }
     let watch = Watch::start(found.watchers, &clock).context("cannot start the observers")?;
-    // The first sample has gauges only. The duration is counted from it in whole intervals.
+    // The first sample has gauges only. As many intervals as fit into the duration follow it.
     let until = clock.now() + args.duration.nanos() + args.interval.nanos() / 2;
     while clock.now() < until && !stop.requested() {
         std::thread::sleep(TICK);

@@ -47,8 +47,8 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Code> {
     Ok(Code::Success)
 }
 
-/// The options that allow to start runs: with the token of the file, or with a new one, which is printed to
-/// standard error.
+/// The options that permit starting runs: with the token of the file, or with a new one, which is printed to
+/// standard error, where only the user who started the server sees it.
 fn start(file: Option<&Path>) -> Result<StartOptions> {
     let program = std::env::current_exe().context("cannot find this program's executable")?;
     let token = if let Some(file) = file {

@@ -8,7 +8,7 @@ use super::AbPlan;
 use super::blocks::{Block, values};
 use crate::repeat::{GroupRun, RunNoise};
 
-/// Below these degrees of freedom, the share of the scatter that noise explains cannot be estimated.
+/// The fewest degrees of freedom from which the share of the scatter that noise explains can be estimated.
 const FEWEST: usize = 4;
 
 /// The cost of noise for the runs and for the comparison.

@@ -49,7 +49,7 @@ impl Cpusets {
             std::fs::create_dir(group)
                 .map_err(|error| format!("{} cannot be created: {error}", group.display()))?;
         }
-        // In version 1 a new group has no CPUs, and accepts no processes until it does.
+        // In version 1 a new group has no CPUs, and accepts no processes until it has some.
         let cpus_of = |name: &str| std::fs::read_to_string(above.join(name)).unwrap_or_default();
         let lists = [cpus_of("cpuset.cpus.effective"), cpus_of("cpuset.cpus")];
         if let Some(cpus) = lists.iter().map(|text| text.trim()).find(|text| !text.is_empty()) {

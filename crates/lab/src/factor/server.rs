@@ -38,7 +38,7 @@ pub(super) fn requested_settings<'a>(
 }
 
 /// The settings whose present value differs: name and required value, and what the server has. The session is a new
-/// one, because a server reads its files only after the sessions that were open before.
+/// one, because sessions that were open before reread changed files at another time than the server.
 pub(super) fn differing<'a, 'b>(
     server: &Server,
     asked: &'b [RequestedSetting<'a>],
@@ -64,9 +64,9 @@ pub(super) fn differing<'a, 'b>(
     Ok(found)
 }
 
-/// The number of huge pages of `kilobytes` kB that the server will need with the required `shared_buffers`: the rest
-/// of its shared memory now, plus a sixteenth of the buffers for what grows with them (PostgreSQL 15 with 16 MB to 8
-/// GB: 2.4 to 3.9 % of the increase). A server that lacks three pages does not start.
+/// The number of huge pages of `kilobytes` kB that the server will need: the required `shared_buffers`, the rest of
+/// its shared memory now, and a sixteenth of the buffers for what grows with them (PostgreSQL 15 with 16 MB to 8 GB:
+/// 2.4 to 3.9 % of the increase). A server that lacks three pages does not start.
 pub(super) fn pages(server: &Server, asked: &[RequestedSetting<'_>], kilobytes: u64) -> Result<u64, String> {
     let as_text = |error: kelvin_database::Error| error.to_string();
     let mut session = server.session().map_err(as_text)?;

@@ -222,7 +222,7 @@ pub(crate) struct TracedSink<'a> {
     inner: &'a mut dyn Sink,
     trace: Option<RunTrace>,
     to: PathBuf,
-    /// The difference of the run's clock from the kernel's.
+    /// How far the run's clock is behind the kernel's.
     offset: Nanos,
     window: Option<(Nanos, Option<Nanos>)>,
     clock: Clock,

@@ -20,7 +20,7 @@ pub(super) struct Affinity {
     server: u32,
     all: CpuSet,
     fewer: CpuSet,
-    /// The CPUs of each thread whose affinity differs from the first process.
+    /// The CPUs of each thread whose affinity differs from that of the first process.
     others: Mutex<BTreeMap<u32, CpuSet>>,
     /// Held only for its effect on drop.
     _guard: Option<Guard>,

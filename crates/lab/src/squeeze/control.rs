@@ -120,7 +120,7 @@ fn flow(capacity: &Capacity, rest: f64) -> Result<Flow, String> {
         "the capacity of its device is not known: its counters cannot be read, or they show requests from \
         the server but no busy time",
     )?;
-    // A control group does not accept four zeros as a limit.
+    // To a control group four zeros mean no limit.
     if flow.reads + flow.writes <= 0.0 {
         return Err("the server did not use the device: there is nothing to limit".into());
     }

@@ -390,8 +390,8 @@ fn elsewhere() -> Vec<UnavailableMetrics> {
     ]
 }
 
-/// Moves the server's processes into a group of Kelvin's. Returns the controllers that are unavailable, with the
-/// reason. Without `cpu`, the group only limits other resources.
+/// Moves the server's processes into a group of Kelvin's. Returns the group, and the controllers that are unavailable
+/// with the reason. Without `cpu`, the group only limits other resources.
 fn hold(server: u32, cpu: bool) -> (Group, Vec<(Controller, String)>) {
     let wanted: &[Controller] = if cpu { &[Controller::Cpu, Controller::Io] } else { &[Controller::Io] };
     let (mut group, mut refused) = Group::make("server", server, wanted);

@@ -218,8 +218,9 @@ mod tests {
             std::thread::sleep(PERIOD * 30);
             (on_cpu(&file).unwrap() - before) as f64 / began.elapsed().as_nanos() as f64
         };
-        // A busy machine uses less CPU; a tick's overshoot in one period is compensated in the next. If the capping
-        // thread itself is not scheduled for long, it stops no process, but that does not happen every time.
+        // On a busy machine the process gets less CPU; a tick's overshoot in one period is compensated in the next.
+        // If the capping thread itself is not scheduled for long, it stops no process, but that does not happen
+        // every time.
         let bounded = (0..10).map(|_| used()).find(|used| *used < 0.4);
         assert!(bounded.is_some_and(|used| used > 0.0), "{bounded:?}");
         drop(cap);

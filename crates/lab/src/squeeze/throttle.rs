@@ -86,7 +86,6 @@ impl Throttle {
         let left = f64::from(affinity.left());
         // The load generator moves to the CPUs that the server leaves, so its use is no loss. Other processes are
         // spread evenly over all CPUs, and take the same share of those that remain.
-        // all CPUs alike, and take the same share of those that are left.
         let share = left / (capacity.cores + capacity.others);
         if share.is_nan() || share > 1.0 - LEAST {
             return Err(

@@ -77,7 +77,7 @@ const MOST_METRICS: usize = 64;
 const LONGEST_NAME: usize = 80;
 
 impl Study {
-    /// Reads a file. A run in a separate file is searched relative to it.
+    /// Reads a file. A run in a separate file is looked up relative to it.
     pub fn read(path: &Path) -> Result<Self, StudyError> {
         let failed = |source| StudyError::File { what: "read", path: path.into(), source };
         let shown = path.display().to_string();

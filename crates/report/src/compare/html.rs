@@ -83,7 +83,7 @@ const ROW: f64 = 22.0;
 /// has an interval.
 fn forest(point: &ComparedPoint, noise: f64) -> String {
     use std::fmt::Write;
-    // Metrics with a lower bound are only in the table.
+    // Metrics whose values are lower bounds are only in the table.
     let exact = point.figures.iter().filter(|f| f.exact_ratio().is_some());
     let rows: Vec<_> = exact.filter_map(|f| Some((f, f.ratio?, f.interval?))).collect();
     let widest =

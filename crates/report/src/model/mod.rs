@@ -75,7 +75,7 @@ pub struct RunReport {
     pub status: Status,
     /// Whether it is still being written.
     pub liveness: Liveness,
-    /// Whether the run counts (`state`), and the reasons.
+    /// Whether the run counts (`state`), and why not (`reasons`).
     #[serde(flatten)]
     pub judgement: Judgement,
     /// Whether the run counts: `state` is "counted".
@@ -175,7 +175,7 @@ impl Recipe {
 pub struct JudgedCheck {
     /// Whether it was checked before or after the load.
     pub phase: Phase,
-    /// Its number in the specification.
+    /// Its number in the workload's rules.
     pub number: u32,
     /// What must hold.
     pub name: String,

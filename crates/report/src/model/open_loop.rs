@@ -23,7 +23,7 @@ pub struct ScheduleReport {
     pub waiting_at_close: u64,
     /// Transactions due exactly when the load ended, which did not start; at most one per user.
     pub cut_off: u64,
-    /// The longest queue; none if the window did not close.
+    /// The longest queue that a user found; none if the window did not close.
     pub longest_queue: Option<u64>,
     /// Committed and rolled-back transactions per second.
     pub achieved_per_second: Option<f64>,

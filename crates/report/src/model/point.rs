@@ -36,7 +36,7 @@ pub struct PointReport {
     /// Names of users and transactions.
     #[serde(skip)]
     pub(crate) words: &'static WorkloadLabels,
-    /// Whether the point counts (`state`), and the reasons.
+    /// Whether the point counts (`state`), and why not (`reasons`).
     #[serde(flatten)]
     pub judgement: Judgement,
     /// Whether the window closed; if not, the values cover only a part of it.
@@ -295,7 +295,7 @@ impl PointReport {
         let window = point.window.as_ref();
         let minutes = figures.seconds / 60.0;
         let threads = host_threads(&run.info.environment);
-        // I/O jobs with a rate can only be late themselves: no worker waits for another.
+        // I/O jobs with a rate have no lag: each worker has its own schedule.
         let lag = series.iter().any(|s| s.role == SeriesRole::Lag).then_some(&figures.lag);
         let elapsed = window.map_or(0, |window| window.elapsed);
         let is_scenario = run.info.workload == labels::SCENARIO;

@@ -232,7 +232,7 @@ fn mean_size(report: &RunReport, point: &PointReport, direction: Direction) -> O
     (ios > 0 && bytes > 0).then(|| bytes as f64 / ios as f64)
 }
 
-/// The last second of a window is too short for a rate below this fraction.
+/// A last second of a window that is at most this fraction of a second is too short for a rate.
 const SLIVER: f64 = 0.2;
 
 /// I/Os and bytes per second of each direction of a point, over all devices.

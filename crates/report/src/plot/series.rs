@@ -40,7 +40,7 @@ pub(super) fn unit(quantity: LogKind, greatest: f64) -> (&'static str, f64) {
             &[("s", 1e10), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
         }
     };
-    // A unit is used from ten of it: 2,400 MiB/s is more precise than 2.3 GiB/s.
+    // The largest unit is used from ten of it: 2,400 MiB/s is more precise than 2.3 GiB/s.
     let found = units.iter().find(|unit| greatest >= unit.1).or(units.last());
     match found {
         Some(("GiB/s", _)) => ("GiB/s", 1_073_741_824.0),

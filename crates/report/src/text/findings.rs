@@ -12,7 +12,7 @@ const NAMED: usize = 3;
 
 /// One finding, and its points.
 pub(crate) struct FindingGroup<'a> {
-    /// The finding of the best point that has it, or else of the last.
+    /// The finding of the best point, or else of the last that has it.
     pub(crate) finding: &'a Finding,
     /// The points, printed after the title; empty if there is only one point, or if the finding is about the
     /// whole run.

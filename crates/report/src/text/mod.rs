@@ -118,7 +118,7 @@ impl Page {
         painted(self.colour, colour, text)
     }
 
-    /// Text without escape sequences, wrapped at the page's width with a hanging indent.
+    /// Text without backticks, wrapped at the page's width with a hanging indent.
     fn wrapped(&mut self, lead: &str, text: &str) {
         self.wrapped_in("", lead, text);
     }
@@ -267,7 +267,7 @@ pub(crate) fn painted(wanted: bool, colour: &str, text: &str) -> String {
     if wanted && !colour.is_empty() { format!("{colour}{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// Text without escape sequences, wrapped at the page's width with a hanging indent.
+/// Text without backticks, wrapped at the page's width with a hanging indent.
 pub(crate) fn wrap_lines(lead: &str, text: &str) -> Vec<String> {
     wrap(lead, &plain(&printable(text)), WIDTH)
 }

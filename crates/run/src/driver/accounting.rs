@@ -25,7 +25,7 @@ pub(super) struct PointAccounting<'a> {
     pub(super) embedded: bool,
     /// When the window opened.
     pub(super) open: Nanos,
-    /// The requested rate; `None` where a timeline changes it.
+    /// The requested rate; `None` in a closed loop, and where a timeline may change it.
     pub(super) rate: Option<f64>,
     /// The generators' reports, at least one.
     pub(super) generators: &'a [GeneratorReport],

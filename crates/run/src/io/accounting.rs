@@ -175,8 +175,8 @@ fn schedule(
         };
     }
     let random = plan::is_random(jobs, point);
-    // With random gaps the count's standard deviation is its square root; with even gaps it differs by the
-    // I/Os in flight.
+    // With random gaps the count's standard deviation is its square root; with even gaps it differs by
+    // at most the I/Os in flight.
     let depth: u32 = workers.iter().map(|(_, depth)| depth).sum();
     let uncertain = if random { 4.0 * due.sqrt() } else { f64::from(depth + clones) };
     let behind = (due - ios as f64 - uncertain).max(0.0);

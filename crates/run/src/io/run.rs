@@ -67,7 +67,7 @@ pub struct IoRunOutcome {
     pub result: Option<JobsOutcome>,
     /// Facts about devices and files around the run.
     pub facts: StorageFacts,
-    /// Whether the counts agree. A hold-up of this process, which makes a run void, does not matter here.
+    /// Whether every invariant held. A hold-up of this process, which makes a run void, does not matter here.
     pub holds: bool,
     /// I/Os that failed.
     pub failed: u64,

@@ -26,7 +26,7 @@ pub(super) struct Job {
     ended: bool,
     /// Its exit code; `None` while it runs, or when a signal ended it.
     code: Option<i32>,
-    /// The last lines of its output.
+    /// The last lines of its standard error.
     lines: VecDeque<String>,
 }
 

@@ -13,7 +13,7 @@ use crate::{Direction, Io};
 /// Bytes of the template of scrambled blocks: they stay in the processor's second-level cache.
 const TEMPLATE: usize = 64 << 10;
 
-/// Scrambled blocks change in each unit of this many bytes: the block size of the finest deduplication.
+/// Bytes of a scrambled block that are changed in the same way: the block size of the finest deduplication.
 const SECTOR: usize = 512;
 
 /// Fills the buffers of one worker.

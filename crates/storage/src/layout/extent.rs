@@ -60,7 +60,7 @@ fn holes(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
 /// The written extents that touch `range`, ascending.
 fn mapped(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
     let mut written = Vec::new();
-    // Dirty pages have no extent yet.
+    // Dirty pages may have no extent yet.
     extents::walk(file, range, true, &mut |part| {
         if !part.is_unwritten() {
             written.push(part.logical);

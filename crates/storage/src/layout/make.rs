@@ -26,7 +26,8 @@ const A_SYNC: u64 = 128 << 20;
 /// Receives the progress of the layout: the worker, the step, bytes done and in total.
 pub(crate) type ProgressReport<'a> = &'a (dyn Fn(u32, &str, u64, u64) + Sync);
 
-/// Carries out a plan. If it ends early, the completed part is kept: the same plan continues from there.
+/// Carries out a plan. If it ends early, the completed part is kept: a new plan for the same
+/// jobs continues from there.
 pub(crate) fn carry_out_plan(plan: &LayoutPlan, stop: &Stop, report: ProgressReport<'_>) -> Result<()> {
     for directory in &plan.directories {
         fs::create_dir_all(directory)

@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// The next number is independent of the last: both its index and the distance between them, near and far.
+    /// The next number is independent of the last, in its position and in its distance from it, near and far.
     #[test]
     fn followers_are_independent() {
         for n in [4096_u64, 100_000, 2 << 20, 1 << 33] {

@@ -55,7 +55,7 @@ pub(crate) fn hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
 }
 
 impl Streams {
-    /// The streams of a clone: sections of one sequence, separated by jumps.
+    /// The streams of a clone: one sequence for each purpose, which jumps divide among the clones.
     pub(crate) fn new(seed: u64, clone: u32) -> Self {
         let stream = |purpose: Purpose| {
             let seed = Random::part(seed, purpose as u64, 0).bits();

@@ -17,7 +17,7 @@ pub const LARGEST_BUFFER: usize = 64 << 20;
 /// and little enough to be written in a minute.
 const MOST: u64 = 16 << 30;
 
-/// The free space divided by the space that the files use.
+/// The files use one part of the free space in this many.
 const PART: u64 = 4;
 
 /// Minimum number of blocks of a file: fewer could not be read out of order.

@@ -227,7 +227,7 @@ pub struct Report {
     pub kept: Vec<std::path::PathBuf>,
 }
 
-/// Percent of a CPU above which the processor was the limit and not the storage.
+/// Percent of a CPU from which the processor was the limit and not the storage.
 const BUSY: f64 = 90.0;
 
 impl Report {

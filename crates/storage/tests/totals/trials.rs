@@ -134,7 +134,7 @@ fn trial_c3_verify_only_finds_what_is_lost_and_changes_nothing() {
     }
 }
 
-/// Files that a job of the same name leaves unchanged and refuses.
+/// The files of a directory: name, size and time of the last change.
 fn files(directory: &Path) -> Vec<(String, u64, i64)> {
     let mut all: Vec<_> = fs::read_dir(directory)
         .unwrap()

@@ -14,7 +14,7 @@ use super::Arrivals;
 /// What a free user does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// Serve the arrival that is intended to start at `at`: immediately if that is over, otherwise then.
+    /// Serve the arrival that is intended to start at `at`: immediately if that time has passed, otherwise then.
     Serve {
         /// The intended start.
         at: Nanos,
@@ -37,7 +37,7 @@ pub struct Refused {
 /// The queue's counts. `due` = `claimed` + `refused` + `waiting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueTally {
-    /// Arrivals whose intended start is over.
+    /// Arrivals whose intended start has come.
     pub due: u64,
     /// Due arrivals that a user has taken.
     pub claimed: u64,

@@ -15,7 +15,7 @@ pub(super) type MakeData = fn(&Bench) -> Result<String>;
 pub(super) struct Contest {
     pub(super) name: &'static str,
     pub(super) work: String,
-    /// The name of the transaction that costs are per.
+    /// The name of the transaction type for which costs are given.
     pub(super) per: &'static str,
     pub(super) competitors: Vec<(&'static str, Competitor)>,
     pub(super) data: MakeData,

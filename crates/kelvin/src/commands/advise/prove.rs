@@ -34,7 +34,8 @@ use crate::exit::{Code, describe};
 use crate::measure::{bench, open as open_target, prompt};
 use crate::{out, paths, signal};
 
-/// Maximum number of blocks for one change with a budget. 40 blocks detect a third of the effect that six detect.
+/// Maximum number of blocks for one change with a budget. 40 blocks detect an effect a third as large as
+/// six blocks do.
 const BLOCKS_IN_BUDGET: u32 = 40;
 
 /// Default for the maximum number of blocks. A single change is tried until the result is clear or its budget is used up.

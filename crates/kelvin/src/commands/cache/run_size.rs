@@ -19,7 +19,7 @@ pub(super) enum RunSize {
     Limit(String, Option<u64>),
     /// The server was in other control groups: the requested directory, and the server's.
     Elsewhere(String, String),
-    /// The store does not have the limit: what is missing.
+    /// The store does not record the size: what is missing.
     Unknown(String),
 }
 

@@ -70,7 +70,7 @@ fn interpreter<'h>(session: &'h mut Session<'_>, script: Option<&Path>) -> Resul
 }
 
 /// Reads commands until the end of standard input. On a terminal, an error ends only its command. Ctrl-C at the prompt
-/// discards the line, and in a run ends the run; the settings are kept.
+/// discards what was typed, and in a run ends the run; the settings are kept.
 fn prompt(global: &Global) -> Result<Code> {
     let typed = std::io::stdin().is_terminal();
     let stop = signal::listen_saying("")?;

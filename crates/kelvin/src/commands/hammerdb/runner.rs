@@ -57,7 +57,8 @@ const ORDER: [(i32, Code); 6] = [
 ];
 
 impl<'a> KelvinRunner<'a> {
-    /// `stop` is requested by signals. The step that is running gets the same signals.
+    /// `stop` is requested by signals. The step that is running gets the same signals, and
+    /// answers them.
     pub(super) fn new(global: &'a Global, mode: Mode, scale: f64, stop: Stop) -> Self {
         Self {
             global,

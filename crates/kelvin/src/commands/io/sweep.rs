@@ -107,7 +107,7 @@ pub(super) fn sweep(args: &SweepArgs, global: &Global) -> Result<ExitCode> {
     })?;
     let runs = plan.runs();
     let planned: Option<Duration> = cells.iter().map(|cell| cell.spec(&base).planned()).sum();
-    // The rates of a curve take as long as the run that finds the highest rate.
+    // Each rate of a curve takes as long as the run that finds the highest rate.
     let planned = planned.map(|planned| planned * (runs / cells.len().max(1)) as u32 + BESIDE * runs as u32);
     let takes = planned.map_or("their duration is known after the first".into(), |planned| {
         format!("at most about {}", duration(planned.as_secs_f64()))

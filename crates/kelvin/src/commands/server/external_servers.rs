@@ -87,7 +87,7 @@ pub(super) fn apply(
     let waiting = match settings.change(session.as_mut(), &changes) {
         Ok(waiting) => waiting,
         Err(error) => {
-            // `apply` undoes its changes itself, except after a later failure. Any change that may remain is reported.
+            // `change` undoes its changes itself, except after a later failure. Any change that may remain is reported.
             if let Err(second) = settings.put_back(session.as_mut(), &before) {
                 tell(&format!(
                     "not everything could be reverted ({second}): kelvin server restore --target '{server}'"

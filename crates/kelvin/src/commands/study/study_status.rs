@@ -12,7 +12,7 @@ pub(crate) struct StudyStatus {
     pub(crate) study: Study,
     /// All planned runs.
     pub(crate) plan: StudyPlan,
-    /// The locked hypothesis and environment.
+    /// The lock: the hypothesis and everything else that determines the answer, as fixed.
     pub(crate) lock: Option<Lock>,
     /// Deviations from the lock.
     pub(crate) changed: Vec<Deviation>,

@@ -96,7 +96,7 @@ fn heading(text: &mut String, top: &TopSql) {
     }
 }
 
-/// The columns that fit; the measure's column comes first. Columns without any value are left out.
+/// The columns that fit. The measure's column is always kept; columns without any value are left out.
 fn columns(top: &TopSql) -> Vec<&'static Column> {
     let known = |column: &&Column| top.statements.iter().any(|one| (column.of)(one).is_some());
     let mut found: Vec<&Column> = COLUMNS.iter().filter(known).collect();

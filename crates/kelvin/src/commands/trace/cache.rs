@@ -136,7 +136,7 @@ fn check_accesses(total: u64, args: &TraceCacheArgs) -> Result<()> {
     Ok(())
 }
 
-/// The requested sizes, or ten sizes up to the number of bytes accessed.
+/// The requested sizes, or ten sizes up to the footprint: the bytes of all distinct blocks.
 fn sizes(curve: &Curve, args: &TraceCacheArgs) -> Vec<u64> {
     let mut sizes = args.sizes.clone();
     if sizes.is_empty() {

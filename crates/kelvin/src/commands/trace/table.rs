@@ -244,7 +244,7 @@ fn places(text: &mut String, trace: &Trace, profiles: &[Profile]) {
     let _ = writeln!(text);
 }
 
-/// The shares of zeros and never-written space among the reads.
+/// The shares of zeros and of never-written space in the bytes read.
 fn zeros(text: &mut String, trace: &Trace, profiles: &[Profile], width: usize) {
     if trace.sample.is_none() {
         let why = match trace.recording {

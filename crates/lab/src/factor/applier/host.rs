@@ -85,7 +85,8 @@ impl Applier {
         }
     }
 
-    /// A server that this process restarted after a crash has inherited its CPUs, which is not intended.
+    /// Releases a server that has inherited the CPUs of this process, because this process restarted it after a
+    /// crash.
     pub(super) fn unbind(&mut self, server: &Server) -> Result<(), String> {
         let mine = cpus::allowed_cpus(None)?;
         let pid = server.process().map_err(|error| error.to_string())?;

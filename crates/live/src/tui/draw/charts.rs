@@ -55,7 +55,6 @@ pub(super) fn bar(buffer: &mut Buffer, plot: Rect, x: u16, share: f64, style: St
 
 /// Number of cells for each part of a bar of `cells`. Shares are rounded down, and the remaining cells go to
 /// the largest remainders, so that a larger part never has fewer cells than a smaller one.
-/// a large part never has fewer cells than a small one.
 fn cells<const N: usize>(parts: &[f64; N], cells: u16) -> [u16; N] {
     let sum: f64 = parts.iter().map(|part| part.max(0.0)).sum();
     if sum <= 0.0 || !sum.is_finite() {

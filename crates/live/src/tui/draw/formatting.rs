@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Wraps text without escape sequences at a width.
+/// Wraps text at a width, without its backticks.
 pub(super) fn wrap(words: &str, width: usize) -> Vec<String> {
     text::wrap("", &text::plain(words), width)
 }

@@ -29,7 +29,7 @@ pub(crate) struct KindSum {
     pub(crate) failed: u64,
     pub(crate) retries: u64,
     latency: Histogram,
-    /// The 95th percentile of its latency.
+    /// The 95th percentile of its latency, in nanoseconds.
     pub(crate) p95: Option<Nanos>,
     recent: VecDeque<(i64, u64, Histogram)>,
 }

@@ -3,7 +3,7 @@
 use kelvin_diagnose::{Evidence, is_client};
 use serde::Serialize;
 
-/// Number of listed waits; the others are only counted.
+/// Number of listed waits; the others are omitted.
 const LISTED: usize = 25;
 
 /// Samples of the sessions in a point's window. Shares refer to the active sessions of clients.

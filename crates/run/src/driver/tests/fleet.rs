@@ -487,7 +487,7 @@ fn generators_that_share_a_machine_are_judged_together_too() {
         };
         closing.saturated_machines(second)
     };
-    // Each used half of the two CPUs that it may use, but together they used all of them.
+    // Each used about half of the two CPUs that it may use, but together they used nearly all of them.
     let busy = generators([950_000_000, 950_000_000, 950_000_000]);
     assert!(busy.iter().all(|one| one.saturation(second, false).unwrap().holds));
     let [found] = &judged(&busy)[..] else { panic!("one machine is shared") };

@@ -39,7 +39,7 @@ impl OwnDraws {
         own
     }
 
-    /// Whether missing data at an offset may be due to another job's different offsets. Counts the call.
+    /// Whether missing data at an offset may be due to another job's different offsets. If so, counts it as doubtful.
     pub(super) fn may_be_unwritten(&self) -> bool {
         let doubtful = !self.everywhere && !self.own.load(Ordering::Relaxed);
         if doubtful {

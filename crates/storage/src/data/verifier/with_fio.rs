@@ -66,8 +66,8 @@ fn words(jobs: &[(VerifyMethod, &'static str, usize)]) -> Vec<(&'static str, &'s
     jobs.iter().map(|(_, word, shape)| (*word, SHAPES[*shape].0)).collect()
 }
 
-/// Changes a byte of the fifth block, in its last chunk: fio 3.33 verifies only the last of several chunks in a
-/// block.
+/// Changes a byte of the fifth block, in its last chunk: with several chunks in a block, fio 3.33 lets the last one
+/// decide.
 fn change(path: &Path) {
     let mut content = std::fs::read(path).unwrap();
     content[5 * 4096 + 4000] ^= 4;

@@ -73,7 +73,7 @@ pub(super) struct Wanted {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Thinker {
     pub(super) rule: Thinking,
-    /// I/Os since the last pause, and the time of that pause.
+    /// I/Os since the last pause, and the end of that pause.
     pub(super) count: u64,
     pub(super) since: Nanos,
 }

@@ -103,8 +103,7 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         format!("{}.{:02}", cents / 100, cents % 100)
     }
 
-    /// The SQL that concatenates texts and numbers, which are given separated by `
-    /// `.
+    /// The SQL that concatenates texts and numbers, which are given separated by ` || `.
     fn joined(&self, texts: &str) -> String {
         texts.to_owned()
     }

@@ -129,8 +129,10 @@ fn make_runs() -> Made {
     made.plan("a sweep", Counted, &sweep, as_it_is);
     made.plan("beyond capacity, with unanswered arrivals", Counted, &Plan::rates(8, &[2600.0]), as_it_is);
     made.plan("rates up and down", Counted, &Plan::rates(8, &[600.0, 1200.0, 600.0]), as_it_is);
-    let search =
-        Plan { concluded: vec![pgbench::search_result()], ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0]) };
+    let search = Plan {
+        concluded: vec![pgbench::search_result()],
+        ..Plan::rates(8, &[1000.0, 2000.0, 1500.0, 1750.0])
+    };
     made.plan("a search", Counted, &search, as_it_is);
     made.plan("7 of 12 s dead", Void, &long, |events| dead(events, 0, 3..10));
     made.plan("dead in an open loop", Void, &Plan::rates(8, &[900.0]), |events| dead(events, 0, 2..4));

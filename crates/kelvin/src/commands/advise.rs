@@ -213,7 +213,10 @@ impl Document for Advice {
                 || "a run of this load can prove it: kelvin advise RUN --prove 1".into(),
                 |run| format!("kelvin advise {run} --prove 1"),
             );
-            let _ = writeln!(text, "\nA bound counts only the time named; other waits may shrink with it, or take its place: {how}");
+            let _ = writeln!(
+                text,
+                "\nA bound counts only the time named; other waits may shrink with it, or take its place: {how}"
+            );
         }
         Ok(text)
     }

@@ -8,6 +8,7 @@ use anyhow::Result;
 use kelvin_diagnose::Better;
 use kelvin_lab::ab::{
     self, AbEvent, AbNoise, AbPlan, AbSummary, BlockLine, Compared, Control, Explored, InterimLook, Planning,
+    VoidRun,
 };
 use kelvin_lab::repeat::RepeatMetric;
 use kelvin_measure::Bounded;
@@ -368,13 +369,7 @@ fn write_progress(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
         let words = format!("{} {runs} not count; up to {} are replaced", summary.void.len(), plan.replace);
         say(text, "dropped  ", &words);
         for void in &summary.void {
-            out::wrapped(
-                text,
-                &format!("run {} ({}, block {}): {}", void.run, void.treatment, void.block, void.why),
-                9,
-                13,
-                WIDTH,
-            );
+            out::wrapped(text, &describe_void(void), 9, 13, WIDTH);
         }
     }
     if summary.failed > 0 {
@@ -383,6 +378,11 @@ fn write_progress(text: &mut String, plan: &AbPlan, summary: &AbSummary) {
     if text.len() > before {
         text.push('\n');
     }
+}
+
+/// A void run, its place in the plan, and why it does not count.
+pub(super) fn describe_void(void: &VoidRun) -> String {
+    format!("run {} ({}, block {}): {}", void.run, void.treatment, void.block, void.why)
 }
 
 fn say(text: &mut String, lead: &str, words: &str) {
@@ -571,4 +571,4 @@ fn exploratory(text: &mut String, explored: &[Explored]) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

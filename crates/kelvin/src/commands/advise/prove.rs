@@ -51,13 +51,13 @@ pub(super) fn most_blocks(alone: bool, has_budget: bool) -> u32 {
 const REST: u64 = 5;
 
 /// A change that was tried.
-struct Step {
-    title: String,
-    bound: Option<f64>,
-    outcome: Outcome,
+pub(super) struct Step {
+    pub(super) title: String,
+    pub(super) bound: Option<f64>,
+    pub(super) outcome: Outcome,
 }
 
-enum Outcome {
+pub(super) enum Outcome {
     Compared { group: GroupId, summary: Box<AbSummary>, proof: Proof, waits: Vec<String>, kept: bool },
     Failed(String),
 }
@@ -485,7 +485,7 @@ fn opened(spec: &Spec, live: &mut dyn Live) -> Result<Opened> {
 }
 
 /// Text with the steps in their order: each change with its bound, its effect, and whether that is significant.
-fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
+pub(super) fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
     let mut text = format!("\nrun {run}: {} tried\n\n", count(steps.len(), "change"));
     for (number, Step { title, bound, outcome }) in (1..).zip(steps) {
         let _ = writeln!(text, "{number:>3}  {title}  {}", gain(*bound));
@@ -503,6 +503,9 @@ fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
                     summary.course.blocks,
                     plain_percent(shown)
                 ));
+                for void in summary.void.iter().filter(|_| !summary.is_complete()) {
+                    say(&format!("does not count: {}", command_ab::describe_void(void)));
+                }
                 let aside = side_effects(summary);
                 if !aside.is_empty() {
                     say(&format!("other metrics: {aside}"));

@@ -1,7 +1,10 @@
 use kelvin_diagnose::EffectBasis;
+use kelvin_lab::ab::AbSummary;
 use kelvin_lab::advise::ProofVerdict;
+use kelvin_store::GroupId;
 
 use super::*;
+use crate::commands::ab::tests as compared;
 
 fn line(title: &str, effect: Effect, rules: Rules, proof: Option<(i64, Proof)>) -> Line {
     let remedy = Remedy {
@@ -71,4 +74,18 @@ fn the_list_has_bounds_rules_and_answers() {
     };
     let shown = none.text().unwrap();
     assert!(shown.contains("2 omitted") && shown.contains("its values are not known"), "{shown}");
+}
+
+#[test]
+fn an_unfinished_proof_names_the_runs_that_do_not_count() {
+    let mut plan = compared::plan(&["as it is", "work_mem = 8MB (now 4MB)"]);
+    plan.blocks = 4;
+    let mut rows = compared::rows(&plan, 4, 0.0);
+    rows[9].void = Some("void: 2 of 10 seconds without a transaction".into());
+    let summary = Box::new(AbSummary::from_runs(&plan, &rows));
+    let proof = Proof::from_summary(&summary);
+    let outcome =
+        prove::Outcome::Compared { group: GroupId(4), summary, proof, waits: Vec::new(), kept: false };
+    let step = prove::Step { title: "work_mem = 8MB (now 4MB)".into(), bound: None, outcome };
+    insta::assert_snapshot!("proof_unfinished", prove::render(RunId(1), &[step], "kelvin"));
 }

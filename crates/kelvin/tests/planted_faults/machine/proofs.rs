@@ -131,7 +131,7 @@ fn a_small_max_wal_size_is_proved() {
     let bench = bench.build("2").counted();
     // The cost of full-page images after each checkpoint is that of their bytes: high on a cloud volume, but next to nothing
     // on a disk that is the memory of another host.
-    let _volume = faults::limit_writes(&bench.server, 24 << 20);
+    let _volume = faults::limit_writes(&bench.server, 40 << 20);
     bench.advised();
     is_confirmed(&bench.prove("max_wal_size = ", &USELESS, &BEYOND_FIRST_IMAGES));
 }

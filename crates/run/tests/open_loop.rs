@@ -59,7 +59,9 @@ fn a_sustainable_rate_is_served_and_every_arrival_is_counted() {
     let entered = good.saturating_sub(response.count()) + under_way;
     let longest = u128::from(service.max().unwrap()) * u128::from(entered);
     assert!(response.sum() + longest >= service.sum(), "a response holds its service");
-    assert!(latencies(&outcome, |role| *role == SeriesRole::Lag).count() > 0);
+    // Only an arrival that finds a user idle has a lag: where the machine stalled, every one may have queued.
+    let lag = latencies(&outcome, |role| *role == SeriesRole::Lag);
+    assert!(lag.count() > 0 || schedule.longest > 0, "{schedule:?}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub use noise::{
 };
 pub use other_processes::{HostResource, ProcessUse, top_processes};
 pub use pages::{PAGES, page, terms};
-pub use remedy::{Change, HostSetting, Remedy, Rules, remedies, rules_of_setting};
+pub use remedy::{Change, HostSetting, LARGE_GAIN, Remedy, Rules, remedies, rules_of_setting};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};
 pub use wait_change::{WaitChange, WaitLimit, wait_changes};
 

@@ -7,7 +7,7 @@ use kelvin_measure::observation::{DiskQueue, WaitKind};
 use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{Change, HostSetting, Remedy, Rules, finding, waited_share};
+use super::{Change, HOST, HostSetting, Remedy, Rules, finding, waited_share};
 use crate::findings::numa_remote::SKEW;
 use crate::load::process_cores;
 use crate::{Effect, EffectBasis, Evidence, Finding};
@@ -28,7 +28,7 @@ pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
 fn remedy(title: String, what: HostSetting, values: [String; 2], reason: String, effect: Effect) -> Remedy {
     let [before, value] = values;
     let change = Change::Host { what, before, value };
-    Remedy { finding: "host", title, change, reason, effect, rules: Rules::Allowed }
+    Remedy { finding: HOST, title, change, reason, effect, rules: Rules::Allowed }
 }
 
 /// The disks of data and log, with the waits for what lies on them.

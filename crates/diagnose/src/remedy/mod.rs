@@ -124,8 +124,20 @@ pub use settings::rules_of_setting;
 /// A bound below this is not worth a comparison: the smallest change that `kelvin ab` calls one.
 const LEAST: f64 = 0.01;
 
-/// The remedies for what a run shows, by their bound, the largest first; those with an unknown bound last. `found` are its
-/// findings.
+/// In the place of the finding, for a change that the waits suggest and no finding names.
+const WAITS: &str = "waits";
+/// The same for a change that the host's counters suggest.
+const HOST: &str = "host";
+
+/// A larger gain says only that nearly all the time is spent on what the change is about: such bounds do not rank changes.
+pub const LARGE_GAIN: f64 = 10.0;
+
+/// The share of the time that corresponds to that gain.
+const LARGE_SHARE: f64 = LARGE_GAIN / (1.0 + LARGE_GAIN);
+
+/// The remedies for what a run shows, by their bound, the largest first; those with an unknown bound last. Bounds beyond
+/// [`LARGE_GAIN`] are equal. Of remedies with equal bounds, those that a finding names come first, and those that TPC-C's rules
+/// forbid last. `found` are its findings.
 pub fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     let mut all = indexes::remedies(evidence);
     all.extend(tables::remedies(evidence, found));
@@ -134,8 +146,10 @@ pub fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     all.extend(host::remedies(evidence, found));
     all.retain(|one| one.effect.high().is_none_or(|high| high >= LEAST));
     // A missing bound is no small one, but it cannot be ranked.
-    let key = |one: &Remedy| one.effect.high().unwrap_or(-1.0);
-    all.sort_by(|a, b| key(b).total_cmp(&key(a)));
+    let bound = |one: &Remedy| one.effect.high().map_or(-1.0, |high| high.min(LARGE_SHARE));
+    let is_general = |one: &Remedy| [WAITS, HOST].contains(&one.finding);
+    let tie = |one: &Remedy| (is_general(one), !one.is_allowed());
+    all.sort_by(|a, b| bound(b).total_cmp(&bound(a)).then_with(|| tie(a).cmp(&tie(b))));
     let mut seen = Vec::new();
     all.retain(|one| {
         let new = !seen.contains(&one.change);

@@ -4,7 +4,7 @@ use kelvin_measure::observation::WaitKind;
 use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{Change, Remedy, Rules, finding, waited_share};
+use super::{Change, Remedy, Rules, WAITS, finding, waited_share};
 use crate::findings::generic_plan::{self, PlanKind};
 use crate::findings::{buffers_too_small, temporary_files, wal_forced_checkpoint};
 use crate::{Effect, EffectBasis, Evidence, Finding};
@@ -127,7 +127,7 @@ fn log(evidence: &Evidence) -> Vec<Remedy> {
     let effect = || Effect::up_to(waits, EffectBasis::TransactionTime);
     let made = |change: Option<(String, Change)>, reason: String, rules| {
         change.map(|(title, change)| Remedy {
-            finding: "waits",
+            finding: WAITS,
             title,
             change,
             reason,

@@ -198,27 +198,52 @@ fn waits_for_the_log_bound_what_relaxes_it_and_the_rules_forbid_that() {
     let seen: Vec<_> = all.iter().map(|one| (one.title.as_str(), one.is_allowed())).collect();
     assert_eq!(
         seen,
-        [("synchronous_commit = off (now on)", false), ("wal_compression = on (now off)", true)]
+        [("wal_compression = on (now off)", true), ("synchronous_commit = off (now on)", false)]
     );
     assert!(all.iter().all(|one| (one.gain().unwrap() - 1.0).abs() < 0.01), "{all:?}");
     assert_eq!(titles(&staged("lz4")).len(), 1, "compressed already");
 }
 
-#[test]
-fn settings_of_findings_are_in_their_unit_and_only_raised() {
-    let finding = |id: &'static str| Finding {
+/// A finding whose remedy has this share as its bound.
+fn red(id: &'static str, share: f64) -> Finding {
+    Finding {
         id,
         severity: Severity::Red,
         point: Some(0),
         title: "Sorts spilled".into(),
         evidence: Vec::<EvidenceLine>::new(),
-        effect: Effect::up_to(0.5, EffectBasis::StatementTime),
+        effect: Effect::up_to(share, EffectBasis::StatementTime),
         below_precision: false,
         threshold: String::new(),
         next: String::new(),
+    }
+}
+
+#[test]
+fn bounds_beyond_the_largest_rank_as_equal_findings_first_and_forbidden_changes_last() {
+    let ranked = |waiting: f64| {
+        let groups =
+            [("client backend", "IO", "WALSync", waiting), ("client backend", "CPU", "", 1.0 - waiting)];
+        let evidence = Staged::new()
+            .sessions(&groups, &[])
+            .setting("synchronous_commit", "on")
+            .setting("wal_compression", "off")
+            .setting("jit", "on")
+            .metric("postgres.wal.full_page_images", 100.0)
+            .metric("postgres.wal.records", 1000.0)
+            .done();
+        let all = remedies(&evidence, &[red("jit-cost", 0.92)]);
+        all.iter().map(|one| one.title.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
+    // +1150 % and +9900 %: both are above +1000 %.
+    assert_eq!(ranked(0.99), ["jit", "wal_compression", "synchronous_commit"]);
+    assert_eq!(ranked(0.5), ["jit", "wal_compression", "synchronous_commit"]);
+}
+
+#[test]
+fn settings_of_findings_are_in_their_unit_and_only_raised() {
     let staged = || Staged::new().setting("work_mem", "65536").setting("jit", "on");
-    let spilled = [finding("temporary-files"), finding("jit-cost")];
+    let spilled = [red("temporary-files", 0.5), red("jit-cost", 0.5)];
     let all = remedies(&staged().place("data", "vda").metric("host.memory.total", 24e9).done(), &spilled);
     let change = |name: &str| {
         all.iter().find_map(|one| match &one.change {
@@ -234,7 +259,7 @@ fn settings_of_findings_are_in_their_unit_and_only_raised() {
     assert_eq!(remedies(&staged().done(), &spilled).len(), 1);
     // One that is off already is none.
     let off = Staged::new().setting("jit", "off").done();
-    assert!(remedies(&off, &[finding("jit-cost")]).is_empty());
+    assert!(remedies(&off, &[red("jit-cost", 0.5)]).is_empty());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use kelvin_diagnose::{
-    Change, Effect, Evidence, HostSetting, Remedy, Rules, findings_for, not_explained, remedies,
+    Change, Effect, Evidence, HostSetting, LARGE_GAIN, Remedy, Rules, findings_for, not_explained, remedies,
     rules_of_setting,
 };
 use kelvin_lab::ab::{AbPlan, AbSummary};
@@ -150,9 +150,6 @@ fn proof_of(store: &Store, group: &StoredGroup) -> Result<Option<(AdviceOrigin, 
     let summary = AbSummary::from_runs(&plan, shown.rows()?);
     Ok(Some((origin, summary)))
 }
-
-/// A bound above this share says only that nearly all the time is spent on what the change is about.
-const LARGE_GAIN: f64 = 10.0;
 
 /// "up to +25 %", "up to +1000 % or more", or "not bounded".
 fn gain(bound: Option<f64>) -> String {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,13 +68,14 @@ impl Jobs {
         std::fs::File::create_new(&file)
             .and_then(|mut file| file.write_all(specification.as_bytes()))
             .map_err(failed)?;
-        // A run that is started from here is not in a terminal's session: the server's end does not end it.
+        // In its own process group, so that Ctrl-C in the server's terminal ends the server and not the run.
         let mut child = Command::new(&self.program)
             .arg("--store")
             .arg(path)
             .arg("run")
             .arg(&file)
             .arg("--json")
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -153,5 +155,31 @@ fn read_output(words: Option<impl Read>, job: &Mutex<Job>) {
         if lines.len() > LINES {
             lines.pop_front();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_not_in_the_process_group_of_the_server() {
+        let place = tempfile::tempdir().unwrap();
+        let program = place.path().join("kelvin");
+        std::fs::write(&program, "#!/bin/sh\ncut -d ' ' -f 1,5 /proc/$$/stat >&2\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let jobs = Jobs::new(program).unwrap();
+        jobs.start(0, Path::new("store.db"), "").unwrap();
+        let limit = Instant::now() + Duration::from_mins(1);
+        while !jobs.list()[0].ended {
+            assert!(Instant::now() < limit, "{:?}", jobs.list());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let shown = jobs.list()[0].lines[0].clone();
+        let (process, group) = shown.split_once(' ').unwrap();
+        assert_eq!(process, group);
     }
 }

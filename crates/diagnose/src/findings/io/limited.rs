@@ -85,7 +85,7 @@ fn shared(limit: &Limit) -> String {
         }
         LimitKind::Latency => {
             format!(
-                "A control group has a latency target of {} µs on {device}: other groups wait for it",
+                "The control group has a latency target of {} µs on {device}: other groups wait for it",
                 limit.value
             )
         }

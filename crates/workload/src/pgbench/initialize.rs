@@ -68,7 +68,7 @@ const TELLERS: i64 = 10;
 /// Accounts between progress reports and checks for a stop request.
 pub(super) const CHUNK: i64 = 50_000;
 /// From this scale factor on the accounts' key is a 64-bit integer, as in pgbench.
-pub(super) const LARGEST_INT4_SCALE: u32 = 20_000;
+pub(super) const SMALLEST_INT8_SCALE: u32 = 20_000;
 
 /// The comment on each table from its creation until all tables are complete. Only tables with this mark may
 /// be recreated; any others are the user's data. Each table has the mark, because their names may refer to
@@ -319,7 +319,7 @@ fn set_up(session: &mut dyn Session) -> Result<()> {
 fn create(options: &Options) -> String {
     let unlogged = if options.unlogged_tables { "unlogged " } else { "" };
     let fill = options.fillfactor;
-    let aid = if options.scale() >= LARGEST_INT4_SCALE { "bigint" } else { "int" };
+    let aid = if options.scale() >= SMALLEST_INT8_SCALE { "bigint" } else { "int" };
     let accounts = create_accounts(options, unlogged, aid);
     format!(
         "create {unlogged}table pgbench_history(tid int, bid int, aid {aid}, delta int, mtime timestamp, filler char(22)); \
@@ -465,7 +465,7 @@ pub(super) fn load_accounts_by_chunks(
 
 /// The columns of an account that a load writes.
 pub(super) fn account_columns(options: &Options) -> [(&'static str, ColumnType); 4] {
-    let key = if options.scale() >= LARGEST_INT4_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };
+    let key = if options.scale() >= SMALLEST_INT8_SCALE { ColumnType::Int8 } else { ColumnType::Int4 };
     [("aid", key), ("bid", ColumnType::Int4), ("abalance", ColumnType::Int4), ("filler", ColumnType::Text)]
 }
 

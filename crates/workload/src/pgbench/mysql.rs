@@ -4,7 +4,7 @@ use kelvin_database::{Engine, Error, Result, Session};
 
 use super::history::{Counter, count_all};
 use super::initialize::{
-    LARGEST_INT4_SCALE, MARK, TABLES, ToMake, check_stop, count, drop_tables, foreign_keys,
+    MARK, SMALLEST_INT8_SCALE, TABLES, ToMake, check_stop, count, drop_tables, foreign_keys,
     load_accounts_by_chunks, load_small, to_make,
 };
 use super::options::Options;
@@ -126,7 +126,7 @@ impl Tables for Mysql {
 }
 
 fn create(options: &Options) -> [String; 4] {
-    let aid = if options.scale() >= LARGEST_INT4_SCALE { "bigint" } else { "int" };
+    let aid = if options.scale() >= SMALLEST_INT8_SCALE { "bigint" } else { "int" };
     [
         ("history", format!("tid int, bid int, aid {aid}, delta int, mtime datetime, filler char(22)")),
         ("tellers", "tid int not null primary key, bid int, tbalance int, filler char(84)".to_owned()),

@@ -79,7 +79,7 @@ impl Queries {
     ) -> Result<Option<QueryAnalysis>> {
         let parameters =
             Parameters::for_run(number, self.scale.factor(), (self.seed, self.draw), self.validate);
-        let sql = query::sql(number, dialect, &parameters)?;
+        let sql = query::sql(number, dialect, &parameters);
         let found = dialect.analyze_query(session, watcher, &sql)?;
         Ok(found.map(|found| QueryAnalysis {
             query: format!("Q{number}"),

@@ -71,7 +71,7 @@ pub(crate) fn check(
         return Err(Error::usage("answers are published for scale factor 1 and data as loaded only")
             .with_help("leave out --validate"));
     }
-    let conditions = conditions(dialect, validate);
+    let conditions = conditions(validate);
     let numbers: Vec<usize> = (0..conditions.len()).collect();
     let set_up = |session: &mut dyn Session| dialect.set_up_queries(session);
     let job = Job { what: "conditions checked", before: 0, unit: Unit::Task, progress, stop };
@@ -101,10 +101,10 @@ pub(crate) fn check(
     )
 }
 
-fn conditions(dialect: &dyn Dialect, validate: bool) -> Vec<Condition> {
+fn conditions(validate: bool) -> Vec<Condition> {
     let rows = TABLES.iter().map(|table| Condition::Rows(table.id));
     let references = REFERENCES.iter().map(|(name, sql)| Condition::None(name, sql));
-    let queries = (1..=QUERIES).filter(|query| validate && dialect.unsupported_reason(*query).is_none());
+    let queries = (1..=QUERIES).filter(|_| validate);
     rows.chain(references).chain(queries.map(Condition::Published)).collect()
 }
 
@@ -156,7 +156,7 @@ fn outcome(
         }
         Condition::Published(number) => {
             let parameters = Parameters::for_validation(*number, state.scale.factor());
-            let sql = query::sql(*number, dialect, &parameters)?;
+            let sql = query::sql(*number, dialect, &parameters);
             let rows = session.query(&state.statement(&sql))?;
             let answer = Answer::from_rows(*number, &rows, dialect.has_only_integers())?;
             let detail = || format!("{} rows, digest {}", answer.0.len(), answer.digest());

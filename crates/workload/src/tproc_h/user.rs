@@ -104,8 +104,8 @@ pub(super) struct PlannedStep {
 struct Planned {
     step: PlannedStep,
     parameters: Option<Parameters>,
-    /// The statement, or the reason why there is none.
-    sql: std::result::Result<String, String>,
+    /// The query; empty for a refresh.
+    sql: String,
     plan: Option<QueryPlan>,
 }
 
@@ -195,7 +195,7 @@ impl User {
             return Ok((Outcome::Changed(rows), self.shared.clock.now()));
         };
         let planned = &self.steps[self.begun - 1];
-        let sql = planned.sql.as_ref().map_err(|why| Error::usage(why.clone()))?;
+        let sql = &planned.sql;
         let rows = session.query(sql)?;
         let end = self.shared.clock.now();
         let answer = Answer::from_rows(number, &rows, self.shared.dialect.has_only_integers())?;
@@ -295,12 +295,11 @@ enum Outcome {
 
 fn plan(shared: &Shared, step: PlannedStep) -> Planned {
     let Step::Query(number) = step.step else {
-        return Planned { step, parameters: None, sql: Err(String::new()), plan: None };
+        return Planned { step, parameters: None, sql: String::new(), plan: None };
     };
     let scale = shared.state.scale.factor();
     let parameters = Parameters::for_run(number, scale, (shared.seed, step.draw), shared.validate);
-    let sql = query::sql(number, shared.dialect, &parameters);
-    let sql = sql.map(|sql| shared.state.statement(&sql)).map_err(|error| error.to_string());
+    let sql = shared.state.statement(&query::sql(number, shared.dialect, &parameters));
     Planned { step, parameters: Some(parameters), sql, plan: None }
 }
 
@@ -312,9 +311,9 @@ impl VirtualUser for User {
             return Ok(());
         }
         for planned in &mut self.steps {
-            let (Step::Query(_), Ok(sql)) = (planned.step.step, &planned.sql) else { continue };
+            let Step::Query(_) = planned.step.step else { continue };
             // A query that cannot be explained fails when it is executed.
-            planned.plan = match self.shared.dialect.plan(session, sql) {
+            planned.plan = match self.shared.dialect.plan(session, &planned.sql) {
                 Err(error) if session.is_broken() => return Err(error),
                 explained => explained.unwrap_or_default(),
             };

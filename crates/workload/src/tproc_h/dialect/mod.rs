@@ -151,11 +151,6 @@ pub(crate) trait Dialect: Debug + Send + Sync {
         format!(" limit {rows}")
     }
 
-    /// Why the engine does not support a query; `None` if it does.
-    fn unsupported_reason(&self, _query: u8) -> Option<&'static str> {
-        None
-    }
-
     /// The plan of a query; `None` if Kelvin does not read the engine's plans.
     fn plan(&self, _session: &mut dyn Session, _sql: &str) -> Result<Option<QueryPlan>> {
         Ok(None)

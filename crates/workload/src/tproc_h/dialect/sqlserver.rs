@@ -97,7 +97,7 @@ mod tests {
 
     /// Query 1 to 22 with the parameters of the validation run.
     fn sql(number: u8) -> String {
-        query::sql(number, &SqlServer, &Parameters::for_validation(number, 1.0)).unwrap()
+        query::sql(number, &SqlServer, &Parameters::for_validation(number, 1.0))
     }
 
     /// Words that T-SQL spells differently or lacks.

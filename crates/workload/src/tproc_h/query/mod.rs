@@ -5,13 +5,10 @@ mod parameters;
 mod published;
 mod text;
 
-use kelvin_database::Result;
-
 pub(crate) use order::{order_of_stream, streams_of_scale};
 pub(crate) use parameters::Parameters;
 pub(crate) use published::differences;
-
-use super::dialect::Dialect;
+pub(crate) use text::sql;
 
 /// Number of queries.
 pub(crate) const QUERIES: u8 = 22;
@@ -79,16 +76,4 @@ pub(crate) fn columns(query: u8) -> &'static [AnswerColumn] {
         20 => &[Text, Text],
         _ => &[Text, Int, Sum(2)],
     }
-}
-
-/// The statement of a query with these parameters.
-///
-/// # Errors
-/// The engine does not support the query.
-pub(crate) fn sql(query: u8, dialect: &dyn Dialect, parameters: &Parameters) -> Result<String> {
-    if let Some(why) = dialect.unsupported_reason(query) {
-        return Err(kelvin_database::Error::usage(format!("query {query} cannot be run: {why}"))
-            .with_help("leave it out: --queries"));
-    }
-    Ok(text::sql(query, dialect, parameters))
 }

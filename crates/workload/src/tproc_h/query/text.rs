@@ -4,7 +4,7 @@ use super::Parameters;
 use crate::tproc_h::dialect::Dialect;
 
 /// The statement of a query, 1 to 22.
-pub(super) fn sql(query: u8, dialect: &dyn Dialect, parameters: &Parameters) -> String {
+pub(crate) fn sql(query: u8, dialect: &dyn Dialect, parameters: &Parameters) -> String {
     let writer = Writer { dialect, p: parameters };
     match query {
         1 => writer.pricing_summary(),

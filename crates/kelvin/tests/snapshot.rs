@@ -50,7 +50,7 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
         "1",
         "--snapshot",
         "first",
-        "--rest",
+        "--idle-wait",
         "0s",
         "-v",
     ];

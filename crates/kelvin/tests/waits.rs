@@ -347,7 +347,7 @@ fn what_cannot_be_asked_for_is_refused() {
         &["waits", "--target", nobody, "--watch", "100ms"],
         &["waits", "--target", nobody, "--watch", "1s", "--format", "csv"],
         &["waits", "--target", nobody, "--duration", "0s"],
-        &["waits", "--target", nobody, "--looks", "0"],
+        &["waits", "--target", nobody, "--sample-rate", "0"],
         &["waits", "--target", "postgres://u:hush@127.0.0.1/db"],
         &["top-sql", "--target", nobody, "--by", "heat"],
         &["top-sql", "--target", nobody, "--limit", "0"],

@@ -54,7 +54,7 @@ fn one_warehouse() -> TprocC {
 }
 
 fn by(how: ResetMethod) -> Reset {
-    Reset { how, rest: Some(Span::seconds(0)), ..Reset::default() }
+    Reset { how, idle_wait: Some(Span::seconds(0)), ..Reset::default() }
 }
 
 /// Resets, and returns the notes for the result, all messages, and how often the data was built.

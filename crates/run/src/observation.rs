@@ -114,7 +114,7 @@ impl Watchers {
             );
         }
         let plan = engine::WatchPlan {
-            looks: plan.looks,
+            looks: plan.sample_rate,
             figures: plan.interval.duration(),
             statements: plan.statements as usize,
             create_extension: ours,

@@ -14,8 +14,8 @@ pub struct Observe {
     pub enabled: bool,
     /// Time between two readings of the host and of the database's counters.
     pub interval: Span,
-    /// Looks a second at what the database's sessions are doing.
-    pub looks: u32,
+    /// Samples of the database's sessions per second.
+    pub sample_rate: u32,
     /// Statements that are named, those that took the most time.
     pub statements: u32,
     /// Switch on the server's instruments that are off by default, for the run (MySQL and MariaDB).
@@ -40,7 +40,7 @@ impl Default for Observe {
         Self {
             enabled: true,
             interval: Span::seconds(1),
-            looks: 10,
+            sample_rate: 10,
             statements: 10,
             deep: false,
             trace: false,
@@ -58,7 +58,7 @@ impl Observe {
         if !(100..=60_000).contains(&interval.as_millis()) {
             return Err("the observation interval must be between 100ms and 1m".into());
         }
-        if !(1..=100).contains(&self.looks) {
+        if !(1..=100).contains(&self.sample_rate) {
             return Err("sessions can be sampled 1 to 100 times per second".into());
         }
         if self.deep && !self.enabled {

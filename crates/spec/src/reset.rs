@@ -132,9 +132,9 @@ pub struct Reset {
     /// SQL statements that are run after the data were restored, one after another.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<String>,
-    /// The longest rest until processors and disks are quiet; 0s is none. Absent: 30s after a reset, none without one.
+    /// The longest wait until CPUs and disks are idle; 0s is none. Absent: 30s after a reset, none without one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rest: Option<Span>,
+    pub idle_wait: Option<Span>,
 }
 
 impl Reset {
@@ -142,15 +142,15 @@ impl Reset {
     pub fn is_nothing(&self) -> bool {
         self.how == ResetMethod::None
             && !self.prewarm
-            && self.rest().is_zero()
+            && self.idle_wait().is_zero()
             && !self.has_steps()
             && self.statements.is_empty()
     }
 
-    /// The longest rest.
-    pub fn rest(&self) -> Span {
+    /// The longest wait until CPUs and disks are idle.
+    pub fn idle_wait(&self) -> Span {
         let unsaid = if self.how == ResetMethod::None { Span::seconds(0) } else { Span::seconds(30) };
-        self.rest.unwrap_or(unsaid)
+        self.idle_wait.unwrap_or(unsaid)
     }
 
     fn has_steps(&self) -> bool {
@@ -183,7 +183,7 @@ mod tests {
     fn the_table_is_printed_only_when_it_says_something_and_is_read_again() {
         assert!(!Spec::new(WorkloadName::TprocC).to_toml().contains("reset"));
         let spec = parsed(
-            "how = \"template\"\nsnapshot = \"a\"\nanalyze = \"always\"\nprewarm = true\nrest = \"1m\"",
+            "how = \"template\"\nsnapshot = \"a\"\nanalyze = \"always\"\nprewarm = true\nidle-wait = \"1m\"",
         )
         .unwrap();
         let printed = spec.to_toml();
@@ -192,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_reset_nobody_rests() {
+    fn without_a_reset_nothing_waits() {
         assert!(Reset::default().is_nothing());
         let reset = Reset { how: ResetMethod::Auto, ..Reset::default() };
-        assert_eq!((reset.rest(), reset.is_nothing()), (Span::seconds(30), false));
+        assert_eq!((reset.idle_wait(), reset.is_nothing()), (Span::seconds(30), false));
         assert!(!Reset { vacuum: StepPolicy::Always, ..Reset::default() }.is_nothing());
         assert!(!Reset { statements: vec!["select 1".into()], ..Reset::default() }.is_nothing());
-        assert!(Reset { rest: Some(Span::seconds(0)), ..reset }.rest().is_zero());
+        assert!(Reset { idle_wait: Some(Span::seconds(0)), ..reset }.idle_wait().is_zero());
     }
 
     #[test]

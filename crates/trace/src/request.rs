@@ -439,9 +439,9 @@ impl Builder {
         self.trace.origin = first;
         if self.left_off > 0 {
             let most = whole(self.reading.most as u64);
-            self.trace
-                .notes
-                .push(format!("only the first {most} requests were read; --most sets another number"));
+            self.trace.notes.push(format!(
+                "only the first {most} requests were read; --max-requests sets another number"
+            ));
         }
         self.trace
     }

@@ -54,7 +54,7 @@ pub(crate) fn reset(options: &Options) -> Result<()> {
                 &url,
                 "--reset",
                 reset,
-                "--rest",
+                "--idle-wait",
                 "0s",
                 "--ramp-up",
                 "0s",

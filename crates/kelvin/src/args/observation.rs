@@ -11,7 +11,7 @@ use super::set;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ObservationArgs {
     /// Do not observe host and database during the load
-    #[arg(long, conflicts_with_all = ["observe", "observe_interval", "looks", "scrape", "explain_sample"], help_heading = "Observation")]
+    #[arg(long, conflicts_with_all = ["observe", "observe_interval", "sample_rate", "scrape", "explain_sample"], help_heading = "Observation")]
     no_observe: bool,
 
     /// How closely to observe the database; "deep" enables Performance Schema instruments of MySQL and MariaDB during
@@ -25,7 +25,7 @@ pub(crate) struct ObservationArgs {
 
     /// Samples per second of the sessions' wait events, 1 to 100 [default: 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Observation")]
-    looks: Option<u32>,
+    sample_rate: Option<u32>,
 
     /// Record the block I/O requests of all devices during the run (requires root), to show which files they are for,
     /// how sequential and bursty they are, and the effect of a cache (see kelvin trace)
@@ -83,7 +83,7 @@ impl ObservationArgs {
     pub(super) fn apply(&self, spec: &mut Spec) {
         let observe = &mut spec.observe;
         set(&mut observe.interval, self.observe_interval.as_ref());
-        set(&mut observe.looks, self.looks.as_ref());
+        set(&mut observe.sample_rate, self.sample_rate.as_ref());
         if let Some(depth) = self.observe {
             observe.deep = depth == Depth::Deep;
             observe.enabled = true;
@@ -94,7 +94,7 @@ impl ObservationArgs {
             observe.explain = Some(which.into());
             observe.enabled = true;
         }
-        if self.observe_interval.is_some() || self.looks.is_some() || !self.scrape.is_empty() {
+        if self.observe_interval.is_some() || self.sample_rate.is_some() || !self.scrape.is_empty() {
             observe.enabled = true;
         }
         if self.no_observe {

@@ -39,7 +39,7 @@ pub(crate) struct ResetArgs {
     /// Maximum time to wait before the load for CPUs and disks to become idle; 0s disables it [default: 30s after a
     /// reset, otherwise no wait]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Reset")]
-    rest: Option<Span>,
+    idle_wait: Option<Span>,
 }
 
 impl ResetArgs {
@@ -62,6 +62,6 @@ impl ResetArgs {
         super::set(&mut reset.analyze, self.reset_analyze.as_ref());
         super::set(&mut reset.checkpoint, self.reset_checkpoint.as_ref());
         reset.prewarm |= self.prewarm;
-        reset.rest = self.rest.or(reset.rest);
+        reset.idle_wait = self.idle_wait.or(reset.idle_wait);
     }
 }

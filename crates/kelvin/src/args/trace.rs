@@ -72,7 +72,7 @@ pub(crate) struct TraceRecordArgs {
     pub(crate) output: PathBuf,
     /// End the recording when the file reaches this size
     #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = parse_bytes)]
-    pub(crate) most_bytes: u64,
+    pub(crate) max_bytes: u64,
     /// Size of the kernel's buffer per CPU
     #[arg(long, value_name = "SIZE", default_value = "4m", value_parser = parse_bytes)]
     pub(crate) buffer: u64,
@@ -89,7 +89,7 @@ pub(crate) struct TraceFileArgs {
     pub(crate) file: PathBuf,
     /// Read at most this many requests
     #[arg(long, value_name = "N", default_value_t = MOST)]
-    pub(crate) most: usize,
+    pub(crate) max_requests: usize,
     /// For a run, read the whole recording [default: its measured window]
     #[arg(long)]
     pub(crate) whole: bool,
@@ -123,7 +123,7 @@ pub(crate) struct TraceCacheArgs {
     #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
     pub(crate) sample: f64,
     /// Omit the exact curve and sample while the trace is read, for traces that do not fit in memory; all requests are
-    /// read unless --most limits them
+    /// read unless --max-requests limits them
     #[arg(long)]
     pub(crate) sampled_only: bool,
     /// Policies to simulate in addition to LRU: arc, s3-fifo, or none
@@ -177,7 +177,7 @@ pub(crate) struct TraceToFioArgs {
     pub(crate) output: Option<PathBuf>,
     /// Maximum total size of the job's files
     #[arg(long, value_name = "SIZE", default_value = "8g", value_parser = parse_bytes)]
-    pub(crate) most_size: u64,
+    pub(crate) max_size: u64,
     /// Run the job with kelvin io, record its requests, and compare their properties with those of the trace (as root)
     #[arg(long)]
     pub(crate) verify: bool,

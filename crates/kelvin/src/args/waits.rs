@@ -16,7 +16,7 @@ pub(crate) struct SampledServerArgs {
     pub(crate) target: TargetName,
     /// Samples of the sessions per second, 1 to 100; at most 8 on MySQL and MariaDB
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) looks: u32,
+    pub(crate) sample_rate: u32,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
 }

@@ -41,7 +41,7 @@ pub(super) fn open_server(args: &SampledServerArgs, global: &Global) -> Result<O
             out::note(text);
         }
     })?;
-    let Activity { sessions, mut server } = engine::activity(&opened.engine, args.looks)?;
+    let Activity { sessions, mut server } = engine::activity(&opened.engine, args.sample_rate)?;
     let product = server.product().map_err(anyhow::Error::msg)?;
     Ok(Opened { target: opened.engine.describe(), product, sessions, server })
 }

@@ -52,7 +52,7 @@ run)
         [[ $timed ]] || args+=(--duration $short)
         [[ $ramp ]] || args+=(--ramp-up 0s)
         [[ $given == *--accept-noise* ]] || args+=(--accept-noise)
-        [[ $given != *--reset* && $given != *--snapshot* ]] || args+=(--rest 0s)
+        [[ $given != *--reset* && $given != *--snapshot* ]] || args+=(--idle-wait 0s)
         [[ $given == *--print-spec* ]] || args+=(--observe-interval 100ms)
         [[ $2 != tproc-c || $target ]] || args+=(--target sqlite:warehouse.db)
     fi

@@ -106,8 +106,8 @@ pub fn reset(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<Vec<Strin
         notes.push(format!("before the run: {}", done.join(", ")));
     }
     go_on(task, "the database is ready for the run")?;
-    if !task.reset.rest().is_zero() {
-        let limit = task.reset.rest().duration();
+    if !task.reset.idle_wait().is_zero() {
+        let limit = task.reset.idle_wait().duration();
         let since = Instant::now();
         let rested = quiesce::wait_until_quiet(limit, &|| task.stop.requested(), &mut || {
             let passed = since.elapsed().as_secs().min(limit.as_secs());

@@ -272,7 +272,7 @@ impl File {
         };
         if !recording.complete {
             self.builder.note(format!(
-                "the recording has no end: it is truncated, or it has more requests than --most; {} read",
+                "the recording has no end: it is truncated, or it has more requests than --max-requests; {} read",
                 count(self.found, "request")
             ));
         }

@@ -112,7 +112,7 @@ impl Events {
             builder.note(format!("{times} of requests that were issued before the trace began"));
         }
         if self.full {
-            builder.note("the trace was not read completely; --most sets the number of requests");
+            builder.note("the trace was not read completely; --max-requests sets the number of requests");
         }
         builder.finish()
     }

@@ -145,7 +145,7 @@ pub fn streams(trace: &Trace, by: StreamsBy, devices: &[String], most_bytes: u64
     let lists: Vec<&[&Request]> = groups.iter().map(|(_, list)| list.as_slice()).collect();
     let files = compact::files(&lists, most_bytes).map_err(|needed| {
         Error::Unavailable(format!(
-            "the files of the job would need at least {}; --most-size allows {}",
+            "the files of the job would need at least {}; --max-size allows {}",
             kelvin_measure::text::binary(needed),
             kelvin_measure::text::binary(most_bytes)
         ))

@@ -48,7 +48,7 @@ pub(super) fn most_blocks(alone: bool, has_budget: bool) -> u32 {
 }
 
 /// Seconds of rest before each run: a restored database has little background work left.
-const REST: u64 = 5;
+const IDLE_WAIT: u64 = 5;
 
 /// A change that was tried.
 pub(super) struct Step {
@@ -437,7 +437,7 @@ struct SavedData {
 /// own reset creates.
 fn save(spec: &mut Spec, args: &AdviseArgs, live: &mut dyn Live, stop: &Stop) -> Result<Option<SavedData>> {
     if args.no_reset {
-        spec.reset = Reset { how: ResetMethod::None, snapshot: None, rest: None, ..spec.reset.clone() };
+        spec.reset = Reset { how: ResetMethod::None, snapshot: None, idle_wait: None, ..spec.reset.clone() };
         return Ok(None);
     }
     let opened = opened(spec, live)?;
@@ -456,7 +456,7 @@ fn save(spec: &mut Spec, args: &AdviseArgs, live: &mut dyn Live, stop: &Stop) ->
         spec.reset = Reset {
             how: ResetMethod::Auto,
             snapshot: Some(name),
-            rest: Some(Span::seconds(REST)),
+            idle_wait: Some(Span::seconds(IDLE_WAIT)),
             ..spec.reset.clone()
         };
     }

@@ -96,7 +96,7 @@ fn predict(trace: &Trace, args: &TraceCacheArgs) -> Result<Prediction> {
 fn predict_sampled(args: &TraceCacheArgs, global: &Global) -> Result<Prediction> {
     let (path, window) = super::source(&args.trace, global)?;
     // Requests are not kept in memory, so their number needs no limit.
-    let most = if args.trace.most == MOST { usize::MAX } else { args.trace.most };
+    let most = if args.trace.max_requests == MOST { usize::MAX } else { args.trace.max_requests };
     let sampling = Sampling {
         rate: args.sample,
         seeds: SEEDS,
@@ -128,7 +128,7 @@ fn check_accesses(total: u64, args: &TraceCacheArgs) -> Result<()> {
     }
     if total > MOST_ACCESSES && !args.sampled_only {
         bail!(
-            "{} accesses to blocks of {} are too many: give --sampled-only, a larger --block or a smaller --most",
+            "{} accesses to blocks of {} are too many: give --sampled-only, a larger --block or a smaller --max-requests",
             whole(total),
             binary(args.block)
         );

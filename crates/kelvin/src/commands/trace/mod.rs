@@ -99,12 +99,12 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 /// The trace in a file. If there is no such file, the trace of a run: its measured window, or all of it.
 fn read(args: &TraceFileArgs, global: &Global) -> Result<Trace> {
     if args.file.exists() {
-        return Ok(import::open(&args.file, args.most)?);
+        return Ok(import::open(&args.file, args.max_requests)?);
     }
     let Some((path, store, run)) = named_run(args, global)? else {
-        return Ok(import::open(&args.file, args.most)?);
+        return Ok(import::open(&args.file, args.max_requests)?);
     };
-    let RunTrace { mut trace, window } = read_run(&path, &store, run, args.most)?;
+    let RunTrace { mut trace, window } = read_run(&path, &store, run, args.max_requests)?;
     if args.whole {
         return Ok(trace);
     }

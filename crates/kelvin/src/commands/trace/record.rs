@@ -76,7 +76,7 @@ fn record_into(args: &TraceRecordArgs, global: &Global, file: File) -> Result<(R
     let options = CaptureOptions {
         devices: args.device.clone(),
         buffer_kib: args.buffer >> 10,
-        most_bytes: args.most_bytes,
+        most_bytes: args.max_bytes,
         files: (!args.no_files).then(|| args.files.clone()),
         live: false,
     };
@@ -158,8 +158,8 @@ fn follow(
     let (recording, _) = capture.finish()?;
     if recording.full {
         out::warning(&format!(
-            "recording ended early: the file has {} (--most-bytes)",
-            binary(args.most_bytes)
+            "recording ended early: the file has {} (--max-bytes)",
+            binary(args.max_bytes)
         ));
     }
     Ok(recording)

@@ -25,7 +25,7 @@ pub(super) fn show(args: &TraceShowArgs, global: &Global) -> Result<Code> {
     let trace = super::read(&args.trace, global)?;
     let format = args.format.format();
     if let Some([_, streams]) = args.what_if.as_deref() {
-        let merged = merged(&trace, streams, args.trace.most)?;
+        let merged = merged(&trace, streams, args.trace.max_requests)?;
         let blend = blender::blend(&merged);
         let profiles = profiles(&merged);
         let streams = Streams { trace: &merged, profiles, blend, attribution: None, width: out::width() };

@@ -31,7 +31,7 @@ pub(super) fn to_fio(args: &TraceToFioArgs, global: &Global) -> Result<Code> {
         TraceStreams::Process => StreamsBy::Process,
         TraceStreams::Nothing => StreamsBy::Nothing,
     };
-    let jobs = streams(&trace, by, &args.device, args.most_size)?;
+    let jobs = streams(&trace, by, &args.device, args.max_size)?;
     drop(trace);
     let text = job_file(&jobs, form, &args.trace.file.to_string_lossy());
     if let Some(path) = &args.output {

@@ -46,6 +46,9 @@ pub const CHECKPOINT_AGE_SHARE: &str = "mysql.redo.checkpoint_age_share";
 /// Transactions whose undo records InnoDB has not purged yet.
 pub const HISTORY_LENGTH: &str = "mysql.undo.history";
 
+/// Kilobytes of row versions in SQL Server's tempdb.
+pub const VERSION_STORE: &str = "sqlserver.version_store";
+
 /// Times a second that a session had to wait for a free page in the buffer pool.
 pub const BUFFER_WAITS: &str = "mysql.buffer.wait_free";
 

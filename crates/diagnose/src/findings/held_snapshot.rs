@@ -5,6 +5,7 @@
 
 use kelvin_measure::observation::{CaptureTime, Occurrence};
 use kelvin_measure::text;
+use kelvin_observe::metric;
 
 use super::{FindingDefinition, effect};
 use crate::{Effect, Evidence, EvidenceLine, Finding, PointEvidence, Severity, Span};
@@ -21,7 +22,7 @@ const SECONDS: f64 = 10.0;
 const BEHIND: f64 = 1000.0;
 
 /// What may hold row versions: the occurrence's kind, what it did, and what ends it.
-const HOLDERS: [(&str, &str, &str); 4] = [
+const HOLDERS: [(&str, &str, &str); 5] = [
     (
         "held-snapshot",
         "A transaction held its snapshot",
@@ -42,6 +43,12 @@ const HOLDERS: [(&str, &str, &str); 4] = [
         name.",
     ),
     (
+        VERSION_STORE,
+        "A transaction held the version store",
+        "End the session, or find out why it does not end its transaction: the version store cannot be cleaned up \
+        past it.",
+    ),
+    (
         CATALOGS,
         "A replication slot held back the xmin horizon",
         "Let the slot's consumer catch up, advance the slot (pg_replication_slot_advance), or drop it: \
@@ -50,6 +57,8 @@ const HOLDERS: [(&str, &str, &str); 4] = [
 ];
 /// It holds the versions of the system catalogs' rows only.
 const CATALOGS: &str = "catalogs-held-by-slot";
+/// SQL Server's, whose versions are in tempdb.
+const VERSION_STORE: &str = "held-version-store";
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     let of_point = |point| {
@@ -95,6 +104,17 @@ fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Optio
     if !catalogs {
         facts.extend(dead_rows(evidence));
     }
+    let sizes = evidence.values_within(metric::VERSION_STORE, window);
+    if let (Some(first), Some(last)) = (sizes.first(), sizes.last()) {
+        let size = |kilobytes: f64| text::binary((kilobytes * 1024.0) as u64);
+        let found = format!("{} at the window's start, {} at its end", size(first.value), size(last.value));
+        facts.push(EvidenceLine::new("version store", found));
+    }
+    let next = if oldest.kind == VERSION_STORE {
+        (*next).to_owned()
+    } else {
+        format!("{next} Vacuum the tables before the next run, or reset the data.")
+    };
     let what = if catalogs { "no newer row version of the system catalogs" } else { "no newer row version" };
     Some(Finding {
         id: ABOUT.id,
@@ -116,7 +136,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence, catalogs: bool) -> Optio
         the throughput during it was significantly lower than in the rest of the window; a note if only row \
         versions of the catalogs are held"
             .into(),
-        next: format!("{next} Vacuum the tables before the next run, or reset the data."),
+        next,
     })
 }
 

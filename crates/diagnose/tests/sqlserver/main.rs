@@ -126,6 +126,21 @@ fn a_hot_page_is_named_with_its_table_and_what_to_try() {
 }
 
 #[test]
+fn a_transaction_that_holds_the_version_store_is_named_with_what_ends_it() {
+    let seen = observe("held-versions");
+    let found = seen.finding("held-snapshot");
+    assert_eq!(found.severity, Severity::Red, "{found:?}");
+    assert_eq!(
+        found.title,
+        "A transaction held the version store for 18 s of the window (Report Server, session 77, idle in \
+        transaction): no newer row version was removed"
+    );
+    assert!(!found.next.contains("acuum"), "{}", found.next);
+    let facts = seen.facts("held-snapshot");
+    assert!(facts.contains("version store: 80 MiB at the window's start, 370 MiB at its end"), "{facts}");
+}
+
+#[test]
 fn shortages_have_a_finding_each() {
     let seen = observe("short-of-everything");
     for (id, severity) in [

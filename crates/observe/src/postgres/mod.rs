@@ -15,7 +15,6 @@ mod counter_watcher;
 mod counters;
 mod custom_plans;
 mod file_names;
-mod horizon;
 mod hypothetical;
 mod link;
 mod locks;

@@ -7,7 +7,6 @@ use kelvin_measure::event::Phase;
 use kelvin_measure::observation::{Blocker, Observation, UnavailableMetrics};
 
 use super::checkpoints::Checkpoints;
-use super::horizon::Horizon;
 use super::link::{Link, Once, Server};
 use super::locks::Locks;
 use super::server_log::Log;
@@ -15,6 +14,7 @@ use super::vacuums::Vacuums;
 use super::wait_kind::wait_group;
 use super::{WatchPlan, logged_plans, sql};
 use crate::server::figures::lost;
+use crate::server::horizon::Horizon;
 use crate::server::sessions::{SentTexts, SessionSource, Tally};
 use crate::server::shortened;
 use crate::watch::{Feed, Stage};
@@ -23,6 +23,7 @@ use crate::watch::{Feed, Stage};
 pub(super) struct PostgresSessions {
     ask: Once,
     locks: Locks,
+    ask_horizon: Once,
     horizon: Horizon,
     checkpoints: Checkpoints,
     checkpointer_is_busy: bool,
@@ -46,6 +47,7 @@ impl PostgresSessions {
             log,
             ask: Once::default(),
             locks: Locks::default(),
+            ask_horizon: Once::default(),
             horizon: Horizon::default(),
             checkpoints,
             checkpointer_is_busy: false,
@@ -239,7 +241,7 @@ impl SessionSource for PostgresSessions {
 
     fn second(&mut self, link: &mut Link, feed: &mut Feed) -> Result<(), String> {
         self.read_checkpoints(link, feed)?;
-        self.horizon.look(link, feed)
+        self.horizon.compare(self.ask_horizon.run(link, |_| sql::horizon())?, feed)
     }
 
     fn stage(&mut self, stage: Stage, link: &mut Link, feed: &mut Feed) -> Result<(), String> {

@@ -4,6 +4,7 @@
 
 pub(crate) mod counters;
 pub(crate) mod figures;
+pub(crate) mod horizon;
 pub(crate) mod link;
 pub(crate) mod sampled;
 pub(crate) mod sessions;

@@ -81,6 +81,7 @@ const COUNTERS: &[Counter] = &[
         &["Page life expectancy"],
         "time that a page stays in the buffer pool",
     ),
+    gauge(metric::VERSION_STORE, "kB", &["Version Store Size (KB)"], "size of tempdb's version store"),
     rate("sqlserver.full_scans", "1/s", &["Full Scans/sec"], "scans of a whole table or index"),
     rate("sqlserver.page_splits", "1/s", &["Page Splits/sec"], "page splits"),
     rate(metric::WORK_TABLES, "1/s", &["Worktables Created/sec"], "work tables created in tempdb"),

@@ -11,6 +11,7 @@ use super::pages::{Pages, Tables, page};
 use super::shown_text::{clear, shown};
 use super::sql;
 use super::wait_types::wait_type;
+use crate::server::horizon::Horizon;
 use crate::server::link::{Observers, SESSIONS};
 use crate::server::sessions::{SentTexts, SessionSource, Tally, first_of_queue};
 use crate::server::shortened;
@@ -27,6 +28,9 @@ pub(super) struct SqlServerSessions {
     apart: bool,
     pages: Pages,
     tables: Tables,
+    horizon: Horizon,
+    /// Whether the transactions that hold row versions can be read.
+    shows_holders: bool,
     /// The statements whose texts were sent; none where they are not asked for.
     sent: Option<SentTexts>,
 }
@@ -39,8 +43,14 @@ impl SqlServerSessions {
             apart: plan.apart,
             pages: Pages::default(),
             tables: Tables::default(),
+            horizon: Horizon::default(),
+            shows_holders: false,
             sent: plan.texts.then(SentTexts::default),
         }
+    }
+
+    fn read_holders(&self, link: &mut Link) -> Result<Rows, String> {
+        link.with(|session, _| session.query(&sql::versions(&self.observers.list())))
     }
 }
 
@@ -90,7 +100,16 @@ impl SessionSource for SqlServerSessions {
     }
 
     fn begin(&mut self, link: &mut Link) -> Vec<UnavailableMetrics> {
-        absent(&link.about)
+        let mut all = absent(&link.about);
+        let holders = if link.about.has(sql::VERSION_HOLDERS) {
+            self.read_holders(link).map(drop)
+        } else {
+            Err(link.about.why_not(sql::VERSION_HOLDERS))
+        };
+        self.shows_holders = holders.is_ok();
+        let what = "transactions that hold row versions".into();
+        all.extend(holders.err().map(|why| UnavailableMetrics { what, why }));
+        all
     }
 
     fn ask(&mut self, link: &mut Link) -> Result<(), String> {
@@ -208,7 +227,22 @@ impl SessionSource for SqlServerSessions {
         Ok(first)
     }
 
-    fn lost(&mut self, _at: Nanos, _feed: &mut Feed) {}
+    fn second(&mut self, link: &mut Link, feed: &mut Feed) -> Result<(), String> {
+        if !self.shows_holders {
+            return Ok(());
+        }
+        let rows = self.read_holders(link)?;
+        self.horizon.compare(&rows, feed)
+    }
+
+    fn lost(&mut self, at: Nanos, feed: &mut Feed) {
+        self.horizon.ended(at, feed);
+    }
+
+    fn end(&mut self, _link: &mut Link, feed: &mut Feed) -> Result<(), String> {
+        self.horizon.ended(feed.now(), feed);
+        Ok(())
+    }
 }
 
 /// Sessions that wait for a lock: session, whom it waits for, what.

@@ -24,6 +24,7 @@ pub(super) const STARTED: &str =
     "/* kelvin started */ SELECT CONVERT(nvarchar(30), sqlserver_start_time, 126) FROM sys.dm_os_sys_info";
 
 pub(super) const PAGE_INFO: &str = "dm_db_page_info";
+pub(super) const VERSION_HOLDERS: &str = "dm_tran_active_snapshot_database_transactions";
 pub(super) const LATCH_STATS: &str = "dm_os_latch_stats";
 pub(super) const SPINLOCK_STATS: &str = "dm_os_spinlock_stats";
 /// A column, which is asked for as if it were a view: since 2016 SP2 and 2017 CU3.
@@ -46,6 +47,7 @@ pub(super) const VIEWS: &[&str] = &[
     "dm_os_tasks",
     "dm_os_wait_stats",
     "dm_os_waiting_tasks",
+    VERSION_HOLDERS,
     "dm_tran_active_transactions",
     "query_store_runtime_stats",
 ];
@@ -201,6 +203,21 @@ pub(super) fn counters(names: &str) -> String {
          FROM sys.dm_os_performance_counters WHERE RTRIM(counter_name) IN ({names}) \
          AND (instance_name = '' OR instance_name = DB_NAME() \
          OR instance_name = '_Total' AND object_name LIKE '%:Locks%') GROUP BY RTRIM(counter_name)"
+    )
+}
+
+/// The oldest transaction of five seconds and more that holds row versions (all databases share tempdb's version store): what it is,
+/// session, program, state, seconds, transactions that were given a number since.
+pub(super) fn versions(observers: &str) -> String {
+    format!(
+        "/* kelvin versions */ SELECT TOP (1) 'versions', CAST(t.session_id AS nvarchar(20)), \
+         COALESCE(NULLIF(s.program_name, N''), N'a session'), COALESCE(r.status, N'idle in transaction'), \
+         CAST(t.elapsed_time_seconds AS float), CAST(c.last_transaction_sequence_num - t.transaction_sequence_num AS float) \
+         FROM sys.{VERSION_HOLDERS} AS t CROSS JOIN sys.dm_tran_current_transaction AS c \
+         LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = t.session_id \
+         LEFT JOIN sys.dm_exec_requests AS r ON r.session_id = t.session_id \
+         WHERE t.commit_sequence_num IS NULL AND t.elapsed_time_seconds >= 5 AND t.session_id NOT IN ({observers}) \
+         ORDER BY t.transaction_sequence_num"
     )
 }
 
@@ -404,6 +421,7 @@ mod tests {
             files(&server),
             counters("'Batch Requests/sec'"),
             SCHEDULERS.into(),
+            versions("51, 52"),
             connections("51, 52"),
             statements(true),
             PROCEDURES.into(),

@@ -1,4 +1,5 @@
-//! What row versions are kept for, while it lasts: transactions of sessions, prepared transactions, replication slots.
+//! What row versions are kept for, while it lasts: transactions of sessions, prepared transactions,
+//! replication slots.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +7,7 @@ use kelvin_database::Rows;
 use kelvin_measure::observation::{Observation, Occurrence};
 use kelvin_measure::{Nanos, SECOND};
 
-use super::link::{Link, Once};
-use super::sql;
-use crate::server::shortened;
+use super::shortened;
 use crate::watch::Feed;
 
 /// How long a transaction must last to be one that holds row versions.
@@ -19,8 +18,7 @@ const STUCK: Nanos = 30 * SECOND;
 
 /// Follows them.
 #[derive(Debug, Default)]
-pub(super) struct Horizon {
-    ask: Once,
+pub(crate) struct Horizon {
     held: Vec<Held>,
 }
 
@@ -48,6 +46,7 @@ impl Holder {
         match kind.as_str() {
             "prepared" => ("held-by-prepared", format!("prepared transaction {name}, {more}")),
             "slot" => ("held-by-slot", format!("replication slot {name}, {more}")),
+            "versions" => ("held-version-store", format!("{}, session {id}, {more}", shortened(name))),
             "catalogs" => ("catalogs-held-by-slot", format!("replication slot {name}, {more}")),
             _ if name.is_empty() => ("held-snapshot", format!("a session, process {id}, {more}")),
             _ => ("held-snapshot", format!("{}, process {id}, {more}", shortened(name))),
@@ -56,9 +55,9 @@ impl Holder {
 }
 
 impl Horizon {
-    /// Asks for the oldest of each kind, once a second.
-    pub(super) fn look(&mut self, link: &mut Link, feed: &mut Feed) -> Result<(), String> {
-        let rows = self.ask.run(link, |_| sql::horizon())?;
+    /// Compares the oldest of each kind with those of a second ago: kind, identity, name, more of it, seconds (NULL where the server
+    /// does not know), and how many transactions have begun since.
+    pub(crate) fn compare(&mut self, rows: &Rows, feed: &mut Feed) -> Result<(), String> {
         let now = feed.now();
         let mut held = std::mem::take(&mut self.held);
         for row in 0..rows.len() {
@@ -85,7 +84,7 @@ impl Horizon {
     }
 
     /// They are over, or nobody looks any more: with what was known of them last.
-    pub(super) fn ended(&mut self, at: Nanos, feed: &mut Feed) {
+    pub(crate) fn ended(&mut self, at: Nanos, feed: &mut Feed) {
         for one in self.held.drain(..) {
             one.ended(at, feed);
         }

@@ -87,21 +87,23 @@ struct Statistics {
 fn statistics(session: &mut dyn Session) -> Result<HashMap<String, Statistics>> {
     let rows = session.query(sql::STATISTICS)?;
     let one = |row| {
-        let changed = rows.optional(row, 3, Rows::int)?.map(|changes| changes.max(0).unsigned_abs());
-        let ago = rows.optional(row, 4, Rows::float)?;
-        let statistics = Statistics { filled: rows.int(row, 2)? > 0, changed, ago };
+        let changed = rows.optional(row, 2, Rows::int)?.map(|changes| changes.max(0).unsigned_abs());
+        let ago = rows.optional(row, 3, Rows::float)?;
+        let statistics = Statistics { filled: rows.int(row, 1)? > 0, changed, ago };
         Ok((rows.text(row, 0)?.to_owned(), statistics))
     };
     (0..rows.len()).map(one).collect()
 }
 
-/// What the server refuses of what [`read`] adds to tables and indexes.
+/// What the server refuses of what [`read`] adds to tables and indexes, and of the settings.
 pub(super) fn unreadable(session: &mut dyn Session) -> Vec<UnavailableMetrics> {
     let parts = [
         ("definitions of indexes", sql::INDEXES),
         ("foreign keys", sql::FOREIGN_KEYS),
         ("writes of tables and indexes", sql::WRITES),
         ("ages of statistics", sql::STATISTICS),
+        ("numbers of worker threads and of tempdb's files", sql::LIMITS),
+        ("memory model", sql::MEMORY),
     ];
     let mut refused = Vec::new();
     for (what, sql) in parts {

@@ -360,11 +360,10 @@ pub(super) const WRITES: &str = "/* kelvin writes */ SELECT SCHEMA_NAME(t.schema
      FROM sys.dm_db_index_operational_stats(DB_ID(), NULL, NULL, NULL) AS o \
      JOIN sys.tables AS t ON t.object_id = o.object_id GROUP BY t.schema_id, t.name, o.index_id";
 
-/// Statistics by table: how many may be seen, how many of them were filled, changes of the one with the most since then, and the
-/// seconds since then.
-pub(super) const STATISTICS: &str = "/* kelvin statistics */ SELECT r.name, r.seen, r.filled, r.changed, \
+/// Statistics by table: how many were filled, changes of the one with the most since then, and the seconds since then.
+pub(super) const STATISTICS: &str = "/* kelvin statistics */ SELECT r.name, r.filled, r.changed, \
      DATEDIFF_BIG(second, r.last_updated, SYSDATETIME()) FROM ( \
-     SELECT SCHEMA_NAME(t.schema_id) + '.' + t.name AS name, COUNT(*) OVER (PARTITION BY t.object_id) AS seen, \
+     SELECT SCHEMA_NAME(t.schema_id) + '.' + t.name AS name, \
      COUNT(p.last_updated) OVER (PARTITION BY t.object_id) AS filled, p.modification_counter AS changed, p.last_updated, \
      ROW_NUMBER() OVER (PARTITION BY t.object_id ORDER BY p.modification_counter DESC) AS place \
      FROM sys.tables AS t JOIN sys.stats AS s ON s.object_id = t.object_id \

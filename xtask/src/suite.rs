@@ -280,6 +280,7 @@ mod tests {
         let suite = Suite::parse(&artifact("path+file:///top/crates/observe#0.1.0", true)).unwrap();
         assert_eq!(suite.package, "observe");
     }
+
     #[test]
     fn tests_that_compute_are_spread_among_those_that_wait() {
         let suite = |name: &str| Suite {
@@ -292,5 +293,31 @@ mod tests {
         let order: Vec<String> = mixed(all).into_iter().map(|suite| suite.name).collect();
         assert_eq!(order, ["workload", "bench", "lab", "workload", "stats", "store"]);
         assert!(mixed(Vec::new()).is_empty());
+    }
+
+    /// `doctest = false` saves rustdoc's pass over a crate. `-p` instead would build the dependencies again, with the
+    /// features that those packages alone need.
+    #[test]
+    fn exactly_the_crates_without_examples_are_left_out_of_the_documentation_tests() {
+        let crates = crate::test::top().unwrap().join("crates");
+        for directory in std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path()) {
+            let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+            let is_left_out = manifest.contains("doctest = false");
+            let is_library = directory.join("src/lib.rs").exists();
+            assert_eq!(is_left_out, is_library && !has_example(&directory.join("src")), "{directory:?}");
+        }
+    }
+
+    /// Whether a block of code in the documentation below `path` is in Rust, as one without a language is.
+    fn has_example(path: &Path) -> bool {
+        if path.is_dir() {
+            return std::fs::read_dir(path).unwrap().any(|entry| has_example(&entry.unwrap().path()));
+        }
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let documentation = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("///").or(line.trim().strip_prefix("//!")));
+        let mut fences = documentation.filter_map(|line| line.trim().strip_prefix("```")).step_by(2);
+        fences.any(|language| !["text", "toml", "ignore"].contains(&language))
     }
 }

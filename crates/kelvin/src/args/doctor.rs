@@ -10,7 +10,7 @@ use kelvin_run::spec::TargetName;
 #[command(
     after_help = "Takes 5 to 10 seconds on an idle machine, about 10 more with --disk. Next to each value is \
     its ratio to the last stored doctor report of this host. The ratio is marked if the two values differ \
-    by more than 5 % (processor and memory, in CPU time; on a busy machine memory can vary by more), 30 % \
+    by more than 5 % (processor and memory: medians, in CPU time; on a busy machine memory can vary by more), 30 % \
     (median latencies and disk speed, which vary with other activity) or a factor of 2 (99th percentiles).\n\
     \n\
     Exits with 0 even if it finds problems."

@@ -18,9 +18,8 @@ use super::{Flags, set};
     mut_arg("users", |arg| arg.short('u')),
     mut_arg("duration", |arg| arg.short('d')),
     mut_arg("verbose", |arg| arg.short('v')),
-    after_help = "Each user runs the queries in turn. A query reads every row of one table, which takes \
-        several seconds per GB; a scan that takes longer than --timeout is an error. The tables are those \
-        of kelvin run tproc-c and can be used by both at the same time; missing ones are created.\n\
+    after_help = "Each user runs the queries in turn. A query reads every row of one table. A scan that takes \
+        longer than --timeout is an error: raise it for large tables. The tables are those of kelvin run tproc-c and can be used by both at the same time; missing ones are created.\n\
     \n\
     Queries:\n\
     \x20 stock-value            stock value of each warehouse (stock, joined with item)\n\

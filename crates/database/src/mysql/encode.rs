@@ -185,7 +185,7 @@ pub(crate) fn field(out: &mut Vec<u8>, value: Value<'_>) -> Result<()> {
 }
 
 /// A name as SQL.
-pub(crate) fn name(name: &str) -> String {
+pub fn name(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 

@@ -36,6 +36,7 @@ use crate::{Result, Session};
 pub use crate::client::Host;
 pub use crate::stream::tls::SslMode;
 pub use config::{Config, Product};
+pub use encode::name as quote;
 pub use engine::MysqlEngine;
 pub use fuzz_entry::examine;
 pub use password::Password;

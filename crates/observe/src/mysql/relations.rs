@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use kelvin_database::mysql::quote;
 use kelvin_database::{Result, Rows, Session};
 use kelvin_measure::observation::{Relation, TableWrites};
 
@@ -193,7 +194,7 @@ fn indexes(session: &mut dyn Session, server: &Server) -> Result<Vec<Relation>> 
                 let length = rows.optional(row, 5, Rows::int)?;
                 let length = length.map_or_else(String::new, |length| format!("({length})"));
                 let descends = rows.optional(row, 6, Rows::text)? == Some("D");
-                Some(format!("{}{length}{}", quoted(column), if descends { " DESC" } else { "" }))
+                Some(format!("{}{length}{}", quote(column), if descends { " DESC" } else { "" }))
             }
             _ => None,
         };
@@ -239,20 +240,16 @@ impl Index {
         let what = match name {
             PRIMARY => "PRIMARY KEY".to_owned(),
             _ if name.contains('.') => return None,
-            _ => format!("{}INDEX {}", if self.unique { "UNIQUE " } else { "" }, quoted(name)),
+            _ => format!("{}INDEX {}", if self.unique { "UNIQUE " } else { "" }, quote(name)),
         };
         let comment = if matches!(self.comment.as_str(), "''" | "") {
             String::new()
         } else {
             format!(" COMMENT {}", self.comment)
         };
-        let (schema, plain, parts) = (quoted(schema), quoted(plain), self.parts.as_ref()?.join(", "));
+        let (schema, plain, parts) = (quote(schema), quote(plain), self.parts.as_ref()?.join(", "));
         Some(format!("ALTER TABLE {schema}.{plain} ADD {what} USING btree ({parts}){comment}"))
     }
-}
-
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }
 
 #[cfg(test)]

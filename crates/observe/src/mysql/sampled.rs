@@ -15,7 +15,7 @@ use super::sessions::text;
 use super::{executed_plans, plans, tokens};
 use crate::server::figures::SHORT_TEXT;
 use crate::server::link::PATIENCE;
-use crate::server::sampled::{ALL, LIMIT, MOST_NODES, MOST_TEXTS, TIMES};
+use crate::server::sampled::{self, MOST_NODES, MOST_TEXTS, TIMES};
 use crate::server::statement_text::{first_word, masked};
 use crate::watch_plan::ExplainSample;
 
@@ -88,16 +88,9 @@ impl SampledTexts {
         }
         for one in top {
             let executed = self.executable(one.query, &one.text, &link.about).and_then(|sql| {
-                let left = ALL.saturating_sub(ended.elapsed());
-                if left.is_zero() {
-                    return Err(format!("the previous statements took {} s", ALL.as_secs()));
-                }
-                // The server's own message may repeat values.
+                let limit = sampled::limit(ended)?;
                 link.with(|session, server| {
-                    Ok(analyze(session, server, &sql, LIMIT.min(left)).unwrap_or_else(|error| {
-                        let code = error.code().to_owned();
-                        SampledExecution::Refused(format!("the server ended it with the error {code}"))
-                    }))
+                    Ok(analyze(session, server, &sql, limit).unwrap_or_else(|error| sampled::refused(&error)))
                 })
             });
             one.sample = Some(executed.unwrap_or_else(SampledExecution::Refused));

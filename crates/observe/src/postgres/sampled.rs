@@ -13,7 +13,7 @@ use kelvin_measure::sampled_execution::{MisestimatedNode, SampledExecution};
 use super::link::Link;
 use super::sql::V14;
 use crate::server::figures::SHORT_TEXT;
-use crate::server::sampled::{ALL, LIMIT, MOST_NODES, MOST_TEXTS, TIMES};
+use crate::server::sampled::{self, MOST_NODES, MOST_TEXTS, TIMES};
 use crate::server::statement_text::{first_word, masked};
 use crate::watch_plan::ExplainSample;
 
@@ -70,19 +70,9 @@ impl SampledTexts {
         for one in top {
             let Some((text, ours)) = texts.get(&one.query) else { continue };
             let executed = self.executable(one.query, text, *ours, link.about.version).and_then(|sql| {
-                let left = ALL.saturating_sub(ended.elapsed()).as_millis();
-                if left == 0 {
-                    return Err(format!("the previous statements took {} s", ALL.as_secs()));
-                }
-                let patience = LIMIT.as_millis().min(left);
-                // The server's own text may repeat values without quotes: "Key (name)=(Smith) already exists".
+                let limit = sampled::limit(ended)?.as_millis();
                 link.with(|session, _| {
-                    Ok(analyze(session, &sql, patience).unwrap_or_else(|error| {
-                        SampledExecution::Refused(format!(
-                            "the server ended it with the error {}",
-                            error.code()
-                        ))
-                    }))
+                    Ok(analyze(session, &sql, limit).unwrap_or_else(|error| sampled::refused(&error)))
                 })
             });
             one.sample = Some(executed.unwrap_or_else(SampledExecution::Refused));

@@ -279,7 +279,7 @@ mod tests {
             let one = StatementTotals { temporary_bytes: Some(bytes), ..statement(1, 900.0, 10, "a", &[]) };
             let staged = Staged::new().environment(serde_json::json!({"engine": "sqlserver"}));
             // On PostgreSQL it would be red.
-            let staged = staged.metric("host.memory.total", 1e12);
+            let staged = staged.place("data", "vda").metric("host.memory.total", 1e12);
             find(&staged.statements(vec![one, statement(2, 100.0, 10, "b", &[])]).done()).pop()
         };
         let spilled = found(10 << 30).unwrap();

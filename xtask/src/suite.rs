@@ -7,7 +7,7 @@
 //! crates and dependencies again, which took five minutes of CPU. cargo-nextest is not used: it compiles by itself, does not
 //! accept these executables, and starts a process for each test, and with it the servers that tests share.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
@@ -116,25 +116,11 @@ impl Suites {
         let mut runs = run_some(mixed(others), AT_ONCE)?;
         runs.extend(run_some(impatient, IMPATIENT.len())?);
         runs.extend(run_some(alone, 1)?);
-        let documented = cargo(top)
-            .args(["test", "-j2", "--doc", "--no-fail-fast"])
-            .args(packages_with_examples(top)?)
-            .status()?
-            .success();
+        let documented =
+            cargo(top).args(["test", "--workspace", "-j2", "--doc", "--no-fail-fast"]).status()?.success();
         print_summary(&mut runs, documented);
         Ok(documented && runs.iter().all(|run| run.passed))
     }
-}
-
-/// cargo's arguments that select the libraries with examples in their documentation: for each of the others, rustdoc takes a second
-/// to find none. Outside a git repository these are all.
-fn packages_with_examples(top: &Path) -> Result<BTreeSet<String>> {
-    let example = ["grep", "-lE", "^ *//[/!] *```", "--", "crates/*/src"];
-    let found = Command::new("git").args(example).current_dir(top).output()?;
-    let files = String::from_utf8(found.stdout)?;
-    let packages: BTreeSet<String> =
-        files.lines().filter_map(|file| Some(format!("-pkelvin-{}", file.split('/').nth(1)?))).collect();
-    Ok(if packages.is_empty() { BTreeSet::from(["--workspace".into()]) } else { packages })
 }
 
 /// Orders the executables: one that computes, then two that wait, and so on. If three that compute ran concurrently, cores

@@ -57,13 +57,16 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         .collect()
 }
 
-/// SQL Server's memory by its own view; its buffer pool is in large pages in one of its three memory models only.
+/// SQL Server's memory by its own view; its buffer pool is in large pages in one of its three memory models only. In Azure's
+/// services the model is not the user's to choose, and of the kernel's transparent huge pages on Linux it says nothing.
 fn of_sqlserver(evidence: &Evidence) -> Option<Finding> {
     let model = evidence.setting("sql_memory_model_desc").filter(|model| *model != "LARGE_PAGES")?;
     let used = 1024.0 * evidence.newest(metric::SERVER_MEMORY)?;
-    if used < LARGE {
+    let platform = evidence.setting("platform");
+    if used < LARGE || platform == Some("Azure") {
         return None;
     }
+    let linux = platform == Some("Linux");
     let mut facts = vec![
         EvidenceLine::new("memory that the server uses", text::memory(used)),
         EvidenceLine::new("sql_memory_model_desc", model),
@@ -74,15 +77,24 @@ fn of_sqlserver(evidence: &Evidence) -> Option<Finding> {
         id: ABOUT.id,
         severity: Severity::Note,
         point: None,
-        title: format!("The buffer pool does not use large pages; the server uses {}", text::memory(used)),
+        title: if linux {
+            format!("The server uses {}, and only transparent huge pages could hold it", text::memory(used))
+        } else {
+            format!("The buffer pool does not use large pages; the server uses {}", text::memory(used))
+        },
         evidence: facts,
         effect: Effect::unknown("no study of SQL Server was found"),
         below_precision: false,
         threshold: "8 GB or more of memory, and another memory model than LARGE_PAGES".into(),
-        next: "On Windows, Enterprise edition: grant the server's account \"lock pages in memory\", set the startup trace flag 834, \
+        next: if linux {
+            "Check /sys/kernel/mm/transparent_hugepage/enabled on the server's host: Microsoft recommends to leave transparent huge \
+            pages enabled. No view of the server shows how much of its memory is in them."
+        } else {
+            "On Windows, Enterprise edition: grant the server's account \"lock pages in memory\", set the startup trace flag 834, \
             and compare. Microsoft advises against the flag with columnstore indexes; with it, memory is allocated when the server \
             starts."
-            .into(),
+        }
+        .into(),
     })
 }
 
@@ -241,6 +253,15 @@ mod tests {
         assert_eq!(note("LOCK_PAGES", 5e7), Some(Severity::Note));
         assert_eq!(note("CONVENTIONAL", 5e6), None);
         assert_eq!(note("LARGE_PAGES", 5e7), None);
+        let advice = |platform: &str| {
+            let staged = Staged::new().setting("sql_memory_model_desc", "CONVENTIONAL");
+            let staged = staged.setting("platform", platform).metric("sqlserver.memory.server", 5e7);
+            find(&staged.done()).pop().map(|one| one.next)
+        };
+        assert!(advice("Windows").unwrap().contains("834"));
+        let linux = advice("Linux").unwrap();
+        assert!(linux.contains("transparent") && !linux.contains("834"), "{linux}");
+        assert_eq!(advice("Azure"), None);
     }
 
     #[test]

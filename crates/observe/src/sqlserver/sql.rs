@@ -373,7 +373,7 @@ pub(super) const STATISTICS: &str = "/* kelvin statistics */ SELECT r.name, r.fi
 pub(super) const SIZE: &str =
     "/* kelvin size */ SELECT SUM(CAST(size AS bigint)) * 8192 FROM sys.database_files";
 
-/// Settings of the database and of the server, by name.
+/// Settings of the database and of the server, by name; with what the server runs on.
 pub(super) const SETTINGS: &str = "/* kelvin settings */ SELECT v.name, v.value FROM sys.databases AS d CROSS APPLY (VALUES \
      ('compatibility_level', CAST(d.compatibility_level AS nvarchar(100))), \
      ('delayed_durability_desc', d.delayed_durability_desc), \
@@ -388,7 +388,9 @@ pub(super) const SETTINGS: &str = "/* kelvin settings */ SELECT v.name, v.value 
      WHERE name IN ('max degree of parallelism', 'cost threshold for parallelism', 'max worker threads', \
      'max server memory (MB)', 'recovery interval (min)') \
      UNION ALL SELECT name, CAST(value AS nvarchar(100)) FROM sys.database_scoped_configurations \
-     WHERE name IN ('MAXDOP', 'LEGACY_CARDINALITY_ESTIMATION')";
+     WHERE name IN ('MAXDOP', 'LEGACY_CARDINALITY_ESTIMATION') \
+     UNION ALL SELECT 'platform', CASE WHEN CAST(SERVERPROPERTY('EngineEdition') AS int) IN (5, 8, 12) THEN 'Azure' \
+     WHEN @@VERSION LIKE '% on Linux %' THEN 'Linux' WHEN @@VERSION LIKE '% on Windows %' THEN 'Windows' END";
 
 /// Worker threads that the server may have, and files of tempdb.
 pub(super) const LIMITS: &str = "/* kelvin limits */ SELECT CAST(max_workers_count AS int), \

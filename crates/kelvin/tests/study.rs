@@ -47,7 +47,7 @@ fn two_factors(place: &Place) -> std::path::PathBuf {
         // Tests that run concurrently would make every run void.
         .replace(
             "[run.load]\n",
-            "[run.observe]\nenabled = false\n\n[run.reset]\nhow = \"auto\"\nrest = \"0s\"\n\n[run.load]\n",
+            "[run.observe]\nenabled = false\n\n[run.reset]\nhow = \"auto\"\nidle-wait = \"0s\"\n\n[run.load]\n",
         )
         .replace("target = \"sqlite\"", &format!("target = \"sqlite:{database}\"\naccept-noise = true"))
         .replace(

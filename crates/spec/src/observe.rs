@@ -14,7 +14,9 @@ pub struct Observe {
     pub enabled: bool,
     /// Time between two readings of the host and of the database's counters.
     pub interval: Span,
-    /// Samples of the database's sessions per second.
+    /// Samples of the database's sessions per second. The key is the one of studies that are locked already: another would show
+    /// as a deviation of theirs.
+    #[serde(rename = "looks")]
     pub sample_rate: u32,
     /// Statements that are named, those that took the most time.
     pub statements: u32,

@@ -1,12 +1,11 @@
-//! The live view on standard error: on a terminal a progress bar and a line that is overwritten, otherwise
-//! plain lines.
+//! The live view on standard error: on a terminal a line that is overwritten, otherwise plain lines.
 
-use kelvin_measure::text::whole;
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kelvin_lab::live::Live;
 use kelvin_measure::event::Phase;
+use kelvin_measure::text::{printable_lines, whole};
 use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
@@ -15,14 +14,20 @@ use super::fields::Fields;
 use super::note;
 use super::status::Status;
 
-/// How often a line of progress is printed if no bar can be drawn.
+/// How often progress is shown if the line can be overwritten, and if it cannot.
+const OVERWRITTEN_INTERVAL: Duration = Duration::from_millis(50);
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Bars and status lines.
+/// Goes to the first column and erases the line. Before the text: after a text as wide as the terminal it would erase
+/// its last character.
+const ERASE_LINE: &str = "\r\x1b[K";
+
+/// Status lines.
 pub(super) struct Terminal {
     /// Whether lines can be overwritten.
     interactive: bool,
-    bar: Option<ProgressBar>,
+    /// The line that the next one overwrites.
+    shown: Option<String>,
     what: String,
     since: Instant,
     printed: Option<Instant>,
@@ -34,7 +39,7 @@ impl Terminal {
     pub(super) fn new(interactive: bool) -> Self {
         Self {
             interactive,
-            bar: None,
+            shown: None,
             what: String::new(),
             since: Instant::now(),
             printed: None,
@@ -43,31 +48,18 @@ impl Terminal {
         }
     }
 
-    /// The bar; created when first needed.
-    fn bar(&mut self) -> &ProgressBar {
-        self.bar.get_or_insert_with(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            bar.set_style(
-                ProgressStyle::with_template("{wide_msg}")
-                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-            );
-            bar
-        })
-    }
-
     fn line(&mut self, text: String) {
         if self.interactive {
-            self.bar().set_message(text);
-            self.bar().tick();
+            let text = cut(&printable_lines(&text), columns());
+            overwrite(&text);
+            self.shown = Some(text);
         } else {
             note(&text);
         }
     }
 
     fn fields(&mut self, fields: Fields) {
-        let columns =
-            self.interactive.then(|| rustix::termios::tcgetwinsize(std::io::stderr()).ok()).flatten();
-        let columns = columns.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        let columns = if self.interactive { columns() } else { None };
         self.line(match columns {
             Some(columns) => fields.fit(columns),
             None => fields.join(),
@@ -80,8 +72,9 @@ impl Terminal {
             self.since = Instant::now();
             self.printed = None;
         }
-        let due = self.printed.is_none_or(|at| at.elapsed() >= PLAIN_INTERVAL) || done == total;
-        if !self.interactive && !due {
+        let interval = if self.interactive { OVERWRITTEN_INTERVAL } else { PLAIN_INTERVAL };
+        let due = self.printed.is_none_or(|at| at.elapsed() >= interval) || done == total;
+        if !due {
             return;
         }
         self.printed = Some(Instant::now());
@@ -124,18 +117,37 @@ impl Live for Terminal {
     }
 
     fn message(&mut self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| note(text)),
-            None => note(text),
+        if self.shown.is_some() {
+            overwrite("");
+        }
+        note(text);
+        if let Some(shown) = &self.shown {
+            overwrite(shown);
         }
     }
 
     fn end(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+        if self.shown.take().is_some() {
+            overwrite("");
         }
         self.what.clear();
     }
+}
+
+/// The terminal's width; unknown if it does not say.
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}
+
+/// The text in at most `columns` columns: the rest would begin another line, which is not overwritten.
+fn cut(text: &str, columns: Option<usize>) -> String {
+    text.chars().take(columns.unwrap_or(usize::MAX)).collect()
+}
+
+/// Writes over the last line of the terminal, ignoring errors as [`note`] does.
+fn overwrite(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{ERASE_LINE}{text}").as_bytes());
 }
 
 /// "warehouses loaded 3/10 · 1,234,567 rows · 456,789 rows/s · 12 s left".

@@ -21,12 +21,12 @@ fuzz_target!(|input: &[u8]| {
                 assert!(!chart.svg.contains("NaN") && !chart.svg.contains("\"inf"), "{}", chart.svg);
             }
         }
-        Err(Error::Plot(told)) => {
+        Err(Error::Plot(message)) => {
             // "log:LINE: …" or "log: …" for the whole.
-            let place = told.strip_prefix("log:").expect("the file comes first");
+            let place = message.strip_prefix("log:").expect("the file comes first");
             let lines = rest.split(|byte| *byte == b'\n').count();
             if let Some(line) = place.split(':').next().and_then(|line| line.parse::<usize>().ok()) {
-                assert!(name.ends_with(".fz") || (line >= 1 && line <= lines), "{told}");
+                assert!(name.ends_with(".fz") || (line >= 1 && line <= lines), "{message}");
             }
         }
         Err(other) => panic!("{other}"),

@@ -9,7 +9,7 @@ use crate::download::{self, Package};
 const VERSION: &str = "4.14.1";
 const SHA256: &str = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745";
 
-/// Fetches axe-core; if that fails, creates a file that tells the page tests to skip it.
+/// Fetches axe-core; if that fails, creates a file that makes the page tests skip it.
 pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
     download::or_mark_unavailable(&directory(top), || fetch(top).map(drop))
 }

@@ -19,7 +19,7 @@ fn directory(top: &Path) -> PathBuf {
     download::target(top, "kubernetes-validate")
 }
 
-/// Fetches it; if that fails, creates a file that tells the test to skip it.
+/// Fetches it; if that fails, creates a file that makes the test skip it.
 pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
     download::or_mark_unavailable(&directory(top), || fetch(top).map(drop))
 }

@@ -39,14 +39,14 @@ const MYSQL_TESTS: &[&str] = &[
 /// Other test files, and the tests in them that run with that server.
 const MYSQL_TESTS_OF: &[&str] = &["reset", "server", "waits"];
 const SOME: &[&str] =
-    &["a_managed_mariadb_comes_back", "a_mariadb_is_compared_changed", "a_mariadb_server_tells_its_waits"];
+    &["a_managed_mariadb_comes_back", "a_mariadb_is_compared_changed", "a_mariadb_server_reports_waits"];
 
 /// The directory in which the tests look for servers: crates/kelvin/tests/versions.rs.
 fn directory(top: &Path) -> PathBuf {
     download::target(top, "servers")
 }
 
-/// Fetches the servers of CI; if that fails, creates a file that tells the tests to skip them.
+/// Fetches the servers of CI; if that fails, creates a file that makes the tests skip them.
 pub(crate) fn fetch_for_tests(top: &Path) -> Result<()> {
     download::or_mark_unavailable(&directory(top), || {
         POSTGRES.iter().filter(|one| one.3).try_for_each(|one| fetch_postgres(top, one))

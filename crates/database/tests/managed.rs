@@ -108,14 +108,14 @@ fn an_instance_has_settings_for_a_load_while_it_loads() {
     let file = first.data_directory().join("postgresql.conf");
     let own = std::fs::read_to_string(&file).unwrap();
     let begin = || {
-        let mut told = Vec::new();
-        let loading = place.manager.begin_load(version, &mut |text| told.push(text.to_owned())).unwrap();
-        (loading, told)
+        let mut messages = Vec::new();
+        let loading = place.manager.begin_load(version, &mut |text| messages.push(text.to_owned())).unwrap();
+        (loading, messages)
     };
     {
         let _other = PostgresEngine::new(first.config()).connect().unwrap();
-        let (refused, told) = begin();
-        assert!(refused.is_none() && told[0].contains("other sessions are active"), "{told:?}");
+        let (refused, messages) = begin();
+        assert!(refused.is_none() && messages[0].contains("other sessions are active"), "{messages:?}");
         assert_eq!(
             (level(&first).as_str(), std::fs::read_to_string(&file).unwrap()),
             ("replica", own.clone())
@@ -235,7 +235,7 @@ fn a_long_path_moves_only_the_socket() {
 }
 
 #[test]
-fn what_is_in_the_way_is_told() {
+fn what_prevents_a_start_is_reported() {
     let Some(place) = Place::new() else { return };
     let up = |manager: &Manager| manager.up(None, &mut |_| ()).unwrap_err();
     assert!(

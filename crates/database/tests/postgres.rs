@@ -242,7 +242,7 @@ fn statements_that_cannot_be_handled_are_refused_and_the_session_goes_on() {
 }
 
 #[test]
-fn transactions_tell_their_state() {
+fn transactions_report_their_state() {
     let server = Lease::new();
     let mut s = server.session();
     s.run("CREATE TEMP TABLE a (i int)").unwrap();
@@ -537,7 +537,7 @@ fn retryable_failures_have_their_class() {
 }
 
 #[test]
-fn the_engine_tells_about_the_server() {
+fn the_engine_describes_the_server() {
     let server = Lease::new();
     let engine = PostgresEngine::new(server.config.clone());
     let mut s = engine.connect().unwrap();
@@ -565,7 +565,7 @@ fn the_engine_tells_about_the_server() {
 }
 
 #[test]
-fn a_missing_database_and_a_missing_server_are_told_clearly() {
+fn a_missing_database_and_a_missing_server_are_reported_clearly() {
     let server = Lease::new();
     let connect = |config: Config| PostgresEngine::new(config).connect().map(drop).unwrap_err();
     let error = connect(Config { database: "nosuch".into(), ..server.config.clone() });

@@ -199,7 +199,7 @@ fn a_self_signed_certificate_can_be_its_own_root() {
 }
 
 #[test]
-fn tls_that_the_server_lacks_is_told() {
+fn tls_that_the_server_lacks_is_reported() {
     let server = Server::start();
     let error = refused(Config { ssl_mode: SslMode::Require, ..server.tcp() });
     assert!(error.message().contains("sslmode=require"), "{error}");

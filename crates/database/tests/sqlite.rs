@@ -302,7 +302,7 @@ fn files_that_cannot_be_used_are_refused_in_words() {
 }
 
 #[test]
-fn a_full_file_and_a_corrupt_one_are_told_apart() {
+fn a_full_file_and_a_corrupt_one_are_distinguished() {
     let (directory, engine) = engine();
     let mut session = with_table(&engine);
     session.run("PRAGMA max_page_count = 3").unwrap();
@@ -330,7 +330,7 @@ fn a_full_file_and_a_corrupt_one_are_told_apart() {
 }
 
 #[test]
-fn the_engine_tells_settings_size_and_place() {
+fn the_engine_reports_settings_size_and_directory() {
     let (directory, engine) = engine();
     let mut session = with_table(&engine);
     let fingerprint = engine.fingerprint(&mut *session).unwrap();

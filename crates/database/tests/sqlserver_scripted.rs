@@ -77,7 +77,7 @@ fn a_refused_login_says_why_and_repeats_no_password() {
 fn a_statement_is_prepared_by_its_first_execution_and_keeps_its_handle() {
     let server = Scripted::new(|peer| {
         peer.let_in()?;
-        // The types of the parameters cannot be told.
+        // The types of the parameters cannot be determined.
         peer.hear()?;
         peer.say(&[error(11526, 16, "cannot"), done(DONE_PROC, FAILED, 0)]);
         for handle in [Some(5), None, Some(6)] {

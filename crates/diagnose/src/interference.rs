@@ -40,7 +40,7 @@ pub struct Interference {
     pub tenant: String,
     /// Seconds before the step that are compared, and after it.
     pub seconds: (u64, u64),
-    /// Seconds of warm-up that were cut off before them; none where it is too short to tell, or did not settle.
+    /// Seconds of warm-up that were cut off before them; none if the series is too short or did not settle.
     pub warm_up_s: Option<u64>,
     /// Completed transactions or I/Os a second.
     pub throughput: RelativeChange,
@@ -163,7 +163,7 @@ fn compare(
     }
 }
 
-/// Cuts off the seconds in which the throughput had not settled; how many, or none where that cannot be told.
+/// Cuts off the seconds in which the throughput had not settled; how many, or none where that is unknown.
 fn cut_warm_up(tenant: &TenantSeries, seconds: &mut Vec<i64>) -> Option<u64> {
     let cut = mser::mser5(&throughput(tenant, seconds)).filter(|cut| cut.settled)?.values;
     seconds.drain(..cut);

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn trial_b12_stopped_what_lies_between_is_told_by_the_target() {
+    fn trial_b12_stopped_what_lies_between_is_determined_by_the_target() {
         let of = |target: &str| {
             let mut evidence = Scene::healthy().evidence();
             evidence.context.target = target.into();

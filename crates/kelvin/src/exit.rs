@@ -76,9 +76,9 @@ pub(crate) struct Stopped(pub(crate) String);
 /// The chain of an error on one line, without causes that the preceding text already contains. The help of the
 /// error follows on separate lines.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
-        before if before.contains(&cause) => told,
+        before if before.contains(&cause) => text,
         before => format!("{before}: {cause}"),
     })
 }

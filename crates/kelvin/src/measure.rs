@@ -21,8 +21,8 @@ pub(crate) fn bench<'a>(store: &'a Store, live: &'a mut dyn Live, stop: &'a Stop
 }
 
 /// Opens a target; see [`open::open`].
-pub(crate) fn open(target: &TargetName, purpose: Purpose, tell: &mut dyn FnMut(&str)) -> Result<Opened> {
-    Ok(open::open(target, purpose, prompt, tell)?)
+pub(crate) fn open(target: &TargetName, purpose: Purpose, report: &mut dyn FnMut(&str)) -> Result<Opened> {
+    Ok(open::open(target, purpose, prompt, report)?)
 }
 
 /// Asks for the password on the terminal; `None` if standard input is no terminal.

@@ -29,11 +29,11 @@ impl Served {
         let mut address = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
         let mut errors = BufReader::new(process.stderr.take().unwrap());
-        let mut told = String::new();
+        let mut line = String::new();
         if more.contains(&"--allow-start") {
-            errors.read_line(&mut told).unwrap();
+            errors.read_line(&mut line).unwrap();
         }
-        let token = told.rsplit_once(": ").map(|(_, token)| token.trim().to_owned());
+        let token = line.rsplit_once(": ").map(|(_, token)| token.trim().to_owned());
         // Read to the end, so that the server never blocks on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
         Self { process, address: address.trim().to_owned(), token }
@@ -176,7 +176,7 @@ fn a_run_is_found_opened_compared_started_and_watched() {
         )
     };
     browser.value(&fill("not the token"));
-    browser.wait("document.getElementById('told').textContent.includes('token is missing or wrong')");
+    browser.wait("document.getElementById('answer').textContent.includes('token is missing or wrong')");
     browser.value(&fill(served.token.as_deref().unwrap()));
     browser.wait("document.querySelector('#jobs a')");
     browser.value("document.querySelector('#jobs a').click()");

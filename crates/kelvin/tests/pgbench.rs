@@ -45,10 +45,10 @@ fn kelvin_builds_what_pgbench_drives() {
     let server = Server::start();
     let (place, url) = (Place::new(), server.url());
     let built = place.run(&["build", "pgbench", "-s", "2", "--target", &url]);
-    let told = text(&built.stderr);
+    let stderr = text(&built.stderr);
     assert!(
-        built.status.success() && told.contains("scale 2 is") && told.contains("shared_buffers"),
-        "{told}"
+        built.status.success() && stderr.contains("scale 2 is") && stderr.contains("shared_buffers"),
+        "{stderr}"
     );
     for args in [&["-S"][..], &["-N", "-M", "prepared"], &[]] {
         let output = pgbench(&server, &[args, &["-T", "1", "-c", "2"]].concat());
@@ -74,8 +74,8 @@ fn trial_b8_b12_the_result_describes_the_tables_and_a_failure_names_the_action()
     for asked in [&["--foreign-keys"][..], &["-F", "80"]] {
         let output = place.run(&[&run[..], asked].concat());
         assert_eq!(output.status.code(), Some(2), "{asked:?}");
-        let told = text(&output.stderr);
-        assert!(told.contains("pgbench's tables in the database do not match the options"), "{told}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("pgbench's tables in the database do not match the options"), "{stderr}");
     }
     place.expect(2, &["build", "pgbench", "--foreign-keys", "--target", &url]);
     place.expect(0, &run);
@@ -89,9 +89,9 @@ fn trial_b8_b12_the_result_describes_the_tables_and_a_failure_names_the_action()
     let (user, rest) = url.split_once('@').unwrap();
     let reader = format!("{}reader@{rest}", &user[..user.find("//").unwrap() + 2]);
     let output = place.run(&["run", "pgbench", "-n", "-t", "1", "-c", "1", "--target", &reader]);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("looking for the workload's tables: permission denied"), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("looking for the workload's tables: permission denied"), "{stderr}");
 }
 
 #[test]
@@ -102,9 +102,12 @@ fn tables_that_are_not_complete_and_not_ours_are_kept() {
     pgbench(&server, &["-i", "-q", "-s", "2", "-I", "dtg"]);
     for command in ["run", "build", "check"] {
         let output = place.run(&[command, "pgbench", "--target", &url]);
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{command}: {told}");
-        assert!(told.contains("missing primary keys: pgbench_accounts") && told.contains("-I p"), "{told}");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command}: {stderr}");
+        assert!(
+            stderr.contains("missing primary keys: pgbench_accounts") && stderr.contains("-I p"),
+            "{stderr}"
+        );
     }
     pgbench(&server, &["-i", "-q", "-I", "p"]);
     let shown = place.expect(0, &["run", "pgbench", "-S", "-t", "5", "--verbose", "--target", &url]);

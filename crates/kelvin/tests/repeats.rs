@@ -133,8 +133,8 @@ fn what_cannot_be_repeated_or_compared_is_refused() {
     }
     place.write("shell.toml", "workload = \"pgbench\"\n[pgbench]\nallow-shell = true\n");
     place.write("broken.toml", "workload = \"tproc-c\"\nusers = 3\n");
-    let told = text(&place.run(&["ab", "a.toml", "broken.toml"]).stderr);
-    assert!(told.contains("broken.toml: TOML parse error at line 2, column 1"), "{told}");
+    let stderr = text(&place.run(&["ab", "a.toml", "broken.toml"]).stderr);
+    assert!(stderr.contains("broken.toml: TOML parse error at line 2, column 1"), "{stderr}");
     place.expect(0, &["run", "script", "own.sql", "--target", "sqlite:own.db", "--transactions", "9"]);
     let mut seen = String::new();
     for line in [
@@ -165,8 +165,8 @@ fn what_cannot_be_repeated_or_compared_is_refused() {
         let args: Vec<&str> = line.split(' ').collect();
         let output = place.run(&args);
         assert_eq!(output.status.code(), Some(2), "{line}: {}{}", text(&output.stdout), text(&output.stderr));
-        let told = text(&output.stderr).replace(&place.directory().display().to_string(), "DIR");
-        seen.push_str(&format!("## kelvin {line}\n{told}\n"));
+        let stderr = text(&output.stderr).replace(&place.directory().display().to_string(), "DIR");
+        seen.push_str(&format!("## kelvin {line}\n{stderr}\n"));
     }
     insta::assert_snapshot!(seen);
 }

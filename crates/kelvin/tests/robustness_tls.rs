@@ -100,10 +100,10 @@ fn a_run_over_tls_with_channel_binding_and_refusals_without_trust() {
         ("digest", "localhost", strict, "did not ask for SCRAM authentication"),
     ] {
         let output = command(&url(user, host, rest)).output().unwrap();
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{user} {host} {rest}: {told}");
-        assert!(told.contains(said) && !told.contains(PASSWORD), "{user} {host} {rest}: {told}");
-        assert!(rest.contains("require") == told.contains("channel_binding=require"), "{told}");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{user} {host} {rest}: {stderr}");
+        assert!(stderr.contains(said) && !stderr.contains(PASSWORD), "{user} {host} {rest}: {stderr}");
+        assert!(rest.contains("require") == stderr.contains("channel_binding=require"), "{stderr}");
     }
     let inside = Config { database: "load".into(), ..server.unix() };
     let tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace";
@@ -118,12 +118,12 @@ fn a_run_over_tls_with_channel_binding_and_refusals_without_trust() {
     };
     wait_until("a user's session under TLS calls for an order", &mut encrypted);
     let output = child.wait_with_output().unwrap();
-    let told = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+    let printed = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     // A run that is void because of other activity on the machine passes: tests do not judge noise.
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{told}");
-    assert!(!told.contains(PASSWORD), "{told}");
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{printed}");
+    assert!(!printed.contains(PASSWORD), "{printed}");
     let run = place.report("last");
     let point = &run["points"][0];
-    assert!(point["headline_count"].as_u64().unwrap() > 0, "{told}");
-    assert_eq!(point["errors"].as_array().unwrap().len(), 0, "{told}");
+    assert!(point["headline_count"].as_u64().unwrap() > 0, "{printed}");
+    assert_eq!(point["errors"].as_array().unwrap().len(), 0, "{printed}");
 }

@@ -27,9 +27,9 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
     let target = "--target=sqlite:shop.db";
     assert!(place.expect(0, &["snapshot", "list", target]).contains("no snapshots"));
     place.expect(0, &["snapshot", "save", "first", target]);
-    let told = place.run(&["snapshot", "save", "first", target]);
-    assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told.stderr).contains("snapshot first already exists"), "{}", text(&told.stderr));
+    let refused = place.run(&["snapshot", "save", "first", target]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("snapshot first already exists"), "{}", text(&refused.stderr));
     let listed = place.expect(0, &["snapshot", "list", target]);
     let line = listed.lines().nth(1).unwrap();
     assert!(
@@ -74,9 +74,9 @@ fn a_snapshot_is_saved_listed_restored_and_dropped() {
         (["snapshot", "save", "../up", target], "is not a valid name for a snapshot"),
         (["snapshot", "list", "--target", "sqlite"], "give one with --target sqlite:FILE"),
     ] {
-        let told = place.run(&args);
-        assert_eq!(told.status.code(), Some(2), "{args:?}");
-        assert!(text(&told.stderr).contains(words), "{}", text(&told.stderr));
+        let refused = place.run(&args);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}");
+        assert!(text(&refused.stderr).contains(words), "{}", text(&refused.stderr));
     }
     place.expect(0, &["snapshot", "drop", "first", target, "--yes"]);
     assert_eq!(std::fs::read_dir(place.path("shop.db.snapshots")).unwrap().count(), 0);
@@ -130,9 +130,9 @@ fn a_killed_save_leaves_no_snapshot_and_refusals_are_reported() {
 
     // A role that may not create databases gets a remedy, and nothing changes.
     let visitor = url.replace("kelvin@", "visitor@");
-    let told = place.run(&["snapshot", "save", "two", "--target", &visitor, "--how", "template"]);
-    assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told.stderr).contains("ALTER ROLE … CREATEDB"), "{}", text(&told.stderr));
+    let refused = place.run(&["snapshot", "save", "two", "--target", &visitor, "--how", "template"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("ALTER ROLE … CREATEDB"), "{}", text(&refused.stderr));
     place.expect(0, &[&["snapshot", "drop", "one", "--yes"], &target[..]].concat());
     let left = watch.query("select count(*) from pg_database where datname like 'kelvin\\_%'").unwrap();
     assert_eq!(left.int(0, 0).unwrap(), 0);
@@ -143,11 +143,11 @@ fn a_killed_save_leaves_no_snapshot_and_refusals_are_reported() {
     let mut holder = PostgresEngine::new(config).connect().unwrap();
     holder.query("select pg_advisory_lock(x'006b656c76696e53'::bit(64)::bigint)::text").unwrap();
     let save = [&["snapshot", "save", "three"], &target[..]].concat();
-    let told = place.run(&save);
+    let refused = place.run(&save);
     assert!(
-        text(&told.stderr).contains("another kelvin process is saving or restoring"),
+        text(&refused.stderr).contains("another kelvin process is saving or restoring"),
         "{}",
-        text(&told.stderr)
+        text(&refused.stderr)
     );
     let leaving = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(800));

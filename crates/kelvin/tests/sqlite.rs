@@ -288,9 +288,9 @@ fn a_file_does_not_allow_itself_shell_commands() {
     assert_eq!(place.expect(0, &["run", "sent.toml", "--print-spec"]), file);
 
     let refused = place.run(&["run", "sent.toml"]);
-    let told = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{told}");
-    assert!(told.contains("add --allow-shell"), "{told}");
+    let stderr = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("add --allow-shell"), "{stderr}");
     assert!(!place.path("ran").exists() && !place.path("own.db").exists());
 
     place.expect(0, &["run", "sent.toml", "--allow-shell"]);
@@ -298,8 +298,8 @@ fn a_file_does_not_allow_itself_shell_commands() {
 
     let pgbench = "workload = \"pgbench\"\n[pgbench]\nallow-shell = true\n";
     place.write("pgbench.toml", pgbench);
-    let told = text(&place.run(&["run", "pgbench.toml"]).stderr);
-    assert!(told.contains("add --allow-shell"), "{told}");
+    let stderr = text(&place.run(&["run", "pgbench.toml"]).stderr);
+    assert!(stderr.contains("add --allow-shell"), "{stderr}");
 }
 
 #[test]

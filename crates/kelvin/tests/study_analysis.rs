@@ -111,9 +111,9 @@ fn a_failed_analysis_prints_the_reason_and_exits_with_2() {
     let place = Place::new();
     let fails = |args: &[&str], words: &str| {
         let output = place.run(args);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(words), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
     };
     fails(&["study", "analyze", "nowhere"], "is not a study");
     place.expect(0, &["study", "new", "users"]);

@@ -136,21 +136,22 @@ fn ctrl_c_keeps_what_was_measured_and_leaves_no_file() {
 #[test]
 fn what_cannot_be_is_refused_with_code_2() {
     let place = Place::new();
-    let told = |args: &[&str]| {
+    let refusal = |args: &[&str]| {
         let output = place.run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         text(&output.stderr)
     };
-    assert!(told(&vioperf(&["none"])).contains("none cannot be used: No such file or directory"));
+    assert!(refusal(&vioperf(&["none"])).contains("none cannot be used: No such file or directory"));
     assert!(
-        told(&vioperf(&["--duration", "10ms", "."]))
+        refusal(&vioperf(&["--duration", "10ms", "."]))
             .contains("a --duration of 10ms is not between 1s and 24h")
     );
-    assert!(told(&["vioperf", "--max-buffer-size", "5000", "."]).contains("not a multiple of 4096"));
-    assert!(told(&["vioperf", "--working-set", "1x", "."]).contains("is not a size"));
-    assert!(told(&["vioperf"]).contains("<DIR>"));
+    assert!(refusal(&["vioperf", "--max-buffer-size", "5000", "."]).contains("not a multiple of 4096"));
+    assert!(refusal(&["vioperf", "--working-set", "1x", "."]).contains("is not a size"));
+    assert!(refusal(&["vioperf"]).contains("<DIR>"));
     assert!(
-        told(&["vioperf", "--log-file", "/no/such/log", "."]).contains("cannot create the log /no/such/log")
+        refusal(&["vioperf", "--log-file", "/no/such/log", "."])
+            .contains("cannot create the log /no/such/log")
     );
     assert!(names(place.directory()).iter().all(|name| !name.starts_with(".kelvin-vioperf")));
 }

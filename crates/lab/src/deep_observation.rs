@@ -25,7 +25,7 @@ impl DeepObservation {
     pub(crate) fn begin(
         engine: &Arc<dyn Engine>,
         target: &Target,
-        tell: &mut dyn FnMut(&str),
+        report: &mut dyn FnMut(&str),
     ) -> Result<(Self, String)> {
         let mut this = Self { engine: Arc::clone(engine), journal: None };
         let before = instruments_off(engine.as_ref())?;
@@ -34,8 +34,8 @@ impl DeepObservation {
         this.journal = Journal::open_left_over(&path).map_err(refused)?;
         if this.journal.is_some() {
             this.restore()?;
-            tell("the instruments that an earlier run had switched on are switched off again");
-            return Self::begin(engine, target, tell);
+            report("the instruments that an earlier run had switched on are switched off again");
+            return Self::begin(engine, target, report);
         }
         let consumers = before.iter().filter(|one| one.consumer).count();
         let instruments = before.len() - consumers;

@@ -47,12 +47,12 @@ pub enum Purpose {
 }
 
 /// Opens the target and checks that it answers. A required password that no file provides is requested through
-/// `prompt`; steps that take long, such as starting a managed server, are reported through `tell`.
+/// `prompt`; steps that take long, such as starting a managed server, are reported through `report`.
 pub fn open(
     target: &TargetName,
     purpose: Purpose,
     prompt: PasswordPrompt,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<Opened> {
     let (engine, place, scratch): (Arc<dyn Engine>, _, _) = match with_password(target.target()?, prompt)? {
         Target::Sqlite { path: Some(path) } if purpose == Purpose::Existing && !path.exists() => {
@@ -97,7 +97,7 @@ pub fn open(
         }
         Target::ManagedMysql { product } => {
             let manager = Manager::new(directories::servers()?);
-            let instance = mysql::managed::up(&manager, product, None, tell)?;
+            let instance = mysql::managed::up(&manager, product, None, report)?;
             let place = DataLocation::Mysql {
                 config: Box::new(instance.config.clone()),
                 managed: Some(Box::new(MysqlServer::new(manager, product)?)),
@@ -107,7 +107,7 @@ pub fn open(
         }
         Target::ManagedPostgres { version } => {
             let manager = Manager::new(directories::servers()?);
-            let instance = manager.up(version, tell)?;
+            let instance = manager.up(version, report)?;
             let place = DataLocation::Postgres {
                 config: Box::new(instance.config()),
                 managed: Some((manager, instance.major())),

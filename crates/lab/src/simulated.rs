@@ -65,7 +65,7 @@ pub struct Simulated<F> {
     of: F,
     runs: i64,
     /// Messages shown to the user.
-    pub told: Vec<String>,
+    pub messages: Vec<String>,
     /// Runs after which a stop is requested; `None` for no request.
     pub stop_after: Option<i64>,
 }
@@ -73,7 +73,7 @@ pub struct Simulated<F> {
 impl<F: FnMut(&Planned<'_>) -> Result<Simulation, BenchError>> Simulated<F> {
     /// The n-th run returns `of(n)`.
     pub fn new(of: F) -> Self {
-        Self { of, runs: 0, told: Vec::new(), stop_after: None }
+        Self { of, runs: 0, messages: Vec::new(), stop_after: None }
     }
 }
 
@@ -86,7 +86,7 @@ impl<F: FnMut(&Planned<'_>) -> Result<Simulation, BenchError>> Bench for Simulat
     }
 
     fn report(&mut self, text: &str) {
-        self.told.push(text.into());
+        self.messages.push(text.into());
     }
 
     fn stopped(&self) -> bool {

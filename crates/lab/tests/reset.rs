@@ -28,12 +28,12 @@ struct Around<'a> {
     engine: &'a dyn Engine,
     workload: &'a TprocC,
     built: u32,
-    told: Vec<String>,
+    messages: Vec<String>,
 }
 
 impl ResetContext for Around<'_> {
     fn report(&mut self, text: &str) {
-        self.told.push(text.into());
+        self.messages.push(text.into());
     }
 
     fn progress(&mut self, _what: &str, done: u64, total: u64) {
@@ -65,11 +65,11 @@ fn run_reset(
     build: Build,
 ) -> Result<(Vec<String>, Vec<String>, u32), ResetError> {
     let workload = one_warehouse();
-    let mut around = Around { engine, workload: &workload, built: 0, told: Vec::new() };
+    let mut around = Around { engine, workload: &workload, built: 0, messages: Vec::new() };
     let stop = Stop::new();
     let task = Task { engine, place, workload: &workload, reset: asked, build, stop: &stop };
     let notes = reset(&task, &mut around)?;
-    Ok((notes, around.told, around.built))
+    Ok((notes, around.messages, around.built))
 }
 
 /// The changes of a run to the tables, and some that no run makes.
@@ -134,9 +134,9 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     std::fs::write(&description, &text[..text.len() / 2]).unwrap();
     assert!(place.snapshots().unwrap().is_empty());
     std::fs::remove_file(&description).unwrap();
-    let (_, told, built) = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap();
+    let (_, messages, built) = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap();
     assert_eq!((built, tables(&engine) == loaded), (1, true));
-    assert!(told.iter().any(|line| line.contains("rebuilding them")), "{told:?}");
+    assert!(messages.iter().any(|line| line.contains("rebuilding them")), "{messages:?}");
 
     // A snapshot that was modified, and one of other data.
     let changed =
@@ -378,7 +378,7 @@ fn a_stop_before_the_copy_changes_nothing() {
     workload.build(&engine, &Quiet, &Stop::new()).unwrap();
     let stop = Stop::new();
     stop.request();
-    let mut around = Around { engine: &engine, workload: &workload, built: 0, told: Vec::new() };
+    let mut around = Around { engine: &engine, workload: &workload, built: 0, messages: Vec::new() };
     let asked = by(ResetMethod::Auto);
     let task = Task {
         engine: &engine,

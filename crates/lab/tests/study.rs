@@ -38,7 +38,7 @@ struct Simulated {
     tried: BTreeMap<(u32, String), u32>,
     runs: u32,
     applied: Rc<Shared<bool>>,
-    told: Vec<String>,
+    messages: Vec<String>,
 }
 
 impl Simulated {
@@ -49,7 +49,7 @@ impl Simulated {
                 *tried.entry((attempt.block, attempt.treatment.clone())).or_default() += 1;
             }
         }
-        Self { world: world.clone(), tried, runs: 0, applied: Rc::clone(applied), told: Vec::new() }
+        Self { world: world.clone(), tried, runs: 0, applied: Rc::clone(applied), messages: Vec::new() }
     }
 }
 
@@ -94,7 +94,7 @@ impl Bench for Simulated {
     }
 
     fn report(&mut self, text: &str) {
-        self.told.push(text.into());
+        self.messages.push(text.into());
     }
 
     fn stopped(&self) -> bool {
@@ -342,7 +342,11 @@ fn void_runs_are_kept_replaced_at_their_blocks_end_and_end_with_the_budget() {
     let mut bench = Simulated::new(&World::default(), &[], &applied);
     let ended = execute(execution, &mut bench, &mut Changed(applied), &mut Answers);
     assert_eq!(ended.unwrap(), StudyEnd::Complete);
-    assert!(bench.told[0].starts_with("run 8 of 8 · block 2 of 4 · f0=1 · about "), "{:?}", bench.told);
+    assert!(
+        bench.messages[0].starts_with("run 8 of 8 · block 2 of 4 · f0=1 · about "),
+        "{:?}",
+        bench.messages
+    );
 }
 
 #[test]
@@ -403,8 +407,8 @@ fn what_changes_after_the_lock_or_between_sessions_is_a_deviation() {
     assert_eq!(Lock::new(&locked, "9", 3).unwrap().sha256, lock.sha256, "of what is fixed, and nothing else");
 
     let changed = study(&[3], 4, false);
-    let told: Vec<String> = lock.deviations(&changed).unwrap().iter().map(Deviation::describe).collect();
-    assert_eq!(told, ["study.toml design.blocks: 6 → 4", "study.toml factor.f0.levels: [1,2] → [1,2,3]"]);
+    let changes: Vec<String> = lock.deviations(&changed).unwrap().iter().map(Deviation::describe).collect();
+    assert_eq!(changes, ["study.toml design.blocks: 6 → 4", "study.toml factor.f0.levels: [1,2] → [1,2,3]"]);
     let mut forged = lock.clone();
     forged.parts.insert("question".into(), "another".into());
     assert!(forged.deviations(&locked).unwrap()[0].describe().starts_with("lock.json sha256: "));
@@ -424,8 +428,8 @@ fn what_changes_after_the_lock_or_between_sessions_is_a_deviation() {
         let new = begin(&mut ledger, &mut state, &opening).unwrap();
         new.iter().map(Deviation::describe).collect::<Vec<_>>()
     };
-    assert_eq!(begin("6.1"), told);
-    assert_eq!(begin("6.1"), Vec::<String>::new(), "told once");
+    assert_eq!(begin("6.1"), changes);
+    assert_eq!(begin("6.1"), Vec::<String>::new(), "reported once");
     assert_eq!(begin("6.2"), ["environment kernel: 6.1 → 6.2"]);
     assert_eq!(begin("6.1"), ["environment kernel: 6.2 → 6.1"]);
     assert_eq!(state.deviations.len(), 4);

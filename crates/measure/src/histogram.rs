@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_over_an_hour_is_kept_and_told() {
+    fn a_latency_over_an_hour_is_counted_as_clamped() {
         let mut histogram = Histogram::new();
         histogram.record(MAX_LATENCY * 2);
         histogram.record(0);

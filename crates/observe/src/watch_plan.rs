@@ -19,8 +19,8 @@ pub struct WatchPlan {
     /// Whether sessions of other applications are distinguished from the load's, which connect as we do. Where there is
     /// no load of ours, all are the ones to watch.
     pub apart: bool,
-    /// Whether the texts of the sessions' statements are sent as they come, without their values; statements to which the server
-    /// gives no identifier are then told apart by their text.
+    /// Whether the texts of the sessions' statements are sent as they come, without their values. Statements
+    /// to which the server gives no identifier are then distinguished by their text.
     pub texts: bool,
     /// Whether the statements with the most time are executed once more when the window is over, for the rows of their plans (PostgreSQL, MySQL, MariaDB).
     pub explain: Option<ExplainSample>,

@@ -198,7 +198,7 @@ fn assert_settings(watching: &Watching) {
 fn assert_relations(watching: &Watching, session: &mut dyn kelvin_database::Session) {
     let relations = |when: CaptureTime| -> Vec<Relation> {
         let found = watching.seen.iter().find_map(|one| match one {
-            Observation::Relations { when: told, relations, database_bytes } if *told == when => {
+            Observation::Relations { when: captured, relations, database_bytes } if *captured == when => {
                 assert!(*database_bytes > 5_000_000);
                 Some(relations.clone())
             }
@@ -210,7 +210,7 @@ fn assert_relations(watching: &Watching, session: &mut dyn kelvin_database::Sess
     let named = |all: &[Relation], name: &str| all.iter().find(|one| one.name == name).unwrap().clone();
     let (a, index, b) = (named(&first, "public.a"), named(&first, "public.a_id"), named(&first, "public.b"));
     assert_eq!((a.kind.as_str(), a.rows, a.analyzed), ("table", Some(50_000), Some(true)));
-    assert_eq!((b.analyzed, b.bloat), (Some(false), None), "too small to tell");
+    assert_eq!((b.analyzed, b.bloat), (Some(false), None), "too small to estimate");
     assert_eq!((index.kind.as_str(), index.table.as_deref()), ("index", Some("public.a")));
     let size = session
         .query(
@@ -233,7 +233,7 @@ fn assert_relations(watching: &Watching, session: &mut dyn kelvin_database::Sess
 }
 
 #[test]
-fn a_checkpoint_that_takes_its_time_is_told_when_it_begins_and_again_when_it_has_ended() {
+fn a_checkpoint_that_takes_its_time_is_reported_when_it_begins_and_again_when_it_has_ended() {
     let figures = a_long_checkpoint("log_checkpoints=off");
     assert!(!figures.contains_key("total_ms"), "by the views: {figures:?}");
 }
@@ -270,8 +270,8 @@ fn a_long_checkpoint(more: &str) -> std::collections::BTreeMap<String, f64> {
     assert!(ended.figures["buffers"] > 100.0);
     // Its own values: the writing took nearly all of the time between the two observed ends.
     let took = (ended.to.unwrap() - ended.from) as f64 / 1e6;
-    let told = ended.figures["write_ms"] + ended.figures["sync_ms"];
-    assert!((took - told).abs() < 400.0 + 0.1 * told, "seen {took} ms, told {told} ms");
+    let reported = ended.figures["write_ms"] + ended.figures["sync_ms"];
+    assert!((took - reported).abs() < 400.0 + 0.1 * reported, "seen {took} ms, reported {reported} ms");
     ended.figures.clone()
 }
 
@@ -358,7 +358,7 @@ fn a_hypothetical_index_is_taken_or_not() {
 }
 
 #[test]
-fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
+fn statements_are_reported_with_their_plans_and_a_dropped_index_changes_the_plan() {
     let server =
         Server::start_with("shared_preload_libraries='pg_stat_statements'", "local all all trust\n", |_| {});
     let mut session = server.session();
@@ -385,9 +385,9 @@ fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
     watching.stage(0, Phase::RampUp);
     watching.for_seconds(0.5);
     session.query("SELECT count(*) FROM stock WHERE quantity = 17").unwrap();
-    let told_texts =
+    let has_texts =
         |seen: &[Observation]| seen.iter().any(|one| matches!(one, Observation::StatementTexts { .. }));
-    watching.until("statement's text", told_texts);
+    watching.until("statement's text", has_texts);
     for point in 0..2 {
         watching.stage(point, Phase::Measure);
         watching.for_seconds(0.5);
@@ -399,10 +399,10 @@ fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
         }
         session.run("INSERT INTO empty SELECT interval '1 day'; SELECT pg_sleep(0.3)").unwrap();
         watching.stage(point, Phase::Stop);
-        let told = |seen: &[Observation]| {
+        let reports = |seen: &[Observation]| {
             seen.iter().filter(|one| matches!(one, Observation::Statements { .. })).count()
         };
-        watching.until("statements", |seen| told(seen) == point as usize + 1);
+        watching.until("statements", |seen| reports(seen) == point as usize + 1);
         session.run("ALTER TABLE stock DROP CONSTRAINT IF EXISTS stock_pkey").unwrap();
     }
     watching.finish();
@@ -449,7 +449,7 @@ fn statements_are_told_with_their_plans_and_a_dropped_index_changes_the_plan() {
 }
 
 #[test]
-fn a_plain_role_sees_its_own_and_is_told_what_it_does_not_see() {
+fn a_plain_role_sees_its_own_and_what_it_does_not_see_is_reported() {
     let server = Server::start_with("log_checkpoints=off", "local all all trust\n", |_| {});
     server
         .session()
@@ -490,7 +490,7 @@ fn a_plain_role_sees_its_own_and_is_told_what_it_does_not_see() {
 }
 
 #[test]
-fn a_restart_is_told_and_the_watching_goes_on() {
+fn a_restart_is_reported_and_the_watching_continues() {
     let mut server = Server::start();
     let mut watching = Watching::start(server.unix(), &WatchPlan::default());
     watching.until("reading", |seen| readings(seen) >= 4);

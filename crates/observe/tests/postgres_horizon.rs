@@ -76,7 +76,7 @@ fn leave_a_slot_behind(server: &Server) {
 }
 
 #[test]
-fn what_holds_the_horizon_without_a_session_is_told_with_its_name_until_it_is_gone() {
+fn what_holds_the_horizon_without_a_session_is_reported_with_its_name_until_it_is_gone() {
     let server = Server::start_with(SETTINGS, HBA, |_| {});
     let mut session = server.session();
     session.run("CREATE TABLE stock (id int PRIMARY KEY)").unwrap();
@@ -87,7 +87,7 @@ fn what_holds_the_horizon_without_a_session_is_told_with_its_name_until_it_is_go
         session.run(&format!("INSERT INTO stock VALUES ({id})")).unwrap();
     }
     let mut watching = Watching::start(server.unix(), &WatchPlan::default());
-    let told = |seen: &[_], over: bool| -> BTreeSet<(String, String)> {
+    let holders = |seen: &[_], over: bool| -> BTreeSet<(String, String)> {
         let of = occurrences(seen).filter(|one| one.kind.contains("held") && one.to.is_some() == over);
         of.map(|one| (one.kind.clone(), one.subject.clone())).collect()
     };
@@ -98,8 +98,8 @@ fn what_holds_the_horizon_without_a_session_is_told_with_its_name_until_it_is_go
     ]
     .map(|(kind, subject)| (kind.to_owned(), subject.to_owned()))
     .into();
-    watching.until("holder", |seen| told(seen, false).len() >= 3);
-    assert_eq!(told(&watching.seen, false), expected);
+    watching.until("holder", |seen| holders(seen, false).len() >= 3);
+    assert_eq!(holders(&watching.seen, false), expected);
     for one in occurrences(&watching.seen).filter(|one| one.kind.contains("held")) {
         assert!(
             one.figures["transactions"] >= 10.0
@@ -109,8 +109,8 @@ fn what_holds_the_horizon_without_a_session_is_told_with_its_name_until_it_is_go
     }
     session.run("ROLLBACK PREPARED 'order 7'").unwrap();
     session.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots").unwrap();
-    watching.until("end", |seen| told(seen, true).len() >= 3);
-    assert_eq!(told(&watching.seen, true), expected);
+    watching.until("end", |seen| holders(seen, true).len() >= 3);
+    assert_eq!(holders(&watching.seen, true), expected);
     watching.finish();
     assert!(watching.lost().is_empty(), "{:?}", watching.lost());
 }

@@ -10,11 +10,12 @@ use postgres_support::server::Server;
 use postgres_support::{Watching, occurrences, readings};
 
 #[test]
-fn a_plan_in_the_servers_log_tells_the_rows_that_the_planner_missed() {
+fn a_plan_in_the_servers_log_shows_the_rows_that_the_planner_missed() {
     assert_eq!(rows_missed("json"), rows_missed("text"));
 }
 
-/// What is told of a statement whose plan is logged in a format: the subject, and the estimated and actual rows.
+/// What is reported about a statement whose plan is logged in a format: the subject, and the estimated and
+/// actual rows.
 fn rows_missed(format: &str) -> (String, f64, f64) {
     let server = Server::start_with("log_checkpoints=on", "local all all trust\n", |_| {});
     let mut session = server.session();
@@ -33,8 +34,8 @@ fn rows_missed(format: &str) -> (String, f64, f64) {
         let rows = session.query("SELECT count(filler) FROM parts WHERE a = 7 AND b = 7 AND c = 7").unwrap();
         assert_eq!(rows.int(0, 0).unwrap(), 2000);
     }
-    let told = |seen: &[_]| occurrences(seen).any(|one| one.kind == "misestimate");
-    watching.until("misestimate", told);
+    let is_reported = |seen: &[_]| occurrences(seen).any(|one| one.kind == "misestimate");
+    watching.until("misestimate", is_reported);
     watching.for_seconds(1.0);
     watching.finish();
     let found: Vec<_> = watching.occurrences().into_iter().filter(|one| one.kind == "misestimate").collect();
@@ -49,7 +50,7 @@ fn rows_missed(format: &str) -> (String, f64, f64) {
 }
 
 #[test]
-fn plans_in_a_log_that_cannot_be_read_are_told_as_not_read_with_the_setting() {
+fn plans_in_a_log_that_cannot_be_read_are_reported_as_not_read_with_the_setting() {
     let not_read = |settings: &str| {
         let loaded = format!("session_preload_libraries=auto_explain\nlog_checkpoints=on\n{settings}");
         let server = Server::start_with(&loaded, "local all all trust\n", |_| {});

@@ -61,10 +61,10 @@ fn a_generic_plan_for_skewed_values_is_seen_with_the_cost_of_the_other_and_takes
             session.execute(select, &[state.into()], &mut rows).unwrap();
         }
         watching.stage(point, Phase::Stop);
-        let told = |seen: &[Observation]| {
+        let reports = |seen: &[Observation]| {
             seen.iter().filter(|one| matches!(one, Observation::Statements { .. })).count()
         };
-        watching.until("statements", |seen| told(seen) == point as usize + 1);
+        watching.until("statements", |seen| reports(seen) == point as usize + 1);
     }
     watching.finish();
     assert!(watching.lost().is_empty(), "{:?}", watching.lost());
@@ -125,8 +125,8 @@ fn a_generic_plan_that_leaves_partitions_out_when_it_is_executed_is_not_compared
         session.execute(of_parts, &[1.into()], &mut rows).unwrap();
     }
     watching.stage(0, Phase::Stop);
-    let is_told = |seen: &[Observation]| seen.iter().any(|one| matches!(one, Observation::Statements { .. }));
-    watching.until("statements", is_told);
+    let is_seen = |seen: &[Observation]| seen.iter().any(|one| matches!(one, Observation::Statements { .. }));
+    watching.until("statements", is_seen);
     watching.finish();
     let of_parts = statement(&watching.seen, 0, "FROM parts");
     assert!(of_parts.plan.is_some() && of_parts.is_planned_each_time() == Some(false), "{of_parts:?}");

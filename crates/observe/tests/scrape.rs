@@ -228,7 +228,7 @@ fn a_password_opens_the_endpoint_and_shows_nowhere() {
 }
 
 #[test]
-fn what_is_no_exporter_is_told_by_name() {
+fn what_is_no_exporter_is_reported_by_name() {
     let html = server(|_, _| ok("<html>\n"));
     let other = server(|_, _| ok("go_threads 5\n"));
     let endless = server(|_, _| {

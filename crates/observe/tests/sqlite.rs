@@ -208,7 +208,7 @@ fn the_log_its_checkpoints_and_the_queue_are_seen_as_they_are() {
 }
 
 #[test]
-fn sizes_and_settings_are_told() {
+fn sizes_and_settings_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let watched = load(directory.path(), 1, 1);
     let size = |when, name: &str| watched.relations(when).iter().find(|r| r.name == name).unwrap().bytes;
@@ -224,12 +224,12 @@ fn sizes_and_settings_are_told() {
         Observation::Settings { values } => Some(values),
         _ => None,
     });
-    let told = |name: &str| values.unwrap()[name].clone();
+    let setting = |name: &str| values.unwrap()[name].clone();
     assert_eq!(
-        (told("journal_mode"), told("synchronous"), told("page_size")),
+        (setting("journal_mode"), setting("synchronous"), setting("page_size")),
         ("wal".into(), "normal".into(), "4096".into())
     );
-    assert_eq!((told("cache_size"), told("wal_autocheckpoint")), ("67108864".into(), "4000".into()));
+    assert_eq!((setting("cache_size"), setting("wal_autocheckpoint")), ("67108864".into(), "4000".into()));
 }
 
 #[test]

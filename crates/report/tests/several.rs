@@ -266,10 +266,10 @@ fn trial_a4_groups_measured_in_one_go_do_not_change_by_a_level_that_lasts() {
     }
     // 5 % of 150 and two standard errors are 12; without the allowance for dependence they were 35 and 13.
     assert!(changed <= 12 && failed <= 4, "{changed} and {failed} of 150");
-    let told = compare::text(&undetermined.unwrap());
-    assert!(told.contains("verdict: undetermined: NOPM of B") && told.contains("kelvin ab"), "{told}");
-    assert!(told.contains("the runs of a side are consecutive"), "{told}");
-    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    let text = compare::text(&undetermined.unwrap());
+    assert!(text.contains("verdict: undetermined: NOPM of B") && text.contains("kelvin ab"), "{text}");
+    assert!(text.contains("the runs of a side are consecutive"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     // If the sides alternate, lasting effects affect both.
     let a = following(&report, &mut random, 0.5, 1, 2, 1e4);
     let b = following(&report, &mut random, 0.5, 2, 2, 1e4);

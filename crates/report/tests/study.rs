@@ -157,13 +157,15 @@ fn numa(blocks: u32) -> SimulatedStudy {
 
 /// With a void run that was repeated, a deviation, and an attempt that failed.
 fn eventful() -> SimulatedStudy {
-    let mut told = numa(6);
-    let LedgerEvent::Measured { attempt, results } = told.entries[4].event.clone() else { unreachable!() };
-    let place = told.entries.len() as u32;
+    let mut simulated = numa(6);
+    let LedgerEvent::Measured { attempt, results } = simulated.entries[4].event.clone() else {
+        unreachable!()
+    };
+    let place = simulated.entries.len() as u32;
     let mut slow = results.clone();
     slow.figures[0].value = Some(400_000.0);
     let why = vec!["the window holds a checkpoint | \u{1b}[31mred".to_owned()];
-    told.entries[4].event = LedgerEvent::Void { attempt: attempt.clone(), why, results: slow };
+    simulated.entries[4].event = LedgerEvent::Void { attempt: attempt.clone(), why, results: slow };
     let again = Attempt { place, ..attempt.clone() };
     let mut second = results;
     second.run = RunId(i64::from(place) + 1);
@@ -179,9 +181,9 @@ fn eventful() -> SimulatedStudy {
         LedgerEvent::Measured { attempt: again, results: second },
         LedgerEvent::Failed { attempt: failed, why: "the server is gone".into() },
     ] {
-        told.entries.push(LedgerEntry { at: timestamp(900), event });
+        simulated.entries.push(LedgerEntry { at: timestamp(900), event });
     }
-    told
+    simulated
 }
 
 fn notebook(of: &SimulatedStudy) -> String {
@@ -199,8 +201,8 @@ fn the_field_study_as_text() {
 
 #[test]
 fn the_field_study_as_markdown() {
-    let told = eventful();
-    insta::assert_snapshot!(study::markdown(&told.dossier(&notebook(&told))));
+    let simulated = eventful();
+    insta::assert_snapshot!(study::markdown(&simulated.dossier(&notebook(&simulated))));
 }
 
 #[test]
@@ -214,9 +216,9 @@ fn every_line_of_the_text_fits_its_page() {
 
 #[test]
 fn the_page_is_the_same_every_time_and_nobody_writes_html_into_it() {
-    let told = eventful();
-    let html = study::html(&told.dossier(&notebook(&told))).unwrap();
-    assert_eq!(html, study::html(&eventful().dossier(&notebook(&told))).unwrap());
+    let simulated = eventful();
+    let html = study::html(&simulated.dossier(&notebook(&simulated))).unwrap();
+    assert_eq!(html, study::html(&eventful().dossier(&notebook(&simulated))).unwrap());
     assert!(!html.contains("<script") && !html.contains("<b>716"), "a script or a person's tag");
     assert!(html.contains("numa and &lt;huge&gt; pages") && html.contains("&lt;b&gt;716,298"));
     assert!(!html.contains("http://") && !html.contains("https://"), "the page needs the network");
@@ -240,57 +242,57 @@ fn write_page(html: &str, name: &str) {
 
 #[test]
 fn one_block_says_that_it_has_no_error() {
-    let told = numa(1);
-    let text = study::text(&told.analysis());
+    let simulated = numa(1);
+    let text = study::text(&simulated.analysis());
     insta::assert_snapshot!(text);
-    write_page(&study::html(&told.dossier("")).unwrap(), "one.html");
+    write_page(&study::html(&simulated.dossier("")).unwrap(), "one.html");
 }
 
 #[test]
 fn a_study_without_any_run_has_its_page() {
-    let mut told = numa(6);
-    told.entries.clear();
-    insta::assert_snapshot!(study::text(&told.analysis()));
-    let html = study::html(&told.dossier("")).unwrap();
+    let mut simulated = numa(6);
+    simulated.entries.clear();
+    insta::assert_snapshot!(study::text(&simulated.analysis()));
+    let html = study::html(&simulated.dossier("")).unwrap();
     assert!(html.contains("No run was measured") && html.contains("nothing has been run yet"));
     write_page(&html, "none.html");
 }
 
 #[test]
 fn trial_d5_a_study_whose_runs_accept_noise_says_so_everywhere() {
-    let mut told = numa(4);
-    let said = |told: &SimulatedStudy, words: &str| {
-        let dossier = told.dossier("");
-        let flat = study::text(&told.analysis()).split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut simulated = numa(4);
+    let said = |simulated: &SimulatedStudy, words: &str| {
+        let dossier = simulated.dossier("");
+        let flat = study::text(&simulated.analysis()).split_whitespace().collect::<Vec<_>>().join(" ");
         for text in [flat, study::markdown(&dossier), study::html(&dossier).unwrap()] {
             assert_eq!(text.contains("(--accept-noise)"), !words.is_empty(), "{text}");
             assert!(text.contains(words), "{text}");
         }
     };
-    said(&told, "");
+    said(&simulated, "");
     // One run accepted noise; its cost is known.
-    let first = told.stored.get_mut(&1).unwrap();
+    let first = simulated.stored.get_mut(&1).unwrap();
     first.accepts_noise = true;
     first.noise = Some(NoisePrice { low: 0.0, estimate: 0.1, high: 0.21, accepted: true });
-    said(&told, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the result");
+    said(&simulated, "noise is accepted (--accept-noise): foreign CPU explains up to 21 % of the result");
     // The store is missing, but the study's file declares it for all runs.
-    told.stored.clear();
-    told.study.run.accept_noise = true;
-    said(&told, "noise is accepted in 20 measured windows (--accept-noise): its cost is not known");
+    simulated.stored.clear();
+    simulated.study.run.accept_noise = true;
+    said(&simulated, "noise is accepted in 20 measured windows (--accept-noise): its cost is not known");
 }
 
 #[test]
 fn a_study_of_void_runs_says_so() {
-    let mut told = numa(4);
-    for entry in &mut told.entries {
+    let mut simulated = numa(4);
+    for entry in &mut simulated.entries {
         let LedgerEvent::Measured { attempt, results } = entry.event.clone() else { continue };
         entry.event = LedgerEvent::Void { attempt, results, why: vec!["not steady".into()] };
     }
-    let found = told.analysis();
+    let found = simulated.analysis();
     let text = study::text(&found);
     assert!(text.contains("every run is void"), "{text}");
     assert!(text.contains("The conclusion depends on whether they count."), "{text}");
-    let markdown = study::markdown(&told.dossier(""));
+    let markdown = study::markdown(&simulated.dossier(""));
     assert!(markdown.contains("| not steady |"));
 }
 
@@ -305,11 +307,11 @@ fn interaction() -> SimulatedStudy {
 
 #[test]
 fn what_one_factor_at_a_time_gets_wrong_is_said() {
-    let told = interaction();
-    let text = study::text(&told.analysis());
+    let simulated = interaction();
+    let text = study::text(&simulated.analysis());
     let section = text.split("\n\n").find(|part| part.starts_with("one factor at a time")).unwrap();
     insta::assert_snapshot!(section);
-    write_page(&study::html(&told.dossier("")).unwrap(), "interaction.html");
+    write_page(&study::html(&simulated.dossier("")).unwrap(), "interaction.html");
 }
 
 fn fraction() -> SimulatedStudy {
@@ -328,9 +330,9 @@ fn fraction() -> SimulatedStudy {
 
 #[test]
 fn a_fraction_has_its_aliases_beside_every_effect() {
-    let told = fraction();
-    insta::assert_snapshot!(study::text(&told.analysis()));
-    let html = study::html(&told.dossier("")).unwrap();
+    let simulated = fraction();
+    insta::assert_snapshot!(study::text(&simulated.analysis()));
+    let html = study::html(&simulated.dossier("")).unwrap();
     assert!(html.contains("D=ABC with A jit, B fsync") && html.contains("fsync × geqo × wal_compression"));
     write_page(&html, "fraction.html");
 }
@@ -355,12 +357,12 @@ fn users() -> SimulatedStudy {
 
 #[test]
 fn a_sweep_over_users_has_a_fitted_model() {
-    let told = users();
-    let found = told.analysis();
+    let simulated = users();
+    let found = simulated.analysis();
     assert!(found.sweep.as_ref().unwrap().law.is_some(), "{:?}", found.sweep);
     let text = study::text(&found);
     assert!(text.contains("Universal Scalability Law"), "{text}");
-    let html = study::html(&told.dossier("")).unwrap();
+    let html = study::html(&simulated.dossier("")).unwrap();
     assert!(html.contains("fitted (USL)"));
     write_page(&html, "users.html");
 }

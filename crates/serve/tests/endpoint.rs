@@ -146,7 +146,7 @@ fn the_dashboard_asks_for_what_there_is() {
         let mut names = query.split(word).filter(|word| word.starts_with("kelvin_")).peekable();
         assert!(names.peek().is_some(), "{query}");
         for name in names {
-            assert!(exported.contains(name), "{name} of {query} is told by nobody");
+            assert!(exported.contains(name), "{name} of {query} is not exported");
         }
     }
 }

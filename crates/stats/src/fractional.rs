@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fraction_is_told() {
+    fn what_is_no_fraction_is_refused() {
         let error =
             |factors, generators: &[&str]| Fraction::new(factors, generators).unwrap_err().to_string();
         assert!(error(1, &[]).contains("2 to 15"));

@@ -184,7 +184,7 @@ mod tests {
     use crate::{Error, NewRun, RunId, Store};
 
     #[test]
-    fn a_full_disk_is_told_and_what_waits_is_written_later() {
+    fn a_full_disk_is_reported_and_pending_events_are_written_later() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path().join("k.db")).unwrap();
         let run = NewRun {

@@ -206,7 +206,7 @@ mod tests {
     const DONE: EventKind = EventKind::Complete { failed: false };
 
     #[test]
-    fn parts_flushes_and_strays_are_told_apart() {
+    fn parts_flushes_and_strays_are_distinguished() {
         let mut matcher = Matcher::default();
         let mut seen = Vec::new();
         for event in [

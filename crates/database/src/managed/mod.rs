@@ -93,14 +93,14 @@ impl Manager {
     pub(crate) fn lock_instance(&self, name: &str, progress: &mut dyn FnMut(&str)) -> Result<std::fs::File> {
         let (file, failed) = self.lock_file(&format!("{name}.lock"))?;
         let until = Instant::now() + LOCK_LIMIT;
-        let mut told = false;
+        let mut reported = false;
         loop {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(file),
                 Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => {
-                    if !told {
+                    if !reported {
                         progress("another kelvin process is starting or stopping the server; waiting");
-                        told = true;
+                        reported = true;
                     }
                     std::thread::sleep(Duration::from_millis(50));
                 }

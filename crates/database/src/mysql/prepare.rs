@@ -118,7 +118,7 @@ impl MysqlSession {
         Ok(self.read_prepared(&mut Vec::new())?.0.id)
     }
 
-    /// Tells the server to forget a statement, which it does not answer.
+    /// Closes a statement in the server, which sends no response.
     pub(crate) fn close_statement(&mut self, id: u32) -> Result<()> {
         let [a, b, c, d] = id.to_le_bytes();
         self.send_text(command::STMT_CLOSE, &[a, b, c, d])

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_told_in_full_and_without_control_characters() {
+    fn a_response_is_reported_in_full_and_without_control_characters() {
         let (error, fatal) =
             from_response(b"SFEHLER\0VERROR\0C23505\0Mduplicate \x1b[31mkey\0DKey (a)=(1).\0Htry\0P7\0\0");
         assert!(!fatal);

@@ -26,7 +26,7 @@ pub(crate) trait DumpPrograms {
     /// The program that writes the dump `to` a file, its name first.
     fn dump(&self, to: &Path) -> Result<(&'static str, Command)>;
 
-    /// The program that reads it, its name first, and how that is told.
+    /// The program that reads it, its name first, and its description in the result.
     fn restore(&self, from: &Path) -> Result<(&'static str, Command, String)>;
 
     /// Refuses while others are in the database.

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_tells_a_change() {
+    fn a_seal_detects_a_change() {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("inner")).unwrap();
         std::fs::write(place.path().join("inner/a"), b"abc").unwrap();

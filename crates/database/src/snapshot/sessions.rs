@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_in_the_way_is_told() {
+    fn sessions_that_use_the_database_are_listed() {
         let others = ["process 12 (psql, user me)".to_owned()];
         assert_eq!(
             in_use(Some("shop"), &others).message(),

@@ -35,7 +35,7 @@ const PRAGMAS: &[(&str, &str)] = &[
 ];
 
 /// The fields of the fingerprint.
-const TOLD: &[&str] = &[
+const FINGERPRINT_PRAGMAS: &[&str] = &[
     "journal_mode",
     "synchronous",
     "page_size",
@@ -226,8 +226,8 @@ impl Engine for SqliteEngine {
 
     fn fingerprint(&self, session: &mut dyn Session) -> Result<Fingerprint> {
         let version = session.query("SELECT sqlite_version()")?;
-        let mut settings = Vec::with_capacity(TOLD.len());
-        for name in TOLD {
+        let mut settings = Vec::with_capacity(FINGERPRINT_PRAGMAS.len());
+        for name in FINGERPRINT_PRAGMAS {
             let rows = session.query(&format!("PRAGMA {name}"))?;
             if rows.is_empty() {
                 continue;

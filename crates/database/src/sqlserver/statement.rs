@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_from_other_statements() {
+    fn calls_are_distinguished_from_other_statements() {
         let call = Call::parse("exec dbo.[new order] @w = $1, @lines=($3,$4), @total = $2 OUTPUT ;")
             .unwrap()
             .unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_transactions_are_told_from_statements() {
+    fn ends_of_transactions_are_distinguished_from_statements() {
         for (sql, expected) in [
             ("begin tran;", Some(TransactionControl::Begin)),
             ("BEGIN", Some(TransactionControl::Begin)),

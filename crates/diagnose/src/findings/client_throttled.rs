@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn trial_d3_a_limit_from_which_it_recovered_within_the_window_is_told_too() {
+    fn trial_d3_a_limit_from_which_it_recovered_within_the_window_is_reported_too() {
         // For two of sixty seconds: 3 % of the periods, and throttled for half of each.
         let schedule = ArrivalSchedule {
             rate: 200.0,

@@ -207,7 +207,7 @@ mod tests {
             (run("sqlite", &["stock", "item"]), run("postgres", &["stock_pkey", "item_pkey"]));
         assert_eq!(found(std::slice::from_ref(&sqlite), std::slice::from_ref(&postgres)), []);
         let other = run("postgres", &["stock_pkey"]);
-        assert_eq!(severities(&found(&[postgres], &[other])), [Severity::Red], "of one engine it is told");
+        assert_eq!(severities(&found(&[postgres], &[other])), [Severity::Red], "reported for one engine");
     }
 
     #[test]

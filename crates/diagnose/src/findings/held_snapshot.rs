@@ -171,7 +171,7 @@ mod tests {
             .throughput(move |second| {
                 1000 + second.rem_euclid(3) as u64 - if during.contains(&second) { slow } else { 0 }
             })
-            .told("held-snapshot", "psql (process 7, idle in transaction)", from, to, &figures);
+            .reported("held-snapshot", "psql (process 7, idle in transaction)", from, to, &figures);
         find(&staged.done()).first().map(|found| found.severity)
     }
 
@@ -181,8 +181,8 @@ mod tests {
         let (two, slot) =
             ("prepared transaction two, database shop", "replication slot old, physical, inactive");
         let found = |slot_kind| {
-            let staged = Staged::new().told("held-by-prepared", two, 6.0, 26.0, &figures(5000.0));
-            find(&staged.told(slot_kind, slot, 6.0, 26.0, &figures(9000.0)).done())
+            let staged = Staged::new().reported("held-by-prepared", two, 6.0, 26.0, &figures(5000.0));
+            find(&staged.reported(slot_kind, slot, 6.0, 26.0, &figures(9000.0)).done())
         };
         let by_slot = found("held-by-slot").remove(0);
         assert!(

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_that_grows_with_the_load_is_told() {
+    fn a_history_that_grows_with_the_load_is_reported() {
         assert_eq!(severity(500.0, 2000.0), Some(Severity::Amber));
         assert_eq!(severity(500.0, 100.0), None, "2,000 in twenty seconds are nothing");
         assert_eq!(severity(9000.0, -10.0), None);

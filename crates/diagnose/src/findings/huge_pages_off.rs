@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn with_try_the_kernel_tells() {
+    fn with_try_the_kernels_counters_decide() {
         let tries = |total: f64, free: f64| {
             Staged::new()
                 .setting("shared_buffers", GB16)

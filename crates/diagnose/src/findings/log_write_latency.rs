@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_flushes_are_red_and_fast_ones_are_told() {
+    fn slow_flushes_are_red_and_fast_ones_are_amber() {
         assert_eq!(find(&Scene::healthy().evidence()), []);
         assert_eq!(severities(&find(&scene(900.0).evidence())), [Severity::Amber], "1 ms");
         let found = find(&scene(90.0).evidence());

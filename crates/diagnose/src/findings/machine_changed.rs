@@ -116,7 +116,7 @@ mod tests {
     use crate::scene::Scene;
 
     #[test]
-    fn differences_of_the_same_host_are_told() {
+    fn differences_of_the_same_host_are_reported() {
         let mut scene = Scene::healthy().metric("host.cpu.total.frequency", 3000.0);
         scene.environment["client_host"]["cpu"]["governors"] = json!(["performance"]);
         let earlier = |scene: &Scene| Some(Box::new(scene.evidence()));

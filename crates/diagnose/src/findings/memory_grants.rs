@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pending_grants_are_told_and_their_absence_is_not() {
+    fn pending_grants_are_reported_and_their_absence_is_not() {
         let found = find(&Staged::new().metric(metric::GRANTS_PENDING, 3.0).done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
         assert!(find(&Staged::new().metric(metric::GRANTS_PENDING, 0.2).done()).is_empty());

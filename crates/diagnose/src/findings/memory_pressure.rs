@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_by_the_time_lost() {
+    fn it_is_judged_by_the_time_lost() {
         assert_eq!(severity(0.2, 0.1), Some(Severity::Red));
         assert_eq!(severity(0.04, 0.01), Some(Severity::Amber));
         assert_eq!(severity(0.005, 0.001), None);

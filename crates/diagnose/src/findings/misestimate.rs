@@ -214,7 +214,7 @@ mod tests {
         let logged = |actual| {
             let figures = [("estimated_rows", 10.0), ("actual_rows", actual)];
             let subject = "Seq Scan on parts: select * from parts where a = ?";
-            find(&Staged::new().told("misestimate", subject, 8.0, 8.0, &figures).done())
+            find(&Staged::new().reported("misestimate", subject, 8.0, 8.0, &figures).done())
         };
         let found = logged(5000.0);
         assert_eq!((found.len(), found[0].severity), (1, Severity::Amber));
@@ -232,7 +232,8 @@ mod tests {
         };
         let figures = [("estimated_rows", 10.0), ("actual_rows", 5000.0)];
         let staged = Staged::new().relations(CaptureTime::After, vec![stale], 1);
-        let evidence = staged.told("misestimate", "Seq Scan on parts: select 1", 8.0, 8.0, &figures).done();
+        let evidence =
+            staged.reported("misestimate", "Seq Scan on parts: select 1", 8.0, 8.0, &figures).done();
         let found = find(&evidence);
         assert!(found[0].title.ends_with("Seq Scan on parts; stale statistics of public.parts"), "{found:?}");
         let fact = &found[0].evidence[1].found;

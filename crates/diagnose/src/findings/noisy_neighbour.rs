@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_idle_cpus_it_is_only_told_and_without_figures_not_at_all() {
+    fn beside_idle_cpus_it_is_only_reported_and_without_figures_not_at_all() {
         let proxy = |delay| {
             let mut scene = Scene::healthy().metric("host.process.server.run_delay", delay);
             scene.client_delay = f64::from(delay);

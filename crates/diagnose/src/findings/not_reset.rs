@@ -92,7 +92,7 @@ mod tests {
     use crate::scene::Scene;
 
     #[test]
-    fn trial_d8_growth_since_the_earlier_run_is_told_where_it_is_news() {
+    fn trial_d8_growth_since_the_earlier_run_is_reported_where_it_is_news() {
         let sized = |bytes: u64| {
             let mut scene = Scene::healthy();
             scene.environment["database_bytes"] = json!(bytes);

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn remote_or_uneven_memory_is_told() {
+    fn remote_or_uneven_memory_is_reported() {
         assert!(title(Staged::new().metric("host.numa.total.remote_ratio", 0.35)).unwrap().contains("35 %"));
         let uneven =
             Staged::new().metric("host.process.server.numa.0", 0.9).metric("host.process.server.numa.1", 0.1);

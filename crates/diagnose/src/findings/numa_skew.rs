@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn all_workers_on_one_node_of_two_are_told() {
+    fn all_workers_on_one_node_of_two_are_reported() {
         let found = title(nodes(&[0.07, 0.95])).unwrap();
         assert!(found.contains("node 1 was 95 % busy, all nodes 51 %"), "{found}");
         assert!(title(nodes(&[0.9, 0.9, 0.9, 0.1])).is_none(), "0.9 is 1.29 × the mean");

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_without_work_are_told_with_the_restart_beside_them() {
+    fn seconds_without_work_are_reported_with_the_restart_beside_them() {
         let stopped = Staged::new().throughput(|second| if (4..7).contains(&second) { 0 } else { 500 });
         let found = find(&stopped.occurrence("restart", "server", 3.8, 6.5).done());
         assert_eq!((found.len(), found[0].severity), (1, Severity::Red));

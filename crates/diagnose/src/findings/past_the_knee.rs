@@ -61,7 +61,7 @@ mod tests {
     use crate::scene::Scene;
 
     #[test]
-    fn a_point_beyond_the_peak_that_lost_is_told() {
+    fn a_point_beyond_the_peak_that_lost_is_reported() {
         let estimate = Estimate { value: 1.0, low: None, high: None };
         let with = |last: f64, peak_users| {
             let points = [(1, 100.0), (2, 180.0), (4, last)];

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_of_the_active_time_is_told() {
+    fn a_share_of_the_active_time_is_reported() {
         let of = |waited: f64| {
             let staged = Staged::new().metric("sqlserver.load_waits.query_store", waited);
             find(&staged.sessions(&[("client backend", "CPU", "", 4.0)], &[]).done())

@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn flush(staged: Staged, from: f64, to: f64) -> Staged {
-        staged.told(
+        staged.reported(
             "furious flush",
             "redo log",
             from,

@@ -143,11 +143,11 @@ impl Staged {
 
     /// Something that happened, in seconds on the run's clock.
     pub(crate) fn occurrence(self, kind: &str, subject: &str, from: f64, to: f64) -> Self {
-        self.told(kind, subject, from, to, &[])
+        self.reported(kind, subject, from, to, &[])
     }
 
     /// The same with its figures.
-    pub(crate) fn told(
+    pub(crate) fn reported(
         mut self,
         kind: &str,
         subject: &str,

@@ -68,7 +68,7 @@ mod tests {
     use crate::scene::{Scene, severities};
 
     #[test]
-    fn stolen_time_is_told_by_its_size() {
+    fn stolen_time_is_judged_by_its_size() {
         let scene = |steal| Scene::healthy().metric("host.cpu.total.steal", steal).evidence();
         assert_eq!(find(&scene(0.01)), []);
         assert_eq!(severities(&find(&scene(0.03))), [Severity::Amber]);

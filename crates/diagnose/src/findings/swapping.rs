@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_by_who_waited() {
+    fn it_is_judged_by_who_waited() {
         assert_eq!(severity(500.0, 0.0), Some(Severity::Red));
         assert_eq!(severity(1.0, 500.0), Some(Severity::Amber));
         assert_eq!(severity(0.5, 0.0), Some(Severity::Note));

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_tempdb_are_told_here_and_others_as_hot_pages() {
+    fn pages_of_tempdb_are_reported_here_and_others_as_hot_pages() {
         assert_eq!(severity("tempdb PFS page", 6.0), Some(Severity::Red));
         assert_eq!(severity("tempdb PFS page", 0.6), Some(Severity::Amber));
         assert_eq!(severity("tempdb PFS page", 0.2), None);

@@ -16,7 +16,7 @@ pub(super) const ABOUT: FindingDefinition = FindingDefinition {
 
 /// Bytes of a piece at most, with pages of 8 kB.
 const PIECE: f64 = 1996.0;
-/// Share of the WAL from which it is told.
+/// Share of the WAL from which it is reported.
 const MUCH: f64 = 0.25;
 
 fn find(evidence: &Evidence) -> Vec<Finding> {

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_that_still_rises_is_told() {
+    fn a_sweep_that_still_rises_is_reported() {
         let estimate = Estimate { value: 1.0, low: None, high: None };
         let sweep = |throughputs: [f64; 3], peak_users| Scalability {
             lambda: estimate,

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_by_its_share() {
+    fn it_is_judged_by_its_share() {
         assert_eq!(severity(&[900.0, 50.0, 50.0]), Some(Severity::Amber));
         assert_eq!(severity(&[550.0, 450.0]), Some(Severity::Note));
         assert_eq!(severity(&[400.0, 300.0, 300.0]), None);

@@ -127,7 +127,7 @@ mod tests {
 
     /// The names as crates/observe declares them.
     #[test]
-    fn what_is_absent_leaves_open_what_it_would_have_told() {
+    fn what_is_absent_leaves_open_what_it_would_have_shown() {
         for (what, open) in [
             ("states of sessions", "the verdict"),
             ("statements of sessions", "the waiting sessions"),

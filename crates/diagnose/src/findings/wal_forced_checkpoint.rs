@@ -275,14 +275,15 @@ mod tests {
         // So little WAL that the estimate would detect nothing, and so much that it would.
         let forced = [("log_bytes", 5e7), ("forced_by_log_size", 1.0)];
         let by_hand = &forced[..1];
-        let one = |wal, figures| server("67108864", wal).told("checkpoint", "requested", 10.0, 12.0, figures);
+        let one =
+            |wal, figures| server("67108864", wal).reported("checkpoint", "requested", 10.0, 12.0, figures);
         assert_eq!(find(&one(1e5, &forced).done()).len(), 1);
         let many = || one(61e6, by_hand).metric("postgres.checkpoints.requested", 1.7);
         assert_eq!(find(&many().done()), [], "a command asked for it");
-        assert_eq!(find(&many().told("checkpoint", "requested", 14.0, 15.0, &forced).done()).len(), 1);
+        assert_eq!(find(&many().reported("checkpoint", "requested", 14.0, 15.0, &forced).done()).len(), 1);
         let storm = (1..26).fold(server("67108864", 61e6), |staged, second| {
             let at = f64::from(second);
-            staged.told("checkpoint", "requested", at + 0.1, at + 0.7, &forced)
+            staged.reported("checkpoint", "requested", at + 0.1, at + 0.7, &forced)
         });
         assert_eq!(find(&storm.done())[0].severity, Severity::Red);
     }

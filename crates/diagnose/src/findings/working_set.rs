@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_beyond_memory_that_is_read_from_storage_is_told() {
+    fn a_database_beyond_memory_that_is_read_from_storage_is_reported() {
         let (severity, title) = found(run(16.0, 80_000.0, 20_000.0, 150_000.0)).unwrap();
         assert_eq!(severity, Severity::Amber);
         assert!(

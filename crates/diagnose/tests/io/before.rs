@@ -11,9 +11,9 @@ const JOB: &str =
     "[read]\nrw=randread\nbs=4k\ndirect=1\nioengine=io_uring\niodepth=8\nruntime=1\ntime_based=1\n";
 
 #[test]
-fn written_sparse_and_reserved_files_are_told_apart() {
+fn written_sparse_and_reserved_files_are_distinguished() {
     let directory = tempfile::tempdir().unwrap();
-    let told = |name: &str, make: fn(&std::path::Path)| {
+    let inspect = |name: &str, make: fn(&std::path::Path)| {
         let path = directory.path().join(name);
         make(&path);
         let (_, facts) = prepare(&format!("{JOB}filename={}\nsize={SIZE}\n", path.display()));
@@ -21,11 +21,11 @@ fn written_sparse_and_reserved_files_are_told_apart() {
         assert_eq!(coverage.bytes, SIZE, "{name}");
         (found(&facts), coverage)
     };
-    let (findings, coverage) = told("written", written);
+    let (findings, coverage) = inspect("written", written);
     assert_eq!((findings, coverage.hole, coverage.unwritten), (vec![], 0, 0));
-    let (findings, coverage) = told("sparse", sparse);
+    let (findings, coverage) = inspect("sparse", sparse);
     assert_eq!((findings, coverage.hole), (vec![("io-holes", Severity::Red)], SIZE));
-    let (findings, coverage) = told("reserved", reserved);
+    let (findings, coverage) = inspect("reserved", reserved);
     // tmpfs has no extents that were never written: what was reserved there is stored.
     if coverage.by == "fiemap" {
         assert_eq!((findings, coverage.unwritten), (vec![("io-unwritten", Severity::Red)], SIZE));
@@ -33,24 +33,24 @@ fn written_sparse_and_reserved_files_are_told_apart() {
 }
 
 #[test]
-fn what_a_job_asks_for_is_told_before_it_begins() {
+fn what_a_job_asks_for_is_judged_before_it_begins() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     written(&path);
-    let told = |options: &str| {
+    let reported = |options: &str| {
         let text = format!("[job]\nfilename={}\nsize={SIZE}\n{options}", path.display());
         found(&prepare(&text).1)
     };
-    assert_eq!(told("rw=read\nbs=64k\ndirect=1\n"), []);
+    assert_eq!(reported("rw=read\nbs=64k\ndirect=1\n"), []);
     assert_eq!(
-        told("rw=randread\nioengine=psync\niodepth=32\ndirect=1\n"),
+        reported("rw=randread\nioengine=psync\niodepth=32\ndirect=1\n"),
         [("io-depth-not-reached", Severity::Amber)]
     );
-    assert_eq!(told("rw=read\nbs=64k\ndirect=1\nnumjobs=4\n"), [("io-same-bytes", Severity::Amber)]);
-    assert_eq!(told("rw=read\nbs=64k\ndirect=1\nnumjobs=4\noffset_increment=25%\nsize=25%\n"), []);
-    let cached = told("rw=randread\nruntime=1\ntime_based=1\n");
+    assert_eq!(reported("rw=read\nbs=64k\ndirect=1\nnumjobs=4\n"), [("io-same-bytes", Severity::Amber)]);
+    assert_eq!(reported("rw=read\nbs=64k\ndirect=1\nnumjobs=4\noffset_increment=25%\nsize=25%\n"), []);
+    let cached = reported("rw=randread\nruntime=1\ntime_based=1\n");
     assert_eq!(cached, [("io-page-cache", Severity::Amber)]);
-    assert_eq!(told("rw=randwrite\nbs=4k\ndirect=1\nrefill_buffers=1\n"), []);
+    assert_eq!(reported("rw=randwrite\nbs=4k\ndirect=1\nrefill_buffers=1\n"), []);
     let zeros =
         prepare(&format!("[job]\nfilename={}\nsize={SIZE}\nrw=write\nzero_buffers=1\n", path.display()));
     let zeros = zeros.1.jobs[0].buffers.clone().unwrap();
@@ -67,7 +67,7 @@ fn blocks_of_zeros_that_were_written_are_found_by_their_sample() {
 }
 
 #[test]
-fn memory_is_told_from_storage() {
+fn memory_is_distinguished_from_storage() {
     let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
     let path = directory.path().join("file");
     written(&path);
@@ -87,7 +87,7 @@ impl Drop for Loop {
 }
 
 #[test]
-fn a_device_of_zeros_over_a_file_is_told_for_both() {
+fn a_device_of_zeros_over_a_file_is_reported_for_both() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
     sparse(&image);

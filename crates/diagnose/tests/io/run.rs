@@ -50,7 +50,7 @@ fn a_full_file_past_the_cache_has_no_finding_and_a_sparse_one_asks_no_device() {
 }
 
 #[test]
-fn reads_from_the_page_cache_are_told_with_their_share() {
+fn reads_from_the_page_cache_are_reported_with_their_share() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     written(&path);
@@ -64,7 +64,7 @@ fn reads_from_the_page_cache_are_told_with_their_share() {
 }
 
 #[test]
-fn writes_that_stay_in_memory_are_told_and_synced_ones_are_not() {
+fn writes_that_stay_in_memory_are_reported_and_synced_ones_are_not() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     written(&path);
@@ -104,7 +104,7 @@ fn a_file_that_the_run_lays_out_is_seen_as_it_was_when_the_job_began() {
 }
 
 #[test]
-fn anothers_traffic_on_the_device_is_told() {
+fn anothers_traffic_on_the_device_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let (ours, theirs) = (directory.path().join("ours"), directory.path().join("theirs"));
     written(&ours);
@@ -122,6 +122,6 @@ fn anothers_traffic_on_the_device_is_told() {
     if seen.devices.is_empty() || seen.process.is_none() {
         return;
     }
-    let told = io_findings(&facts).into_iter().find(|finding| finding.id == "io-foreign-traffic");
-    assert_eq!(told.map(|finding| finding.severity), Some(Severity::Red), "{seen:?}");
+    let foreign = io_findings(&facts).into_iter().find(|finding| finding.id == "io-foreign-traffic");
+    assert_eq!(foreign.map(|finding| finding.severity), Some(Severity::Red), "{seen:?}");
 }

@@ -1,5 +1,6 @@
-//! A study of a SQL Server as FIELD.md 8 tells it, step by step: what the server showed, and what is to be named at each step.
-//! Three servers more have the same figures in them that misled the study, and nothing wrong.
+//! A study of a SQL Server as FIELD.md 8 describes it, step by step: what the server showed, and what is to
+//! be named at each step. Three servers more have the same figures in them that misled the study, and nothing
+//! wrong.
 
 use kelvin_diagnose::Severity;
 

@@ -255,7 +255,7 @@ fn what_is_kelvins_own_is_under_one_key_of_a_job_and_of_a_disk() {
 
 /// The check itself detects errors.
 #[test]
-fn the_check_tells_a_wrong_field_type_place_and_a_missing_one() {
+fn the_check_reports_a_wrong_field_type_place_and_a_missing_one() {
     let good = json(&outcomes()[0], &options(), false);
     let faults = [
         ("\"iops\" : 2", "\"speed\" : 2", "is no field of fio's"),

@@ -13,7 +13,7 @@ fn result() -> String {
 }
 
 #[test]
-fn stray_lines_are_told_with_their_positions_and_several_results_are_several() {
+fn stray_lines_are_reported_with_their_positions_and_several_results_are_several() {
     let lines = result().lines().count() as u32;
     let text = format!("fio: a note\n\nfio: another\n{}{}fio: the end\n{{ not json\n", result(), result());
     // A line that begins as a result would, behind whole ones.
@@ -39,7 +39,7 @@ fn text_and_json_in_one_stream_as_fio_writes_them() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_place() {
+fn what_cannot_be_read_is_reported_with_its_position() {
     let message = |text: &str| parse_json(text, Some(Path::new("r.json"))).unwrap_err().to_string();
     assert_eq!(message(""), "r.json:1: no fio JSON result: the input is empty (use --output-format=json)");
     assert!(message("3;fio-3.33;a;0").contains("the first line is \"3;fio-3.33;a;0\""));

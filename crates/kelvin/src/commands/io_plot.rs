@@ -103,7 +103,7 @@ fn label_files(files: Vec<PathBuf>) -> Result<Vec<(PathBuf, String)>> {
     Ok(known.iter().map(|(path, real)| (path.clone(), name(real))).collect())
 }
 
-fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()> {
+fn file(path: &Path, label: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -> Result<()> {
     let shown = path.display().to_string();
     let data = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
     // A pipe or a device may have no end.
@@ -120,12 +120,12 @@ fn file(path: &Path, told: &str, inputs: &mut Inputs, notes: &mut Vec<String>) -
         let parsed = parse_json(&String::from_utf8_lossy(&bytes), Some(path))?;
         // The last dump of periodic dumps contains the earlier ones.
         if let Some(result) = parsed.results.last() {
-            inputs.measured(JobMeasurement::from_result(told.trim_end_matches(".json"), result));
+            inputs.measured(JobMeasurement::from_result(label.trim_end_matches(".json"), result));
         }
         return Ok(());
     }
     let mut log = read(&name, &shown, &bytes)?;
-    told.clone_into(&mut log.name);
+    label.clone_into(&mut log.name);
     notes.extend(log.notes.iter().cloned());
     inputs.log(&log);
     Ok(())

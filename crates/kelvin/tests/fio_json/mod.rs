@@ -235,7 +235,7 @@ fn real(value: Option<&Value>) -> f64 {
 }
 
 /// Checks that times and rates are within the limits of the same result's other values.
-fn possible(job: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
+fn possible(job: &Map<String, Value>, report: &mut dyn FnMut(String)) {
     for name in LINES {
         let Some(line) = job.get(name).and_then(Value::as_object) else { continue };
         let figure = |name: &str| real(line.get(name));
@@ -248,11 +248,11 @@ fn possible(job: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
             [("bw_bytes", figure("bw_bytes"), rate(bytes)), ("iops", figure("iops"), rate(ios))]
         {
             if runtime > 0.0 && !(least..=most).contains(&found) {
-                tell(format!("{name}/{figure} is {found}, and must lie within {least} and {most}"));
+                report(format!("{name}/{figure} is {found}, and must lie within {least} and {most}"));
             }
         }
         if (figure("bw_bytes") / 1024.0 - figure("bw")).abs() > 1.0 {
-            tell(format!("{name}/bw is {} KiB/s and bw_bytes {}", figure("bw"), figure("bw_bytes")));
+            report(format!("{name}/bw is {} KiB/s and bw_bytes {}", figure("bw"), figure("bw_bytes")));
         }
         if figure("bw_samples") > 0.0 {
             ascending(
@@ -262,7 +262,7 @@ fn possible(job: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
                     ("bw_mean", figure("bw_mean")),
                     ("bw_max", figure("bw_max") + 1.0),
                 ],
-                tell,
+                report,
             );
         }
         if figure("iops_samples") > 0.0 {
@@ -273,15 +273,15 @@ fn possible(job: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
                     ("iops_mean", figure("iops_mean")),
                     ("iops_max", figure("iops_max") + 1.0),
                 ],
-                tell,
+                report,
             );
         }
         if !(0.0..=100.1).contains(&figure("bw_agg")) {
-            tell(format!("{name}/bw_agg is {}", figure("bw_agg")));
+            report(format!("{name}/bw_agg is {}", figure("bw_agg")));
         }
         for times in ["slat_ns", "clat_ns", "lat_ns"] {
             if let Some(fields) = line.get(times).and_then(Value::as_object) {
-                distribution(&format!("{name}/{times}"), fields, tell);
+                distribution(&format!("{name}/{times}"), fields, report);
             }
         }
     }
@@ -290,19 +290,19 @@ fn possible(job: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
         // fio includes the syncs of fsync=N, but computes shares of the I/Os without them.
         let most = if miscounts_syncs(job) { 201.0 } else { 110.0 };
         if sum > 0.0 && !(99.0..=most).contains(&sum) {
-            tell(format!("{name} adds up to {sum} %"));
+            report(format!("{name} adds up to {sum} %"));
         }
     }
     let classes: f64 =
         ["latency_ns", "latency_us", "latency_ms"].into_iter().map(|name| sum(job, name)).sum();
     if classes > 0.0 && !(99.0..=102.0).contains(&classes) {
-        tell(format!("the classes of latency add up to {classes} %"));
+        report(format!("the classes of latency add up to {classes} %"));
     }
     let (user, system) = (real(job.get("usr_cpu")), real(job.get("sys_cpu")));
     // fio's values have the resolution of kernel ticks, 1 to 10 ms.
     let slack = 100.0 * 20.0 / real(job.get("job_runtime")).max(1.0);
     if user < 0.0 || system < 0.0 || user + system > 101.0 + slack {
-        tell(format!("{user} % and {system} % of a CPU"));
+        report(format!("{user} % and {system} % of a CPU"));
     }
 }
 
@@ -311,24 +311,24 @@ fn sum(job: &Map<String, Value>, name: &str) -> f64 {
     fields.map_or(0.0, |fields| fields.values().map(|share| real(Some(share))).sum())
 }
 
-fn ascending(name: &str, figures: &[(&str, f64)], tell: &mut dyn FnMut(String)) {
+fn ascending(name: &str, figures: &[(&str, f64)], report: &mut dyn FnMut(String)) {
     for pair in figures.windows(2) {
         let [(one, low), (other, high)] = pair else { continue };
         if low > high {
-            tell(format!("{name}: {one} is {low} and {other} {high}"));
+            report(format!("{name}: {one} is {low} and {other} {high}"));
         }
     }
 }
 
-fn distribution(path: &str, fields: &Map<String, Value>, tell: &mut dyn FnMut(String)) {
+fn distribution(path: &str, fields: &Map<String, Value>, report: &mut dyn FnMut(String)) {
     let figure = |name: &str| real(fields.get(name));
     if figure("N") == 0.0 {
         return;
     }
     let (least, most) = (figure("min"), figure("max"));
-    ascending(path, &[("min", least - 1.0), ("mean", figure("mean")), ("max", most + 1.0)], tell);
+    ascending(path, &[("min", least - 1.0), ("mean", figure("mean")), ("max", most + 1.0)], report);
     if figure("stddev") > most - least + 1.0 {
-        tell(format!("{path}: stddev is {}, between {least} and {most}", figure("stddev")));
+        report(format!("{path}: stddev is {}, between {least} and {most}", figure("stddev")));
     }
     let percentiles = fields.get("percentile").and_then(Value::as_object);
     let mut last = 0.0;
@@ -341,7 +341,7 @@ fn distribution(path: &str, fields: &Map<String, Value>, tell: &mut dyn FnMut(St
     for (percent, nanos) in sorted {
         // Bins are up to 1.6 % wide, and a percentile is the middle or end of a bin.
         if nanos < last || nanos < least * 0.98 - 1.0 || nanos > most * 1.02 + 1.0 {
-            tell(format!("{path}: p{percent} is {nanos}, after {last}, between {least} and {most}"));
+            report(format!("{path}: p{percent} is {nanos}, after {last}, between {least} and {most}"));
         }
         last = nanos;
     }

@@ -25,8 +25,8 @@ fn trial_c5_a_run_that_went_well_is_silent_on_standard_error() {
         &["--output=out"],
         &["--output-format=json+", "--output=out"],
     ] {
-        let (out, told) = run(words);
-        assert_eq!(told, "", "{words:?}");
+        let (out, stderr) = run(words);
+        assert_eq!(stderr, "", "{words:?}");
         assert!(!words.contains(&"--output=out") || out.is_empty(), "{out}");
     }
     // Messages are in the result: lines with Kelvin's mark, or its key.
@@ -39,8 +39,8 @@ fn trial_c5_a_run_that_went_well_is_silent_on_standard_error() {
     let remarks = &json["kelvin"];
     assert!(remarks["run"].as_u64().is_some() && remarks["notes"][0].as_str().is_some(), "{remarks}");
     assert!(remarks["findings"].as_array().unwrap().iter().any(|one| one["id"] == "io-holes"), "{remarks}");
-    let (_, told) = run(&["--output-format=terse", "--notes"]);
-    assert!(told.contains("findings") && told.contains("stored as run"), "{told}");
+    let (_, stderr) = run(&["--output-format=terse", "--notes"]);
+    assert!(stderr.contains("findings") && stderr.contains("stored as run"), "{stderr}");
 }
 
 /// Meaningful jobs that fio runs also run here; each of these was refused.

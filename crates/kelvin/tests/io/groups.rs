@@ -38,8 +38,8 @@ fn a_study_of_io_jobs_is_a_study_like_any_other() {
     let study = study.replace("\"st\"", "\"bad\"");
     place.write("bad/study.toml", format!("{study}{job}\"\"\"\n"));
     let failed = place.run(&["study", "run", "bad"]);
-    let told = text(&failed.stderr);
-    assert!(told.contains("3 runs failed in a row") && told.contains("data/below"), "{told}");
+    let stderr = text(&failed.stderr);
+    assert!(stderr.contains("3 runs failed in a row") && stderr.contains("data/below"), "{stderr}");
 }
 
 /// The output of a sweep. A run may be void on a machine that stalls; only the exit code shows it, and it is not judged

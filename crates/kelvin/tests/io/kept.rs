@@ -132,8 +132,8 @@ fn a_store_that_is_deleted_ends_the_run_and_is_rescued() {
     wait_for_a_second(&place);
     std::fs::remove_file(place.store()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let told = text(&output.stderr);
-    assert!(!output.status.success() && told.contains("was deleted during the run"), "{told}");
+    let stderr = text(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("was deleted during the run"), "{stderr}");
     let rescued = format!("{}.rescued", place.store().display());
     let listed = place.expect(0, &["--store", &rescued, "runs"]);
     assert!(listed.contains("partial"), "{listed}");

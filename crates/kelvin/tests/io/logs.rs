@@ -62,8 +62,8 @@ fn logs_results_and_runs_are_plotted_with_each_direction_apart() {
     );
     place.expect(0, &["io", "job.fio", "--no-observe", "--output=mix.json", "--output-format=json+"]);
     let words = "io plot mix_bw.1.log mix_clat.1.log mix.json last --png --title a<b --out charts";
-    let told = place.expect(0, &words.split(' ').collect::<Vec<_>>());
-    assert!(told.contains("charts/index.html"), "{told}");
+    let printed = place.expect(0, &words.split(' ').collect::<Vec<_>>());
+    assert!(printed.contains("charts/index.html"), "{printed}");
     let read = |name: &str| std::fs::read_to_string(place.path("charts").join(name)).unwrap();
     let pictures: [(&str, &[&str]); 6] = [
         ("mix_bw.1-time", &[">read, as measured<", ">write, as measured<"]),
@@ -112,8 +112,8 @@ fn logs_results_and_runs_are_plotted_with_each_direction_apart() {
     }
     place.write("bad_bw.1.log", "1, 2, 0, 0, 0\nfio: hello\n");
     let output = place.run(&["io", "plot", "mix_bw.1.log", "bad_bw.1.log", "--out", "none"]);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("bad_bw.1.log:2: 1 columns"), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("bad_bw.1.log:2: 1 columns"), "{stderr}");
     assert!(output.stdout.is_empty() && !place.path("none").exists(), "nothing is drawn of a part");
 }

@@ -21,9 +21,9 @@ fn all_formats_agree_and_machines_get_nothing_else() {
     let terse = place.expect(0, &["io", "--minimal", "job.fio", "--no-observe"]);
     assert!(terse.starts_with("3;") && terse.lines().count() == 1, "{terse}");
     // With --output, standard output has no part of the result.
-    let told =
+    let printed =
         place.expect(0, &["io", "job.fio", "--no-observe", "--output=out.json", "--output-format=json+"]);
-    assert!(!told.contains("IOPS"), "{told}");
+    assert!(!printed.contains("IOPS"), "{printed}");
     let written: Value =
         serde_json::from_str(&std::fs::read_to_string(place.path("out.json")).unwrap()).unwrap();
     assert!(written["jobs"][0]["read"]["clat_ns"]["bins"].as_object().is_some_and(|bins| !bins.is_empty()));
@@ -49,9 +49,9 @@ fn fios_words_make_the_same_run_as_its_file() {
 fn bad_input_ends_with_fios_code_and_a_location() {
     let place = place("[a]\nfilename=data\nrw=sideways\n");
     let output = place.run(&["io", "job.fio"]);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("job.fio:3") && told.contains("sideways"), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("job.fio:3") && stderr.contains("sideways"), "{stderr}");
     for words in [
         &["io"][..],
         &["io", "none.fio"],
@@ -81,9 +81,9 @@ fn a_job_that_fails_counts_in_the_exit_code() {
         "[global]\nsize=64k\nbs=4k\nioengine=psync\n[full]\nfilename=/dev/full\nrw=write\n[good]\nfilename=data\nrw=read\n",
     );
     let output = place.run(&["io", "job.fio", "--no-observe"]);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{}\n{told}", text(&output.stdout));
-    assert!(told.contains("full"), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{}\n{stderr}", text(&output.stdout));
+    assert!(stderr.contains("full"), "{stderr}");
     let report = place.report("last");
     assert_eq!(report["status"], "failed");
 }
@@ -124,9 +124,9 @@ fn holes_are_found_before_the_run_and_after_it() {
     let file = std::fs::File::create(place.path("sparse")).unwrap();
     file.set_len(4 << 20).unwrap();
     let output = place.run(&["io", "job.fio", "--no-observe", "--notes"]);
-    let (out, told) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("before the run") && told.contains("hole"), "{told}");
+    let (out, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.contains("before the run") && stderr.contains("hole"), "{stderr}");
     assert!(out.contains("kelvin: findings") && out.contains("hole"), "{out}");
     let report = place.report("last");
     let ids: Vec<&str> =

@@ -192,8 +192,8 @@ fn a_run_whose_transactions_failed_counts_nowhere_without_a_word() {
     let gate = runs.place.run(&["gate", &ids[0], "--against", &ids[1], "--max-regression", "5%"]);
     assert!(words(&gate.stdout).contains(&format!("run {} had", ids[0])), "{}", words(&gate.stdout));
     let history = runs.place.expect(0, &["history", "main"]);
-    let told = format!("run {} counts, but {failed} of its transactions failed permanently", ids[0]);
-    assert!(history.split_whitespace().collect::<Vec<_>>().join(" ").contains(&told), "{history}");
+    let note = format!("run {} counts, but {failed} of its transactions failed permanently", ids[0]);
+    assert!(history.split_whitespace().collect::<Vec<_>>().join(" ").contains(&note), "{history}");
 }
 
 /// The last event has the run's state, so that readers of the events need not query the store.

@@ -82,8 +82,8 @@ impl Forms {
         let each = point["headline_per_second"].as_f64().unwrap();
         let number = best.point.to_string();
         for row in self.csv[1..].iter().filter(|row| row[7] == number) {
-            let told: f64 = row[column].parse().unwrap();
-            assert!((told - each).abs() < 0.06, "{name}: {told} for {each} in CSV");
+            let printed: f64 = row[column].parse().unwrap();
+            assert!((printed - each).abs() < 0.06, "{name}: {printed} for {each} in CSV");
         }
         if report.points.len() == 1 {
             let tps: f64 = between(&self.pgbench, "tps = ", " ").unwrap().parse().unwrap();
@@ -127,12 +127,12 @@ impl Forms {
                 };
                 let fields = self.csv[1..].iter().find(is).unwrap_or_else(|| panic!("{name}: {kind} in CSV"));
                 for (place, time) in TIMES.iter().enumerate() {
-                    let (told, value) = (fields[17 + place].parse::<f64>().ok(), row[*time].as_f64());
-                    let same = match (told, value) {
-                        (Some(told), Some(value)) => (told - value).abs() < 0.06,
-                        (told, value) => told == value,
+                    let (printed, value) = (fields[17 + place].parse::<f64>().ok(), row[*time].as_f64());
+                    let same = match (printed, value) {
+                        (Some(printed), Some(value)) => (printed - value).abs() < 0.06,
+                        (printed, value) => printed == value,
                     };
-                    assert!(same, "{name}: {kind} {time}: {told:?} in CSV, {value:?} in JSON");
+                    assert!(same, "{name}: {kind} {time}: {printed:?} in CSV, {value:?} in JSON");
                     compared.times += usize::from(value.is_some());
                 }
                 let bounds: Vec<&str> =

@@ -81,13 +81,13 @@ fn flat(text: &str) -> String {
 fn one_state(name: &str, report: &RunReport) -> String {
     let rendered = text::render(report, text::Options { all: true, ..Default::default() });
     let shown = flat(&rendered);
-    let told: Value = serde_json::from_str(&json::render(report).unwrap()).unwrap();
+    let document: Value = serde_json::from_str(&json::render(report).unwrap()).unwrap();
     let page = html::render(report).unwrap();
-    let state = told["state"].as_str().unwrap();
+    let state = document["state"].as_str().unwrap();
     let counted = state == "counted";
-    assert_eq!(told["valid"], counted, "{name}");
+    assert_eq!(document["valid"], counted, "{name}");
     let reasons: Vec<&str> =
-        told["reasons"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
+        document["reasons"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
     assert_eq!(reasons.is_empty(), counted, "{name}: {reasons:?}");
     let head = format!("<strong class=\"state {state}\">");
     assert_eq!(between(&page, &head, "</strong>"), Some(state), "{name}");
@@ -108,7 +108,7 @@ fn one_state(name: &str, report: &RunReport) -> String {
         let escaped = marks.iter().fold((*reason).to_owned(), |text, (mark, code)| text.replace(*mark, code));
         assert!(page.contains(&escaped), "{name}: no {escaped:?} on the page");
     }
-    for point in told["points"].as_array().unwrap() {
+    for point in document["points"].as_array().unwrap() {
         let of = point["state"].as_str().unwrap();
         let Some(verdict) = point["verdict"].as_object() else { continue };
         let void = verdict["outcome"]["outcome"] == "void";

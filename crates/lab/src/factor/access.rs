@@ -57,9 +57,9 @@ impl Access {
     }
 
     /// Connects to the server of a target; a managed server is started if it is stopped.
-    pub(crate) fn server(&self, target: &Target, tell: &mut dyn FnMut(&str)) -> Result<Server> {
+    pub(crate) fn server(&self, target: &Target, report: &mut dyn FnMut(&str)) -> Result<Server> {
         if let Some(managed) = target.managed_server(&self.manager)? {
-            let engine = managed.start(None, tell)?.engine;
+            let engine = managed.start(None, report)?.engine;
             return Ok(Server { engine, target: managed.target(), managed: Some(managed) });
         }
         let engine = open::server((self.login)(target.clone())?)

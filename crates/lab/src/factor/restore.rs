@@ -45,10 +45,10 @@ pub enum UndoError {
 pub fn recover(
     path: &Path,
     access: &Access,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<RestoredChanges, UndoError> {
     let Some(mut journal) = Journal::open_left_over(path)? else { return Ok(RestoredChanges::default()) };
-    let undone = restore_changes(&mut journal, access, &|_| true, tell)?;
+    let undone = restore_changes(&mut journal, access, &|_| true, report)?;
     journal.end()?;
     Ok(undone)
 }
@@ -61,7 +61,7 @@ pub(crate) fn restore_changes(
     journal: &mut Journal,
     access: &Access,
     which: &dyn Fn(&ReversibleChange) -> bool,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<RestoredChanges, UndoError> {
     let mut chosen: Vec<Pending> =
         journal.pending().iter().filter(|pending| which(&pending.change)).cloned().collect();
@@ -96,7 +96,7 @@ pub(crate) fn restore_changes(
     for one in waiting {
         let (servers, target) = &one;
         let restarted = own_server(servers, target).and_then(|server| match server {
-            Some(server) => server.restart(tell).map_err(|error| format!("of {}: {error}", server.label())),
+            Some(server) => server.restart(report).map_err(|error| format!("of {}: {error}", server.label())),
             None => Ok(()),
         });
         if let Err(why) = restarted {

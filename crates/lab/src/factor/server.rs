@@ -105,10 +105,10 @@ pub(super) fn has_pages(server: &Server, kilobytes: u64) -> Result<bool, String>
 pub(super) fn reach(
     access: &Access,
     target: &kelvin_run::spec::TargetName,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<Server, String> {
     let as_text = |error: kelvin_database::Error| error.to_string();
-    let server = access.server(&target.target().map_err(as_text)?, tell).map_err(as_text)?;
+    let server = access.server(&target.target().map_err(as_text)?, report).map_err(as_text)?;
     server.engine.connect().map_err(|error| error.context(&server.target)).map_err(as_text)?;
     Ok(server)
 }

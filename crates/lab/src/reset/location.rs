@@ -50,14 +50,14 @@ impl DataLocation {
         matches!(self, Self::Postgres { managed: Some(_), .. } | Self::Mysql { managed: Some(_), .. })
     }
 
-    /// Applies server settings for a bulk load if the server is managed and has such settings. `tell` is called for
-    /// steps that take long.
+    /// Applies server settings for a bulk load if the server is managed and has such settings. `report` is
+    /// called for steps that take long.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub(crate) fn begin_load(&self, tell: &mut dyn FnMut(&str)) -> Result<Option<Loading>> {
+    pub(crate) fn begin_load(&self, report: &mut dyn FnMut(&str)) -> Result<Option<Loading>> {
         match self {
-            Self::Postgres { managed: Some((manager, major)), .. } => manager.begin_load(*major, tell),
+            Self::Postgres { managed: Some((manager, major)), .. } => manager.begin_load(*major, report),
             _ => Ok(None),
         }
     }

@@ -26,11 +26,11 @@ pub(super) fn run(
     engine: &dyn Engine,
     reset: &Reset,
     needs: Needs,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<Vec<String>> {
     let mut done = Vec::new();
     let mut step = |name: &str, work: &mut dyn FnMut() -> Result<String>| -> Result<()> {
-        tell(name);
+        report(name);
         let since = Instant::now();
         let detail = work()?;
         done.push(format!("{name}{detail} {:.1} s", since.elapsed().as_secs_f64()));

@@ -17,7 +17,7 @@ const LIMITS: f64 = 0.5;
 const DOES_NOT: f64 = 0.3;
 
 /// The half-width of an interval that distinguishes the two.
-const TELLING: f64 = 0.15;
+const HALF_WIDTH: f64 = 0.15;
 
 /// The elasticity of the throughput to one resource, e = Δln(throughput) / Δln(resource): the mean over the blocks of
 /// ln(throughput with the cut / without) divided by ln(1 − cut), with Student's interval of paired differences.
@@ -69,7 +69,7 @@ fn verdict(low: f64, high: f64, pairs: u32) -> String {
         "does not limit the throughput".into()
     } else {
         let half = (high - low) / 2.0;
-        let more = (f64::from(pairs) * (half / TELLING).powi(2)).ceil() - f64::from(pairs);
+        let more = (f64::from(pairs) * (half / HALF_WIDTH).powi(2)).ceil() - f64::from(pairs);
         if more > 0.0 {
             format!("not resolved: about {more:.0} more pairs would resolve it")
         } else {

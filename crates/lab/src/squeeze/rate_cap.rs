@@ -48,9 +48,9 @@ impl RateCap {
         }
         let bound = Arc::new(AtomicU64::new(f64::INFINITY.to_bits()));
         let (stop, failed) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
-        let (told, asked, why) = (Arc::clone(&bound), Arc::clone(&stop), Arc::clone(&failed));
+        let (limit, asked, why) = (Arc::clone(&bound), Arc::clone(&stop), Arc::clone(&failed));
         let work = move || {
-            if let Err(error) = held.work(&told, &asked) {
+            if let Err(error) = held.work(&limit, &asked) {
                 *why.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
         };

@@ -31,7 +31,7 @@ pub struct Activity {
     pub server: Box<dyn ServerActivity>,
 }
 
-/// What an engine tells of its server's counters. Each method asks the server; errors are for people.
+/// Reads a server's counters. Each method queries the server; errors are for people.
 pub trait ServerActivity: Send {
     /// Product and version, such as "PostgreSQL 17.10".
     fn product(&mut self) -> Result<String, String>;
@@ -104,7 +104,8 @@ pub struct CountedWait {
     pub count: f64,
     /// Time in milliseconds; none where only the number is counted.
     pub total_ms: Option<f64>,
-    /// The part of that time after what was waited for was there: the wait for a CPU. None where that is not told apart.
+    /// The part of that time after what was waited for was there: the wait for a CPU. None where the server
+    /// does not distinguish it.
     pub signal_ms: Option<f64>,
 }
 
@@ -119,7 +120,7 @@ pub struct IoSums {
     pub ms: Option<f64>,
 }
 
-/// A file, or a class of files that the server does not tell apart.
+/// A file, or a class of files that the server does not distinguish.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FileSums {
     /// Its name within the data directory, or what the class is.

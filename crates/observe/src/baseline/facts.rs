@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_is_told_in_words() {
+    fn the_host_is_described() {
         let mut baseline = Baseline::new();
         read(&mut baseline);
         for name in ["processor.threads", "processor.governor", "processor.mitigations", "memory.total"] {

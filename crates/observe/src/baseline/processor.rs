@@ -47,8 +47,8 @@ pub(super) fn measure(baseline: &mut Baseline) {
     }
 }
 
-/// Rounds of multiplying, mixing, a look into a table of 4 KiB and a branch that cannot be foretold: what a database does
-/// while it has all it needs in the cache. Each round waits for the one before.
+/// Rounds of multiplying, mixing, a look into a table of 4 KiB and a branch that cannot be predicted: what a
+/// database does while it has all it needs in the cache. Each round waits for the one before.
 fn work(rounds: u64) -> u64 {
     let mut table = [0_u64; 512];
     let (mut state, mut digest) = (0x6b65_6c76_696e_u64, 0xcbf2_9ce4_8422_2325_u64);

@@ -27,7 +27,8 @@ use crate::watch_plan::WatchPlan;
 /// A statement of who waits and of who is waited for is cut after so many characters.
 const LONGEST_STATEMENT: usize = 400;
 
-/// Waits that both products always count, as status variables: number, milliseconds, and as what they are told.
+/// Waits that both products always count, as status variables: number, milliseconds, and the kind, class and
+/// event under which they are reported.
 const STATUS: [(&str, Option<&str>, WaitKind, &str, &str); 3] = [
     ("innodb_row_lock_waits", Some("innodb_row_lock_time"), WaitKind::RowLock, "Lock", "row"),
     ("innodb_buffer_pool_wait_free", None, WaitKind::DataWrite, "InnoDB", FREE_PAGE),

@@ -69,18 +69,18 @@ mod tests {
     fn one_lasts_from_the_first_age_beyond_the_limit_to_the_first_within_it() {
         let mut seen = Flushing::default();
         let mut next = 6;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (second, age) in [10.0, 90.0, 120.0, 95.0, 40.0, 30.0].into_iter().enumerate() {
             let now = (second as Nanos + 1) * SECOND;
-            told.extend(seen.age(age, 80.0, now - SECOND, now, || {
+            reported.extend(seen.age(age, 80.0, now - SECOND, now, || {
                 next += 1;
                 next
             }));
         }
-        assert_eq!(told.len(), 2);
-        assert_eq!((told[0].id, told[0].from, told[0].to), (7, SECOND * 3 / 2, None));
-        assert_eq!((told[1].id, told[1].to), (7, Some(SECOND * 9 / 2)));
-        assert_eq!(told[1].figures["age_bytes"], 120.0);
+        assert_eq!(reported.len(), 2);
+        assert_eq!((reported[0].id, reported[0].from, reported[0].to), (7, SECOND * 3 / 2, None));
+        assert_eq!((reported[1].id, reported[1].to), (7, Some(SECOND * 9 / 2)));
+        assert_eq!(reported[1].figures["age_bytes"], 120.0);
     }
 
     #[test]

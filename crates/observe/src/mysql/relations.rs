@@ -234,7 +234,7 @@ struct Index {
 }
 
 impl Index {
-    /// The statement that makes it. A name with a dot could not be told from two.
+    /// The statement that creates it. A name that contains a dot is indistinguishable from two names.
     fn definition(&self, table: &str, name: &str) -> Option<String> {
         let (schema, plain) = table.split_once('.').filter(|(_, plain)| !plain.contains('.'))?;
         let what = match name {

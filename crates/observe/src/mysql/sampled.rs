@@ -23,7 +23,7 @@ use crate::watch_plan::ExplainSample;
 const EXPLAIN_ANALYZE: u32 = 80_018;
 /// MySQL accepts the format of such a plan since this version; before, there was one only.
 const ANALYZE_FORMAT: u32 = 80_021;
-/// MariaDB tells statements within stored routines apart since this version; before, it recorded none of them.
+/// MariaDB distinguishes statements within stored routines since this version; before, it recorded none.
 const NESTING: u32 = 100_502;
 
 /// The sessions' last statements are read so often at most: there may be thousands.

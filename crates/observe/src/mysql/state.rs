@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_states_apart_that_the_server_does_not() {
+    fn the_kernel_distinguishes_states_that_the_server_does_not() {
         for (state, thread, expected) in [
             ("Updating", Doing::Running, WaitKind::Cpu),
             ("Updating", Doing::Read(File::Data), WaitKind::DataRead),

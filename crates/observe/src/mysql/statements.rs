@@ -82,7 +82,7 @@ impl Statements {
     /// Finds out whether there are digests to read.
     pub(super) fn begin(&mut self, link: &mut Link) -> Option<UnavailableMetrics> {
         if !link.about.performance_schema {
-            // Told with the counters.
+            // Reported with the counters.
             return None;
         }
         let why = available(link).err();

@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn a_thread_that_waits_for_another_is_seen_to() {
         let (send, receive) = std::sync::mpsc::channel::<i32>();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (send_id, receive_id) = std::sync::mpsc::channel();
         let waiting = std::thread::spawn(move || {
-            tell.send(crate::thread_id()).unwrap();
+            send_id.send(crate::thread_id()).unwrap();
             receive.recv()
         });
-        let id = i64::from(told.recv().unwrap());
+        let id = i64::from(receive_id.recv().unwrap());
         let threads = Threads::of(std::process::id()).unwrap();
         while threads.doing(id) != Some(Doing::Futex) {
             std::thread::yield_now();

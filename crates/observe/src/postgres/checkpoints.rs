@@ -86,7 +86,7 @@ pub(super) struct Checkpoints {
     /// Whether the log can be read: it reports the ends.
     has_log: bool,
     /// The log has reported an end that the counters have not shown yet.
-    told_by_log: bool,
+    reported_by_log: bool,
     /// One is over, and the checkpointer still clears up behind it.
     clearing_up: bool,
 }
@@ -131,21 +131,21 @@ impl Checkpoints {
                 let (subject, for_log) =
                     one.as_ref().and_then(|one| one.logged).unwrap_or(("requested", false));
                 let id = one.and_then(|one| one.id).unwrap_or_else(number);
-                let mut told = occurrence(id, subject, from, Some(middle.max(from)));
+                let mut ended = occurrence(id, subject, from, Some(middle.max(from)));
                 let named = [
                     ("buffers", buffers),
                     ("write_ms", write_ms),
                     ("sync_ms", sync_ms),
                     ("total_ms", total_ms),
                 ];
-                told.figures.extend(named.map(|(name, value)| (name.to_owned(), value)));
-                told.figures.extend(distance.map(|bytes| ("log_bytes".to_owned(), bytes)));
+                ended.figures.extend(named.map(|(name, value)| (name.to_owned(), value)));
+                ended.figures.extend(distance.map(|bytes| ("log_bytes".to_owned(), bytes)));
                 if for_log {
-                    told.figures.insert("forced_by_log_size".into(), 1.0);
+                    ended.figures.insert("forced_by_log_size".into(), 1.0);
                 }
-                self.told_by_log = true;
+                self.reported_by_log = true;
                 self.clearing_up = true;
-                told
+                ended
             }
         }
     }
@@ -195,22 +195,22 @@ impl Checkpoints {
         now: Nanos,
         number: &mut dyn FnMut() -> u32,
     ) -> Vec<Occurrence> {
-        let mut told = Vec::new();
+        let mut occurrences = Vec::new();
         let last_read = std::mem::replace(&mut self.read_at, now);
         let Some(old) = self.settled else {
             self.settled = Some(new);
-            return told;
+            return occurrences;
         };
         if new.place != old.place {
-            if std::mem::take(&mut self.told_by_log) {
+            if std::mem::take(&mut self.reported_by_log) {
                 self.waited = 0;
                 self.settled = Some(new);
-                return told;
+                return occurrences;
             }
             let complete = new.counted() > old.counted() && !self.has_log;
             if !complete && self.waited < READINGS_TO_WAIT {
                 self.waited += 1;
-                return told;
+                return occurrences;
             }
             self.waited = 0;
             let one = self.under_way.take();
@@ -222,24 +222,24 @@ impl Checkpoints {
             let id = one.and_then(|one| one.id).unwrap_or_else(&mut *number);
             let mut ended = occurrence(id, kind(&old, &new), from, Some(to));
             ended.figures = grown(&old, &new);
-            told.push(ended);
+            occurrences.push(ended);
             self.settled = Some(new);
             self.clearing_up = true;
         } else if let Some(one) = self.under_way.as_mut().filter(|one| one.logged.is_none()) {
             let subject = kind(&old, &new);
             match (one.id, one.to) {
                 (None, None) if one.looks >= LOOKS_TO_BELIEVE && !self.has_log => {
-                    told.push(occurrence(*one.id.insert(number()), subject, one.from, None));
+                    occurrences.push(occurrence(*one.id.insert(number()), subject, one.from, None));
                 }
                 // It was something else; if it was reported, it has ended anyway.
                 (id, Some(to)) => {
-                    told.extend(id.map(|id| occurrence(id, subject, one.from, Some(to))));
+                    occurrences.extend(id.map(|id| occurrence(id, subject, one.from, Some(to))));
                     self.under_way = None;
                 }
                 (_, None) => {}
             }
         }
-        told
+        occurrences
     }
 
     /// The connection was lost: what was under way has no end that we could see.
@@ -305,19 +305,19 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_watched_from_its_beginning_is_told_twice_under_one_number() {
+    fn one_that_was_watched_from_its_beginning_is_reported_twice_under_one_number() {
         let mut seen = Checkpoints::default();
         assert_eq!(judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), SECOND), []);
         let tenth = SECOND / 10;
         assert!(!seen.look(true, 10 * tenth, 11 * tenth));
         assert!(!seen.look(true, 11 * tenth, 12 * tenth));
         assert!(seen.look(true, 12 * tenth, 13 * tenth));
-        let told = judge(&mut seen, figures(1000.3, 5, 2.0, 1.0), 13 * tenth);
-        assert_eq!((told.len(), told[0].to, told[0].subject.as_str()), (1, None, "timed"));
-        assert!(!seen.look(true, 13 * tenth, 14 * tenth), "told of already");
+        let reported = judge(&mut seen, figures(1000.3, 5, 2.0, 1.0), 13 * tenth);
+        assert_eq!((reported.len(), reported[0].to, reported[0].subject.as_str()), (1, None, "timed"));
+        assert!(!seen.look(true, 13 * tenth, 14 * tenth), "reported already");
         assert!(seen.look(false, 14 * tenth, 15 * tenth));
         let ended = judge(&mut seen, figures(1000.5, 6, 2.0, 1.0), 15 * tenth);
-        assert_eq!((ended[0].id, ended[0].from), (told[0].id, 10 * tenth + tenth / 2));
+        assert_eq!((ended[0].id, ended[0].from), (reported[0].id, 10 * tenth + tenth / 2));
         assert_eq!(ended[0].to, Some(14 * tenth + tenth / 2));
         assert_eq!(ended[0].figures["buffers"], 100.0);
         assert_eq!(ended[0].figures["write_ms"], 10.0);
@@ -327,10 +327,10 @@ mod tests {
     fn one_that_nobody_saw_lies_between_two_readings() {
         let mut seen = Checkpoints::default();
         judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), 10 * SECOND);
-        let told = judge(&mut seen, figures(1001.0, 6, 1.0, 2.0), 11 * SECOND);
+        let reported = judge(&mut seen, figures(1001.0, 6, 1.0, 2.0), 11 * SECOND);
         // It says that it began 3 s ago, and 1 s ago it had not ended.
-        assert_eq!((told[0].from, told[0].to), (10 * SECOND, Some(11 * SECOND)));
-        assert_eq!(told[0].subject, "requested");
+        assert_eq!((reported[0].from, reported[0].to), (10 * SECOND, Some(11 * SECOND)));
+        assert_eq!(reported[0].subject, "requested");
     }
 
     #[test]
@@ -344,8 +344,8 @@ mod tests {
         let reset = figures(1003.0, 7, 0.0, 0.0);
         assert_eq!(judge(&mut seen, reset, 4 * SECOND), []);
         assert_eq!(judge(&mut seen, reset, 5 * SECOND), []);
-        let told = judge(&mut seen, reset, 6 * SECOND);
-        assert!(told[0].figures.is_empty(), "{told:?}");
+        let reported = judge(&mut seen, reset, 6 * SECOND);
+        assert!(reported[0].figures.is_empty(), "{reported:?}");
     }
 
     #[test]
@@ -386,8 +386,8 @@ mod tests {
         for later in [4, 5] {
             assert_eq!(judge(&mut seen, figures(1004.0, 7, 2.0, 2.0), later * SECOND), []);
         }
-        let told = judge(&mut seen, figures(1006.0, 7, 2.0, 2.0), 6 * SECOND);
-        assert_eq!((told.len(), told[0].subject.as_str(), told[0].figures["buffers"]), (1, "timed", 100.0));
+        let last = judge(&mut seen, figures(1006.0, 7, 2.0, 2.0), 6 * SECOND);
+        assert_eq!((last.len(), last[0].subject.as_str(), last[0].figures["buffers"]), (1, "timed", 100.0));
     }
 
     #[test]

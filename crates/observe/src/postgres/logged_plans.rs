@@ -15,7 +15,7 @@ use crate::server::statement_text::masked;
 
 /// Bytes of a plan that is read.
 const LONGEST: usize = 256 << 10;
-/// Nodes with wrong row estimates that are told, each once.
+/// Maximum number of nodes with wrong row estimates that are reported, each once.
 const MOST: usize = 20;
 /// From so many times as many or as few.
 const TIMES: f64 = 100.0;
@@ -37,8 +37,8 @@ pub(super) struct LoggedPlans {
     /// No line has come since the last time. The text format has no end, and the server writes a message at once.
     is_quiet: bool,
     found: Vec<LoggedMisestimate>,
-    /// What was told.
-    told: Vec<String>,
+    /// The subjects that were reported.
+    reported: Vec<String>,
 }
 
 impl LoggedPlans {
@@ -70,23 +70,23 @@ impl LoggedPlans {
 
     fn finish(&mut self) {
         let plan = self.pending.take().unwrap_or_default();
-        if self.told.len() >= MOST {
+        if self.reported.len() >= MOST {
             return;
         }
         self.found.extend(misestimate(&plan).filter(|_| self.found.len() < MOST));
     }
 
-    /// What was found since the last time and not told before.
+    /// What was found since the last time and not reported before.
     pub(super) fn news(&mut self, now: Nanos, number: &mut dyn FnMut() -> u32) -> Vec<Occurrence> {
         if std::mem::replace(&mut self.is_quiet, true) {
             self.finish();
         }
         let mut news = Vec::new();
         for one in std::mem::take(&mut self.found) {
-            if self.told.len() >= MOST || self.told.contains(&one.subject) {
+            if self.reported.len() >= MOST || self.reported.contains(&one.subject) {
                 continue;
             }
-            self.told.push(one.subject.clone());
+            self.reported.push(one.subject.clone());
             news.push(Occurrence {
                 id: number(),
                 kind: "misestimate".into(),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_of_the_log_is_told_once_with_its_statement_and_without_its_values() {
+    fn a_plan_of_the_log_is_reported_once_with_its_statement_and_without_its_values() {
         let mut plans = LoggedPlans::default();
         let (begin, end) = LOGGED.split_at(200);
         // In two readings, of whole lines each.

@@ -217,8 +217,8 @@ impl SessionSource for PostgresSessions {
     ) -> Result<(), String> {
         self.vacuums.looked(previous, feed);
         for line in self.log.as_mut().map(Log::read).unwrap_or_default() {
-            let told = self.checkpoints.logged(&line, previous, now, &mut || feed.occurrence());
-            feed.send(Observation::Occurrence(told));
+            let occurrence = self.checkpoints.logged(&line, previous, now, &mut || feed.occurrence());
+            feed.send(Observation::Occurrence(occurrence));
         }
         if let Some(log) = &mut self.log {
             for wrong in log.plans.news(now, &mut || feed.occurrence()) {

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) struct StatementsView {
     /// The view's name with its schema, quoted.
     pub(super) view: String,
-    /// Whether it tells nested statements from others (since 14).
+    /// Whether it distinguishes nested statements from others (since 14).
     has_toplevel: bool,
     /// Whether it has times of compilation (since 15).
     has_jit: bool,

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn data_and_log_are_told_apart() {
+    fn data_and_log_are_distinguished() {
         let log = place("/pg_wal", "259:1");
         assert_eq!((log.device.as_deref(), &log.disks[..]), (Some("nvme0n1p1"), &["nvme0n1".to_owned()][..]));
         let data = place("/data/base", "259:4");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_says_so() {
+    fn a_device_that_is_unknown_has_a_reason() {
         for (path, number, word) in [
             ("/over/x", "0:40", "overlay"),
             ("/shm/x", "0:41", "memory"),

@@ -42,7 +42,7 @@ pub struct ScrapeWatcher {
     declared: Declared,
     last: Option<Nanos>,
     /// Whether the omission was reported.
-    told: bool,
+    reported: bool,
 }
 
 impl ScrapeWatcher {
@@ -67,7 +67,7 @@ impl ScrapeWatcher {
             mapping: Mapping::default(),
             declared: Declared::default(),
             last: None,
-            told: false,
+            reported: false,
         })
     }
 
@@ -128,14 +128,15 @@ impl ScrapeWatcher {
         let (figures, (all, unused)) = taken?;
         let (new, refused) = self.declared.new_ones(&figures);
         let too_many =
-            (refused && !std::mem::replace(&mut self.declared.told, true)).then(|| UnavailableMetrics {
+            (refused && !std::mem::replace(&mut self.declared.reported, true)).then(|| UnavailableMetrics {
                 what: format!("{}: new metrics", self.endpoint.label()),
                 why: format!(
                     "its metric names keep changing: after {MOST_NAMES} names, or {MOST_BLOCKS} additions \
                      of names, new ones are ignored; have the exporter exclude short-lived devices"
                 ),
             });
-        let absent = (!std::mem::replace(&mut self.told, true) && unused > 0).then(|| UnavailableMetrics {
+        let first = !std::mem::replace(&mut self.reported, true);
+        let absent = (first && unused > 0).then(|| UnavailableMetrics {
             what: self.endpoint.label().to_owned(),
             why: format!("{unused} of its {all} metrics have no counterpart in Kelvin and are ignored"),
         });
@@ -207,7 +208,7 @@ struct Declared {
     blocks: Vec<(u32, usize)>,
     places: HashMap<String, (usize, usize)>,
     /// Whether the excess was reported.
-    told: bool,
+    reported: bool,
 }
 
 impl Declared {

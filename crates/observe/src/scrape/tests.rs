@@ -110,7 +110,7 @@ fn node_exporters_figures_have_the_samplers_names_and_formulas() {
 }
 
 #[test]
-fn nodes_queues_and_heat_are_told_apart() {
+fn nodes_queues_and_heat_are_distinguished() {
     let text = |local: u64, other: u64, waited: u64, heat: u64| {
         format!(
             "node_memory_numa_local_node_total{{node=\"0\"}} {local}\nnode_memory_numa_other_node_total{{node=\"0\"}} {other}\n\

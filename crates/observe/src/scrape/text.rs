@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn an_error_is_reported_with_its_line() {
         for (text, line, part) in [
             ("a 1\nb\n", 2, "without a value"),
             ("a 1\n\n# x\nb x\n", 4, "not a number"),

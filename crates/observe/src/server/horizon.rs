@@ -27,7 +27,7 @@ pub(crate) struct Horizon {
 struct Held {
     holder: Holder,
     from: Nanos,
-    told: Option<Occurrence>,
+    reported: Option<Occurrence>,
 }
 
 /// Which it is.
@@ -73,7 +73,7 @@ impl Horizon {
             let same =
                 |one: &Held| one.holder == holder && began.is_none_or(|from| from <= one.from + SECOND);
             let known = held.iter().position(same).map(|at| held.swap_remove(at));
-            let mut one = known.unwrap_or(Held { holder, from: began.unwrap_or(now), told: None });
+            let mut one = known.unwrap_or(Held { holder, from: began.unwrap_or(now), reported: None });
             one.observed(now, &more, seconds, behind, feed);
             self.held.push(one);
         }
@@ -100,21 +100,21 @@ impl Held {
             return;
         }
         let figures = BTreeMap::from([("seconds".to_owned(), seconds), ("transactions".to_owned(), behind)]);
-        if let Some(told) = &mut self.told {
-            told.figures = figures;
+        if let Some(reported) = &mut self.reported {
+            reported.figures = figures;
             return;
         }
         let (kind, subject) = self.holder.describe(more);
         let (id, from) = (feed.occurrence(), self.from);
-        let told = Occurrence { id, kind: kind.into(), subject, from, to: None, figures };
-        feed.send(Observation::Occurrence(told.clone()));
-        self.told = Some(told);
+        let reported = Occurrence { id, kind: kind.into(), subject, from, to: None, figures };
+        feed.send(Observation::Occurrence(reported.clone()));
+        self.reported = Some(reported);
     }
 
     fn ended(self, at: Nanos, feed: &mut Feed) {
-        if let Some(mut told) = self.told {
-            told.to = Some(at);
-            feed.send(Observation::Occurrence(told));
+        if let Some(mut reported) = self.reported {
+            reported.to = Some(at);
+            feed.send(Observation::Occurrence(reported));
         }
     }
 }

@@ -15,7 +15,7 @@ use super::statement_text::{hash, masked};
 use super::waits::Counted;
 use crate::watch::{Feed, Stage, Watcher};
 
-/// Statements whose texts are sent, as many as are told apart.
+/// Maximum number of statements that are distinguished and whose texts are sent.
 const MOST_TEXTS: usize = 4096;
 
 /// Those who wait for one holder that are named.
@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_of_a_queue_are_told_of() {
+    fn only_the_first_of_a_queue_are_reported() {
         let one = |pid, waiting: &[i64]| Blocker { pid, waiting: waiting.to_vec(), ..Blocker::default() };
         let found = first_of_queue(vec![one(1, &[2, 3, 4]), one(2, &[3, 4]), one(3, &[4]), one(9, &[8])]);
         assert_eq!(found.iter().map(|one| one.pid).collect::<Vec<_>>(), [1, 9]);

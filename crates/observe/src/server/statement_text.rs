@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_told_without_its_values() {
+    fn a_statement_is_reported_without_its_values() {
         for (sql, expected) in [
             ("update h set v=v+1 where id=17", "update h set v=v+? where id=?"),
             (

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A checkpoint that took this long is reported separately. SQLite makes twenty a second under load; the shorter ones are in
 /// the rate only.
-const TOLD: Nanos = 100_000_000;
+const SLOW_CHECKPOINT: Nanos = 100_000_000;
 
 /// Bytes before each page in the log.
 const FRAME_HEADER: u64 = 24;
@@ -192,7 +192,7 @@ impl Made {
         let page = log.page;
         self.follower.look(feed.now(), log, |step| {
             let Step::Ended { from, to, moved } = step else { return };
-            if to.saturating_sub(from) < TOLD {
+            if to.saturating_sub(from) < SLOW_CHECKPOINT {
                 return;
             }
             let figures = [

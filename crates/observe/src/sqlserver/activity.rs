@@ -52,7 +52,7 @@ impl ServerActivity for SqlServerActivity {
     }
 
     fn absent(&mut self) -> Vec<UnavailableMetrics> {
-        // What cannot be seen of the sessions is told with them.
+        // What cannot be seen of the sessions is reported with them.
         latches::absent(&self.link.about).collect()
     }
 

@@ -67,11 +67,11 @@ mod tests {
     #[test]
     fn one_lasts_as_long_as_it_writes_and_small_ones_are_nothing() {
         let mut seen = Checkpoints::default();
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         for (second, pages) in [0.0, 300.0, 0.0, 800.0, 5000.0, 200.0, 0.0, 0.0].into_iter().enumerate() {
-            told.extend(seen.wrote(pages, second as Nanos * SECOND, || 7));
+            sent.extend(seen.wrote(pages, second as Nanos * SECOND, || 7));
         }
-        let one: Vec<_> = told.iter().map(|one| (one.id, one.from, one.to, one.figures["buffers"])).collect();
+        let one: Vec<_> = sent.iter().map(|one| (one.id, one.from, one.to, one.figures["buffers"])).collect();
         assert_eq!(one, [(7, 3 * SECOND, None, 5800.0), (7, 3 * SECOND, Some(6 * SECOND), 6000.0)]);
     }
 }

@@ -110,7 +110,7 @@ fn only_support(all: &BTreeMap<Key, Index>, table: &str, columns: &[String]) -> 
 }
 
 impl Index {
-    /// The statement that makes it. A name with a dot could not be told from two.
+    /// The statement that creates it. A name that contains a dot is indistinguishable from two names.
     fn definition(&self, table: &str) -> Option<String> {
         let (schema, plain) = table.split_once('.').filter(|(_, plain)| !plain.contains('.'))?;
         if !self.plain || self.name.contains(['.', ']']) {

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_version_does_not_have_is_told_with_the_one_that_has() {
+    fn a_missing_view_is_reported_with_the_version_that_has_it() {
         let old = Server { version: "14.0.1000.169".into(), views: Vec::new(), ..example() };
         assert!(example().has("dm_os_wait_stats") && !old.has("dm_os_wait_stats"));
         assert!(old.why_not(sql::PAGE_INFO).contains("2019") && !old.why_not("dm_os_tasks").contains("2019"));

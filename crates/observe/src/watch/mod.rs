@@ -209,8 +209,8 @@ fn work(mut watcher: Box<dyn Watcher>, mut feed: Feed, orders: &Receiver<Order>)
         }
         match orders.recv_timeout(Duration::from_nanos(due - now)) {
             Ok(Order::Stage(stage)) => {
-                let told = watcher.stage(stage, &mut feed);
-                judge(told, &mut feed);
+                let result = watcher.stage(stage, &mut feed);
+                judge(result, &mut feed);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => {

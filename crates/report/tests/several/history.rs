@@ -82,6 +82,7 @@ fn trial_a2_a_change_of_the_level_is_found_with_what_changed_at_it() {
     assert_eq!((newest.entries.len(), newest.changes.len()), (5, 0));
     assert!(newest.notes[0].starts_with("15 older runs"), "{:?}", newest.notes);
     assert!(history::text(&newest, Options::default()).contains("too few to find a change"));
+    assert!(history::html(&newest, &|_| None).unwrap().contains("<li>15 older runs"));
 }
 
 #[test]

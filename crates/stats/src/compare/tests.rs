@@ -11,7 +11,7 @@ fn independent<'a>(a: &'a [f64], b: &'a [f64]) -> MeasuredChange {
 }
 
 #[test]
-fn the_verdicts_are_told_apart() {
+fn the_verdicts_are_distinguished() {
     let a = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2];
     let scaled = |by: f64| a.map(|v| v * by);
     let jitter = [1.001, 0.999, 1.0005, 0.9995, 1.0, 1.0002];

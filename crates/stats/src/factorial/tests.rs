@@ -220,7 +220,7 @@ fn no_effect_is_found_as_seldom_as_asked() {
 }
 
 #[test]
-fn what_cannot_be_analysed_is_told() {
+fn what_cannot_be_analysed_is_refused() {
     let design = Design::new(&[2, 2]);
     let run = |cell: &[usize], block: u32, value: f64| Observation { cell: cell.to_vec(), block, value };
     let error = |design: &Design, observations: &[Observation]| {

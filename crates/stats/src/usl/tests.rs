@@ -237,7 +237,7 @@ fn trial_a5_the_intervals_of_repeated_sweeps_hold_the_truth_also_at_its_bounds()
 }
 
 #[test]
-fn the_same_seed_gives_the_same_intervals_and_the_method_is_told() {
+fn the_same_seed_gives_the_same_intervals_and_the_method_is_reported() {
     let law = Usl::fit(&points(&SPEC_SDM91)).unwrap();
     let found = law.intervals(0.95, 500, 1).unwrap();
     assert_eq!(Some(found), law.intervals(0.95, 500, 1));

@@ -101,7 +101,7 @@ mod tests {
     const SECOND: Nanos = 1_000_000_000;
 
     #[test]
-    fn a_clock_poisson_arrivals_and_bursts_are_told_apart() {
+    fn a_clock_poisson_arrivals_and_bursts_are_distinguished() {
         let clock: Vec<Nanos> = (0..100_000).map(|n| n * 1_000_000).collect();
         let steady = arrivals(&clock, 0, 100 * SECOND, 1);
         assert!(steady.dispersion.iter().all(|one| one.index < 0.01), "{steady:?}");

@@ -411,7 +411,7 @@ JIT:
         assert_eq!(statement, "SELECT 'a\n  b' FROM parts");
         assert_eq!((plan.cost, plan.jit_ms, plan.root.blocks), (Some(9.5), Some(1.3), [2115, 3, 9]));
         let nodes = plan.nodes();
-        let told: Vec<_> = nodes
+        let found: Vec<_> = nodes
             .iter()
             .map(|node| (node.label(), node.relationship.as_str(), node.actual, node.loops))
             .collect();
@@ -422,7 +422,7 @@ JIT:
             ("CTE Scan", "Outer", Some(0.0), 1.0),
             ("Index Scan on public.t using public.i", "Inner", Some(0.0), 0.0),
         ];
-        assert_eq!(told, wanted.map(|(label, to, rows, loops)| (label.to_owned(), to, rows, loops)));
+        assert_eq!(found, wanted.map(|(label, to, rows, loops)| (label.to_owned(), to, rows, loops)));
         assert_eq!(nodes[1].conditions.len(), 1);
         assert!(nodes[1].conditions[0].ends_with("(never executed)\nb'::text)"));
         assert_eq!((nodes[1].removed, nodes[1].spill.as_deref()), (101.0, Some("external merge")));

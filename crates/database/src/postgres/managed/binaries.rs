@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_is_not_there_is_told_with_what_is() {
+    fn a_missing_version_is_refused_with_the_installed_ones() {
         let error = choose(Some(7)).unwrap_err();
         assert!(error.message().contains("no PostgreSQL 7 server is installed here (found: "), "{error}");
         assert!(error.help().unwrap().contains("apt-get install postgresql-7"));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_the_numbers() {
+    fn what_does_not_fit_is_reported_with_the_numbers() {
         assert_eq!(severities(&ABOUT, &with(4096, 4096)), []);
         assert_eq!(severities(&ABOUT, &with(512, 512)), []);
         assert_eq!(severities(&ABOUT, &with(256, 512)), [Severity::Red]);

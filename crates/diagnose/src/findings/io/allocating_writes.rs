@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_overwritten_is_told() {
+    fn what_cannot_be_overwritten_is_reported() {
         let with = |change: &dyn Fn(&mut TargetFacts)| {
             let mut facts = before();
             change(&mut facts.targets[0]);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_rate_and_late_starts_are_told() {
+    fn a_missed_rate_and_late_starts_are_reported() {
         // 50,000 reads of 4096 bytes a second were done; 99 % took up to 150 µs.
         let done = 50_000 * 4096;
         assert_eq!(severities(&ABOUT, &with(done, 160_000)), []);

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compressible_and_equal_blocks_are_told() {
+    fn compressible_and_equal_blocks_are_reported() {
         let read = |compressed, distinct| {
             let mut facts = before();
             let sample = facts.targets[0].sample.as_mut().unwrap();

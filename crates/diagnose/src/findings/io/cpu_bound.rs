@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_cpu_is_told_unless_asked_for() {
+    fn a_full_cpu_is_reported_unless_asked_for() {
         let with = |cpu, polls, engine: &str| {
             let mut facts = after();
             run(&mut facts).jobs[0].cpu = cpu;

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_engine_that_cannot_is_told_before() {
+    fn an_engine_that_cannot_is_reported_before() {
         let with = |engine: &str, asynchronous, depth| {
             let mut facts = before();
             (facts.jobs[0].engine, facts.jobs[0].asynchronous, facts.jobs[0].depth) =
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_depth_that_was_not_there_is_told_after() {
+    fn a_depth_that_was_not_reached_is_reported_after() {
         let with = |depth, paced| {
             let mut facts = after();
             run(&mut facts).jobs[0].depth = Some(depth);

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_part_of_a_device_is_told() {
+    fn a_small_part_of_a_device_is_reported() {
         assert_eq!(severities(&ABOUT, &before()), []);
         let mut small = before();
         small.targets[0].region.1 = 1 << 30;

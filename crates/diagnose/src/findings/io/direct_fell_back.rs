@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_that_came_in_spite_of_direct_are_told() {
+    fn pages_that_came_in_spite_of_direct_are_reported() {
         let with = |bytes| {
             let mut facts = after();
             facts.targets[0].after.as_mut().unwrap().cached = Some(Cached { bytes, dirty: 0 });

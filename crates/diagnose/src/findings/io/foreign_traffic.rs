@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_moved_is_told() {
+    fn what_others_moved_is_reported() {
         assert_eq!(severities(&ABOUT, &after()), []);
         let with = |extra: u64| {
             let mut facts = reading(after());

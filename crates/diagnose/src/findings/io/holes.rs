@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_told_by_how_much_of_the_region_they_are() {
+    fn holes_are_judged_by_their_share_of_the_region() {
         assert_eq!(severities(&ABOUT, &with(0)), []);
         assert_eq!(severities(&ABOUT, &with(4096)), []);
         assert_eq!(severities(&ABOUT, &with(64 << 20)), [Severity::Amber]);

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_that_change_what_is_measured_are_told() {
+    fn layers_that_change_what_is_measured_are_reported() {
         let over = |kind| {
             let mut facts = before();
             let layer = Layer { device: "dm-0".into(), kind, detail: String::new() };

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_told_before_and_judged_after() {
+    fn a_limit_is_reported_before_and_judged_after() {
         // 50,000 reads and as many writes a second were measured.
         assert_eq!(severities(&ABOUT, &limited(before(), LimitKind::ReadIos, 50_000)), [Severity::Amber]);
         assert_eq!(severities(&ABOUT, &limited(after(), LimitKind::ReadIos, 50_000)), [Severity::Red]);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cliff_is_told_with_the_bytes_before_it() {
+    fn a_cliff_is_reported_with_the_bytes_before_it() {
         let fallen = with(scattered(|i| if i < 50 { 400e6 } else { 100e6 }));
         assert_eq!(severities(&ABOUT, &fallen), [Severity::Red]);
         let title = find(&fallen).remove(0).title;

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_run_only_a_small_region_that_is_read_again_is_told() {
+    fn before_the_run_only_a_small_region_that_is_read_again_is_reported() {
         assert_eq!(severities(&ABOUT, &buffered(before())), [Severity::Amber]);
         assert_eq!(severities(&ABOUT, &before()), []);
         let mut large = buffered(before());

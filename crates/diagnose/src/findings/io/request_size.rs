@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn split_and_merged_requests_are_told() {
+    fn split_and_merged_requests_are_reported() {
         assert_eq!(severities(&ABOUT, &with(1.0)), []);
         assert_eq!(severities(&ABOUT, &with(1.05)), []);
         assert_eq!(severities(&ABOUT, &with(4.0)), [Severity::Amber]);

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_in_each_others_steps_are_told() {
+    fn workers_in_each_others_steps_are_reported() {
         let with = |same| {
             let mut facts = before();
             (facts.jobs[0].same_bytes, facts.jobs[0].workers) = (same, 4);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_depth_for_each_device_is_told() {
+    fn the_depth_for_each_device_is_reported() {
         let with = |depth, devices: &[&str], asynchronous| {
             let mut facts = before();
             facts.jobs[0].worker_devices = devices.iter().map(|name| (*name).to_owned()).collect();

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_clock_is_told_before() {
+    fn a_slow_clock_is_reported_before() {
         let mut facts = before();
         assert_eq!(severities(&ABOUT, &facts), []);
         (facts.host.timer_floor, facts.host.clock_source) = (Some(1200.0), Some("hpet".into()));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_near_the_latency_is_told_after() {
+    fn a_floor_near_the_latency_is_reported_after() {
         let with = |mean| {
             let mut facts = after();
             run(&mut facts).jobs[0].latency = Some(mean);

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_looked_at_is_told_with_its_reason() {
+    fn what_was_not_inspected_is_reported_with_its_reason() {
         let mut facts = before();
         assert_eq!(severities(&ABOUT, &facts), []);
         facts.unseen = vec!["64 of 900 files were looked at".into()];

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stayed_in_memory_is_told() {
+    fn what_stayed_in_memory_is_reported() {
         let with = |share: u64| {
             let mut facts = buffered(writing(after()));
             run(&mut facts).devices[0].bytes.0[1] = 3_000_000 * 4096 * share / 100;

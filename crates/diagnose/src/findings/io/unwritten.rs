@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reserved_space_is_told_from_written() {
+    fn reserved_space_is_distinguished_from_written() {
         let with = |unwritten| {
             let mut facts = before();
             facts.targets[0].coverage.as_mut().unwrap().unwritten = unwritten;

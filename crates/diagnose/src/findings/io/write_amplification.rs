@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journals_share_is_told() {
+    fn a_journals_share_is_reported() {
         let with = |percent: u64| {
             let mut facts = after();
             let run = run(&mut facts);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_of_zeros_is_told_by_its_sample() {
+    fn a_device_of_zeros_is_identified_by_its_sample() {
         assert_eq!(severities(&ABOUT, &with(ProbedTargetKind::Block, 0)), []);
         assert_eq!(severities(&ABOUT, &with(ProbedTargetKind::Block, 2)), []);
         assert_eq!(severities(&ABOUT, &with(ProbedTargetKind::Block, 20)), [Severity::Amber]);

@@ -99,7 +99,7 @@ fn each_event_is_one_line() {
     let short = Planning { needed: Some(140), blocks: 60, ..planning.clone() };
     let left = std::time::Duration::from_mins(5);
     let look = InterimLook { blocks: 10, nominal: 0.0031 };
-    let told: Vec<String> = [
+    let lines: Vec<String> = [
         AbEvent::Ran { row, blocks: 6, pilot: true, left },
         AbEvent::Failed { error: "no server".into() },
         AbEvent::Planned { planning: &planning, left },
@@ -111,7 +111,7 @@ fn each_event_is_one_line() {
     .iter()
     .map(|progress| describe_progress(progress, &plan))
     .collect();
-    insta::assert_snapshot!("ab_told", told.join("\n"));
+    insta::assert_snapshot!("ab_events", lines.join("\n"));
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn once(args: &IoArgs, spec: &Spec, parsed: &ParsedCommandLine, global: &Global)
     let line = view(run.jobs(), words, &formats, line, &clock, file.as_ref())?;
     // The screen of --tui has no place for notes; they are printed with those after the run.
     let bandwidth = words.bandwidth_log.then(BandwidthLog::default);
-    let mut view = StatusView { line, tell: voice.heard && !global.quiet && !flags.load.tui, bandwidth };
+    let mut view = StatusView { line, notes: voice.heard && !global.quiet && !flags.load.tui, bandwidth };
     let mut live = WithMetrics::around(live, flags.load.metrics)?;
 
     let (kept, done) = if args.no_store {
@@ -336,7 +336,7 @@ fn shows(eta: EtaFlag) -> bool {
 /// The status line, and notes before the first I/O.
 struct StatusView {
     line: StatusLine,
-    tell: bool,
+    notes: bool,
     bandwidth: Option<BandwidthLog>,
 }
 
@@ -357,7 +357,7 @@ impl IoRunWatcher for StatusView {
     fn inspected(&mut self, facts: &StorageFacts) {
         let findings: Vec<Finding> =
             io_findings(facts).into_iter().filter(|finding| finding.severity != Severity::Note).collect();
-        if self.tell && !findings.is_empty() {
+        if self.notes && !findings.is_empty() {
             self.line.clear();
             eprint!("before the run:\n{}", kelvin_report::text::findings(&findings));
         }

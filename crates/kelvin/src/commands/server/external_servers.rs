@@ -25,11 +25,11 @@ pub(super) fn diff(
     target: &TargetName,
     asked: &ProfileArgs,
     global: &Global,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let mut reached = Reached::new(target)?;
     let profile = reached.profile(asked, global)?;
-    profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
+    profile.cautions.iter().for_each(|caution| report(&format!("caution: {caution}")));
     super::warn_of_lost_durability(&profile);
     let found = reached.differences(&profile)?;
     out::write(&server_text::differences(&reached.server(), &profile.name, &found))
@@ -41,7 +41,7 @@ pub(super) fn apply(
     asked: &ProfileArgs,
     allowed: bool,
     global: &Global,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let mut reached = Reached::new(target)?;
     let server = reached.server();
@@ -49,13 +49,13 @@ pub(super) fn apply(
         bail!("no profile given: add --profile FILE");
     }
     let profile = reached.profile(asked, global)?;
-    profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
+    profile.cautions.iter().for_each(|caution| report(&format!("caution: {caution}")));
     let found = reached.differences(&profile)?;
     out::write(&server_text::differences(&server, &profile.name, &found))?;
     let by_hand: Vec<&str> =
         found.iter().filter(|one| one.when == ChangeTime::InItsFiles).map(|one| one.name.as_str()).collect();
     if !by_hand.is_empty() {
-        tell(&format!(
+        report(&format!(
             "not changed, because the server takes them from its option file only: {}",
             by_hand.join(", ")
         ));
@@ -89,7 +89,7 @@ pub(super) fn apply(
         Err(error) => {
             // `change` undoes its changes itself, except after a later failure. Any change that may remain is reported.
             if let Err(second) = settings.put_back(session.as_mut(), &before) {
-                tell(&format!(
+                report(&format!(
                     "not everything could be reverted ({second}): kelvin server restore --target '{server}'"
                 ));
                 return Err(error.into());
@@ -101,7 +101,7 @@ pub(super) fn apply(
     };
     for one in settings.differences(session.as_mut(), &profile.lines)? {
         if let (Some(has), ChangeTime::Now) = (&one.server, one.when) {
-            tell(&format!("{} is not {}: the server has {has}", one.name, one.wanted));
+            report(&format!("{} is not {}: the server has {has}", one.name, one.wanted));
         }
     }
     out::line(&format!("changed; revert with: kelvin server restore --target '{server}'"))?;
@@ -115,7 +115,7 @@ pub(super) fn apply(
 pub(super) fn restore(
     target: Option<&TargetName>,
     manager: &Manager,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let journals = match target {
         Some(target) => {
@@ -139,7 +139,7 @@ pub(super) fn restore(
     let of_servers = |journal: &&PathBuf| journal.exists() && !limits::is_journal(journal);
     for journal in journals.iter().filter(of_servers) {
         nothing = false;
-        let undone = recover(journal, &access, tell)?;
+        let undone = recover(journal, &access, report)?;
         for change in undone.changes {
             out::line(&format!("reverted: {change}"))?;
         }

@@ -19,7 +19,7 @@ use crate::out;
 /// Runs a subcommand.
 pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
     let manager = Manager::new(directories::servers()?);
-    let mut tell = |text: &str| {
+    let mut report = |text: &str| {
         if !global.quiet {
             out::note(text);
         }
@@ -27,12 +27,12 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
     match command {
         ServerCommand::Up { engine, version, profile } => {
             let server = select_server(&manager, *engine, *version)?;
-            up(server.as_ref(), profile, global, &mut tell)?;
+            up(server.as_ref(), profile, global, &mut report)?;
         }
         ServerCommand::Down { engine, version } => down(&manager, *engine, *version)?,
         ServerCommand::Status => status(&manager)?,
         ServerCommand::Diff { target: Some(target), profile, .. } => {
-            external_servers::diff(target, profile, global, &mut tell)?;
+            external_servers::diff(target, profile, global, &mut report)?;
         }
         ServerCommand::Diff { target: None, engine, version, profile } => {
             let server = select_server(&manager, *engine, *version)?;
@@ -41,9 +41,11 @@ pub(crate) fn server(command: &ServerCommand, global: &Global) -> Result<Code> {
             out::write(&server_text::differences(&server.label(), &profile.name, &found))?;
         }
         ServerCommand::Apply { target, profile, allow_settings } => {
-            external_servers::apply(target, profile, *allow_settings, global, &mut tell)?;
+            external_servers::apply(target, profile, *allow_settings, global, &mut report)?;
         }
-        ServerCommand::Restore { target } => external_servers::restore(target.as_ref(), &manager, &mut tell)?,
+        ServerCommand::Restore { target } => {
+            external_servers::restore(target.as_ref(), &manager, &mut report)?;
+        }
     }
     Ok(Code::Success)
 }
@@ -77,21 +79,21 @@ fn up(
     server: &dyn ManagedServer,
     asked: &ProfileArgs,
     global: &Global,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let Some(name) = &asked.profile else {
-        let started = server.start(None, tell)?;
+        let started = server.start(None, report)?;
         if started.was_running {
-            tell("it was already running");
+            report("it was already running");
         }
         return out::line(&started.engine.describe());
     };
     let profiles = server.profiles();
     let profile =
         profile::resolve(name, asked.sized_for.as_deref(), server.host(), profiles.as_ref(), global)?;
-    profile.cautions.iter().for_each(|caution| tell(&format!("caution: {caution}")));
+    profile.cautions.iter().for_each(|caution| report(&format!("caution: {caution}")));
     warn_of_lost_durability(&profile);
-    let engine = server.start(Some(&profile), tell)?.engine;
+    let engine = server.start(Some(&profile), report)?.engine;
     // User settings after the section, those of ALTER SYSTEM, and those of a study take precedence.
     for one in differences(server, engine.as_ref(), &profile)? {
         let has = one
@@ -102,7 +104,7 @@ fn up(
         } else {
             String::new()
         };
-        tell(&format!("{} is not {}: the server {has}{undo}", one.name, one.wanted));
+        report(&format!("{} is not {}: the server {has}{undo}", one.name, one.wanted));
     }
     out::line(&engine.describe())
 }

@@ -95,11 +95,11 @@ fn stored_values(
     global: &Global,
 ) -> BTreeMap<i64, StoredRunFacts> {
     let runs = kelvin_lab::study::measured(entries);
-    let (began, mut told) = (Instant::now(), Instant::now());
+    let (began, mut reported) = (Instant::now(), Instant::now());
     let mut found = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
-        if began.elapsed() > PATIENCE && told.elapsed() > PATIENCE {
-            told = Instant::now();
+        if began.elapsed() > PATIENCE && reported.elapsed() > PATIENCE {
+            reported = Instant::now();
             note_progress(global, &format!("reading run {} of {}", at + 1, runs.len()));
         }
         match kelvin_lab::study::stored_run_facts(store, group, *run) {

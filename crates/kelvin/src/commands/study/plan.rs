@@ -115,7 +115,7 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
     let matters = study.goal.smallest_effect;
     // Distinguishing an effect from zero needs less than supporting the hypothesis, for which the estimate must reach
     // the effect.
-    let (what, supported, aim, named, told) = match same {
+    let (what, supported, aim, named, settled) = match same {
         Some(claim) => {
             let margin = claim.by.unwrap_or(matters);
             ("a difference", "ruled out, if there is none,", margin, "the margin", "ruled out")
@@ -140,13 +140,13 @@ fn power(situation: &StudyStatus, asked: Option<f64>) -> String {
     let planned = study.design.blocks;
     let needed = match power.blocks_needed {
         Some(blocks) if blocks <= planned => {
-            format!("{aim} can be {told} with {}; {planned} are planned", count(blocks as usize, "block"))
+            format!("{aim} can be {settled} with {}; {planned} are planned", count(blocks as usize, "block"))
         }
         Some(blocks) => format!(
-            "TOO FEW: {aim}, {named}, can be {told} with {}; {planned} are planned",
+            "TOO FEW: {aim}, {named}, can be {settled} with {}; {planned} are planned",
             count(blocks as usize, "block")
         ),
-        None => format!("{aim} cannot be {told} with any number of runs"),
+        None => format!("{aim} cannot be {settled} with any number of runs"),
     };
     format!(
         "{} at each level of {}; with {} variation from run to run ({from}) {resolves}; {needed}",

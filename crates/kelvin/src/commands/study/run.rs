@@ -165,12 +165,12 @@ fn forsake(store: &Store, group: GroupId, situation: &StudyStatus) -> Result<()>
 }
 
 /// The environment of this session.
-fn surroundings(spec: &Spec, tell: &mut dyn FnMut(&str)) -> Result<EnvironmentFacts> {
+fn surroundings(spec: &Spec, report: &mut dyn FnMut(&str)) -> Result<EnvironmentFacts> {
     let mut facts = facts(env!("CARGO_PKG_VERSION"));
     if spec.is_io() {
         return Ok(facts);
     }
-    let opened = open(&spec.target, Purpose::Run, tell)?;
+    let opened = open(&spec.target, Purpose::Run, report)?;
     let mut session = opened.engine.connect()?;
     facts.insert("database".into(), opened.engine.fingerprint(&mut *session)?.version);
     Ok(facts)

@@ -175,12 +175,12 @@ struct Catalogue {
 impl Catalogue {
     /// Connects, and reads the present names.
     fn open(target: &TargetName, global: &Global) -> Result<Self> {
-        let mut tell = |text: &str| {
+        let mut note = |text: &str| {
             if !global.quiet {
                 out::note(text);
             }
         };
-        let engine = open(target, Purpose::Existing, &mut tell)?.engine;
+        let engine = open(target, Purpose::Existing, &mut note)?.engine;
         let names = engine::file_names(engine.as_ref())?;
         let directory = engine.data_directory(engine.connect()?.as_mut());
         Ok(Self { engine, names, directory })

@@ -37,7 +37,7 @@ fn every_block_has_every_side_twice_with_one_seed() {
     });
     let ran = run(&plan(), &specs(), GroupId(1), &mut bench, &describe).unwrap();
     assert!(matches!(ran.ended, RepeatEnd::Done));
-    assert_eq!(bench.told.first().map(String::as_str), Some("1 of 6, 230 s"));
+    assert_eq!(bench.messages.first().map(String::as_str), Some("1 of 6, 230 s"));
     drop(bench);
     let seen = seen.into_inner();
     assert_eq!(seen.len(), 24);
@@ -87,9 +87,9 @@ fn a_pilot_says_how_many_blocks_there_are() {
     assert!(planning.blocks > 12 && summary.complete == planning.blocks, "{planning:?}");
     assert!(planning.pilot > 6, "planned again at the planned end: {planning:?}");
     assert_eq!(ran.rows.len(), 4 * planning.blocks as usize);
-    let told = bench.told.iter().filter(|told| told.contains("blocks")).count();
-    assert!(told >= 1, "{:?}", bench.told);
-    assert_eq!(bench.told[0], "1 of 6?, 230 s");
+    let planned = bench.messages.iter().filter(|text| text.contains("blocks")).count();
+    assert!(planned >= 1, "{:?}", bench.messages);
+    assert_eq!(bench.messages[0], "1 of 6?, 230 s");
 }
 
 #[test]
@@ -102,12 +102,12 @@ fn a_clear_difference_ends_it_at_a_look_and_no_other_does() {
             Ok(Simulation::new(100.0 * noise * planted))
         });
         let ran = run(&plan, &specs(), GroupId(1), &mut bench, &describe).unwrap();
-        (AbSummary::from_runs(&plan, &ran.rows), bench.told)
+        (AbSummary::from_runs(&plan, &ran.rows), bench.messages)
     };
-    let (clear, told) = of(0.1);
+    let (clear, messages) = of(0.1);
     assert!(clear.stopped_early && clear.is_complete() && clear.complete == 10);
     assert!(clear.comparisons[0].confidence > 0.99, "{:?}", clear.comparisons);
-    assert_eq!((told[0].as_str(), told.last().unwrap().as_str()), ("looks: 3", "look at 10: true"));
+    assert_eq!((messages[0].as_str(), messages.last().unwrap().as_str()), ("looks: 3", "look at 10: true"));
     let (none, _) = of(0.0);
     assert!(!none.stopped_early && none.complete == 20);
 }

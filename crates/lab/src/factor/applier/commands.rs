@@ -55,7 +55,7 @@ impl Applier {
             return Ok(());
         }
         let target = spec.target.clone();
-        let reached = self.at_home(|this| server::reach(&this.access, &target, &mut *this.tell));
+        let reached = self.at_home(|this| server::reach(&this.access, &target, &mut *this.report));
         let server = reached.map_err(FactorError::Unusable)?.target;
         for (factor, level) in of_sql {
             let LevelValue::Command(pair) = &level.value else { continue };

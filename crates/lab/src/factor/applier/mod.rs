@@ -29,7 +29,7 @@ pub struct Applier {
     alone: Option<std::fs::File>,
     access: Access,
     consent: Consent,
-    tell: Box<dyn FnMut(&str) + Send>,
+    report: Box<dyn FnMut(&str) + Send>,
     /// CPUs of this process before it was bound.
     home: String,
     /// The server whose factors are applied.
@@ -66,7 +66,7 @@ impl Applier {
             alone: None,
             access,
             consent,
-            tell: Box::new(|_| ()),
+            report: Box::new(|_| ()),
             home: cpus::allowed_cpus(None).map_err(FactorError::Unusable)?,
             target: None,
             running: BTreeMap::new(),
@@ -76,8 +76,8 @@ impl Applier {
 
     /// Sets a callback for steps that take long.
     #[must_use]
-    pub fn with_progress(mut self, tell: impl FnMut(&str) + Send + 'static) -> Self {
-        self.tell = Box::new(tell);
+    pub fn with_progress(mut self, report: impl FnMut(&str) + Send + 'static) -> Self {
+        self.report = Box::new(report);
         self
     }
 
@@ -119,7 +119,7 @@ impl Applier {
         self.target = None;
         let client = self.client_home();
         let Some(mut journal) = self.journal.take() else { return Ok(RestoredChanges::default()) };
-        match restore_changes(&mut journal, &self.access, &|_| true, &mut *self.tell) {
+        match restore_changes(&mut journal, &self.access, &|_| true, &mut *self.report) {
             Ok(undone) => {
                 journal.end()?;
                 self.alone = None;

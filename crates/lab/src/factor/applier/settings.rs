@@ -18,14 +18,14 @@ impl Applier {
             None => FactorError::Unusable(why),
         };
         let reached =
-            self.at_home(|this| server::reach(&this.access, target, &mut *this.tell)).map_err(refused)?;
+            self.at_home(|this| server::reach(&this.access, target, &mut *this.report)).map_err(refused)?;
         if self.target.as_ref().is_some_and(|old| *old != reached.target) {
             // For another server, the previous one gets its settings back.
             let of_server = |change: &ReversibleChange| {
                 matches!(change, ReversibleChange::Settings { .. } | ReversibleChange::Affinity { .. })
             };
             if let Some(journal) = &mut self.journal {
-                restore_changes(journal, &self.access, &of_server, &mut *self.tell)?;
+                restore_changes(journal, &self.access, &of_server, &mut *self.report)?;
             }
         }
         self.target = Some(reached.target.clone());
@@ -119,7 +119,7 @@ impl Applier {
             server.settings(|settings, session| settings.change(session, changes)).map_err(as_text)?;
         match &server.managed {
             Some(managed) if !waiting.is_empty() => {
-                (self.tell)(&format!("restarting {} to apply {}", managed.label(), waiting.join(", ")));
+                (self.report)(&format!("restarting {} to apply {}", managed.label(), waiting.join(", ")));
                 self.at_home(|_| {
                     managed
                         .restart_or_put_back(&before, &mut |_| ())

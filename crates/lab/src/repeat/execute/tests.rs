@@ -82,7 +82,7 @@ fn somebody_who_stops_keeps_what_there_is() {
     let ran = run(&RepeatPlan::fixed(&spec(), 6), &spec(), GroupId(1), &mut bench, &words).unwrap();
     assert!(matches!(ran.ended, RepeatEnd::Interrupted));
     assert_eq!(ran.rows.len(), 3);
-    assert_eq!(bench.told, ["1 of 6, 50 s left", "2 of 6, 40 s left", "3 of 6, 30 s left"]);
+    assert_eq!(bench.messages, ["1 of 6, 50 s left", "2 of 6, 40 s left", "3 of 6, 30 s left"]);
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn a_run_is_found_opened_compared_started_and_watched() {
         )
     };
     browser.value(&fill("not the token"));
-    browser.wait("document.getElementById('answer').textContent.includes('token is missing or wrong')");
+    browser.wait("document.getElementById('outcome').textContent.includes('token is missing or wrong')");
     browser.value(&fill(served.token.as_deref().unwrap()));
     browser.wait("document.querySelector('#jobs a')");
     browser.value("document.querySelector('#jobs a').click()");

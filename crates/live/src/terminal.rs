@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use kelvin_lab::live::Live;
 use kelvin_measure::event::Phase;
-use kelvin_measure::text::{printable_lines, whole};
+use kelvin_measure::text::{cut, whole};
 use kelvin_measure::{Event, Sink, SinkError, SourceId};
 use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
@@ -48,19 +48,20 @@ impl Terminal {
         }
     }
 
-    fn line(&mut self, text: String) {
+    fn line(&mut self, text: &str) {
         if self.interactive {
-            let text = cut(&printable_lines(&text), columns());
+            // The rest of a longer line would begin another one, which is not overwritten.
+            let text = cut(text, columns().unwrap_or(usize::MAX));
             overwrite(&text);
             self.shown = Some(text);
         } else {
-            note(&text);
+            note(text);
         }
     }
 
     fn fields(&mut self, fields: Fields) {
         let columns = if self.interactive { columns() } else { None };
-        self.line(match columns {
+        self.line(&match columns {
             Some(columns) => fields.fit(columns),
             None => fields.join(),
         });
@@ -90,7 +91,7 @@ impl Sink for Terminal {
                 self.status.phase(*phase, *at, *users, *planned);
                 if matches!(phase, Phase::CheckBefore | Phase::CheckAfter) {
                     self.what.clear();
-                    self.line("checking the consistency conditions".into());
+                    self.line("checking the consistency conditions");
                 }
             }
             Event::Progress { what, done, total, rows } => self.progress(what, *done, *total, *rows),
@@ -138,11 +139,6 @@ impl Live for Terminal {
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col))
-}
-
-/// The text in at most `columns` columns: the rest would begin another line, which is not overwritten.
-fn cut(text: &str, columns: Option<usize>) -> String {
-    text.chars().take(columns.unwrap_or(usize::MAX)).collect()
 }
 
 /// Writes over the last line of the terminal, ignoring errors as [`note`] does.

@@ -42,13 +42,13 @@ impl TargetName {
 impl TargetName {
     /// A server of Kelvin.
     pub(crate) fn managed_postgres() -> Self {
-        Self("postgres".into())
+        Self(Target::ManagedPostgres { version: None }.to_string())
     }
 }
 
 impl Default for TargetName {
     fn default() -> Self {
-        Self("sqlite".into())
+        Self(Target::Sqlite { path: None }.to_string())
     }
 }
 

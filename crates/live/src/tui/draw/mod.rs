@@ -296,7 +296,7 @@ fn help(buffer: &mut Buffer, body: Rect, model: &Model, ink: Palette) {
         "waits: average number of sampled sessions in each class",
         &first,
         &second,
-        "  log: WAL I/O and WAL LWLocks. latches: other LWLocks",
+        "  log: the log (WAL, redo) and its locks. latches: other locks in memory",
     ];
     let seen: &[&str] = if model.is_io() { &devices } else { &waits };
     let lines: [&str; 8] = [

@@ -1,5 +1,5 @@
 // Starts and stops runs. The token is in a header, never in an address, and is kept nowhere.
-const form = document.getElementById("start"), answer = document.getElementById("answer"), list = document.getElementById("jobs");
+const form = document.getElementById("start"), outcome = document.getElementById("outcome"), list = document.getElementById("jobs");
 
 async function post(path, body) {
   const answer = await fetch(path, {
@@ -35,7 +35,7 @@ async function act(what) {
   try {
     await what();
   } catch (error) {
-    answer.textContent = "Rejected: " + error.message;
+    outcome.textContent = "Rejected: " + error.message;
   }
 }
 
@@ -43,7 +43,7 @@ form?.addEventListener("submit", (event) => {
   event.preventDefault();
   act(async () => {
     const job = await post("/api/start", { store: Number(form.elements.store.value), specification: form.elements.specification.value });
-    answer.textContent = "Job " + job.id + " has started.";
+    outcome.textContent = "Job " + job.id + " has started.";
     await refresh();
   });
 });

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-pub(crate) use kelvin_live::note;
+pub(crate) use kelvin_live::{note, overwrite};
 use kelvin_measure::text::{plain, printable_lines};
 
 /// Writes text to standard output; a closed pipe is not an error.

@@ -55,6 +55,13 @@ pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", printable_lines(text));
 }
 
+/// Writes over the last line of the terminal on standard error, or erases it with no text. Errors are ignored, as by
+/// [`note`].
+pub fn overwrite(text: &str) {
+    // Erased first: after a text as wide as the terminal its last character would be erased.
+    let _ = std::io::stderr().write_all(format!("\r\x1b[K{text}").as_bytes());
+}
+
 /// The newest arrivals of all sources after `new`; the refused ones are totalled.
 fn arrivals_after(last: &Arrivals, new: &Arrivals) -> Arrivals {
     let newest = match (new.waiting, last.waiting) {

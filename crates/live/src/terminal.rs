@@ -1,6 +1,5 @@
 //! The live view on standard error: on a terminal a line that is overwritten, otherwise plain lines.
 
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use kelvin_lab::live::Live;
@@ -11,16 +10,12 @@ use kelvin_run::Spec;
 use kelvin_store::{NewRun, RunId};
 
 use super::fields::Fields;
-use super::note;
 use super::status::Status;
+use super::{note, overwrite};
 
 /// How often progress is shown if the line can be overwritten, and if it cannot.
 const OVERWRITTEN_INTERVAL: Duration = Duration::from_millis(50);
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
-
-/// Goes to the first column and erases the line. Before the text: after a text as wide as the terminal it would erase
-/// its last character.
-const ERASE_LINE: &str = "\r\x1b[K";
 
 /// Status lines.
 pub(super) struct Terminal {
@@ -139,11 +134,6 @@ impl Live for Terminal {
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col))
-}
-
-/// Writes over the last line of the terminal, ignoring errors as [`note`] does.
-fn overwrite(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{ERASE_LINE}{text}").as_bytes());
 }
 
 /// "warehouses loaded 3/10 · 1,234,567 rows · 456,789 rows/s · 12 s left".

@@ -118,14 +118,14 @@ impl Progress {
     fn say(&self, text: &str) {
         match (self.quiet, self.interactive) {
             (true, _) => {}
-            (false, true) => eprint!("\r\x1b[K{text}"),
+            (false, true) => out::overwrite(text),
             (false, false) => eprintln!("{text}"),
         }
     }
 
     fn end(&self) {
         if self.interactive && !self.quiet {
-            eprint!("\r\x1b[K");
+            out::overwrite("");
         }
     }
 }

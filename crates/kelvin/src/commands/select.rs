@@ -121,7 +121,7 @@ impl Progress {
     pub(super) fn show_progress(&mut self, what: &str, read: usize, of: usize) {
         if !self.quiet && self.since.elapsed() > PATIENCE {
             let what: String = what.chars().filter(|c| !c.is_control()).take(40).collect();
-            eprint!("\r\x1b[Kreading {what}: {read} of {of} runs");
+            crate::out::overwrite(&format!("reading {what}: {read} of {of} runs"));
             self.shown = true;
         }
     }
@@ -130,7 +130,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.shown {
-            eprint!("\r\x1b[K");
+            crate::out::overwrite("");
         }
     }
 }

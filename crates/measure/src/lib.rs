@@ -35,7 +35,7 @@ pub use clock::{Clock, Nanos, SECOND};
 pub use collector::{Collector, Totals, second_from};
 pub use declared::{MOST_DECLARED, declare};
 pub use event::{Event, SourcedEvent};
-pub use generator_thread::schedule_promptly;
+pub use generator_thread::{schedule_promptly, wake_on_time};
 pub use histogram::{Exact, Histogram, HistogramError, LatencySummary, MAX_LATENCY, PERCENTILES};
 pub use random::{ALGORITHM as RANDOM_ALGORITHM, Random};
 pub use recorder::{Counters, Recorder, Sample, TransactionOutcome, recorder};

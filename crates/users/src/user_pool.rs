@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use kelvin_fiber::{EventLoop, Task, Waker};
-use kelvin_measure::schedule_promptly;
+use kelvin_measure::{schedule_promptly, wake_on_time};
 use kelvin_workload::Stop;
 
 use crate::user::{Shared, User};
@@ -76,7 +76,7 @@ impl UserPool {
                 .name(format!("user-{}", user.number + 1))
                 .stack_size(THREAD_STACK)
                 .spawn(move || {
-                    schedule_promptly();
+                    schedule(&shared);
                     user.run(|| shared.keep_times());
                 })
         };
@@ -94,7 +94,7 @@ impl UserPool {
             let (waker, shared) = (event_loop.waker(), Arc::clone(shared));
             let thread = std::thread::Builder::new().name(format!("users-{}", index + 1));
             let handle = thread.spawn(move || {
-                schedule_promptly();
+                schedule(&shared);
                 shared.add_loop(kelvin_observe::thread_id());
                 let ended = event_loop.run(tasks, FIBER_STACK);
                 shared.keep_times();
@@ -128,5 +128,15 @@ impl UserPool {
                 ends.map(|error| format!("an event loop of the users ended early: {error}")).next()
             }
         }
+    }
+}
+
+/// Tells the kernel how to schedule the calling thread, which runs users: the delay of an arrival is measured, so that an open
+/// loop runs before the server's processes; a closed loop takes its turn as the application would.
+fn schedule(shared: &Shared) {
+    if shared.queue.is_some() {
+        schedule_promptly();
+    } else {
+        wake_on_time();
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use kelvin_host::{Mount, SystemTree};
+use kelvin_host::{Mount, SystemTree, chosen};
 use serde::{Deserialize, Serialize};
 
 use super::line;
@@ -56,10 +56,7 @@ impl Filesystem {
             device_model: line(format!("/sys/dev/block/{number}/device/model"))
                 .or_else(|| line(format!("/sys/dev/block/{number}/../device/model"))),
             rotational: queue("rotational").map(|r| r == "1"),
-            scheduler: queue("scheduler").map(|modes| {
-                let inner = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-                inner.map_or(modes.clone(), |(word, _)| word.to_owned())
-            }),
+            scheduler: queue("scheduler").map(|modes| chosen(&modes).to_owned()),
             path,
         })
     }

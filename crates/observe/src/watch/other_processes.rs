@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use kelvin_host::ProcessStat;
+use kelvin_host::bytes::values;
 use kelvin_measure::observation::OtherProcess;
 
 /// What a process has used since it began.
@@ -161,7 +162,7 @@ impl OtherProcesses {
     fn one(&self, pid: u32) -> Option<One> {
         let file = |name: &str| std::fs::read_to_string(self.root.join(pid.to_string()).join(name)).ok();
         let text = file("stat")?;
-        let stat = ProcessStat::parse(&text)?;
+        let stat = ProcessStat::parse(text.as_bytes())?;
         let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
         let statm = file("statm").unwrap_or_default();
         let bytes = |column: usize| {
@@ -171,11 +172,9 @@ impl OtherProcesses {
         let (resident, shared) = (bytes(1), bytes(2));
         // Other users' may not be read.
         let io = file("io").unwrap_or_default();
-        let of = |key: &str| -> u64 {
-            let line = io.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
-            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-        };
-        let used = Used { ticks: stat.ticks, read: of("read_bytes"), written: of("write_bytes") };
+        let [read, written] =
+            values(io.as_bytes(), ["read_bytes", "write_bytes"]).map(Option::unwrap_or_default);
+        let used = Used { ticks: stat.ticks(), read, written };
         Some(One { pid, name, stat, used, private: resident.saturating_sub(shared), shared })
     }
 }

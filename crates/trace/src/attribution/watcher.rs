@@ -209,7 +209,7 @@ impl FileWatcher {
     /// The regular files that processes have open, outside of servers' directories: path, where it can be opened.
     fn open_files(&mut self) -> Vec<(PathBuf, PathBuf, Metadata)> {
         let mut found = Vec::new();
-        for pid in self.tree.numbered("/proc", "") {
+        for pid in self.tree.processes() {
             let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
             for entry in entries.flatten() {
                 let link = entry.path();

@@ -35,7 +35,7 @@ pub struct Filesystem {
 
 impl Filesystem {
     /// The file system that holds `path`, which must exist.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn containing(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let device = fs::metadata(&path).ok()?.dev();
         let number = device_number(device);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_file_system_under_this_directory_is_found() {
-        let found = Filesystem::of(Path::new(".")).unwrap();
+        let found = Filesystem::containing(Path::new(".")).unwrap();
         assert!(!found.kind.is_empty());
         assert!(found.path.starts_with(&found.mount_point));
     }

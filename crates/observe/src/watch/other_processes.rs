@@ -57,10 +57,10 @@ struct One {
 impl OtherProcesses {
     /// Those that are neither of `own` nor their children.
     pub(super) fn new(own: Vec<u32>) -> Self {
-        Self::of(Path::new("/proc"), own)
+        Self::below(Path::new("/proc"), own)
     }
 
-    fn of(root: &Path, own: Vec<u32>) -> Self {
+    fn below(root: &Path, own: Vec<u32>) -> Self {
         Self {
             root: root.into(),
             own,
@@ -74,12 +74,12 @@ impl OtherProcesses {
 
     /// Begins new sums.
     pub(super) fn begin(&mut self) {
-        self.look();
+        self.add_usage();
         self.sums.clear();
     }
 
     /// Adds what was used since the last look.
-    pub(super) fn look(&mut self) {
+    pub(super) fn add_usage(&mut self) {
         let all = self.read();
         let parents: HashMap<u32, u32> = all.iter().map(|one| (one.pid, one.stat.parent)).collect();
         let mut now = HashMap::with_capacity(all.len());
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn what_others_used_is_summed_by_name_and_ours_is_left_out() {
         let root = tempfile::tempdir().unwrap();
-        let mut others = OtherProcesses::of(root.path(), vec![10]);
+        let mut others = OtherProcesses::below(root.path(), vec![10]);
         let hertz = others.tick as u64;
         process(root.path(), 1, "init", 0, 5 * hertz, 0);
         process(root.path(), 10, "kelvin", 1, 0, 0);
@@ -209,11 +209,11 @@ mod tests {
         process(root.path(), 11, "sh", 10, 9 * hertz, 0);
         process(root.path(), 20, "backup", 1, 51 * hertz, 31_000_000);
         process(root.path(), 30, "cc1 plus)", 1, 4 * hertz, 0);
-        others.look();
+        others.add_usage();
         std::fs::remove_dir_all(root.path().join("30")).unwrap();
         process(root.path(), 31, "cc1 plus)", 1, 2 * hertz, 0);
         process(root.path(), 32, "cc1 plus)", 1, 0, 0);
-        others.look();
+        others.add_usage();
         let top = others.top(10.0);
         let seen: Vec<_> =
             top.iter().map(|one| (one.name.as_str(), one.processes, one.cpus, one.written)).collect();
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn five_of_each_resource_are_named_and_what_uses_little_is_not() {
         let sums = |ticks, resident, read| Sums { ticks, read, resident, ..Sums::default() };
-        let mut others = OtherProcesses::of(Path::new("/nowhere"), Vec::new());
+        let mut others = OtherProcesses::below(Path::new("/nowhere"), Vec::new());
         others.tick = 100.0;
         for at in 1..=7 {
             others.sums.insert(format!("busy{at}"), sums(100 * at, 0, 0));

@@ -32,7 +32,8 @@ impl HostResources {
     pub fn look(data: &Path) -> Self {
         let information = rustix::system::sysinfo();
         let memory = (information.totalram as u64).saturating_mul(u64::from(information.mem_unit.max(1)));
-        let limit = memory_limit(&SystemTree::default()).unwrap_or(memory);
+        let tree = SystemTree::default();
+        let limit = memory_limit(&tree).unwrap_or(memory);
         let free = |path: &Path| {
             rustix::fs::statvfs(path).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
         };
@@ -44,7 +45,7 @@ impl HostResources {
                 .saturating_add(bytes_in(&data.join("#innodb_redo"), ""))
                 .saturating_add(bytes_in(data, "ib_logfile")),
             shared: free(Path::new("/dev/shm")),
-            huge_pages: free_huge_pages(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default()),
+            huge_pages: free_huge_pages(tree.values("/proc/meminfo", HUGE_PAGES)),
             cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
             statements: false,
         }
@@ -62,13 +63,12 @@ fn bytes_in(directory: &Path, prefix: &str) -> u64 {
         .sum()
 }
 
-/// Free huge pages of the default size that are not reserved, from the text of /proc/meminfo.
-fn free_huge_pages(meminfo: &str) -> u64 {
-    let figure = |name: &str| -> u64 {
-        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-    };
-    figure("HugePages_Free").saturating_sub(figure("HugePages_Rsvd")) * figure("Hugepagesize") * 1024
+const HUGE_PAGES: [&str; 3] = ["HugePages_Free", "HugePages_Rsvd", "Hugepagesize"];
+
+/// Bytes of free huge pages of the default size that are not reserved, from the values of [`HUGE_PAGES`].
+fn free_huge_pages(values: [Option<u64>; 3]) -> u64 {
+    let [free, reserved, kib] = values.map(Option::unwrap_or_default);
+    free.saturating_sub(reserved) * kib * 1024
 }
 
 #[cfg(test)]
@@ -77,8 +77,7 @@ mod tests {
 
     #[test]
     fn promised_huge_pages_are_not_free() {
-        let text = "MemTotal: 1 kB\nHugePages_Total: 100\nHugePages_Free: 60\nHugePages_Rsvd: 10\nHugepagesize:   2048 kB\n";
-        assert_eq!(free_huge_pages(text), 50 * (2 << 20));
-        assert_eq!(free_huge_pages(""), 0);
+        assert_eq!(free_huge_pages([Some(60), Some(10), Some(2048)]), 50 * (2 << 20));
+        assert_eq!(free_huge_pages([None; 3]), 0);
     }
 }

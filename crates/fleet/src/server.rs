@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use kelvin_host::{ProcessStat, SystemTree};
 use serde::{Deserialize, Serialize};
 
 use crate::bus::Connection;
@@ -370,10 +371,8 @@ fn write_private(path: &Path, text: &str) -> Result<()> {
 
 /// Whether a process is a NATS server. After a restart of the host its number may belong to another process.
 fn is_server(pid: u32) -> bool {
-    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let ended = state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']));
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    name.trim() == "nats-server" && !ended
+    let runs = ProcessStat::read(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'));
+    runs && SystemTree::default().process_name(pid).as_deref() == Some("nats-server")
 }
 
 /// The port in the server's ports file.

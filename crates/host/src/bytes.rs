@@ -44,6 +44,19 @@ pub fn keyed(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..end], &line[end + 1..]))
 }
 
+/// The numbers of these names in a file of lines "name: number", with or without a unit.
+pub fn values<const N: usize>(text: &[u8], names: [&str; N]) -> [Option<u64>; N] {
+    let mut found = [None; N];
+    for line in lines(text) {
+        for (found, name) in found.iter_mut().zip(names) {
+            if let Some(rest) = line.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b":")) {
+                *found = first_number(rest);
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -61,6 +74,9 @@ mod tests {
         assert_eq!(decimal(b"2399.998"), Some(2399.998));
         assert_eq!(decimal(b"1e5"), None);
         assert_eq!(keyed(b"MemFree:  12 kB"), Some((&b"MemFree"[..], &b"  12 kB"[..])));
+        let text = b"Writeback:      4 kB\nWritebackTmp:   9 kB\nread_bytes: 5\nwrite_bytes: -6\n";
+        let names = ["read_bytes", "Writeback", "write_bytes", "Dirty"];
+        assert_eq!(values(text, names), [Some(5), Some(4), None, None]);
     }
 
     proptest! {
@@ -72,6 +88,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_it_panic(text: Vec<u8>) {
+            values(&text, ["a", ""]);
             for line in lines(&text) {
                 for word in words(line) {
                     let _ = (number(word), hexadecimal(word), decimal(word));

@@ -13,8 +13,8 @@ mod process;
 mod processors;
 mod tree;
 
-pub use list::{chosen, numbers};
+pub use list::{chosen, field, numbers};
 pub use mount::Mount;
-pub use process::ProcessStat;
-pub use processors::Ticks;
+pub use process::{ProcessStat, run_and_delay};
+pub use processors::{TickShares, Ticks, cpu_times, online_cpus};
 pub use tree::{Buffer, KernelFile, SystemTree};

@@ -1,5 +1,5 @@
-//! Lists in the kernel's files: of CPUs and memory nodes, such as "0-3,8", and of choices, such as "none
-//! [mq-deadline] kyber".
+//! Lists in the kernel's files: of CPUs and memory nodes, such as "0-3,8", of choices, such as "none
+//! [mq-deadline] kyber", and of named fields, such as "Tgid: 5".
 
 use std::collections::BTreeSet;
 
@@ -30,6 +30,11 @@ pub fn chosen(choices: &str) -> &str {
     within.unwrap_or(choices)
 }
 
+/// The value of a line "name: value".
+pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -52,6 +57,8 @@ mod tests {
         assert_eq!(chosen("always [madvise] never"), "madvise");
         assert_eq!(chosen("[none] mq-deadline"), "none");
         assert_eq!(chosen("never"), "never");
+        let status = "Name:\tTgid\nTgid:\t7\nNSpid:\t7 1\n";
+        assert_eq!(["Tgid", "NSpid", "NS"].map(|name| field(status, name)), [Some("7"), Some("7 1"), None]);
     }
 
     proptest! {

@@ -1,26 +1,72 @@
-//! CPU times summed over all CPUs, from the first line of `/proc/stat`.
+//! CPU times from `/proc/stat`.
 
-/// CPU ticks since boot. Guest time is part of user time.
+use crate::SystemTree;
+use crate::bytes::{lines, number, words};
+
+/// The place of the guests' time in [`cpu_times`].
+const GUEST: usize = 8;
+
+/// The line of all CPUs, "cpu …", as none and its ticks, and that of a CPU, "cpu3 …", as its number and ticks:
+/// user, nice, system, idle, iowait, irq, softirq, steal, and both kinds of guest time, which user time
+/// includes. Those that old kernels lack are zero. `None` for other lines.
+pub fn cpu_times(line: &[u8]) -> Option<(Option<u32>, [u64; 9])> {
+    let rest = line.strip_prefix(b"cpu")?;
+    let mut words = words(rest);
+    let cpu = match rest.first()? {
+        b' ' => None,
+        _ => Some(u32::try_from(number(words.next()?)?).ok()?),
+    };
+    let mut times = [0; 9];
+    for (time, word) in times.iter_mut().zip(&mut words) {
+        *time = number(word)?;
+    }
+    times[GUEST] = times[GUEST].saturating_add(words.next().and_then(number).unwrap_or(0));
+    Some((cpu, times))
+}
+
+/// The number of CPUs online; `None` if the kernel does not list them.
+pub fn online_cpus(tree: &SystemTree) -> Option<usize> {
+    let text = tree.text("/proc/stat")?;
+    let cpus = lines(text.as_bytes()).filter_map(cpu_times).filter(|(cpu, _)| cpu.is_some()).count();
+    (cpus > 0).then_some(cpus)
+}
+
+/// Ticks of all CPUs since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
     /// The sum of all ticks.
     pub all: u64,
     /// Ticks without a running task: idle, or waiting for I/O.
     pub idle: u64,
+    /// Those of them in which a task of the CPU waited for I/O.
+    pub waiting: u64,
     /// Ticks that the hypervisor gave to other guests.
     pub stolen: u64,
 }
 
+/// Shares of the ticks of all CPUs between two readings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TickShares {
+    /// As [`Ticks::taken`].
+    pub taken: f64,
+    /// As [`Ticks::waiting`].
+    pub waiting: f64,
+    /// As [`Ticks::stolen`].
+    pub stolen: f64,
+}
+
 impl Ticks {
-    /// Parses the file: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// The ticks now; `None` if the kernel does not show them.
+    pub fn read(tree: &SystemTree) -> Option<Self> {
+        Self::parse(&tree.text("/proc/stat")?)
+    }
+
+    /// Parses the first line of the file.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut words = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
-        let mut fields = [0_u64; 8];
-        for field in &mut fields {
-            *field = words.next()?.parse().ok()?;
-        }
-        let all = fields.iter().try_fold(0_u64, |sum, field| sum.checked_add(*field))?;
-        Some(Self { all, idle: fields[3] + fields[4], stolen: fields[7] })
+        let (None, [times @ .., _guests]) = cpu_times(text.lines().next()?.as_bytes())? else { return None };
+        let all = times.iter().try_fold(0_u64, |sum, time| sum.checked_add(*time))?;
+        let [.., idle, waiting, _irq, _softirq, stolen] = times;
+        Some(Self { all, idle: idle + waiting, waiting, stolen })
     }
 
     /// Ticks in which a task ran, or would have run without the hypervisor.
@@ -28,9 +74,16 @@ impl Ticks {
         self.all - self.idle
     }
 
-    /// Ticks in which a task ran.
-    pub fn busy(self) -> u64 {
-        self.all - self.idle - self.stolen
+    /// The shares since an earlier reading; `None` without a tick in between.
+    pub fn shares_since(self, before: Self) -> Option<TickShares> {
+        let all = self.all.checked_sub(before.all).filter(|all| *all > 0)? as f64;
+        // The kernel's iowait can decrease.
+        let share = |now: u64, before: u64| now.saturating_sub(before) as f64 / all;
+        Some(TickShares {
+            taken: share(self.taken(), before.taken()),
+            waiting: share(self.waiting, before.waiting),
+            stolen: share(self.stolen, before.stolen),
+        })
     }
 }
 
@@ -42,19 +95,37 @@ mod tests {
 
     #[test]
     fn ticks_are_distinguished() {
-        let ticks = Ticks::parse("cpu  100 5 20 800 50 3 2 20 7 0\ncpu0 1 2 3\nintr 5\n").unwrap_or_default();
-        assert_eq!(ticks, Ticks { all: 1000, idle: 850, stolen: 20 });
-        assert_eq!((ticks.taken(), ticks.busy()), (150, 130));
-        for wrong in ["", "cpu  1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu  1 2 3 4 5 6 7 x"] {
+        let parse = |text: &str| Ticks::parse(text).unwrap_or_default();
+        let ticks = parse("cpu  100 5 20 800 50 3 2 20 7 0\ncpu0 1 2 3\nintr 5\n");
+        assert_eq!(ticks, Ticks { all: 1000, idle: 850, waiting: 50, stolen: 20 });
+        assert_eq!(ticks.taken(), 150);
+        let later = parse("cpu  140 5 20 825 45 3 2 60 7 0\n");
+        let shares = TickShares { taken: 0.8, waiting: 0.0, stolen: 0.4 };
+        assert_eq!((later.shares_since(ticks), ticks.shares_since(ticks)), (Some(shares), None));
+        for wrong in ["", "cpu", "cpu0 1 2 3 4 5 6 7 8", "cpu  1 2 3 4 5 6 7 x", "intr 1 2 3 4 5 6 7 8"] {
             assert_eq!(Ticks::parse(wrong), None, "{wrong}");
         }
+        assert_eq!(cpu_times(b"cpu17 1 2 3 4"), Some((Some(17), [1, 2, 3, 4, 0, 0, 0, 0, 0])));
+        assert_eq!(cpu_times(b"cpu 1 2 3 4 5 6 7 8 9 10").map(|(_, times)| times[GUEST]), Some(19));
+    }
+
+    #[test]
+    fn cpus_are_counted() {
+        let root = std::env::temp_dir().join(format!("kelvin-host-cpus-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("proc")).unwrap();
+        let text = "cpu  100 5 20 800 50 3 2 20 7 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n";
+        std::fs::write(root.join("proc/stat"), text).unwrap();
+        let cpus = online_cpus(&SystemTree::at(&root));
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!((cpus, online_cpus(&SystemTree::at(&root))), (Some(2), None));
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text: String) {
+        fn no_text_makes_it_panic(text in "(cpu[0-9]{0,2}|\\PC)?([ ]?([0-9]{1,22}|\\PC)){0,12}", raw: Vec<u8>) {
+            let _ = (cpu_times(text.as_bytes()), cpu_times(&raw));
             if let Some(ticks) = Ticks::parse(&text) {
-                ticks.busy();
+                ticks.shares_since(Ticks::default());
             }
         }
     }

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::Mount;
+use crate::bytes::values;
 
 /// The root of `/proc` and `/sys`. Tests use a directory of recorded files. Paths are absolute paths of this
 /// host.
@@ -65,6 +66,16 @@ impl SystemTree {
         self.line(path)?.parse().ok()
     }
 
+    /// The numbers of these names in a file of lines "name: number", such as `/proc/meminfo`.
+    pub fn values<const N: usize>(&self, path: impl AsRef<Path>, names: [&str; N]) -> [Option<u64>; N] {
+        fs::read(self.path(path)).map_or([None; N], |text| values(&text, names))
+    }
+
+    /// What identifies this boot of the kernel.
+    pub fn boot_id(&self) -> Option<String> {
+        self.line("/proc/sys/kernel/random/boot_id")
+    }
+
     /// Whether the file exists.
     pub fn has(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()
@@ -86,6 +97,21 @@ impl SystemTree {
         let mut found: Vec<u32> = self.names(directory).iter().filter_map(|n| number(n)).collect();
         found.sort_unstable();
         found
+    }
+
+    /// The running processes.
+    pub fn processes(&self) -> Vec<u32> {
+        self.numbered("/proc", "")
+    }
+
+    /// The name of a process, which is that of its program cut to 15 characters.
+    pub fn process_name(&self, process: u32) -> Option<String> {
+        self.line(format!("/proc/{process}/comm"))
+    }
+
+    /// The threads of a process; empty if it has ended.
+    pub fn threads(&self, process: u32) -> Vec<u32> {
+        self.numbered(&format!("/proc/{process}/task"), "")
     }
 
     /// The names of the directory entries, sorted.

@@ -6,8 +6,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use kelvin_live::terminal_size;
 pub(crate) use kelvin_live::{note, overwrite};
-use kelvin_measure::text::{plain, printable_lines};
+use kelvin_measure::text::{hanging, plain, printable_lines};
 
 /// Writes text to standard output; a closed pipe is not an error.
 pub(crate) fn write(text: &str) -> Result<()> {
@@ -56,32 +57,21 @@ pub(crate) fn warning(text: &str) {
 
 /// Width of the terminal in columns, limited to 80 to 120; 100 if there is no terminal.
 pub(crate) fn width() -> usize {
+    width_within(80, 120)
+}
+
+/// The same with other limits.
+pub(crate) fn width_within(least: usize, most: usize) -> usize {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let real = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    asked.or_else(real).filter(|columns| *columns > 0).unwrap_or(100).clamp(80, 120)
+    let real = || terminal_size(std::io::stdout()).map(|(columns, _)| columns);
+    asked.or_else(real).filter(|columns| *columns > 0).unwrap_or(100).clamp(least, most)
 }
 
 /// Appends words, without their markup, in lines of at most `width` columns. The first line starts at column
 /// `first`, the others at column `rest`.
 pub(crate) fn wrapped(text: &mut String, words: &str, first: usize, rest: usize, width: usize) {
-    let mut column = first;
-    text.push_str(&" ".repeat(first));
-    // Runs of blanks align columns and are kept.
-    for (index, word) in plain(words).split_inclusive(' ').enumerate() {
-        let length = word.trim_end().chars().count();
-        if index > 0 && column + length > width && length > 0 {
-            while text.ends_with(' ') {
-                text.pop();
-            }
-            text.push('\n');
-            text.push_str(&" ".repeat(rest));
-            column = rest;
-        }
-        text.push_str(word);
-        column += word.chars().count();
+    for line in hanging(&" ".repeat(first), &plain(words), rest, width) {
+        text.push_str(&line);
+        text.push('\n');
     }
-    while text.ends_with(' ') {
-        text.pop();
-    }
-    text.push('\n');
 }

@@ -48,8 +48,8 @@ pub(crate) fn leave_to_others() -> Result<()> {
 /// Whether this process was started with the signal ignored.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let mask = kelvin_host::field(&status, "SigIgn");
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
     mask & (1 << (signal - 1)) != 0
 }
 

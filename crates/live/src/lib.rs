@@ -8,6 +8,7 @@ mod terminal;
 mod tui;
 
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
@@ -60,6 +61,12 @@ pub fn note(text: &str) {
 pub fn overwrite(text: &str) {
     // Erased first: after a text as wide as the terminal its last character would be erased.
     let _ = std::io::stderr().write_all(format!("\r\x1b[K{text}").as_bytes());
+}
+
+/// Columns and rows of the terminal that a stream is; `None` if it is none, or does not say.
+pub fn terminal_size(stream: impl AsFd) -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0)?;
+    Some((size.ws_col.into(), size.ws_row.into()))
 }
 
 /// The newest arrivals of all sources after `new`; the refused ones are totalled.

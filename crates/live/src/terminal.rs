@@ -11,7 +11,7 @@ use kelvin_store::{NewRun, RunId};
 
 use super::fields::Fields;
 use super::status::Status;
-use super::{note, overwrite};
+use super::{note, overwrite, terminal_size};
 
 /// How often progress is shown if the line can be overwritten, and if it cannot.
 const OVERWRITTEN_INTERVAL: Duration = Duration::from_millis(50);
@@ -130,10 +130,8 @@ impl Live for Terminal {
     }
 }
 
-/// The terminal's width; unknown if it does not say.
 fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
-    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+    terminal_size(std::io::stderr()).map(|(columns, _)| columns)
 }
 
 /// "warehouses loaded 3/10 · 1,234,567 rows · 456,789 rows/s · 12 s left".

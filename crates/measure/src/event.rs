@@ -19,7 +19,7 @@ use crate::text::NONE;
 use crate::{Histogram, Nanos, Source, SourceId};
 pub use arrivals::{ArrivalSchedule, Arrivals};
 pub use fleet::{ClockEnd, HostClock, HostLoad, HostSkew, HostTimes};
-pub use series::{Series, SeriesRole};
+pub use series::{Series, SeriesRole, direction_of};
 pub use sweep::{Estimate, MaximumRate, RateTrial, Scalability, ScalabilityPoint};
 pub use timeline::{Step, StepKind, Stretch};
 

@@ -77,7 +77,7 @@ fn placement() {
         std::fs::create_dir_all(tree.path().join(format!("sys/devices/system/node/node{node}"))).unwrap();
     }
     let process = Process { name: "client".into(), pid: std::process::id(), children: false };
-    let sampler = HostSampler::of(
+    let sampler = HostSampler::from_tree(
         &SystemTree::at(tree.path()),
         &Config { processes: vec![process], ..Config::default() },
     );

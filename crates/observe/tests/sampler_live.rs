@@ -99,7 +99,7 @@ fn what_the_client_writes_shows_with_it() {
     let seconds = live.sample();
     std::fs::remove_file(&path).unwrap();
     // The other tests of this binary are the same process, so that there may be more. A tmpfs writes to no device.
-    let temporary = kelvin_observe::host::Filesystem::of(&std::env::temp_dir()).unwrap();
+    let temporary = kelvin_observe::host::Filesystem::containing(&std::env::temp_dir()).unwrap();
     if temporary.kind != "tmpfs" {
         // A rate times the seconds can be a fraction of a byte less.
         let written = (live.value("host.process.client.write_bytes") * seconds).round();

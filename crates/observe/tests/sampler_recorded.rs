@@ -47,7 +47,7 @@ impl Tree {
     }
 
     fn sampler(&self, config: &Config) -> Sampler {
-        let sampler = HostSampler::of(&SystemTree::at(self.root.path()), config);
+        let sampler = HostSampler::from_tree(&SystemTree::at(self.root.path()), config);
         let values = vec![0.0; sampler.series().len()];
         Sampler { sampler, values }
     }

@@ -1,13 +1,14 @@
 //! Kernel counters before and after the run: devices, processes, CPUs.
 
-use kelvin_host::disk::DiskCounters;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::Instant;
 
 use super::run_facts::{CpuRun, DeviceRun, OtherProcess};
 use kelvin_fio::PerDirection;
-use kelvin_host::SystemTree;
 use kelvin_host::cgroup::own_groups;
+use kelvin_host::disk::DiskCounters;
+use kelvin_host::{SystemTree, Ticks};
 
 /// Length of the sectors of `/proc/diskstats` in bytes, independent of the device's sector size.
 const SECTOR: u64 = 512;
@@ -23,7 +24,7 @@ pub(crate) struct Reading {
     disks: BTreeMap<String, DiskCounters>,
     own: Option<(u64, u64)>,
     others: BTreeMap<u32, OtherProcess>,
-    cpu: Option<[u64; 8]>,
+    cpu: Option<Ticks>,
     throttled: Option<f64>,
     /// Bytes in the page cache that are not written back yet, of all processes and devices.
     dirty: u64,
@@ -39,11 +40,11 @@ impl Reading {
     pub(crate) fn without_others(tree: &SystemTree) -> Self {
         Self {
             disks: DiskCounters::all(tree),
-            own: tree.text("/proc/self/io").as_deref().and_then(io),
+            own: io(tree, "self"),
             others: BTreeMap::new(),
-            cpu: tree.line("/proc/stat").as_deref().and_then(cpu),
+            cpu: Ticks::read(tree),
             throttled: throttled(tree),
-            dirty: tree.text("/proc/meminfo").as_deref().map_or(0, dirty),
+            dirty: dirty(tree),
             // Last, since other processes continue while the rest is read.
             at: Instant::now(),
         }
@@ -103,61 +104,36 @@ impl Reading {
     /// CPU use since an earlier reading.
     pub(crate) fn cpu_since(&self, earlier: &Self) -> CpuRun {
         let throttled = self.throttled.zip(earlier.throttled).map(|(now, then)| (now - then).max(0.0));
-        let Some((now, then)) = self.cpu.zip(earlier.cpu) else {
-            return CpuRun { throttled, ..CpuRun::default() };
-        };
-        let mut spent = [0.0; 8];
-        for ((spent, now), then) in spent.iter_mut().zip(now).zip(then) {
-            *spent = now.saturating_sub(then) as f64;
-        }
-        let [user, nice, system, idle, waiting, irq, softirq, steal] = spent;
-        let busy = user + nice + system + irq + softirq + steal;
-        let all = busy + idle + waiting;
-        let share = |part: f64| (all > 0.0).then(|| part / all);
-        CpuRun { busy: share(busy), steal: share(steal), throttled }
+        let shares = self.cpu.zip(earlier.cpu).and_then(|(now, then)| now.shares_since(then));
+        CpuRun { busy: shares.map(|s| s.taken), steal: shares.map(|s| s.stolen), throttled }
     }
 }
 
 /// `read_bytes` and `write_bytes` of `/proc/PID/io`: bytes that a process caused to be read from block devices, and
 /// to be written to them sooner or later.
-fn io(text: &str) -> Option<(u64, u64)> {
-    let value = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse::<u64>().ok())
-    };
-    Some((value("read_bytes")?, value("write_bytes")?))
+fn io(tree: &SystemTree, process: impl Display) -> Option<(u64, u64)> {
+    let [read, written] = tree.values(format!("/proc/{process}/io"), ["read_bytes", "write_bytes"]);
+    read.zip(written)
 }
 
-/// `Dirty` and `Writeback` of `/proc/meminfo`, in bytes.
-fn dirty(text: &str) -> u64 {
-    let kib = |name: &str| {
-        text.lines()
-            .find_map(|line| line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
-    };
-    ["Dirty:", "Writeback:"].into_iter().filter_map(kib).sum::<u64>() << 10
+/// Bytes in the page cache that are not written back, or are just being written.
+fn dirty(tree: &SystemTree) -> u64 {
+    tree.values("/proc/meminfo", ["Dirty", "Writeback"]).into_iter().flatten().sum::<u64>() << 10
 }
 
 fn others(tree: &SystemTree) -> BTreeMap<u32, OtherProcess> {
     let own = std::process::id();
-    let numbers = tree.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
-    numbers
+    tree.processes()
+        .into_iter()
         .filter(|process| *process != own)
         .take(PROCESSES)
         .filter_map(|process| {
-            let (read, written) = io(&tree.text(format!("/proc/{process}/io"))?)?;
+            let (read, written) = io(tree, process)?;
             // Most of them are kernel threads and processes without any I/O.
-            let name = (read + written > 0).then(|| tree.line(format!("/proc/{process}/comm"))).flatten()?;
+            let name = (read + written > 0).then(|| tree.process_name(process)).flatten()?;
             Some((process, OtherProcess { name, process, read, written }))
         })
         .collect()
-}
-
-fn cpu(line: &str) -> Option<[u64; 8]> {
-    let mut fields = line.strip_prefix("cpu ")?.split_whitespace();
-    let mut times = [0; 8];
-    for time in &mut times {
-        *time = fields.next()?.parse().ok()?;
-    }
-    Some(times)
 }
 
 /// Seconds for which the control group's threads were throttled since its creation; `None` if no group counts them.
@@ -253,13 +229,15 @@ mod tests {
         assert_eq!(nothing.process_io_since(&nothing), None);
         assert_eq!(nothing.cpu_since(&nothing), CpuRun::default());
         assert_eq!(nothing.devices_since(&nothing, &["sda".into()]), []);
-        assert!(cpu("cpu  1 2").is_none());
         assert_eq!(nothing.dirty(), 0);
     }
 
     #[test]
     fn trial_c9_pages_that_wait_to_be_written_are_counted() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("proc")).unwrap();
         let text = "MemFree: 5 kB\nDirty:               12 kB\nWriteback:      4 kB\nWritebackTmp:   9 kB\n";
-        assert_eq!(dirty(text), 16 << 10);
+        fs::write(root.path().join("proc/meminfo"), text).unwrap();
+        assert_eq!(dirty(&SystemTree::at(root.path())), 16 << 10);
     }
 }

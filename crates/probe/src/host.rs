@@ -12,27 +12,18 @@ use kelvin_host::SystemTree;
 
 /// Determines the facts about the machine; `with_ring` includes io_uring's no-op.
 pub(crate) fn probe_host(tree: &SystemTree, with_ring: bool) -> HostFacts {
-    let memory = tree.text("/proc/meminfo").unwrap_or_default();
-    let bytes = |name: &str| {
-        let line = memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-    };
-    let numbered = |name: &String, prefix: &str| {
-        name.strip_prefix(prefix)
-            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let nodes = tree.names("/sys/devices/system/node").iter().filter(|name| numbered(name, "node")).count();
+    let [memory, memory_available] = tree.values("/proc/meminfo", ["MemTotal", "MemAvailable"]);
     HostFacts {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32),
-        nodes: nodes as u32,
+        nodes: tree.numbered("/sys/devices/system/node", "node").len() as u32,
         clock_source: tree.line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         idle_driver: tree.line("/sys/devices/system/cpu/cpuidle/current_driver"),
         governor: tree.line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         timer_floor: timer_floor(),
         ring_floor: with_ring.then(ring_floor).flatten(),
-        memory: bytes("MemTotal"),
-        memory_available: bytes("MemAvailable"),
+        memory: memory.map(|kib| kib << 10),
+        memory_available: memory_available.map(|kib| kib << 10),
         memory_limit: memory_limit(tree),
     }
 }

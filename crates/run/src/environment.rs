@@ -90,7 +90,7 @@ impl Environment {
             target: engine.describe(),
             database: Some(engine.fingerprint(session)?.into()),
             database_bytes: engine.size(session).ok(),
-            data_filesystem: data_directory.and_then(|path| Filesystem::of(&path)),
+            data_filesystem: data_directory.and_then(|path| Filesystem::containing(&path)),
             server_memory_limit: limit,
             server_memory_groups: groups.collect(),
         })
@@ -106,7 +106,7 @@ impl Environment {
             target,
             database: None,
             database_bytes: None,
-            data_filesystem: path.and_then(Filesystem::of),
+            data_filesystem: path.and_then(Filesystem::containing),
             server_memory_limit: None,
             server_memory_groups: Vec::new(),
         }

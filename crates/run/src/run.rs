@@ -193,7 +193,7 @@ impl Run<'_> {
         while let Some(rate) = search.next() {
             let before = outcome.points.len();
             let window = load.duration.duration().max(slo.shortest_window(rate));
-            let trial = Load { duration: Span::of(window), ..load.clone() };
+            let trial = Load { duration: Span::from_duration(window), ..load.clone() };
             ended = self.point(&trial, (users, Some(rate), load.hosts_of(0)), sink, outcome);
             if matches!(ended, Err(RunError::Sink(_))) {
                 break;

@@ -22,7 +22,7 @@ impl ScenarioError {
     }
 
     /// At a place of the text.
-    pub(crate) fn at(name: &str, text: &str, (span, message): Refusal) -> Self {
+    pub(crate) fn at_span(name: &str, text: &str, (span, message): Refusal) -> Self {
         let before = text.get(..span.start.min(text.len())).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or(before).chars().count() + 1;

@@ -106,7 +106,7 @@ impl Scenario {
             if span == NOWHERE {
                 ScenarioError::of_file(name, message)
             } else {
-                ScenarioError::at(name, text, (span, message))
+                ScenarioError::at_span(name, text, (span, message))
             }
         })
     }

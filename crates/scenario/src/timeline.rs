@@ -34,7 +34,7 @@ pub struct Timeline {
 
 /// Where a tenant is in the plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+enum TenantState {
     /// Not started, or ended.
     Idle,
     /// At work until a step stops it.
@@ -51,7 +51,7 @@ impl Timeline {
     pub(crate) fn plan(tenants: &[Tenant], planned: &[Step]) -> Result<Self, Impossible> {
         let mut walk = Walk {
             tenants,
-            places: vec![Place::Idle; tenants.len()],
+            places: vec![TenantState::Idle; tenants.len()],
             started: vec![false; tenants.len()],
             at: None,
             at_least: false,
@@ -82,7 +82,7 @@ impl Timeline {
 
 struct Walk<'a> {
     tenants: &'a [Tenant],
-    places: Vec<Place>,
+    places: Vec<TenantState>,
     started: Vec<bool>,
     at: Option<Duration>,
     at_least: bool,
@@ -104,9 +104,9 @@ impl Walk<'_> {
     /// Whether it is certainly over.
     fn is_idle(&self, tenant: usize) -> bool {
         match self.places[tenant] {
-            Place::Idle => true,
-            Place::EndsBy(Some(end)) => !self.at_least && end <= self.now(),
-            Place::Running | Place::EndsBy(None) => false,
+            TenantState::Idle => true,
+            TenantState::EndsBy(Some(end)) => !self.at_least && end <= self.now(),
+            TenantState::Running | TenantState::EndsBy(None) => false,
         }
     }
 
@@ -125,7 +125,7 @@ impl Walk<'_> {
             Action::Stop(tenants) => {
                 self.each_at_work(tenants, "stop")?;
                 for &tenant in tenants {
-                    self.places[tenant] = Place::Idle;
+                    self.places[tenant] = TenantState::Idle;
                 }
                 Ok(())
             }
@@ -172,7 +172,7 @@ impl Walk<'_> {
     }
 
     fn each_at_work(&self, tenants: &[usize], verb: &str) -> Result<(), String> {
-        match tenants.iter().find(|&&tenant| self.places[tenant] == Place::Idle) {
+        match tenants.iter().find(|&&tenant| self.places[tenant] == TenantState::Idle) {
             Some(&tenant) => Err(format!("{verb}: {} is not running here", self.name(tenant))),
             None => Ok(()),
         }
@@ -191,9 +191,9 @@ impl Walk<'_> {
             let ends = lasts.or_else(|| one.lasts());
             let begins = self.now() + apart * number;
             self.places[tenant] = match ends {
-                Some(span) => Place::EndsBy(Some(begins + span.duration())),
-                None if one.ends_by_itself() => Place::EndsBy(None),
-                None => Place::Running,
+                Some(span) => TenantState::EndsBy(Some(begins + span.duration())),
+                None if one.ends_by_itself() => TenantState::EndsBy(None),
+                None => TenantState::Running,
             };
             self.started[tenant] = true;
         }
@@ -204,20 +204,20 @@ impl Walk<'_> {
     fn wait_for(&mut self, tenants: &[usize]) -> Result<(), String> {
         for &tenant in tenants {
             match self.places[tenant] {
-                Place::Idle if !self.started[tenant] => {
+                TenantState::Idle if !self.started[tenant] => {
                     return Err(format!("wait-for: {} was not started", self.name(tenant)));
                 }
-                Place::Idle => {}
-                Place::Running => {
+                TenantState::Idle => {}
+                TenantState::Running => {
                     return Err(format!(
                         "wait-for: {} does not end without a stop; start it with for, or stop it",
                         self.name(tenant)
                     ));
                 }
-                Place::EndsBy(Some(end)) => self.at = self.at.map(|at| at.max(end)),
-                Place::EndsBy(None) => self.at_least = true,
+                TenantState::EndsBy(Some(end)) => self.at = self.at.map(|at| at.max(end)),
+                TenantState::EndsBy(None) => self.at_least = true,
             }
-            self.places[tenant] = Place::Idle;
+            self.places[tenant] = TenantState::Idle;
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ impl SpecFile {
 
 impl<'a> SpecFile<LoadTable<'a>> {
     /// The file with the table of its own workload only, and of I/O jobs without what only a database has.
-    pub(crate) fn of(spec: &'a Spec) -> Self {
+    pub(crate) fn from_spec(spec: &'a Spec) -> Self {
         let (io, seed) = (spec.is_io(), spec.load.seed);
         let mut file = Self {
             workload: spec.workload(),

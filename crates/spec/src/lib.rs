@@ -366,7 +366,7 @@ impl Spec {
     /// The file that says the same.
     pub fn to_toml(&self) -> String {
         // Every field is a number, text, list or table of those: nothing that TOML cannot say.
-        toml::to_string(&SpecFile::of(self)).unwrap_or_default()
+        toml::to_string(&SpecFile::from_spec(self)).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A service level objective: what response times and errors are good enough.
 
-use kelvin_measure::text::{three_figures, time_unit};
+use kelvin_measure::text::{small_percent, three_figures, time_unit};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Slo {
         let unanswered = if tolerant { 0 } else { figures.errors };
         let verdict = |term: &Term| {
             let (value, holds) = match measure(term.figure, figures, unanswered) {
-                Ok(value) if term.figure == Figure::Errors => (percent(value), Some(term.holds(value))),
+                Ok(value) if term.figure == Figure::Errors => (small_percent(value), Some(term.holds(value))),
                 // The tables beside it count what had no answer as longest.
                 Ok(value) if tolerant && figures.errors > 0 => {
                     (format!("{} for answered arrivals", time(value)), Some(term.holds(value)))
@@ -244,15 +244,6 @@ fn exact_time(nanos: f64) -> String {
 fn time(nanos: f64) -> String {
     let (value, unit) = time_unit(nanos);
     format!("{} {unit}", three_figures(value))
-}
-
-/// A measured part; the smallest that are not 0 must not look like it.
-fn percent(value: f64) -> String {
-    match value {
-        v if v > 0.0 && v < 0.0001 => "below 0.0001 %".into(),
-        v if v < 0.1 => format!("{v:.4} %"),
-        v => format!("{v:.2} %"),
-    }
 }
 
 impl fmt::Display for Figure {

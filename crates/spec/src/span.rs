@@ -25,7 +25,7 @@ impl Span {
     }
 
     /// Of a time that was computed; 30 days at most.
-    pub fn of(duration: Duration) -> Self {
+    pub fn from_duration(duration: Duration) -> Self {
         Self(duration.min(LONGEST))
     }
 

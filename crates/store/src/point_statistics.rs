@@ -300,7 +300,7 @@ impl StoredRun {
         let mut found: Vec<String> = Vec::new();
         if self.info.workload == labels::IO {
             for series in self.info.kinds.iter().filter(|series| series.is_transaction()) {
-                let direction = direction(series);
+                let direction = series.direction();
                 if found.iter().all(|known| known != direction) {
                     found.push(direction.to_owned());
                 }
@@ -459,16 +459,11 @@ struct Sums {
     directions: Vec<[Histogram; 2]>,
 }
 
-/// "read" of "read sda", where series are by device as well.
-fn direction(series: &Series) -> &str {
-    series.name.split([' ', ',']).next().unwrap_or(&series.name)
-}
-
 impl Sums {
     fn take_directions(&mut self, names: &[String], series: &[Series], kinds: &[KindCounts]) {
         for (name, sums) in names.iter().zip(&mut self.directions) {
             sums.iter_mut().for_each(Histogram::clear);
-            for (one, kind) in series.iter().zip(kinds).filter(|(one, _)| direction(one) == name) {
+            for (one, kind) in series.iter().zip(kinds).filter(|(one, _)| one.direction() == name) {
                 match one.role {
                     SeriesRole::Transaction => sums[0].add(&kind.latency),
                     SeriesRole::Response { .. } => sums[1].add(&kind.latency),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use kelvin_measure::event::{Event, HostLoad, KindCounts, LoadPart, MaximumRate, Second, Status};
 use kelvin_measure::observation::{Observation, Reading, WaitSamples};
 use kelvin_measure::{Exact, Nanos, Source, SourceId, SourcedEvent};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::blob;
 use crate::error::{Error, Result};
@@ -382,6 +382,24 @@ fn note_source(
     Ok(())
 }
 
+/// The rows of a query, each of them read by `read`.
+fn read_rows<T>(
+    conn: &Connection,
+    path: &Path,
+    sql: &str,
+    parameters: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let to = |e| Error::sqlite(path, e);
+    let mut statement = conn.prepare(sql).map_err(to)?;
+    let mut rows = statement.query(parameters).map_err(to)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(to)? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
 fn read_events(
     conn: &Connection,
     path: &Path,
@@ -390,20 +408,15 @@ fn read_events(
     sources: &mut BTreeMap<i64, SourceId>,
 ) -> Result<Vec<(i64, Event)>> {
     let to = |e| Error::sqlite(path, e);
-    let mut statement = conn
-        .prepare("SELECT seq, body, source_id FROM event WHERE run = ? AND seq > ? ORDER BY seq")
-        .map_err(to)?;
-    let mut rows = statement.query([id.0, after]).map_err(to)?;
-    let mut events = Vec::new();
-    while let Some(row) = rows.next().map_err(to)? {
+    let sql = "SELECT seq, body, source_id FROM event WHERE run = ? AND seq > ? ORDER BY seq";
+    read_rows(conn, path, sql, [id.0, after], |row| {
         let text: String = row.get(1).map_err(to)?;
         let event = serde_json::from_str::<Event>(&text)
             .map_err(|e| Error::damaged(path, format!("an event of run {id}: {e}")))?;
         let seq = row.get(0).map_err(to)?;
         note_source(path, id, (seq, row.get(2).map_err(to)?), sources)?;
-        events.push((seq, event));
-    }
-    Ok(events)
+        Ok((seq, event))
+    })
 }
 
 /// The seconds from a given one on, by point and second.
@@ -480,19 +493,14 @@ fn read_readings(
     sources: &mut BTreeMap<i64, SourceId>,
 ) -> Result<Vec<(i64, StoredObservation)>> {
     let to = |e| Error::sqlite(path, e);
-    let mut statement = conn
-        .prepare("SELECT seq, at, first, body, source_id FROM reading WHERE run = ? AND seq > ? ORDER BY seq")
-        .map_err(to)?;
-    let mut rows = statement.query([id.0, after]).map_err(to)?;
-    let mut readings = Vec::new();
-    while let Some(row) = rows.next().map_err(to)? {
+    let sql = "SELECT seq, at, first, body, source_id FROM reading WHERE run = ? AND seq > ? ORDER BY seq";
+    read_rows(conn, path, sql, [id.0, after], |row| {
         let int = |i| row.get::<_, i64>(i).map_err(to);
         let (at, first) = (unsigned(path, id, int(1)?)?, unsigned(path, id, int(2)?)?);
         let body = row.get(3).map_err(to)?;
         note_source(path, id, (int(0)?, int(4)?), sources)?;
-        readings.push((int(0)?, StoredObservation::Reading { at, first, body }));
-    }
-    Ok(readings)
+        Ok((int(0)?, StoredObservation::Reading { at, first, body }))
+    })
 }
 
 fn read_waits(
@@ -503,15 +511,9 @@ fn read_waits(
     sources: &mut BTreeMap<i64, SourceId>,
 ) -> Result<Vec<(i64, StoredObservation)>> {
     let to = |e| Error::sqlite(path, e);
-    let mut statement = conn
-        .prepare(
-            "SELECT seq, at, looks, lock_looks, seen, rows, source_id FROM waits WHERE run = ? AND seq > ? \
-             ORDER BY seq",
-        )
-        .map_err(to)?;
-    let mut rows = statement.query([id.0, after]).map_err(to)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next().map_err(to)? {
+    let sql = "SELECT seq, at, looks, lock_looks, seen, rows, source_id FROM waits WHERE run = ? AND seq > ? \
+               ORDER BY seq";
+    read_rows(conn, path, sql, [id.0, after], |row| {
         let int = |i| row.get::<_, i64>(i).map_err(to);
         let (seen, relations): (String, String) = (row.get(4).map_err(to)?, row.get(5).map_err(to)?);
         let bad = |e| Error::damaged(path, format!("the waits of run {id}: {e}"));
@@ -523,32 +525,24 @@ fn read_waits(
             rows: serde_json::from_str(&relations).map_err(bad)?,
         };
         note_source(path, id, (int(0)?, int(6)?), sources)?;
-        found.push((int(0)?, StoredObservation::Waits(waits)));
-    }
-    Ok(found)
+        Ok((int(0)?, StoredObservation::Waits(waits)))
+    })
 }
 
 fn read_totals(conn: &Connection, path: &Path, id: RunId) -> Result<Vec<StoredTotal>> {
     let to = |e| Error::sqlite(path, e);
-    let mut statement = conn
-        .prepare(
-            "SELECT point, scope, kind, committed, rolled_back, failed, retries, latency_sum, latency_max FROM total \
-             WHERE run = ? ORDER BY point, scope, kind",
-        )
-        .map_err(to)?;
-    let mut rows = statement.query([id.0]).map_err(to)?;
-    let mut totals = Vec::new();
-    while let Some(row) = rows.next().map_err(to)? {
+    let sql = "SELECT point, scope, kind, committed, rolled_back, failed, retries, latency_sum, latency_max FROM total \
+               WHERE run = ? ORDER BY point, scope, kind";
+    read_rows(conn, path, sql, [id.0], |row| {
         let int = |i| row.get::<_, i64>(i).map_err(to);
         let count = |i| unsigned::<u64>(path, id, int(i)?);
-        totals.push(StoredTotal {
+        Ok(StoredTotal {
             point: unsigned(path, id, int(0)?)?,
             measured: int(1)? == 0,
             kind: unsigned(path, id, int(2)?)?,
             figures: [count(3)?, count(4)?, count(5)?, count(6)?, count(7)?, count(8)?],
-        });
-    }
-    Ok(totals)
+        })
+    })
 }
 
 /// A number that cannot be negative and must fit its type.

@@ -44,9 +44,7 @@ pub(crate) fn now_ms() -> i64 {
 }
 
 fn boot() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map(|s| s.trim().to_owned())
-        .unwrap_or_default()
+    kelvin_host::SystemTree::default().boot_id().unwrap_or_default()
 }
 
 fn namespace() -> String {
@@ -54,8 +52,7 @@ fn namespace() -> String {
 }
 
 fn start_of(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let stat = kelvin_host::ProcessStat::parse(&stat)?;
+    let stat = kelvin_host::ProcessStat::read(pid)?;
     // A zombie has ended: it is only waited for.
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat.started)
 }

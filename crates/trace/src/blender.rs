@@ -18,7 +18,7 @@ const LISTED: usize = 16;
 
 /// A stream against the merged one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Part {
+pub struct StreamRegularity {
     /// Its name.
     pub name: String,
     /// Requests that move data.
@@ -37,7 +37,7 @@ pub struct Blend {
     /// Of the streams of processes (in traces without processes, of files), weighted by bytes; none if there is one.
     pub parts: Option<f64>,
     /// Those with the most bytes.
-    pub streams: Vec<Part>,
+    pub streams: Vec<StreamRegularity>,
     /// What was recovered from the merged stream.
     pub recovered: Recovered,
 }
@@ -118,9 +118,9 @@ pub fn blend(trace: &Trace) -> Blend {
     }
     let purest: u64 = found.iter().filter_map(|run| most.get(&run.number)).sum();
     let are_known = parts.len() > 1;
-    let mut streams: Vec<Part> = parts
+    let mut streams: Vec<StreamRegularity> = parts
         .iter()
-        .map(|(number, sum)| Part {
+        .map(|(number, sum)| StreamRegularity {
             name: name(trace, *number, by_process),
             requests: sum.requests,
             bytes: sum.bytes,

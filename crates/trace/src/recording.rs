@@ -206,11 +206,11 @@ pub struct ReadSample {
 /// A read byte that was drawn: when its request was issued by the recording's clock, of which device, the place of its
 /// sector in bytes, what its block holds, and whether it is in room that was never written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DrawnByte(pub Nanos, pub (u32, u32), pub u64, pub Found, pub bool);
+pub struct DrawnByte(pub Nanos, pub (u32, u32), pub u64, pub BlockContent, pub bool);
 
 /// What is in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Found {
+pub enum BlockContent {
     /// Nothing but zeros.
     #[serde(rename = "z")]
     Zeros,

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelvin_measure::event::{self, Event};
-use kelvin_measure::{Nanos, second_from};
+use kelvin_measure::{Nanos, SECOND, second_from};
 
 use crate::arrivals::{Arrivals, Queue};
-
-const SECOND: i64 = 1_000_000_000;
 
 /// Counts the arrivals of each second from the same schedule that the users follow.
 #[derive(Debug)]
@@ -128,7 +126,7 @@ impl Schedule {
     }
 
     fn start_of(&self, second: i64) -> Nanos {
-        (self.open as i64 + second * SECOND).max(0) as Nanos
+        (self.open as i64 + second * SECOND as i64).max(0) as Nanos
     }
 
     fn end_of(&self, second: i64) -> Nanos {

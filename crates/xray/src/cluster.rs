@@ -75,14 +75,14 @@ impl Copies {
     }
 
     /// The number at a step.
-    pub(crate) fn at(&self, group: &str, step: usize) -> u32 {
+    pub(crate) fn count_at(&self, group: &str, step: usize) -> u32 {
         let known = self.0.get(group).map_or(&[][..], Vec::as_slice);
         known.iter().rev().find(|(since, _)| *since <= step).map_or(1, |(_, count)| *count)
     }
 
     /// The largest number.
     pub(crate) fn most(&self, group: &str) -> u32 {
-        self.at(group, usize::MAX)
+        self.count_at(group, usize::MAX)
     }
 }
 

@@ -195,7 +195,7 @@ impl<'a> Converter<'a> {
     }
 
     fn grow(&mut self, index: usize, step: &Step, group: &str) {
-        let copies = self.copies.at(group, index);
+        let copies = self.copies.count_at(group, index);
         if self.bindings.command(step.name).is_none() {
             let own = format!("{group} has {copies} copies from this step on, which use separate files");
             self.warn(step, &format!("no machines are cloned: {own}"));
@@ -207,7 +207,7 @@ impl<'a> Converter<'a> {
 
     /// The tenant of a workload with the copies that there are at a step.
     fn tenant(&mut self, workload: &'a Workload, index: usize, start: &Start) -> Result<usize, Fault> {
-        let copies = self.copies.at(&workload.group, index);
+        let copies = self.copies.count_at(&workload.group, index);
         let seed = start.seed;
         // What is not bound by time ends by its size, or by its own clock.
         let ended_by_step = workload.job.is_time_based();

@@ -33,7 +33,7 @@ impl Contrast {
     /// As evidence.
     pub(super) fn fact(self) -> EvidenceLine {
         let (during, rest) = (text::number(self.during), text::number(self.rest));
-        let change = format!("{:+.0} %", 100.0 * (self.during / self.rest - 1.0));
+        let change = text::fixed_change(self.during / self.rest, 0);
         EvidenceLine::new(
             "transactions per second during it",
             format!("{during} against {rest} in the rest of the window ({change})"),

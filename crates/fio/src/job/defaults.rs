@@ -1,6 +1,6 @@
 //! The defaults of a job: fio's.
 
-use kelvin_measure::Nanos;
+use kelvin_measure::SECOND;
 
 use super::{
     Amount, BlockSizes, Blocks, Buffers, Depth, Disabled, Distribution, EngineName, EngineOptions,
@@ -10,8 +10,6 @@ use super::{
 };
 use crate::PerDirection;
 use crate::error::Location;
-
-const MILLISECOND: Nanos = 1_000_000;
 
 /// fio's default of `percentile_list`.
 const PERCENTILES: [f64; 17] =
@@ -181,7 +179,7 @@ impl Default for Rate {
             iops: PerDirection::all(None),
             iops_min: PerDirection::all(None),
             process: RateProcess::Linear,
-            cycle: 1000 * MILLISECOND,
+            cycle: SECOND,
             ignore_think_time: false,
         }
     }
@@ -237,8 +235,8 @@ impl Default for ReportOptions {
             disk_use: true,
             disabled: Disabled::default(),
             significant_figures: 4,
-            bandwidth_window: 500 * MILLISECOND,
-            iops_window: 500 * MILLISECOND,
+            bandwidth_window: SECOND / 2,
+            iops_window: SECOND / 2,
             thousand: false,
             bits: false,
         }

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use kelvin_measure::SECOND;
+
 use super::value::Value;
 use crate::error::Location;
 use crate::job::{
@@ -63,8 +65,6 @@ pub(crate) struct Draft {
     pub(crate) open_directory: Option<PathBuf>,
 }
 
-const MILLISECOND: u64 = 1_000_000;
-
 impl Draft {
     /// fio's defaults.
     pub(crate) fn new() -> Self {
@@ -85,7 +85,7 @@ impl Draft {
                 percent: true,
                 window: 0,
                 ramp: 0,
-                interval: 1000 * MILLISECOND,
+                interval: SECOND,
             },
             replay: Replay {
                 files: Vec::new(),

@@ -26,7 +26,7 @@ use std::path::Path;
 
 pub use command_line::{ParsedCommandLine, flags_help, parse_arguments};
 pub use help::{command_help, engine_help};
-pub use render::{render_command_line, without_order, words as shown_words};
+pub use render::{render_command_line, shown_words, without_order};
 pub use run_flags::{EtaFlag, InfoRequest, OutputFormat, RunFlags};
 
 use crate::error::{Location, Result};

@@ -6,7 +6,7 @@ use crate::job::Jobs;
 /// A command line that says what these jobs were read from, with the environment's variables replaced.
 pub fn render_command_line(jobs: &Jobs) -> String {
     let mut out = String::from("kelvin io");
-    for word in words(jobs) {
+    for word in shown_words(jobs) {
         out.push(' ');
         out.push_str(&quoted(&word));
     }
@@ -14,7 +14,7 @@ pub fn render_command_line(jobs: &Jobs) -> String {
 }
 
 /// The words of that line, without the program's name.
-pub fn words(jobs: &Jobs) -> Vec<String> {
+pub fn shown_words(jobs: &Jobs) -> Vec<String> {
     let mut out: Vec<String> = jobs.global.iter().map(word).collect();
     for job in &jobs.jobs {
         out.push(format!("--name={}", job.name));

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use kelvin_database::{process_sessions, sqlite};
+use kelvin_host::{SystemTree, online_cpus};
 use kelvin_measure::{Clock, Machine};
 use kelvin_run::io::IoRun;
 use kelvin_store::Store;
@@ -147,11 +148,8 @@ fn first_beat(options: &AgentOptions) -> Beat {
 
 /// The machine of this process; `None` where the kernel does not identify it.
 fn this_machine() -> Option<Machine> {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
-    let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let is_cpu = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| !rest.starts_with(' '));
-    let cpus = stat.lines().filter(is_cpu).count() as u32;
-    (!boot.is_empty() && cpus > 0).then_some(Machine { boot, cpus })
+    let tree = SystemTree::default();
+    Some(Machine { boot: tree.boot_id()?, cpus: online_cpus(&tree)? as u32 })
 }
 
 /// Sends a beat every second and whenever the status changes.

@@ -2,7 +2,7 @@
 
 use super::interpreter::{Answer, Interpreter, Stop};
 use super::list;
-use super::parse::{Part, Reader};
+use super::parse::{Reader, WordPart};
 
 /// A value in an expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,7 +130,7 @@ const LEVELS: [&[&str]; 9] = [
     &["**"],
 ];
 
-type Found = Result<Value, Stop>;
+type Evaluated = Result<Value, Stop>;
 
 impl Expression<'_, '_, '_> {
     fn fault(&self, message: &str) -> Stop {
@@ -158,7 +158,7 @@ impl Expression<'_, '_, '_> {
     }
 
     /// If `live` is false the value is not needed, and nothing is substituted.
-    fn ternary(&mut self, live: bool) -> Found {
+    fn ternary(&mut self, live: bool) -> Evaluated {
         self.interpreter.expressions += 1;
         if self.interpreter.expressions > DEEPEST {
             return Err(self.fault("the expression is nested too deeply"));
@@ -181,7 +181,7 @@ impl Expression<'_, '_, '_> {
         Ok(value)
     }
 
-    fn either(&mut self, live: bool) -> Found {
+    fn either(&mut self, live: bool) -> Evaluated {
         let mut left = self.both(live)?;
         while self.operator(&["||"]).is_some() {
             let known = live && self.truth(&left)?;
@@ -192,7 +192,7 @@ impl Expression<'_, '_, '_> {
         Ok(left)
     }
 
-    fn both(&mut self, live: bool) -> Found {
+    fn both(&mut self, live: bool) -> Evaluated {
         let mut left = self.level(0, live)?;
         while self.operator(&["&&"]).is_some() {
             let known = live && self.truth(&left)?;
@@ -203,7 +203,7 @@ impl Expression<'_, '_, '_> {
         Ok(left)
     }
 
-    fn level(&mut self, level: usize, live: bool) -> Found {
+    fn level(&mut self, level: usize, live: bool) -> Evaluated {
         let Some(operators) = LEVELS.get(level) else { return self.unary(live) };
         let mut left = self.level(level + 1, live)?;
         while let Some(operator) = self.operator(operators) {
@@ -255,7 +255,7 @@ impl Expression<'_, '_, '_> {
         self.reader.third().is_some_and(|next| next.is_ascii_alphanumeric() || next == '_')
     }
 
-    fn unary(&mut self, live: bool) -> Found {
+    fn unary(&mut self, live: bool) -> Evaluated {
         self.blanks();
         let Some(sign @ ('-' | '+' | '!' | '~')) = self.reader.peek() else { return self.operand(live) };
         self.interpreter.expressions += 1;
@@ -278,7 +278,7 @@ impl Expression<'_, '_, '_> {
         }
     }
 
-    fn operand(&mut self, live: bool) -> Found {
+    fn operand(&mut self, live: bool) -> Evaluated {
         let line = self.reader.line;
         match self.reader.peek() {
             None => Err(self.fault("the expression ends where a value is expected")),
@@ -308,7 +308,7 @@ impl Expression<'_, '_, '_> {
             Some('[') => {
                 self.reader.next();
                 let script = self.reader.bracketed().map_err(Stop::Fault)?;
-                self.substituted(&[Part::Script(script)], live, line)
+                self.substituted(&[WordPart::Script(script)], live, line)
             }
             Some(first) if first.is_ascii_digit() || first == '.' => self.literal(),
             Some(first) if first.is_ascii_alphabetic() => self.word(live),
@@ -316,14 +316,14 @@ impl Expression<'_, '_, '_> {
         }
     }
 
-    fn substituted(&mut self, parts: &[Part], live: bool, line: u32) -> Found {
+    fn substituted(&mut self, parts: &[WordPart], live: bool, line: u32) -> Evaluated {
         if !live {
             return Ok(Value::Integer(0));
         }
         Ok(Value::read(&self.interpreter.substitute(parts, line)?))
     }
 
-    fn literal(&mut self) -> Found {
+    fn literal(&mut self) -> Evaluated {
         let mut text = String::new();
         while let Some(next) = self.reader.peek() {
             let exponent = matches!(next, '+' | '-') && text.ends_with(['e', 'E']) && !text.starts_with("0x");
@@ -338,7 +338,7 @@ impl Expression<'_, '_, '_> {
     }
 
     /// A function call or a boolean.
-    fn word(&mut self, live: bool) -> Found {
+    fn word(&mut self, live: bool) -> Evaluated {
         let mut name = String::new();
         while let Some(next) = self.reader.peek().filter(|next| next.is_ascii_alphanumeric() || *next == '_')
         {
@@ -372,7 +372,7 @@ impl Expression<'_, '_, '_> {
         if live { self.function(&name, &arguments) } else { Ok(Value::Integer(0)) }
     }
 
-    fn function(&self, name: &str, arguments: &[Value]) -> Found {
+    fn function(&self, name: &str, arguments: &[Value]) -> Evaluated {
         use Value::{Integer, Real};
         let real = |value: &Value| {
             value.real().ok_or_else(|| self.fault(&format!("{:?} is not a number", value.text())))
@@ -413,15 +413,15 @@ impl Expression<'_, '_, '_> {
         }
     }
 
-    fn real(&self, value: f64) -> Found {
+    fn real(&self, value: f64) -> Evaluated {
         if value.is_nan() { Err(self.fault("the result is not a number")) } else { Ok(Value::Real(value)) }
     }
 
-    fn whole(&self, value: Option<i64>) -> Found {
+    fn whole(&self, value: Option<i64>) -> Evaluated {
         value.map(Value::Integer).ok_or_else(|| self.fault("the number is too large"))
     }
 
-    fn apply(&self, operator: &str, left: &Value, right: &Value) -> Found {
+    fn apply(&self, operator: &str, left: &Value, right: &Value) -> Evaluated {
         let truth = |holds: bool| Ok(Value::Integer(holds.into()));
         match operator {
             "eq" => return truth(left.text() == right.text()),
@@ -466,7 +466,7 @@ impl Expression<'_, '_, '_> {
         }
     }
 
-    fn integers(&self, operator: &str, left: i64, right: i64) -> Found {
+    fn integers(&self, operator: &str, left: i64, right: i64) -> Evaluated {
         // As in Tcl, quotients are rounded down, and a remainder has the sign of the divisor.
         let quotient = || {
             let down = left.checked_div(right)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::files::Files;
-use super::parse::{self, Command, Part};
+use super::parse::{self, Command, WordPart};
 use super::{Fault, Position, commands};
 
 /// The environment that a script's commands act on.
@@ -179,8 +179,8 @@ impl<'h> Interpreter<'h> {
 
     /// Runs a script file. Returns the status given to `exit`; 0 without `exit`.
     pub fn run_file(&mut self, path: &Path) -> Result<i32, Fault> {
-        let text =
-            super::files::read_script(path).map_err(|message| Fault::at(Position::default(), &message))?;
+        let text = super::files::read_script(path)
+            .map_err(|message| Fault::at_position(Position::default(), &message))?;
         self.file = Some(path.to_owned());
         match self.top(&text, 1) {
             Ok(_) => Ok(0),
@@ -229,7 +229,7 @@ impl<'h> Interpreter<'h> {
     fn uncaught(&self, stop: Stop) -> Fault {
         match stop {
             Stop::Fault(fault) => fault,
-            _ => Fault::at(
+            _ => Fault::at_position(
                 Position { file: self.file.clone(), line: 0 },
                 "break or continue is outside a loop",
             ),
@@ -238,12 +238,12 @@ impl<'h> Interpreter<'h> {
 
     /// A fault at `line` of the current file.
     pub(super) fn fault(&self, line: u32, message: &str) -> Stop {
-        Stop::Fault(Fault::at(Position { file: self.file.clone(), line }, message))
+        Stop::Fault(Fault::at_position(Position { file: self.file.clone(), line }, message))
     }
 
     fn fatal(&self, line: u32, message: &str) -> Stop {
         let position = Position { file: self.file.clone(), line };
-        Stop::Fault(Fault { fatal: true, ..Fault::at(position, message) })
+        Stop::Fault(Fault { fatal: true, ..Fault::at_position(position, message) })
     }
 
     /// Adds the current file to a fault of the parser.
@@ -388,20 +388,20 @@ impl<'h> Interpreter<'h> {
     }
 
     /// Substitutes the parts of a word and returns its text.
-    pub(super) fn substitute(&mut self, parts: &[Part], line: u32) -> Answer {
-        if let [Part::Text(text)] = parts {
+    pub(super) fn substitute(&mut self, parts: &[WordPart], line: u32) -> Answer {
+        if let [WordPart::Text(text)] = parts {
             return Ok(text.clone());
         }
         let mut text = String::new();
         for part in parts {
             match part {
-                Part::Text(part) => text.push_str(part),
-                Part::Variable(name, None) => text.push_str(&self.get(name, None, line)?),
-                Part::Variable(name, Some(index)) => {
+                WordPart::Text(part) => text.push_str(part),
+                WordPart::Variable(name, None) => text.push_str(&self.get(name, None, line)?),
+                WordPart::Variable(name, Some(index)) => {
                     let index = self.substitute(index, line)?;
                     text.push_str(&self.get(name, Some(&index), line)?);
                 }
-                Part::Script(commands) => text.push_str(&self.run(commands)?),
+                WordPart::Script(commands) => text.push_str(&self.run(commands)?),
             }
             if text.len() > LONGEST {
                 return Err(self.fatal(line, "a text is longer than 16 MiB"));

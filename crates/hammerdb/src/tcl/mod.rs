@@ -67,7 +67,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    fn at(position: Position, message: &str) -> Self {
+    fn at_position(position: Position, message: &str) -> Self {
         Self { position, message: message.to_owned(), fatal: false }
     }
 }

@@ -16,15 +16,15 @@ pub(super) struct Word {
     pub(super) line: u32,
     /// Whether it has the prefix `{*}`.
     pub(super) expanded: bool,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<WordPart>,
 }
 
 /// A piece of a word.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Part {
+pub(super) enum WordPart {
     Text(String),
     /// `$name`, `${name}` or `$name(index)`.
-    Variable(String, Option<Vec<Part>>),
+    Variable(String, Option<Vec<WordPart>>),
     /// `[script]`.
     Script(Vec<Command>),
 }
@@ -48,7 +48,7 @@ pub(super) fn script(text: &str, line: u32) -> Result<Vec<Command>, Fault> {
 }
 
 /// Parses text with the given kinds of substitution, for `subst` and for strings in expressions.
-pub(super) fn text(text: &str, line: u32, substitution: Substitution) -> Result<Vec<Part>, Fault> {
+pub(super) fn text(text: &str, line: u32, substitution: Substitution) -> Result<Vec<WordPart>, Fault> {
     let mut reader = Reader::new(text, line);
     reader.parts(|_| false, substitution)
 }
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
     }
 
     fn fault(&self, message: &str) -> Fault {
-        Fault::at(Position::line(self.line), message)
+        Fault::at_position(Position::line(self.line), message)
     }
 
     fn increase_depth(&mut self) -> Result<(), Fault> {
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
             }
             match self.peek() {
                 None if bracketed => {
-                    return Err(Fault::at(Position::line(opened), "a bracket [ is never closed"));
+                    return Err(Fault::at_position(Position::line(opened), "a bracket [ is never closed"));
                 }
                 None => return Ok(commands),
                 Some(']') if bracketed => {
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         let expanded = self.take_expansion();
         let line = self.line;
         let parts = match self.peek() {
-            Some('{') => vec![Part::Text(self.braced()?)],
+            Some('{') => vec![WordPart::Text(self.braced()?)],
             Some('"') => self.quoted()?,
             _ => self.parts(
                 |next| next.is_whitespace() || next == ';' || bracketed && next == ']',
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         let (mut text, mut depth) = (String::new(), 1);
         loop {
             match self.next() {
-                None => return Err(Fault::at(Position::line(opened), "a brace { is never closed")),
+                None => return Err(Fault::at_position(Position::line(opened), "a brace { is never closed")),
                 Some('\\') if self.peek() == Some('\n') => {
                     self.skip_continuation();
                     text.push(' ');
@@ -249,18 +249,18 @@ impl<'a> Reader<'a> {
     }
 
     /// The parts of a text in quotation marks.
-    pub(super) fn quoted(&mut self) -> Result<Vec<Part>, Fault> {
+    pub(super) fn quoted(&mut self) -> Result<Vec<WordPart>, Fault> {
         let opened = self.line;
         self.next();
         let all = Substitution { commands: true, variables: true, backslashes: true };
         let parts = self.parts(|next| next == '"', all)?;
         if self.next() != Some('"') {
-            return Err(Fault::at(Position::line(opened), "a quotation mark is never closed"));
+            return Err(Fault::at_position(Position::line(opened), "a quotation mark is never closed"));
         }
         Ok(parts)
     }
 
-    fn parts(&mut self, ends: impl Fn(char) -> bool, how: Substitution) -> Result<Vec<Part>, Fault> {
+    fn parts(&mut self, ends: impl Fn(char) -> bool, how: Substitution) -> Result<Vec<WordPart>, Fault> {
         let (mut parts, mut text) = (Vec::new(), String::new());
         while let Some(next) = self.peek() {
             if ends(next) {
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
                     let commands = self.commands(true)?;
                     self.depth -= 1;
                     push_text(&mut parts, &mut text);
-                    parts.push(Part::Script(commands));
+                    parts.push(WordPart::Script(commands));
                 }
                 other => {
                     text.push(other);
@@ -304,9 +304,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses the variable after a dollar sign.
-    pub(super) fn variable(&mut self) -> Result<Part, Fault> {
+    pub(super) fn variable(&mut self) -> Result<WordPart, Fault> {
         if self.peek() == Some('{') {
-            return Ok(Part::Variable(self.braced()?, None));
+            return Ok(WordPart::Variable(self.braced()?, None));
         }
         let mut name = String::new();
         while let Some(next) = self.peek() {
@@ -329,9 +329,9 @@ impl<'a> Reader<'a> {
             if self.next() != Some(')') {
                 return Err(self.fault("the parenthesis of an array's index is never closed"));
             }
-            return Ok(Part::Variable(name, Some(index)));
+            return Ok(WordPart::Variable(name, Some(index)));
         }
-        Ok(Part::Variable(name, None))
+        Ok(WordPart::Variable(name, None))
     }
 
     /// Parses a script in brackets, after the opening one.
@@ -389,9 +389,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &mut String) {
+fn push_text(parts: &mut Vec<WordPart>, text: &mut String) {
     if !text.is_empty() {
-        parts.push(Part::Text(std::mem::take(text)));
+        parts.push(WordPart::Text(std::mem::take(text)));
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use kelvin_lab::ab::AbPlan;
 use kelvin_lab::bench;
+use kelvin_lab::study::Share;
 use kelvin_run::Spec;
 
 use super::advise::AdviseArgs;
@@ -62,7 +63,7 @@ pub(crate) struct AbArgs {
 
     /// The smallest change to detect, such as 3%: a pilot determines how many blocks that takes
     #[arg(long, value_name = "PERCENT", value_parser = share)]
-    effect: Option<f64>,
+    effect: Option<Share>,
 
     /// With --effect: the probability of detecting it, 0.5 to 0.99 [default: 0.9]
     #[arg(long, value_name = "P", value_parser = probability, requires = "effect")]
@@ -87,7 +88,7 @@ pub(crate) struct AbArgs {
 
     /// The smallest relative change that matters [default: 1%]
     #[arg(long, value_name = "PERCENT", value_parser = share)]
-    noise: Option<f64>,
+    noise: Option<Share>,
 
     /// The metric that decides the verdict; all others are exploratory [default: throughput; p99 with a rate]
     #[arg(long, value_name = "MEASURE", value_parser = measures())]
@@ -145,7 +146,7 @@ impl AbArgs {
             self.files.iter().map(|file| file.display().to_string()).zip(specs.iter().cloned()).collect();
         let mut plan = AbPlan::new(&named);
         plan.control = !self.no_control;
-        plan.effect = self.effect;
+        plan.effect = self.effect.map(Share::ratio);
         plan.blocks = self.blocks.or(self.pilot).unwrap_or(plan.blocks);
         plan.power = self.power.unwrap_or(plan.power);
         plan.most = self.max_blocks.unwrap_or(plan.most);
@@ -153,12 +154,11 @@ impl AbArgs {
             bail!("--max-blocks {}: the pilot alone has {}; see --pilot", plan.most, plan.blocks);
         }
         plan.stop_early = self.stop_early;
-        plan.noise = self.noise.unwrap_or(plan.noise);
-        if self.effect.is_some_and(|effect| effect <= plan.noise) {
+        plan.noise = self.noise.map_or(plan.noise, Share::ratio);
+        if let Some(effect) = self.effect.filter(|effect| effect.ratio() <= plan.noise) {
             bail!(
-                "--effect {}: a change of --noise or less is called noise, no matter how precisely it is \
-                 measured; give a smaller --noise",
-                percent(self.effect.unwrap_or_default())
+                "--effect {effect}: a change of --noise or less is called noise, no matter how precisely it is \
+                 measured; give a smaller --noise"
             );
         }
         plan.figure = self.measure.clone().or(plan.figure);
@@ -221,20 +221,11 @@ impl AbArgs {
     }
 }
 
-/// "3%" as 0.03.
-fn share(text: &str) -> Result<f64, String> {
-    let form = || format!("\"{text}\" is not a percentage; write for example 3%");
-    let number = text.trim().strip_suffix('%').ok_or_else(form)?;
-    let percent: f64 = number.trim().parse().map_err(|_| form())?;
-    if (0.1..=100.0).contains(&percent) {
-        Ok(percent / 100.0)
-    } else {
-        Err(format!("\"{text}\": must be between 0.1% and 100%"))
-    }
-}
-
-fn percent(share: f64) -> String {
-    format!("{}%", (share * 1e6).round() / 1e4)
+fn share(text: &str) -> Result<Share, String> {
+    let share: Share =
+        text.parse().map_err(|_| format!("\"{text}\" is not a percentage; write for example 3%"))?;
+    let is_in_range = (0.001..=1.0).contains(&share.ratio());
+    is_in_range.then_some(share).ok_or_else(|| format!("\"{text}\": must be between 0.1% and 100%"))
 }
 
 fn probability(text: &str) -> Result<f64, String> {
@@ -272,12 +263,11 @@ mod tests {
     #[test]
     fn shares_are_read_as_they_are_written() {
         for (text, value) in [("3%", 0.03), (" 0.5 % ", 0.005), ("100%", 1.0)] {
-            assert!((share(text).unwrap() - value).abs() < 1e-12, "{text}");
+            assert!((share(text).unwrap().ratio() - value).abs() < 1e-12, "{text}");
         }
         for text in ["3", "", "%", "-3%", "0%", "nan%", "inf%", "101%"] {
             assert!(share(text).is_err(), "{text}");
         }
-        assert_eq!((percent(0.03), percent(0.005)), ("3%".into(), "0.5%".into()));
         assert!(probability("0.8").is_ok() && probability("1").is_err() && probability("x").is_err());
     }
 }

@@ -1,7 +1,5 @@
 //! The flags of `runs`, `rm` and `tag`.
 
-use std::io::IsTerminal;
-
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kelvin_store::{Liveness, RunState, RunSummary};
@@ -86,9 +84,7 @@ impl RunsArgs {
         if self.wide {
             return usize::MAX;
         }
-        let out = std::io::stdout();
-        let columns = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out).ok()).flatten();
-        columns.map_or(80, |size| usize::from(size.ws_col).max(80))
+        kelvin_live::terminal_size(std::io::stdout()).map_or(80, |(columns, _)| columns.max(80))
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use kelvin_diagnose::tenants::TenantSeries;
 use kelvin_lab::live::Live;
 use kelvin_lab::store_bench::{StoreBench, StoreBenchError};
-use kelvin_measure::text::{count, duration};
+use kelvin_measure::text::{count, duration, fixed_change};
 use kelvin_scenario::execute::{self, CompletedScenario, Conditions};
 use kelvin_scenario::prove::{NeighbourEffect, Proof, Shown};
 use kelvin_scenario::{Action, ExpectationResult, Scenario};
@@ -230,9 +230,8 @@ fn show_round(proof: &Proof, args: &ScenarioRunArgs) -> Result<()> {
             out::line(&serde_json::to_string(&one)?)?;
             continue;
         }
-        let percent = |ratio: Option<f64>| {
-            ratio.map_or_else(|| "?".to_owned(), |ratio| format!("{:+.1} %", (ratio - 1.0) * 100.0))
-        };
+        let percent =
+            |ratio: Option<f64>| ratio.map_or_else(|| "?".to_owned(), |ratio| fixed_change(ratio, 1));
         out::note(&format!(
             "kelvin: round {}: {} on {}: throughput {}, p99 {}",
             one.round,

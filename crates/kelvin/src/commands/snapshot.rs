@@ -70,22 +70,22 @@ pub(super) fn save_present(
     let (chosen, why) = reset::choose_method(asked, &opened.place.reset_options(engine, kept.as_ref())?)
         .map_err(|why| anyhow!(why))?;
     let reset::ChosenReset::Snapshot(way) = chosen else { bail!("a reload saves no snapshot") };
-    let keeper = keeper(&opened.place, way)?;
+    let store = snapshot_store(&opened.place, way)?;
     let workload = found.as_ref().map_or("script", |chosen| chosen.get().name());
     let mut fresh = false;
     if let (Some(chosen), true) = (&found, data.is_some()) {
         fresh = chosen.get().is_fresh(engine.connect()?.as_mut())?;
     }
     let contents = reset::contents(engine, workload, data.as_ref(), fresh)?;
-    let about = with_job(live, stop, |job| keeper.save(name, &contents, job))?;
+    let about = with_job(live, stop, |job| store.save(name, &contents, job))?;
     Ok((about, why))
 }
 
 /// Restores a snapshot, which a stop request does not interrupt, and removes it.
 pub(super) fn restore_and_remove(opened: &Opened, about: &SnapshotInfo, live: &mut dyn Live) -> Result<()> {
-    let keeper = keeper(&opened.place, about.way)?;
-    with_job(live, &Stop::default(), |job| keeper.restore(about, job))?;
-    keeper.remove(about)?;
+    let store = snapshot_store(&opened.place, about.way)?;
+    with_job(live, &Stop::default(), |job| store.restore(about, job))?;
+    store.remove(about)?;
     Ok(())
 }
 
@@ -93,7 +93,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
     let stop = signal::listen()?;
     let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
-    let (about, keeper) = find_snapshot(&opened.place, name)?;
+    let (about, store) = find_snapshot(&opened.place, name)?;
     let now = reset::contents(&*opened.engine, &about.contents.workload, None, false)?.engine;
     // Data files depend on the server's version; dumps do not.
     let of_a_version = opened.engine.home().is_some_and(Home::files_are_of_a_version);
@@ -112,7 +112,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
         ))?;
     }
     let since = std::time::Instant::now();
-    let restored = with_job(&mut *live, &stop, |job| keeper.restore(&about, job))?;
+    let restored = with_job(&mut *live, &stop, |job| store.restore(&about, job))?;
     live.message(&format!(
         "restored {name}: {:.0} MB by {} in {:.1} s; {}",
         restored.bytes as f64 / 1e6,
@@ -144,7 +144,7 @@ fn list(target: &SnapshotTarget) -> Result<Code> {
 fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> Result<Code> {
     let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
-    let (about, keeper) = find_snapshot(&opened.place, name)?;
+    let (about, store) = find_snapshot(&opened.place, name)?;
     if !yes {
         super::confirm(&format!(
             "remove the snapshot {name} ({:.0} MB; {})",
@@ -152,7 +152,7 @@ fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global
             reset::describe_contents(&about.contents)
         ))?;
     }
-    keeper.remove(&about)?;
+    store.remove(&about)?;
     live.message("removed");
     Ok(Code::Success)
 }
@@ -161,7 +161,7 @@ fn opened(target: &SnapshotTarget, live: &mut dyn Live) -> Result<Opened> {
     open(&target.target, Purpose::Existing, &mut |text| live.message(text))
 }
 
-fn keeper(place: &DataLocation, way: SnapshotMethod) -> Result<Box<dyn SnapshotStore>> {
+fn snapshot_store(place: &DataLocation, way: SnapshotMethod) -> Result<Box<dyn SnapshotStore>> {
     place.snapshot_store(way)?.ok_or_else(|| anyhow!("this database has no snapshots by {way}"))
 }
 
@@ -172,7 +172,7 @@ fn find_snapshot(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         bail!("there is no snapshot {name} of this database; existing snapshots: {there}");
     };
-    Ok((about.clone(), keeper(place, about.way)?))
+    Ok((about.clone(), snapshot_store(place, about.way)?))
 }
 
 /// The workload whose complete data is in the database, if any.

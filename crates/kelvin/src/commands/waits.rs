@@ -241,8 +241,7 @@ impl Live {
             self.lines += 1;
             return out::line(&table::line(&waits, now));
         }
-        let rows =
-            rustix::termios::tcgetwinsize(std::io::stdout()).map_or(24, |size| usize::from(size.ws_row));
+        let rows = kelvin_live::terminal_size(std::io::stdout()).map_or(24, |(_, rows)| rows);
         let text = table::render(&waits, rows.saturating_sub(1));
         // Each line overwrites one of the previous interval; what is left of that below is cleared.
         let over: String = text.lines().flat_map(|line| [line, "\x1b[K\n"]).collect();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kelvin_host::{ProcessStat, SystemTree};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -38,7 +39,7 @@ pub(crate) fn bind_tree(root: u32, cpus: &str) -> Result<(), String> {
 
 /// Binds a process with its threads; its children are left as they are.
 pub(crate) fn bind_process(root: u32, cpus: &str) -> Result<(), String> {
-    bind_all(root, cpus, &threads_of)
+    bind_all(root, cpus, &|pid| SystemTree::default().threads(pid))
 }
 
 fn bind_all(root: u32, cpus: &str, threads: &dyn Fn(u32) -> Vec<u32>) -> Result<(), String> {
@@ -91,16 +92,14 @@ pub(crate) fn list(numbers: impl IntoIterator<Item = usize>) -> String {
 
 /// All threads of a process and its descendants, its own first: the children they create afterwards are bound.
 fn threads_of_tree(root: u32) -> Vec<u32> {
-    processes_of_tree(root).into_iter().flat_map(threads_of).collect()
-}
-
-fn threads_of(pid: u32) -> Vec<u32> {
-    numbers_in(&format!("/proc/{pid}/task")).collect()
+    let tree = SystemTree::default();
+    processes_of_tree(root).iter().flat_map(|pid| tree.threads(*pid)).collect()
 }
 
 /// The processes of a tree, its root first.
 pub(crate) fn processes_of_tree(root: u32) -> Vec<u32> {
-    let parents: Vec<(u32, u32)> = numbers_in("/proc").filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let parent = |pid| Some((pid, ProcessStat::read(pid)?.parent));
+    let parents: Vec<(u32, u32)> = SystemTree::default().processes().into_iter().filter_map(parent).collect();
     let mut tree = vec![root];
     let mut next = 0;
     while let Some(&pid) = tree.get(next) {
@@ -108,16 +107,6 @@ pub(crate) fn processes_of_tree(root: u32) -> Vec<u32> {
         next += 1;
     }
     tree
-}
-
-fn numbers_in(directory: &str) -> impl Iterator<Item = u32> + use<> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    kelvin_host::ProcessStat::parse(&stat).map(|stat| stat.parent)
 }
 
 fn pid(thread: Option<u32>) -> Result<Option<Pid>, String> {

@@ -1,8 +1,8 @@
 //! Memory nodes of processes. They are set by a cpuset control group of version 1 or 2, because only a process itself
 //! can set its memory policy.
 
-use kelvin_host::Mount;
 use kelvin_host::cgroup::{group_of, hierarchy};
+use kelvin_host::{Mount, field};
 use std::path::{Path, PathBuf};
 
 use super::cpus;
@@ -73,8 +73,7 @@ impl Cpusets {
 /// The memory nodes that a process may use, as a list in the kernel's form.
 pub(crate) fn allowed(pid: u32) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"))?;
-    Some(line.trim().to_owned())
+    field(&status, "Mems_allowed_list").map(str::to_owned)
 }
 
 /// A process's group, from the kernel's lists of mounts and of the process's groups.

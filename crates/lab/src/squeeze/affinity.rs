@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use kelvin_host::SystemTree;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -104,7 +105,7 @@ impl Affinity {
     fn each(&self, work: impl Fn(u32) -> Result<(), Errno>) -> Result<(), String> {
         for _ in 0..2 {
             for process in tree::processes(self.server) {
-                for thread in tree::threads(process) {
+                for thread in SystemTree::default().threads(process) {
                     match work(thread) {
                         // It has ended.
                         Ok(()) | Err(Errno::SRCH) => {}

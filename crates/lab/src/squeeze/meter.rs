@@ -5,7 +5,7 @@ use kelvin_host::disk::DiskCounters;
 use std::fs;
 use std::time::Instant;
 
-use kelvin_host::{ProcessStat, Ticks};
+use kelvin_host::{ProcessStat, SystemTree, Ticks};
 
 use crate::control_group::{Flow, Group};
 
@@ -55,11 +55,10 @@ impl Counters {
         let server = if embedded {
             kelvin_observe::cpu_time().as_secs_f64()
         } else {
-            let of = |process: &u32| fs::read_to_string(format!("/proc/{process}/stat")).ok();
-            let all = processes.iter().filter_map(of);
-            all.filter_map(|text| Some(ProcessStat::parse(&text)?.ticks)).sum::<u64>() as f64 / ticks
+            let used = |process: &u32| Some(ProcessStat::read(*process)?.ticks());
+            processes.iter().filter_map(used).sum::<u64>() as f64 / ticks
         };
-        let idle = fs::read_to_string("/proc/stat").ok().and_then(|text| Ticks::parse(&text));
+        let idle = Ticks::read(&SystemTree::default());
         let stat =
             device.and_then(|(name, _)| fs::read_to_string(format!("/sys/class/block/{name}/stat")).ok());
         let stat = stat.and_then(|text| device_of(&text));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use kelvin_host::run_and_delay;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::tree;
@@ -172,7 +173,7 @@ impl Drop for Held {
 fn on_cpu(file: &File) -> Option<u64> {
     let mut buffer = [0; 64];
     let length = file.read_at(&mut buffer, 0).ok()?;
-    std::str::from_utf8(&buffer[..length]).ok()?.split_ascii_whitespace().next()?.parse().ok()
+    run_and_delay(&buffer[..length]).map(|(run, _)| run)
 }
 
 fn pid(number: u32) -> Option<Pid> {

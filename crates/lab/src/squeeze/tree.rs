@@ -2,13 +2,15 @@
 
 use std::fs;
 
+use kelvin_host::SystemTree;
+
 /// A process and its descendants.
 pub(super) fn processes(root: u32) -> Vec<u32> {
     let mut all = vec![root];
     let mut next = 0;
     while let Some(&process) = all.get(next) {
         next += 1;
-        for thread in threads(process) {
+        for thread in SystemTree::default().threads(process) {
             let path = format!("/proc/{process}/task/{thread}/children");
             let text = fs::read_to_string(path).unwrap_or_default();
             for child in text.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
@@ -19,10 +21,4 @@ pub(super) fn processes(root: u32) -> Vec<u32> {
         }
     }
     all
-}
-
-/// The threads of a process; empty if it has ended.
-pub(super) fn threads(process: u32) -> Vec<u32> {
-    let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kelvin_host::SystemTree;
 use kelvin_observe::host::Host;
 
 /// Facts about the environment, by name.
@@ -10,13 +11,12 @@ pub type EnvironmentFacts = BTreeMap<String, String>;
 /// The facts of this host; `kelvin` is the version. The caller adds those of the database.
 pub fn facts(kelvin: &str) -> EnvironmentFacts {
     let host = Host::read();
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let known = [
         ("kelvin", Some(kelvin.to_owned())),
         ("host", host.name),
         ("kernel", host.kernel),
         ("operating-system", host.operating_system),
-        ("boot", boot.map(|boot| boot.trim().to_owned())),
+        ("boot", SystemTree::default().boot_id()),
         ("processor", host.cpu.model),
         ("processors", Some(host.cpu.threads.to_string())),
         ("memory", Some(format!("{} B", host.memory.total_bytes))),

@@ -97,8 +97,7 @@ pub struct Process {
 impl Process {
     /// The running process with this id; none if there is none.
     pub fn from_pid(pid: u32) -> Option<Self> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        Some(Self { pid, started: kelvin_host::ProcessStat::parse(&stat)?.started })
+        Some(Self { pid, started: kelvin_host::ProcessStat::read(pid)?.started })
     }
 
     /// Whether it is still running.

@@ -45,6 +45,21 @@ pub struct ArrivalSchedule {
 }
 
 impl ArrivalSchedule {
+    /// Two parts of a load together, each of which has its share of the rate and its own queue.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        let at_close = self.waiting_at_close.zip(other.waiting_at_close);
+        Self {
+            rate: self.rate + other.rate,
+            due: self.due.saturating_add(other.due),
+            refused: self.refused.saturating_add(other.refused),
+            waiting: self.waiting.saturating_add(other.waiting),
+            waiting_at_close: at_close.map(|(a, b)| a.saturating_add(b)),
+            cut_off: self.cut_off.saturating_add(other.cut_off),
+            longest: self.longest.max(other.longest),
+        }
+    }
+
     /// Arrivals that never began.
     pub fn never_begun(&self) -> u64 {
         self.refused.saturating_add(self.waiting).saturating_add(self.cut_off)

@@ -57,8 +57,18 @@ impl Series {
         Self { name: name.into(), headline, role: SeriesRole::Transaction }
     }
 
+    /// Of I/O jobs: the direction of its I/O, "read" of "read sda" where series are by device as well.
+    pub fn direction(&self) -> &str {
+        direction_of(&self.name)
+    }
+
     /// Whether it counts transactions, and not the same ones a second time or something else.
     pub fn is_transaction(&self) -> bool {
         self.role == SeriesRole::Transaction
     }
+}
+
+/// As [`Series::direction`], from the series' name.
+pub fn direction_of(name: &str) -> &str {
+    name.split([' ', ',']).next().unwrap_or(name)
 }

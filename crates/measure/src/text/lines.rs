@@ -65,23 +65,26 @@ pub fn statement(text: &str) -> String {
 /// Breaks a sentence between words into lines of a width in characters. The lead precedes the first line, and the
 /// following ones are indented by its width; a word that is longer than a line gets a separate line.
 pub fn wrap(lead: &str, text: &str, width: usize) -> Vec<String> {
-    let indent = lead.chars().count();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    hanging(lead, &words.join(" "), lead.chars().count(), width)
+}
+
+/// The same with another indent of the following lines, and with the runs of blanks in the text, which align columns.
+pub fn hanging(lead: &str, text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut line = lead.to_owned();
-    let mut used = indent;
+    let mut used = lead.chars().count();
     let mut lines = Vec::new();
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if used > indent && used + 1 + length > width {
+    for (at, word) in text.split_inclusive(' ').enumerate() {
+        let length = word.trim_end().chars().count();
+        if at > 0 && used + length > width && length > 0 {
+            line.truncate(line.trim_end_matches(' ').len());
             lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
             used = indent;
         }
-        if used > indent {
-            line.push(' ');
-            used += 1;
-        }
         line.push_str(word);
-        used += length;
+        used += word.chars().count();
     }
+    line.truncate(line.trim_end_matches(' ').len());
     lines.push(line);
     lines
 }
@@ -107,6 +110,8 @@ mod tests {
         assert_eq!(wrap("", "one two  three", 7), ["one two", "three"]);
         assert_eq!(wrap("- ", "one two three", 7), ["- one", "  two", "  three"]);
         assert_eq!(wrap("", "", 7), [""]);
+        assert_eq!(wrap("", "exceptional words", 7), ["exceptional", "words"]);
+        assert_eq!(hanging("  ", "a  b one two", 4, 9), ["  a  b", "    one", "    two"]);
         assert_eq!([cut("abc", 3), cut("a\x1bcd", 3)], ["abc", "a …"]);
         assert_eq!([printable("a\x1b[2J\nb"), printable_lines("a\x1b[2J\nb")], ["a [2J b", "a [2J\nb"]);
     }

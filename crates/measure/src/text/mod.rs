@@ -10,12 +10,15 @@ mod percent;
 mod time;
 
 pub use bytes::{binary, decimal_bytes, disk_rate, exact, memory, parse_bytes, storage, whole_unit};
-pub use lines::{count, cut, few, plain, plural, printable, printable_lines, series, statement, wrap};
+pub use lines::{
+    count, cut, few, hanging, plain, plural, printable, printable_lines, series, statement, wrap,
+};
 pub use number::{
     AT_LEAST, NONE, bounded, coefficient, decimal, ends, number, probability, rate, rounded, short,
     significant, significant_or_none, three_figures, whole,
 };
 pub use percent::{
-    change, one_decimal, percent, plain_percent, signed_percent, trimmed_percent, whole_percent,
+    change, fixed_change, fixed_percent, one_decimal, percent, plain_percent, signed_percent, small_percent,
+    trimmed_percent,
 };
 pub use time::{countdown, duration, latency, ms, nanos, seconds, short_seconds, time_unit};

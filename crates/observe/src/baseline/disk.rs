@@ -29,7 +29,7 @@ pub(super) fn measure(
     most: u64,
     begin: &mut dyn FnMut(&str) -> Result<(), Interrupted>,
 ) -> Result<(), Interrupted> {
-    let Some(found) = Filesystem::of(directory) else {
+    let Some(found) = Filesystem::containing(directory) else {
         baseline.miss("disk", format!("{} cannot be read", directory.display()));
         return Ok(());
     };

@@ -1,5 +1,6 @@
 //! Latency and bandwidth of the memory behind the caches.
 
+use kelvin_host::SystemTree;
 use kelvin_measure::text::parse_bytes;
 use std::fs;
 
@@ -158,9 +159,8 @@ fn last_cache() -> Option<u64> {
 }
 
 fn available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let rest = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    rest.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    let [available] = SystemTree::default().values("/proc/meminfo", ["MemAvailable"]);
+    available.map(|kib| kib << 10)
 }
 
 #[cfg(test)]

@@ -174,7 +174,7 @@ impl Baseline {
             [("p50", 0.5, BaselineMetricKind::Latency), ("p99", 0.99, BaselineMetricKind::Tail)]
         {
             let (name, label) = (format!("{name}.{word}"), format!("{label} {word}"));
-            match percentile::of(times, p) {
+            match percentile::percentile(times, p) {
                 Some(time) => self.put(&name, &label, time as f64 / 1e3, "µs", kind, samples),
                 None => self.miss(&label, format!("{samples} samples are too few")),
             }

@@ -1,7 +1,7 @@
 //! Percentiles of times, by nearest rank.
 
 /// The time that a share `p` of them does not exceed; none when fewer than ten lie beyond it. Sorts them.
-pub(super) fn of(times: &mut [u64], p: f64) -> Option<u64> {
+pub(super) fn percentile(times: &mut [u64], p: f64) -> Option<u64> {
     let n = times.len() as f64;
     if n * (1.0 - p) < 10.0 {
         return None;
@@ -31,9 +31,9 @@ mod tests {
     #[test]
     fn too_few_beyond_is_none() {
         let mut times: Vec<u64> = (1..=1000).rev().collect();
-        assert_eq!((of(&mut times, 0.5), of(&mut times, 0.99)), (Some(500), Some(990)));
-        assert_eq!(of(&mut times[..999], 0.99), None);
-        assert_eq!(of(&mut [], 0.5), None);
+        assert_eq!((percentile(&mut times, 0.5), percentile(&mut times, 0.99)), (Some(500), Some(990)));
+        assert_eq!(percentile(&mut times[..999], 0.99), None);
+        assert_eq!(percentile(&mut [], 0.5), None);
     }
 
     #[test]

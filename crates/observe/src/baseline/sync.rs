@@ -20,7 +20,7 @@ const MOST: usize = 5000;
 const LIMIT: Duration = Duration::from_millis(1500);
 
 pub(super) fn measure(baseline: &mut Baseline, directory: &Path) {
-    if let Some(found) = Filesystem::of(directory) {
+    if let Some(found) = Filesystem::containing(directory) {
         let words = format!("{} on {} ({})", found.kind, found.mount_point, found.source);
         baseline.add_fact("sync.file-system", "fdatasync file system", words);
     }

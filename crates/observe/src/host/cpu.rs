@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use kelvin_host::SystemTree;
 use serde::{Deserialize, Serialize};
 
 use super::line;
@@ -41,6 +42,7 @@ impl Cpu {
         let sockets: BTreeSet<_> = field("physical id").into_iter().collect();
         let cores: BTreeSet<_> = field("physical id").into_iter().zip(field("core id")).collect();
         let known = |count: usize| (count > 0).then_some(count as u32);
+        let numa_nodes = SystemTree::default().numbered("/sys/devices/system/node", "node").len();
         Self {
             model: field("model name").first().map(|m| (*m).to_owned()),
             threads: field("processor").len().max(1) as u32,
@@ -49,19 +51,11 @@ impl Cpu {
             virtual_machine: field("flags")
                 .first()
                 .is_some_and(|f| f.split(' ').any(|flag| flag == "hypervisor")),
-            numa_nodes: numa_nodes(),
+            numa_nodes: numa_nodes.max(1) as u32,
             governors: governors(),
             mitigations: mitigations(),
         }
     }
-}
-
-fn numa_nodes() -> u32 {
-    let Ok(entries) = fs::read_dir("/sys/devices/system/node") else { return 1 };
-    let is_node = |name: &str| {
-        name.strip_prefix("node").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-    };
-    (entries.flatten().filter(|e| e.file_name().to_str().is_some_and(is_node)).count() as u32).max(1)
 }
 
 fn governors() -> Vec<String> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use kelvin_host::{Mount, SystemTree};
+use kelvin_host::{Mount, SystemTree, chosen};
 use serde::{Deserialize, Serialize};
 
 use super::line;
@@ -35,7 +35,7 @@ pub struct Filesystem {
 
 impl Filesystem {
     /// The file system that holds `path`, which must exist.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn containing(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let device = fs::metadata(&path).ok()?.dev();
         let number = device_number(device);
@@ -56,10 +56,7 @@ impl Filesystem {
             device_model: line(format!("/sys/dev/block/{number}/device/model"))
                 .or_else(|| line(format!("/sys/dev/block/{number}/../device/model"))),
             rotational: queue("rotational").map(|r| r == "1"),
-            scheduler: queue("scheduler").map(|modes| {
-                let inner = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-                inner.map_or(modes.clone(), |(word, _)| word.to_owned())
-            }),
+            scheduler: queue("scheduler").map(|modes| chosen(&modes).to_owned()),
             path,
         })
     }
@@ -71,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_file_system_under_this_directory_is_found() {
-        let found = Filesystem::of(Path::new(".")).unwrap();
+        let found = Filesystem::containing(Path::new(".")).unwrap();
         assert!(!found.kind.is_empty());
         assert!(found.path.starts_with(&found.mount_point));
     }

@@ -1,8 +1,6 @@
 //! Memory: how much, and in which pages.
 
-use std::fs;
-
-use kelvin_host::chosen;
+use kelvin_host::{SystemTree, chosen};
 use serde::{Deserialize, Serialize};
 
 use super::line;
@@ -26,18 +24,14 @@ pub struct Memory {
 
 impl Memory {
     pub(super) fn read() -> Self {
-        let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let number = |name: &str| -> u64 {
-            info.lines()
-                .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))
-                .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
-                .unwrap_or(0)
-        };
+        let names = ["MemTotal", "SwapTotal", "HugePages_Total", "Hugepagesize"];
+        let [total, swap, huge_pages, huge_page] =
+            SystemTree::default().values("/proc/meminfo", names).map(Option::unwrap_or_default);
         Self {
-            total_bytes: number("MemTotal") * 1024,
-            swap_bytes: number("SwapTotal") * 1024,
-            huge_pages: number("HugePages_Total"),
-            huge_page_bytes: number("Hugepagesize") * 1024,
+            total_bytes: total << 10,
+            swap_bytes: swap << 10,
+            huge_pages,
+            huge_page_bytes: huge_page << 10,
             transparent_huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled")
                 .map(|modes| chosen(&modes).to_owned()),
             swappiness: line("/proc/sys/vm/swappiness").and_then(|l| l.parse().ok()),

@@ -207,7 +207,7 @@ const METRICS: &[&str] = &["lock_deadlocks", "lock_timeouts", "trx_rseg_history_
 
 /// Those for which a first reading has values.
 pub(super) fn known(table: &Table) -> Counters {
-    Counters::of(COUNTERS, table)
+    Counters::present_in(COUNTERS, table)
 }
 
 /// Reads them all.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kelvin_database::{Engine, Session};
+use kelvin_host::{ProcessStat, SystemTree, field};
 
 use super::link::Link;
 use super::sessions::text;
@@ -78,14 +79,13 @@ fn is_here(address: &str) -> bool {
 /// The process of a thread, if it is the server.
 fn process_of(thread: i64, data: &Path, uptime: f64) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let process: u32 = field("Tgid:")?.parse().ok()?;
+    let process: u32 = field(&status, "Tgid")?.parse().ok()?;
     // In another PID namespace a thread has several numbers: the one that the server knows is not valid here.
-    if field("NSpid:").is_some_and(|numbers| numbers.split_ascii_whitespace().count() != 1) {
+    if field(&status, "NSpid").is_some_and(|numbers| numbers.split_ascii_whitespace().count() != 1) {
         return None;
     }
-    let name = fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
-    if !matches!(name.trim(), "mysqld" | "mariadbd") {
+    let name = SystemTree::default().process_name(process)?;
+    if !matches!(name.as_str(), "mysqld" | "mariadbd") {
         return None;
     }
     let own = |path: &Path| fs::canonicalize(path).ok();
@@ -104,8 +104,7 @@ fn process_of(thread: i64, data: &Path, uptime: f64) -> Option<u32> {
 /// Seconds since a process began.
 fn age(process: u32) -> Option<f64> {
     let now: f64 = fs::read_to_string("/proc/uptime").ok()?.split(' ').next()?.parse().ok()?;
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let started = kelvin_host::ProcessStat::parse(&stat)?.started;
+    let started = ProcessStat::read(process)?.started;
     Some(now - started as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 

@@ -91,7 +91,7 @@ pub(super) fn with_values(sql: &str) -> Option<(String, bool)> {
 /// The plan in EXPLAIN's JSON; none when it is none, or reads no table.
 fn parse(json: &str, made_up: bool) -> Option<QueryPlan> {
     let value: Value = serde_json::from_str(json).ok()?;
-    let mut found = Found { shape: String::new(), text: String::new(), scans: Vec::new() };
+    let mut found = PlanContent { shape: String::new(), text: String::new(), scans: Vec::new() };
     if made_up {
         found.text.push_str(MADE_UP);
         found.text.push('\n');
@@ -104,13 +104,13 @@ fn parse(json: &str, made_up: bool) -> Option<QueryPlan> {
     Some(QueryPlan { hash, text: found.text.trim_end().to_owned(), scans: found.scans, faster: None })
 }
 
-struct Found {
+struct PlanContent {
     shape: String,
     text: String,
     scans: Vec<Scan>,
 }
 
-impl Found {
+impl PlanContent {
     /// Adds what an object holds. Costs and numbers of rows are values and not objects, and the two servers have other names for
     /// what is around their tables.
     fn walk(&mut self, value: &Value, depth: usize) {

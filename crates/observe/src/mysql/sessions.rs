@@ -39,7 +39,7 @@ impl MysqlSessions {
         Self {
             observers,
             rows: Rows::new(),
-            threads: process.and_then(Threads::of),
+            threads: process.and_then(Threads::of_process),
             apart: plan.apart,
             others: OtherPrograms::default(),
             sent: plan.texts.then(SentTexts::default),

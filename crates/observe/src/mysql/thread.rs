@@ -50,7 +50,7 @@ pub(super) struct Threads {
 
 impl Threads {
     /// Those of a process; none where its threads may not be read.
-    pub(super) fn of(process: u32) -> Option<Self> {
+    pub(super) fn of_process(process: u32) -> Option<Self> {
         let process = PathBuf::from(format!("/proc/{process}"));
         let known = call(Call::Futex).is_some();
         let readable = known && fs::read_to_string(process.join("syscall")).is_ok();
@@ -80,14 +80,14 @@ impl Threads {
         match call.0 {
             Call::Futex => Doing::Futex,
             Call::Client => Doing::Client,
-            Call::Read => of(file().as_deref(), Doing::Read),
-            Call::Write => of(file().as_deref(), Doing::Write),
-            Call::Sync => of(file().as_deref(), Doing::Sync),
+            Call::Read => doing_with(file().as_deref(), Doing::Read),
+            Call::Write => doing_with(file().as_deref(), Doing::Write),
+            Call::Sync => doing_with(file().as_deref(), Doing::Sync),
         }
     }
 }
 
-fn of(path: Option<&Path>, doing: impl Fn(File) -> Doing) -> Doing {
+fn doing_with(path: Option<&Path>, doing: impl Fn(File) -> Doing) -> Doing {
     let Some(path) = path else { return doing(File::Unknown) };
     if path.as_os_str().as_encoded_bytes().starts_with(b"socket:") {
         Doing::Client
@@ -228,7 +228,7 @@ mod tests {
             receive.recv()
         });
         let id = i64::from(receive_id.recv().unwrap());
-        let threads = Threads::of(std::process::id()).unwrap();
+        let threads = Threads::of_process(std::process::id()).unwrap();
         while threads.doing(id) != Some(Doing::Futex) {
             std::thread::yield_now();
         }

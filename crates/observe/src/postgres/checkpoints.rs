@@ -152,7 +152,7 @@ impl Checkpoints {
 
     /// What a session sample found the checkpointer doing: `busy` when it was not in its main loop. `previous` is
     /// when the look before was. True when the figures are worth reading now.
-    pub(super) fn look(&mut self, busy: bool, previous: Nanos, now: Nanos) -> bool {
+    pub(super) fn take_sample(&mut self, busy: bool, previous: Nanos, now: Nanos) -> bool {
         self.clearing_up &= busy;
         match (&mut self.under_way, busy) {
             (Some(one), _) if one.logged.is_some() => false,
@@ -309,13 +309,13 @@ mod tests {
         let mut seen = Checkpoints::default();
         assert_eq!(judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), SECOND), []);
         let tenth = SECOND / 10;
-        assert!(!seen.look(true, 10 * tenth, 11 * tenth));
-        assert!(!seen.look(true, 11 * tenth, 12 * tenth));
-        assert!(seen.look(true, 12 * tenth, 13 * tenth));
+        assert!(!seen.take_sample(true, 10 * tenth, 11 * tenth));
+        assert!(!seen.take_sample(true, 11 * tenth, 12 * tenth));
+        assert!(seen.take_sample(true, 12 * tenth, 13 * tenth));
         let reported = judge(&mut seen, figures(1000.3, 5, 2.0, 1.0), 13 * tenth);
         assert_eq!((reported.len(), reported[0].to, reported[0].subject.as_str()), (1, None, "timed"));
-        assert!(!seen.look(true, 13 * tenth, 14 * tenth), "reported already");
-        assert!(seen.look(false, 14 * tenth, 15 * tenth));
+        assert!(!seen.take_sample(true, 13 * tenth, 14 * tenth), "reported already");
+        assert!(seen.take_sample(false, 14 * tenth, 15 * tenth));
         let ended = judge(&mut seen, figures(1000.5, 6, 2.0, 1.0), 15 * tenth);
         assert_eq!((ended[0].id, ended[0].from), (reported[0].id, 10 * tenth + tenth / 2));
         assert_eq!(ended[0].to, Some(14 * tenth + tenth / 2));
@@ -366,7 +366,7 @@ mod tests {
         );
         assert_eq!((begun.id, begun.from, begun.to), (41, SECOND + 5, None));
         for look in 1..9 {
-            assert!(!seen.look(true, SECOND + look, SECOND + look + 1));
+            assert!(!seen.take_sample(true, SECOND + look, SECOND + look + 1));
         }
         // The control file is ahead of the log's line.
         assert_eq!(judge(&mut seen, figures(1002.0, 6, 1.0, 2.0), 2 * SECOND), []);
@@ -380,7 +380,10 @@ mod tests {
         let ended = seen.logged(&complete, 2 * SECOND, 2 * SECOND + 10, &mut number);
         assert_eq!((ended.id, ended.from, ended.to), (41, SECOND + 5, Some(2 * SECOND + 5)));
         assert_eq!((ended.figures["buffers"], ended.figures["forced_by_log_size"]), (7.0, 1.0));
-        assert!(!seen.look(true, 2 * SECOND, 2 * SECOND + 1) && seen.under_way.is_none(), "it clears up");
+        assert!(
+            !seen.take_sample(true, 2 * SECOND, 2 * SECOND + 1) && seen.under_way.is_none(),
+            "it clears up"
+        );
         assert_eq!(judge(&mut seen, figures(1003.0, 6, 1.0, 2.0), 3 * SECOND), []);
         // A line that never comes: the figures' turn.
         for later in [4, 5] {
@@ -394,8 +397,8 @@ mod tests {
     fn a_checkpointer_that_was_only_woken_is_no_checkpoint() {
         let mut seen = Checkpoints::default();
         judge(&mut seen, figures(1000.0, 5, 1.0, 1.0), SECOND);
-        assert!(!seen.look(true, SECOND, SECOND + 1));
-        assert!(seen.look(false, SECOND + 1, SECOND + 2));
+        assert!(!seen.take_sample(true, SECOND, SECOND + 1));
+        assert!(seen.take_sample(false, SECOND + 1, SECOND + 2));
         assert_eq!(judge(&mut seen, figures(1001.0, 5, 1.0, 1.0), 2 * SECOND), []);
         assert!(seen.under_way.is_none());
     }

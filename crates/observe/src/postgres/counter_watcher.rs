@@ -24,7 +24,7 @@ pub(super) struct PostgresCounters {
 impl PostgresCounters {
     pub(super) fn new(plan: &WatchPlan, version: i64) -> Self {
         Self {
-            counters: Counters::of(version),
+            counters: Counters::for_version(version),
             ask: Once::default(),
             settings: Settings::default(),
             statements: Statements::new(plan),

@@ -372,7 +372,7 @@ const WAL_TIMING: Option<&str> = Some("track_wal_io_timing");
 
 impl Counters {
     /// Those of a version (`server_version_num`).
-    pub(super) fn of(version: i64) -> Self {
+    pub(super) fn for_version(version: i64) -> Self {
         let mut all = Self { views: Vec::new(), counters: Vec::new() };
         all.view(
             "pg_stat_database WHERE datname = current_database()",
@@ -493,14 +493,14 @@ mod tests {
     use super::*;
 
     fn names(version: i64) -> BTreeSet<&'static str> {
-        Counters::of(version).counters.iter().map(|counter| counter.name).collect()
+        Counters::for_version(version).counters.iter().map(|counter| counter.name).collect()
     }
 
     #[test]
     fn every_version_has_its_own_views_and_the_same_names() {
         let common = names(130_000);
         for version in [140_000, 150_000, 160_000, 170_000, 180_000] {
-            let counters = Counters::of(version);
+            let counters = Counters::for_version(version);
             assert_eq!(names(version).len(), counters.counters.len(), "a name twice in {version}");
             assert!(common.is_subset(&names(version)), "{version}");
             let sql = counters.sql();
@@ -513,7 +513,7 @@ mod tests {
             assert_eq!(sql.contains("read_bytes"), version >= V18, "{version}");
             assert_eq!(sql.contains("pg_stat_get_backend_wal"), version >= V18, "{version}");
         }
-        assert!(!Counters::of(130_000).sql().contains("pg_stat_wal"));
+        assert!(!Counters::for_version(130_000).sql().contains("pg_stat_wal"));
         assert!(names(140_000).is_subset(&names(180_000)));
         assert!(
             names(180_000).contains("postgres.wal.sync_ms") && names(130_000).contains("postgres.wal.bytes")
@@ -522,7 +522,7 @@ mod tests {
 
     #[test]
     fn resets_and_steps_back_give_nothing_rather_than_a_negative_rate() {
-        let counters = Counters::of(150_000);
+        let counters = Counters::for_version(150_000);
         let mut before = vec![100.0; counters.width()];
         let mut after = before.iter().map(|value| value + 10.0).collect::<Vec<f64>>();
         let views = counters.views.len();

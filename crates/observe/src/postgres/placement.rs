@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kelvin_database::{Engine, Session};
+use kelvin_host::{ProcessStat, SystemTree};
 
 use super::link::Link;
 use crate::server::ServerPlacement;
@@ -84,12 +85,11 @@ fn by_backend(pid: i64, user: &str, database: &str) -> Option<u32> {
     if !title.contains(&format!(" {user} {database} ")) {
         return None;
     }
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    let parent = ProcessStat::read(u32::try_from(pid).ok()?)?.parent;
     is_postgres(parent).then_some(parent)
 }
 
 fn is_postgres(pid: u32) -> bool {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    matches!(name.trim(), "postgres" | "postmaster")
+    let name = SystemTree::default().process_name(pid);
+    matches!(name.as_deref(), Some("postgres" | "postmaster"))
 }

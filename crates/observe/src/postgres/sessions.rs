@@ -225,7 +225,7 @@ impl SessionSource for PostgresSessions {
                 feed.send(Observation::Occurrence(wrong));
             }
         }
-        if self.checkpoints.look(self.checkpointer_is_busy, previous, now) {
+        if self.checkpoints.take_sample(self.checkpointer_is_busy, previous, now) {
             self.read_checkpoints(link, feed)?;
         }
         Ok(())

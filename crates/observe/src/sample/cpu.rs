@@ -9,7 +9,7 @@ use super::counter::{Counter, figure, ratio};
 use super::{Collector, Registry};
 use crate::metric;
 use kelvin_host::bytes::{lines, number, words};
-use kelvin_host::{Buffer, KernelFile, SystemTree};
+use kelvin_host::{Buffer, KernelFile, SystemTree, cpu_times};
 
 /// The states of a CPU in the order of /proc/stat, each with its help.
 pub(crate) const SHARES: [(&str, &str); 8] = [
@@ -60,7 +60,7 @@ pub(super) fn register(source: &SystemTree, registry: &mut Registry, totals_only
     let mut cpus = vec![(None, Times::default())];
     if !totals_only {
         let text = source.text("/proc/stat").unwrap_or_default();
-        let found = lines(text.as_bytes()).filter_map(|line| cpu(line)?.0);
+        let found = lines(text.as_bytes()).filter_map(|line| cpu_times(line)?.0);
         cpus.extend(found.map(|cpu| (Some(cpu), Times::default())));
     }
     let mut series = Vec::with_capacity(cpus.len() * WIDTH + WHOLE.len());
@@ -107,7 +107,7 @@ impl Collector for Cpus {
         // The lines come in the order of the numbers; a CPU taken offline leaves a gap.
         let mut next = 0;
         for line in lines(text) {
-            if let Some((number, times)) = cpu(line) {
+            if let Some((number, times)) = cpu_times(line) {
                 let Some(at) = self.each[next..].iter().position(|(cpu, _)| *cpu == number) else { continue };
                 for (_, missing) in &mut self.each[next..next + at] {
                     *missing = Times::default();
@@ -148,22 +148,6 @@ fn shares(before: &mut Times, now: [u64; 9], out: &mut [f64]) {
     out[BUSY] = 1.0 - out[3] - out[4];
 }
 
-/// "cpu …" as (none, times), "cpu3 …" as (3, times); none for other lines. Times that old kernels lack are zero.
-fn cpu(line: &[u8]) -> Option<(Option<u32>, [u64; 9])> {
-    let rest = line.strip_prefix(b"cpu")?;
-    let mut words = words(rest);
-    let cpu = match rest.first()? {
-        b' ' => None,
-        _ => Some(u32::try_from(number(words.next()?)?).ok()?),
-    };
-    let mut times = [0; 9];
-    for (time, word) in times.iter_mut().zip(&mut words) {
-        *time = number(word)?;
-    }
-    times[GUEST] = times[GUEST].saturating_add(words.next().and_then(number).unwrap_or(0));
-    Some((cpu, times))
-}
-
 #[derive(Debug, Default, PartialEq)]
 struct Whole {
     counters: [Option<u64>; 4],
@@ -198,7 +182,7 @@ mod tests {
     fn guests_are_part_of_user_and_steal_is_its_own() {
         let mut before = Times::default();
         let mut out = [0.0; WIDTH];
-        let at = |line: &str| cpu(line.as_bytes()).unwrap();
+        let at = |line: &str| cpu_times(line.as_bytes()).unwrap();
         shares(&mut before, at("cpu  100 0 50 800 10 0 5 35 20 0").1, &mut out);
         assert!(out.iter().all(|v| v.is_nan()));
         // 100 ticks: 40 user (of which 10 guests), 10 system, 25 idle, 5 waiting, 20 stolen.
@@ -207,7 +191,6 @@ mod tests {
         // The kernel's iowait may fall: it counts as none.
         shares(&mut before, at("cpu  150 0 60 825 14 0 5 55 30 0").1, &mut out);
         assert_eq!((out[0], out[4]), (1.0, 0.0));
-        assert_eq!(at("cpu17 1 2 3 4"), (Some(17), [1, 2, 3, 4, 0, 0, 0, 0, 0]));
     }
 
     proptest! {
@@ -215,7 +198,6 @@ mod tests {
         fn no_bytes_make_it_panic(line in "(cpu|cpu[0-9]{1,12}|ctxt|intr|\\PC)?([ ]?([0-9]{1,22}|\\PC)){0,12}", raw: Vec<u8>) {
             let mut whole = Whole::default();
             for line in [line.as_bytes(), &raw, b"cpu"] {
-                let _ = cpu(line);
                 whole.take(line);
             }
         }

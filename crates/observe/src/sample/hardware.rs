@@ -93,7 +93,7 @@ fn tasks(source: &SystemTree, process: &Process) -> Vec<u32> {
         let children = source.text(format!("/proc/{0}/task/{0}/children", process.pid)).unwrap_or_default();
         processes.extend(children.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
     }
-    processes.iter().flat_map(|pid| source.numbered(&format!("/proc/{pid}/task"), "")).collect()
+    processes.iter().flat_map(|pid| source.threads(*pid)).collect()
 }
 
 /// Opens the available counters of the targets, and names the others. Returns whether there are any.

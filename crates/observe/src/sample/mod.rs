@@ -139,11 +139,11 @@ pub struct HostSampler {
 impl HostSampler {
     /// Determines which sources this host provides; takes some milliseconds.
     pub fn new(config: &Config) -> Self {
-        Self::of(&SystemTree::default(), config)
+        Self::from_tree(&SystemTree::default(), config)
     }
 
     /// The same, of the files below another root.
-    pub fn of(source: &SystemTree, config: &Config) -> Self {
+    pub fn from_tree(source: &SystemTree, config: &Config) -> Self {
         let mut registry = Registry::default();
         let found = &mut registry;
         cpu::register(source, found, config.totals_only);

@@ -14,10 +14,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::pace::Pace;
-use super::tasks::{Table, delay, numbered, stat, values};
+use super::tasks::{Table, numbered};
 use super::{Collector, Process, Registry};
-use kelvin_host::bytes::{number, words};
-use kelvin_host::{Buffer, KernelFile, SystemTree};
+use kelvin_host::bytes::{number, values, words};
+use kelvin_host::{Buffer, KernelFile, ProcessStat, SystemTree, run_and_delay};
 
 const SERIES: [(&str, &str, &str); 12] = [
     ("cpu.user", "s/s", "CPUs used in user code"),
@@ -138,7 +138,7 @@ impl Collector for Watched {
     fn sample(&mut self, buffer: &mut Buffer, seconds: f64, out: &mut [f64]) {
         let Some(seconds) = self.pace.begin(seconds) else { return };
         let mut figures = [f64::NAN; SERIES.len()];
-        if self.stat.read(buffer).and_then(stat).is_some() {
+        if self.stat.read(buffer).and_then(ProcessStat::parse).is_some() {
             self.processes(buffer, seconds, &mut figures);
             self.threads(buffer, seconds, &mut figures);
         } else {
@@ -170,11 +170,12 @@ impl Watched {
         let mut ended = None;
         for i in 0..work.ids.len() {
             let id = work.ids[i];
-            let Some(now) = work.read(buffer, &self.root, id, None, "stat").and_then(stat) else {
+            let stat = work.read(buffer, &self.root, id, None, "stat");
+            let Some(now) = stat.and_then(ProcessStat::parse) else {
                 work.births.push(None);
                 continue;
             };
-            let born = Some(now.born);
+            let born = Some(now.started);
             work.births.push(born);
             if i == 0 && self.children {
                 ended = Some(now.ended);
@@ -189,11 +190,10 @@ impl Watched {
             resident = resident.saturating_add(now.resident_pages);
             count += 1;
             if self.io {
-                let names: [&[u8]; 2] = [b"read_bytes", b"write_bytes"];
-                if let Some(now) =
-                    work.read(buffer, &self.root, id, None, "io").and_then(|text| values(text, names))
-                {
-                    work.ios.account(id, born, now, &mut bytes);
+                let io = work.read(buffer, &self.root, id, None, "io");
+                let io = io.map(|text| values(text, ["read_bytes", "write_bytes"]));
+                if let Some([Some(read), Some(written)]) = io {
+                    work.ios.account(id, born, [read, written], &mut bytes);
                 }
             }
         }
@@ -232,14 +232,15 @@ impl Watched {
             let born = work.births.get(i).copied().flatten();
             let of = (!self.children).then_some(self.pid);
             if self.delays
-                && let Some(now) = work.read(buffer, &self.root, id, of, "schedstat").and_then(delay)
+                && let Some((_, delay)) =
+                    work.read(buffer, &self.root, id, of, "schedstat").and_then(run_and_delay)
             {
-                work.delays.account(id, born, [now], &mut waited);
+                work.delays.account(id, born, [delay], &mut waited);
             }
-            let names: [&[u8]; 2] = [b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches"];
-            if let Some(now) = work.read(buffer, &self.root, id, of, "status").and_then(|t| values(t, names))
-            {
-                work.switches.account(id, born, now, &mut switched);
+            let names = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
+            let status = work.read(buffer, &self.root, id, of, "status").map(|text| values(text, names));
+            if let Some([Some(voluntary), Some(involuntary)]) = status {
+                work.switches.account(id, born, [voluntary, involuntary], &mut switched);
             }
         }
         if work.delays.close() {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::mem::MaybeUninit;
 
-use kelvin_host::bytes::{lines, number, words};
+use kelvin_host::bytes::number;
 
 /// Number of rounds that a task may be missing before it is forgotten. The kernel's lists are not atomic: a task that
 /// ends while they are read can hide another, which must not reappear as new with all of its lifetime.
@@ -122,66 +122,8 @@ pub(super) fn numbered(directory: &File, space: &mut [MaybeUninit<u8>], found: &
     (!found.is_empty()).then_some(())
 }
 
-/// The fields of `/proc/PID/stat`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stat {
-    /// Clock ticks in user code and in the kernel.
-    pub(super) user: u64,
-    pub(super) system: u64,
-    pub(super) minor_faults: u64,
-    pub(super) major_faults: u64,
-    pub(super) threads: u64,
-    pub(super) resident_pages: u64,
-    /// Clock ticks between the boot and its beginning.
-    pub(super) born: u64,
-    /// The same of ended children that it has waited for, with theirs: user, system, minor and major faults.
-    pub(super) ended: [u64; 4],
-}
-
-/// Parses it. The name is in parentheses and may contain anything, including parentheses and blanks.
-pub(super) fn stat(text: &[u8]) -> Option<Stat> {
-    let end = text.iter().rposition(|&b| b == b')')?;
-    let mut values = [0; 22];
-    // The first is a letter; some of the others can be negative, but none of those used here.
-    let mut words = words(&text[end + 1..]);
-    for value in &mut values {
-        *value = number(words.next()?).unwrap_or(0);
-    }
-    Some(Stat {
-        minor_faults: values[7],
-        major_faults: values[9],
-        user: values[11],
-        system: values[12],
-        threads: values[17],
-        resident_pages: values[21],
-        born: values[19],
-        ended: [values[13], values[14], values[8], values[10]],
-    })
-}
-
-/// The time that a thread waited for a CPU, in nanoseconds: the second number of its `schedstat`.
-pub(super) fn delay(text: &[u8]) -> Option<u64> {
-    number(words(text).nth(1)?)
-}
-
-/// The values of lines "name: value", all of which must be there.
-pub(super) fn values<const N: usize>(text: &[u8], names: [&[u8]; N]) -> Option<[u64; N]> {
-    let mut found = [None; N];
-    for line in lines(text) {
-        for (found, name) in found.iter_mut().zip(names) {
-            if let Some(rest) = line.strip_prefix(name).and_then(|rest| rest.strip_prefix(b":")) {
-                *found = words(rest).next().and_then(number);
-            }
-        }
-    }
-    let all = found.iter().all(Option::is_some);
-    all.then(|| found.map(Option::unwrap_or_default))
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
@@ -247,29 +189,6 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_anything() {
-        let text = b"42 (a) S (b) c) S 1 42 42 0 -1 4194560 11 3 12 4 13 14 1 2 20 0 5 0 100 4096 77 1 1";
-        let expected = Stat {
-            user: 13,
-            system: 14,
-            minor_faults: 11,
-            major_faults: 12,
-            threads: 5,
-            resident_pages: 77,
-            born: 100,
-            ended: [1, 2, 3, 4],
-        };
-        assert_eq!(stat(text), Some(expected));
-        assert_eq!(stat(b"42 (x) S 1"), None);
-        assert_eq!(delay(b"100 200 3\n"), Some(200));
-        assert_eq!(
-            values(b"rchar: 1\nread_bytes: 5\nwrite_bytes: 6\n", [b"read_bytes", b"write_bytes"]),
-            Some([5, 6])
-        );
-        assert_eq!(values(b"read_bytes: 5\n", [b"read_bytes", b"write_bytes"]), None);
-    }
-
-    #[test]
     fn the_threads_of_this_process_are_found() {
         let directory = File::open("/proc/self/task").unwrap();
         let mut found = Vec::new();
@@ -277,15 +196,6 @@ mod tests {
         for _ in 0..2 {
             numbered(&directory, &mut space, &mut found).unwrap();
             assert!(found.contains(&(crate::thread_id() as u32)));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_make_it_panic(text in "([0-9]{0,22}|\\PC|\\(|\\)| |read_bytes:){0,40}", raw: Vec<u8>) {
-            for text in [text.as_bytes(), &raw] {
-                let _ = (stat(text), delay(text), values(text, [b"read_bytes"]));
-            }
         }
     }
 }

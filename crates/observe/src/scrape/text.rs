@@ -55,7 +55,7 @@ pub fn parse(text: &str) -> Result<Vec<Sample<'_>>, Malformed> {
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-type Found<'a, T> = Result<(T, &'a str), &'static str>;
+type ParsedToken<'a, T> = Result<(T, &'a str), &'static str>;
 
 fn sample(line: &str) -> Result<Sample<'_>, &'static str> {
     let (name, rest) = if line.starts_with('{') { (Cow::Borrowed(""), line) } else { bare(line)? };
@@ -108,7 +108,7 @@ fn labels<'a>(mut rest: &'a str, sample: &mut Sample<'a>) -> Result<&'a str, &'s
 }
 
 /// A name without quotes. Names of recording rules contain colons; labels have none, which is not checked.
-fn bare(text: &str) -> Found<'_, Cow<'_, str>> {
+fn bare(text: &str) -> ParsedToken<'_, Cow<'_, str>> {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let end = text.find(|c| !part(c)).unwrap_or(text.len());
     match text.chars().next() {
@@ -118,7 +118,7 @@ fn bare(text: &str) -> Found<'_, Cow<'_, str>> {
 }
 
 /// A text in quotes, in which `\\`, `\"` and `\n` are escaped.
-fn quoted(text: &str) -> Found<'_, Cow<'_, str>> {
+fn quoted(text: &str) -> ParsedToken<'_, Cow<'_, str>> {
     let inside = text.strip_prefix('"').ok_or("a quoted string is missing")?;
     let mut owned: Option<String> = None;
     let mut from = 0;

@@ -55,7 +55,7 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Those of `known` for which a first reading has values. Of several with one name the first that the server has is the one.
-    pub(crate) fn of(known: &[Counter], table: &Table) -> Self {
+    pub(crate) fn present_in(known: &[Counter], table: &Table) -> Self {
         let mut counters: Vec<Counter> = Vec::new();
         for counter in known {
             let has = |name: &&str| table.contains_key(*name);

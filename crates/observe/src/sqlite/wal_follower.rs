@@ -41,7 +41,7 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Takes the state of the WAL at `at`.
-    pub(super) fn look(&mut self, at: Nanos, log: WalState, mut each: impl FnMut(Step)) {
+    pub(super) fn take_state(&mut self, at: Nanos, log: WalState, mut each: impl FnMut(Step)) {
         let Some((before, mut old)) = self.last.replace((at, log)) else { return };
         if log.salt != old.salt {
             // Writing starts over only when everything has been moved.
@@ -85,7 +85,7 @@ mod tests {
     fn follow(logs: &[WalState]) -> (Follower, Vec<Step>) {
         let (mut follower, mut steps) = (Follower::default(), Vec::new());
         for (at, &log) in logs.iter().enumerate() {
-            follower.look(at as Nanos, log, |step| steps.push(step));
+            follower.take_state(at as Nanos, log, |step| steps.push(step));
         }
         (follower, steps)
     }

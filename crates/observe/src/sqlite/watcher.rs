@@ -190,7 +190,7 @@ impl Made {
         self.page = u64::from(log.page);
         self.pending = u64::from(log.frames.saturating_sub(log.moved)) * frame;
         let page = log.page;
-        self.follower.look(feed.now(), log, |step| {
+        self.follower.take_state(feed.now(), log, |step| {
             let Step::Ended { from, to, moved } = step else { return };
             if to.saturating_sub(from) < SLOW_CHECKPOINT {
                 return;

@@ -72,7 +72,7 @@ impl ServerActivity for SqlServerActivity {
             (0..rows.len()).map(|row| blocked(&rows, row)).collect()
         })?;
         let resources: Vec<&str> = found.iter().map(|one| one.waits_for.as_str()).collect();
-        let tables = self.tables.of(&mut self.link, &resources)?;
+        let tables = self.tables.names_of(&mut self.link, &resources)?;
         for (one, table) in found.iter_mut().zip(tables) {
             one.waits_for = locked(&one.waits_for, &table);
         }

@@ -56,7 +56,7 @@ impl CounterSource for SqlServerCounters {
             timed(feed, || self.read(link)).map_err(|why| lost(feed, "sqlserver figures", why)).ok();
         if let Some((_, table)) = &reading {
             self.counters = counters::known(table);
-            self.several = Several::of(table);
+            self.several = Several::present_in(table);
         }
         let refused = link.with(|session, _| Ok(relations::unreadable(session))).unwrap_or_default();
         let absent = Statements::begin(&link.about).chain(latches::absent(&link.about)).chain(refused);

@@ -135,7 +135,7 @@ const COUNTERS: &[Counter] = &[
 
 /// Those for which a first reading has values.
 pub(super) fn known(table: &Table) -> Counters {
-    Counters::of(COUNTERS, table)
+    Counters::present_in(COUNTERS, table)
 }
 
 /// Reads them all; the sessions of this list are the observers'.

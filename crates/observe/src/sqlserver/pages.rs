@@ -112,7 +112,7 @@ pub(super) struct Tables {
 
 impl Tables {
     /// The tables of locks' descriptions; read again where one is not known.
-    pub(super) fn of(
+    pub(super) fn names_of(
         &mut self,
         link: &mut Link,
         resources: &[&str],

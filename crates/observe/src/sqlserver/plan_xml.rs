@@ -30,7 +30,7 @@ pub(super) fn parse(xml: &str) -> Option<QueryPlan> {
     let document = Document::parse(xml).ok()?;
     let statement = document.descendants().find(|node| node.has_tag_name_anywhere("StmtSimple"))?;
     let root = statement.descendants().find(|node| node.has_tag_name_anywhere("RelOp"))?;
-    let mut found = Found::default();
+    let mut found = PlanContent::default();
     let of = |name: &str| statement.attribute(name);
     let mut heading = Vec::new();
     heading.extend(of("QueryPlanHash").map(|hash| format!("query_plan_hash {hash}")));
@@ -64,13 +64,13 @@ impl Named for Node<'_, '_> {
 }
 
 #[derive(Default)]
-struct Found {
+struct PlanContent {
     shape: String,
     text: String,
     scans: Vec<Scan>,
 }
 
-impl Found {
+impl PlanContent {
     /// Adds an operator and those below it.
     fn walk(&mut self, operator: Node<'_, '_>, depth: usize) {
         let physical = operator.attribute("PhysicalOp").unwrap_or("?");

@@ -202,7 +202,7 @@ impl SessionSource for SqlServerSessions {
         let resources = waiting(&self.rows, |resource| lock(resource) == WaitKind::RowLock)?;
         let resources: Vec<&str> = resources.iter().map(|(_, _, resource)| resource.as_str()).collect();
         let mut sums: BTreeMap<String, u32> = BTreeMap::new();
-        for table in self.tables.of(link, &resources)? {
+        for table in self.tables.names_of(link, &resources)? {
             *sums.entry(table).or_default() += 1;
         }
         Ok(sums.into_iter().collect())

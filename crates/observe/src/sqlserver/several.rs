@@ -39,7 +39,7 @@ pub(super) struct Several {
 
 impl Several {
     /// By a first reading.
-    pub(super) fn of(table: &Table) -> Self {
+    pub(super) fn present_in(table: &Table) -> Self {
         let mut series = Vec::new();
         let mut add = |name: String, unit: &str, help: String, key: String, of: Of| {
             series.push(Series { metric: Metric { name, unit: unit.into(), help }, key, of });
@@ -152,7 +152,7 @@ mod tests {
                 ("load.log", load),
             ])
         };
-        let mut metrics = Several::of(&at(0.0, 0.0, 0.0));
+        let mut metrics = Several::present_in(&at(0.0, 0.0, 0.0));
         let names: Vec<String> = metrics.metrics().map(|metric| metric.name).collect();
         let place = |name: &str| names.iter().position(|known| known == name).unwrap();
         let mut of =

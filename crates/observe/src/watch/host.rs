@@ -108,7 +108,7 @@ impl Watcher for HostWatcher {
         *last = Some(now);
         if let Some((_, looked)) = self.window.as_mut().filter(|(_, looked)| now >= *looked + PROCESSES) {
             *looked = now;
-            self.others.look();
+            self.others.add_usage();
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Watcher for HostWatcher {
             }
             Phase::Stop => {
                 if let Some((from, _)) = self.window.take() {
-                    self.others.look();
+                    self.others.add_usage();
                     let processes = self.others.top(now.saturating_sub(from) as f64 / 1e9);
                     feed.send(Observation::OtherProcesses { point: stage.point, processes });
                 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use kelvin_host::ProcessStat;
+use kelvin_host::bytes::values;
 use kelvin_measure::observation::OtherProcess;
 
 /// What a process has used since it began.
@@ -56,10 +57,10 @@ struct One {
 impl OtherProcesses {
     /// Those that are neither of `own` nor their children.
     pub(super) fn new(own: Vec<u32>) -> Self {
-        Self::of(Path::new("/proc"), own)
+        Self::below(Path::new("/proc"), own)
     }
 
-    fn of(root: &Path, own: Vec<u32>) -> Self {
+    fn below(root: &Path, own: Vec<u32>) -> Self {
         Self {
             root: root.into(),
             own,
@@ -73,12 +74,12 @@ impl OtherProcesses {
 
     /// Begins new sums.
     pub(super) fn begin(&mut self) {
-        self.look();
+        self.add_usage();
         self.sums.clear();
     }
 
     /// Adds what was used since the last look.
-    pub(super) fn look(&mut self) {
+    pub(super) fn add_usage(&mut self) {
         let all = self.read();
         let parents: HashMap<u32, u32> = all.iter().map(|one| (one.pid, one.stat.parent)).collect();
         let mut now = HashMap::with_capacity(all.len());
@@ -161,7 +162,7 @@ impl OtherProcesses {
     fn one(&self, pid: u32) -> Option<One> {
         let file = |name: &str| std::fs::read_to_string(self.root.join(pid.to_string()).join(name)).ok();
         let text = file("stat")?;
-        let stat = ProcessStat::parse(&text)?;
+        let stat = ProcessStat::parse(text.as_bytes())?;
         let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
         let statm = file("statm").unwrap_or_default();
         let bytes = |column: usize| {
@@ -171,11 +172,9 @@ impl OtherProcesses {
         let (resident, shared) = (bytes(1), bytes(2));
         // Other users' may not be read.
         let io = file("io").unwrap_or_default();
-        let of = |key: &str| -> u64 {
-            let line = io.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
-            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-        };
-        let used = Used { ticks: stat.ticks, read: of("read_bytes"), written: of("write_bytes") };
+        let [read, written] =
+            values(io.as_bytes(), ["read_bytes", "write_bytes"]).map(Option::unwrap_or_default);
+        let used = Used { ticks: stat.ticks(), read, written };
         Some(One { pid, name, stat, used, private: resident.saturating_sub(shared), shared })
     }
 }
@@ -200,7 +199,7 @@ mod tests {
     #[test]
     fn what_others_used_is_summed_by_name_and_ours_is_left_out() {
         let root = tempfile::tempdir().unwrap();
-        let mut others = OtherProcesses::of(root.path(), vec![10]);
+        let mut others = OtherProcesses::below(root.path(), vec![10]);
         let hertz = others.tick as u64;
         process(root.path(), 1, "init", 0, 5 * hertz, 0);
         process(root.path(), 10, "kelvin", 1, 0, 0);
@@ -210,11 +209,11 @@ mod tests {
         process(root.path(), 11, "sh", 10, 9 * hertz, 0);
         process(root.path(), 20, "backup", 1, 51 * hertz, 31_000_000);
         process(root.path(), 30, "cc1 plus)", 1, 4 * hertz, 0);
-        others.look();
+        others.add_usage();
         std::fs::remove_dir_all(root.path().join("30")).unwrap();
         process(root.path(), 31, "cc1 plus)", 1, 2 * hertz, 0);
         process(root.path(), 32, "cc1 plus)", 1, 0, 0);
-        others.look();
+        others.add_usage();
         let top = others.top(10.0);
         let seen: Vec<_> =
             top.iter().map(|one| (one.name.as_str(), one.processes, one.cpus, one.written)).collect();
@@ -225,7 +224,7 @@ mod tests {
     #[test]
     fn five_of_each_resource_are_named_and_what_uses_little_is_not() {
         let sums = |ticks, resident, read| Sums { ticks, read, resident, ..Sums::default() };
-        let mut others = OtherProcesses::of(Path::new("/nowhere"), Vec::new());
+        let mut others = OtherProcesses::below(Path::new("/nowhere"), Vec::new());
         others.tick = 100.0;
         for at in 1..=7 {
             others.sums.insert(format!("busy{at}"), sums(100 * at, 0, 0));

@@ -114,15 +114,14 @@ fn writers() -> Writers {
     let until = Instant::now() + LOOKING;
     let own = std::process::id();
     let mut found = Writers::new();
-    let Ok(processes) = fs::read_dir("/proc") else { return found };
-    let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    for process in numbers.filter(|process| *process != own) {
+    let tree = SystemTree::default();
+    for process in tree.processes().into_iter().filter(|process| *process != own) {
         if Instant::now() > until {
             break;
         }
         for file in written_by(process) {
-            let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-            found.entry(file).or_default().push((name.trim().to_owned(), process));
+            let name = tree.process_name(process).unwrap_or_default();
+            found.entry(file).or_default().push((name, process));
         }
     }
     found

@@ -10,7 +10,7 @@ use kelvin_stats::holm;
 use kelvin_stats::power::{FEWEST, POWER};
 use serde::Serialize;
 
-use super::{ComparisonVerdict, share};
+use super::{ComparisonVerdict, percent, share};
 use crate::{LatencyRow, PointReport, RunReport};
 use kelvin_measure::text::ends;
 
@@ -411,12 +411,6 @@ fn too_few(a: usize, b: usize) -> String {
         ADVISED.saturating_sub(a),
         ADVISED.saturating_sub(b)
     )
-}
-
-/// A ratio as a change: "-3.2 %".
-pub(crate) fn percent(ratio: f64) -> String {
-    let change = 100.0 * (ratio - 1.0);
-    if change.abs() < 0.95 { format!("{change:+.2} %") } else { format!("{change:+.1} %") }
 }
 
 /// A probability with a suitable number of digits: "p = 0.0286".

@@ -26,8 +26,8 @@ use serde::Serialize;
 
 pub(crate) use caveats::join_runs;
 pub(crate) use differences::{FactMap, differences as between, facts};
-pub(crate) use figures::{ADVISED, chance, percent};
-pub(crate) use kelvin_measure::text::plain_percent as share;
+pub(crate) use figures::{ADVISED, chance};
+pub(crate) use kelvin_measure::text::{change as percent, plain_percent as share};
 
 use crate::{Error, Finding, PointReport, Result, RunReport};
 pub use caveats::SideFinding;

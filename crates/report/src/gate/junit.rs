@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
+use kelvin_measure::text::printable;
+
 use super::{Gate, GateResult};
+use crate::chart;
 use crate::compare::join_runs;
 
 /// A `testsuites` document. Rows that cannot be tested are skipped, and without --strict undecided and blind
@@ -64,17 +67,5 @@ pub fn render(gate: &Gate) -> String {
 
 /// Escapes text for an element or an attribute. Characters that XML 1.0 forbids become blanks.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
+    chart::escaped(&printable(text)).replace(['\u{fffe}', '\u{ffff}'], " ").replace('\'', "&apos;")
 }

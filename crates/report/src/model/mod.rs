@@ -449,9 +449,8 @@ pub(crate) fn kinds_of_direction<'a>(
     kinds: &'a [Series],
     direction: &'a str,
 ) -> impl Iterator<Item = usize> + 'a {
-    let of = |name: &'a str| name.split([' ', ',']).next().unwrap_or(name);
     let kinds = kinds.iter().enumerate().filter(|(_, kind)| kind.is_transaction());
-    kinds.filter(move |(_, kind)| of(&kind.name) == direction).map(|(at, _)| at)
+    kinds.filter(move |(_, kind)| kind.direction() == direction).map(|(at, _)| at)
 }
 
 /// The notes, without those that repeat a job's own line: they are stored for runs that end before their jobs

@@ -16,7 +16,7 @@ mod time;
 
 use std::collections::BTreeMap;
 
-use kelvin_measure::event::LoadPart;
+use kelvin_measure::event::{LoadPart, direction_of};
 use kelvin_storage::Direction;
 use kelvin_storage::job::Jobs;
 use kelvin_storage::log::LogKind;
@@ -164,8 +164,7 @@ fn options(measured: &[JobMeasurement]) -> String {
 }
 
 fn direction(kind: &str) -> Option<Direction> {
-    let word = kind.split([' ', ',']).next().unwrap_or(kind);
-    Direction::ALL.into_iter().find(|direction| direction.word() == word)
+    Direction::ALL.into_iter().find(|direction| direction.word() == direction_of(kind))
 }
 
 /// The seconds of all points of a run.

@@ -3,7 +3,7 @@
 use kelvin_diagnose::bands::BandShare;
 use kelvin_diagnose::interference::{Interference, InterferenceVerdict, RelativeChange};
 use kelvin_diagnose::tenants::WaitChanges;
-use kelvin_measure::text::{decimal, ms, plural, rate, whole};
+use kelvin_measure::text::{NONE, decimal, fixed_change, fixed_percent, ms, plural, rate, whole};
 
 use super::{BOLD, Page, RED};
 use crate::RunReport;
@@ -40,8 +40,8 @@ impl Page {
                 self.line(&format!(
                     "  {:<14}{:>12}{:>12}",
                     "rate held",
-                    format!("{:.1} %", before * 100.0),
-                    format!("{:.1} %", after * 100.0)
+                    fixed_percent(Some(before), 1),
+                    fixed_percent(Some(after), 1)
                 ));
             }
             for band in &one.bands {
@@ -178,19 +178,11 @@ pub(crate) fn details(one: &Interference) -> Vec<String> {
 
 /// "-12.3 %" for a ratio; "×27" for a large one.
 pub(crate) fn percent(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{}{}", change_of(ratio), unit_of(ratio)))
-}
-
-fn change_of(ratio: f64) -> String {
-    if ratio < MANY_TIMES {
-        format!("{:+.1}", (ratio - 1.0) * 100.0)
-    } else {
-        format!("×{}", whole(ratio.round() as u64))
+    match ratio {
+        Some(ratio) if ratio < MANY_TIMES => fixed_change(ratio, 1),
+        Some(ratio) => format!("×{}", whole(ratio.round() as u64)),
+        None => NONE.into(),
     }
-}
-
-fn unit_of(ratio: f64) -> &'static str {
-    if ratio < MANY_TIMES { " %" } else { "" }
 }
 
 /// "-14.0 to -10.1 %".
@@ -198,6 +190,7 @@ pub(crate) fn interval(change: &RelativeChange) -> Option<String> {
     let low = change.low?;
     let high = change.high.map_or_else(|| "no upper end".to_owned(), |high| percent(Some(high)));
     let same = change.high.is_some_and(|high| high < MANY_TIMES);
-    let low = if same { change_of(low) } else { percent(Some(low)) };
+    let low = percent(Some(low));
+    let low = if same { low.trim_end_matches(" %") } else { &low };
     Some(format!("{low} to {high}"))
 }

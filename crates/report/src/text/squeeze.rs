@@ -4,7 +4,7 @@ use kelvin_measure::event::{Elasticity, Squeeze};
 
 use super::Page;
 use crate::RunReport;
-use kelvin_measure::text::decimal;
+use kelvin_measure::text::{decimal, fixed_change};
 
 impl Page {
     /// The elasticities, and the resources that were not limited.
@@ -67,7 +67,7 @@ pub(crate) fn elasticity_interval(one: &Elasticity) -> String {
 
 /// "-19.3 %".
 pub(crate) fn change(one: &Elasticity) -> String {
-    format!("{:+.1} %", (one.throughput_ratio - 1.0) * 100.0)
+    fixed_change(one.throughput_ratio, 1)
 }
 
 /// How the resource was limited, and by how much.

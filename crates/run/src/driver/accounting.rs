@@ -109,20 +109,9 @@ impl PointAccounting<'_> {
     fn schedule(&self) -> Option<ArrivalSchedule> {
         let each = self.generators.iter().map(|generator| generator.arrivals);
         each.reduce(|sum, one| {
-            let (sum, one) = (sum?, one?);
-            Some(ArrivalSchedule {
-                // The sum of the shares is subject to rounding.
-                rate: self.rate.unwrap_or(sum.rate + one.rate),
-                due: sum.due.saturating_add(one.due),
-                refused: sum.refused.saturating_add(one.refused),
-                waiting: sum.waiting.saturating_add(one.waiting),
-                waiting_at_close: sum
-                    .waiting_at_close
-                    .zip(one.waiting_at_close)
-                    .map(|(a, b)| a.saturating_add(b)),
-                cut_off: sum.cut_off.saturating_add(one.cut_off),
-                longest: sum.longest.max(one.longest),
-            })
+            let sum = sum?.with(one?);
+            // The sum of the shares is subject to rounding.
+            Some(ArrivalSchedule { rate: self.rate.unwrap_or(sum.rate), ..sum })
         })?
     }
 

@@ -60,7 +60,7 @@ impl Bench {
 fn by_count() -> Load {
     Load {
         transactions: std::num::NonZeroU64::new(10),
-        ramp_up: Span::of(Duration::ZERO),
+        ramp_up: Span::from_duration(Duration::ZERO),
         seed: 42,
         ..Load::default()
     }

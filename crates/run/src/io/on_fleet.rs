@@ -462,19 +462,5 @@ fn describe_disk(disk: &Value) -> String {
 /// What became of the rates requested on all hosts; `None` if a host has no rate.
 fn schedule(windows: &[Option<&Window>]) -> Option<ArrivalSchedule> {
     let each = windows.iter().copied().flatten().map(|window| window.schedule);
-    each.reduce(|sum, one| {
-        let (sum, one) = (sum?, one?);
-        Some(ArrivalSchedule {
-            rate: sum.rate + one.rate,
-            due: sum.due.saturating_add(one.due),
-            refused: sum.refused.saturating_add(one.refused),
-            waiting: sum.waiting.saturating_add(one.waiting),
-            waiting_at_close: sum
-                .waiting_at_close
-                .zip(one.waiting_at_close)
-                .map(|(a, b)| a.saturating_add(b)),
-            cut_off: sum.cut_off.saturating_add(one.cut_off),
-            longest: sum.longest.max(one.longest),
-        })
-    })?
+    each.reduce(|sum, one| Some(sum?.with(one?)))?
 }

@@ -37,7 +37,7 @@ pub(super) fn layout(scenario: &Scenario, loads: &[PreparedLoad]) -> (Vec<Series
 }
 
 /// Where a tenant's events go.
-struct Place {
+struct TenantSlot {
     name: String,
     source: SourceId,
     /// Its first series and its first counter among those of the run, and how many it has of each.
@@ -57,7 +57,7 @@ struct Place {
     host_load: Option<HostLoad>,
 }
 
-impl Place {
+impl TenantSlot {
     /// Adds what its agent did in a turn: the counts; the clock is that of the first start.
     fn add_host_load(&mut self, turn: HostLoad) {
         let Some(sum) = &mut self.host_load else {
@@ -74,7 +74,7 @@ impl Place {
 /// Merges the streams.
 pub(super) struct Merge<'a> {
     stage: &'a Stage<'a>,
-    places: Vec<Place>,
+    places: Vec<TenantSlot>,
     kinds: usize,
     /// Which of the run's series count for the headline.
     headline: Vec<bool>,
@@ -97,7 +97,7 @@ impl<'a> Merge<'a> {
         let mut places = Vec::with_capacity(loads.len());
         for (index, (tenant, load)) in stage.scenario.tenants.iter().zip(loads).enumerate() {
             let (kinds, counters) = (load.series().len(), load.counters().len());
-            places.push(Place {
+            places.push(TenantSlot {
                 name: tenant.name.clone(),
                 source: SourceId(index as u16 + 1),
                 first,

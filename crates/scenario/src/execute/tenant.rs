@@ -89,7 +89,7 @@ fn ended_by_itself(stage: &Stage<'_>, tenant: usize, turn: &Turn, window: Option
     }
 }
 
-type Done = Result<(Option<Totals>, Option<String>), RunError>;
+type TurnResult = Result<(Option<Totals>, Option<String>), RunError>;
 
 fn database(
     stage: &Stage<'_>,
@@ -99,7 +99,7 @@ fn database(
     prepared: &kelvin_lab::store_bench::PreparedTenant,
     fleet: Option<&dyn Fleet>,
     sink: &mut TenantSink<'_>,
-) -> Done {
+) -> TurnResult {
     let mut load = spec.load.clone();
     load.ramp_up = Span::seconds(0);
     load.duration = turn.lasts.unwrap_or(ENDLESS);
@@ -122,7 +122,7 @@ fn database(
     Ok((Some(result.totals), gave_up))
 }
 
-fn io(stage: &Stage<'_>, tenant: usize, turn: &Turn, sink: &mut TenantSink<'_>) -> Done {
+fn io(stage: &Stage<'_>, tenant: usize, turn: &Turn, sink: &mut TenantSink<'_>) -> TurnResult {
     let mut spec = stage.scenario.tenants[tenant].spec_for(turn.lasts);
     spec.accept_noise = stage.scenario.accept_noise;
     let run =
@@ -139,7 +139,7 @@ fn io_on_agent(
     turn: &Turn,
     fleet: &dyn Fleet,
     sink: &mut TenantSink<'_>,
-) -> Done {
+) -> TurnResult {
     let mut spec = stage.scenario.tenants[tenant].spec_for(turn.lasts);
     spec.accept_noise = stage.scenario.accept_noise;
     let run = FleetIoRun::new(&spec, fleet)?.controlled(Arc::clone(&turn.control));

@@ -206,7 +206,7 @@ fn observed() -> Vec<Metric> {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../observe/tests/recorded/first");
     let process = |name: &str| Process { name: name.into(), pid: 4242, children: false };
     let config = Config { processes: vec![process("client"), process("server")], ..Config::default() };
-    let host = HostSampler::of(&SystemTree::at(recorded), &config);
+    let host = HostSampler::from_tree(&SystemTree::at(recorded), &config);
     let host = host.series().iter().map(|s| (s.name.clone(), s.unit.to_owned(), s.help.to_owned()));
     let others = POSTGRES.iter().chain(&SQLITE).map(|(name, unit)| {
         ((*name).to_owned(), (*unit).to_owned(), "a \"quoted\" text\nof two lines, with a \\".to_owned())

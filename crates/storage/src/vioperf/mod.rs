@@ -7,7 +7,6 @@
 mod block;
 mod cores;
 mod counters;
-mod cpu;
 mod plan;
 mod report;
 mod table;
@@ -23,11 +22,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use kelvin_host::{SystemTree, Ticks};
 use kelvin_measure::Stop;
 
 use crate::error::Result;
 use counters::{Counters, Counts};
-use cpu::Machine;
 use worker::{Order, Worker};
 
 pub use cores::Cores;
@@ -124,7 +123,7 @@ fn run_test(
     let over = Arc::new(AtomicBool::new(false));
     let counters: Vec<Counters> = workers.iter().map(|_| Counters::default()).collect();
     let directories: Vec<usize> = workers.iter().map(Worker::directory).collect();
-    let (begin, machine) = (Instant::now(), Machine::read());
+    let (begin, machine) = (Instant::now(), processor_ticks());
     let mut watch = Watch {
         test,
         begin,
@@ -199,19 +198,24 @@ struct Watch<'a> {
     counters: &'a [Counters],
     before: Vec<Counts>,
     before_at: Instant,
-    machine: Machine,
-    whole: Machine,
+    machine: Ticks,
+    whole: Ticks,
+}
+
+/// Zero if the kernel does not show them.
+fn processor_ticks() -> Ticks {
+    Ticks::read(&SystemTree::default()).unwrap_or_default()
 }
 
 impl Watch<'_> {
     /// A row for each directory; if there are several, also one for all.
     fn rows(&mut self, plan: &VioperfPlan) -> Vec<Row> {
-        let (now, machine) = (Instant::now(), Machine::read());
+        let (now, machine) = (Instant::now(), processor_ticks());
         let counts = Counts::by_directory(self.counters, self.directories, plan.directories.len());
         let recent: Vec<Counts> =
             counts.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
         let spans = (now - self.begin, now - self.before_at);
-        let use_of_cpu = machine.since(&self.machine);
+        let use_of_cpu = machine.shares_since(self.machine);
         let rows = report::rows(self.test, plan, &counts, &recent, spans, use_of_cpu, self.length);
         (self.before, self.before_at, self.machine) = (counts, now, machine);
         rows
@@ -226,7 +230,7 @@ impl Watch<'_> {
     fn whole_test(&self, plan: &VioperfPlan) -> Option<Row> {
         let counts = Counts::by_directory(self.counters, self.directories, plan.directories.len());
         let span = self.before_at - self.begin;
-        let use_of_cpu = self.machine.since(&self.whole);
+        let use_of_cpu = self.machine.shares_since(self.whole);
         report::rows(self.test, plan, &counts, &counts, (span, span), use_of_cpu, self.length).pop()
     }
 }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use kelvin_host::TickShares;
 use serde::{Serialize, Serializer};
 
 use super::MB;
 use super::counters::{Counters, Counts, sum};
-use super::cpu::Use;
 use super::plan::VioperfPlan;
 use super::verdict::{ThroughputGrade, deciding};
 
@@ -140,7 +140,7 @@ pub(super) fn rows(
     counts: &[Counts],
     recent: &[Counts],
     (span, recent_span): (Duration, Duration),
-    machine: Use,
+    machine: Option<TickShares>,
     length: Duration,
 ) -> Vec<Row> {
     let cores = plan.cores.counted;
@@ -162,8 +162,8 @@ pub(super) fn rows(
                 counter_value_per_core: value.per_core(cores),
                 counter_value_per_core_recent: recent.per_core(cores),
                 thread_count: counts.threads,
-                cpu_percent: machine.busy,
-                io_wait_percent: machine.waiting,
+                cpu_percent: machine.map(|shares| 100.0 * shares.taken),
+                io_wait_percent: machine.map(|shares| 100.0 * shares.waiting),
                 elapsed_s: span.as_secs_f64(),
                 remaining_s: length.saturating_sub(span).as_secs_f64(),
                 recent_s: recent_span.as_secs_f64(),

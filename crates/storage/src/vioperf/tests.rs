@@ -196,7 +196,7 @@ fn the_table_and_the_summary_are_readable() {
         notes: Vec::new(),
     };
     let mut report = Report::new(plan.clone());
-    let use_of_cpu = cpu::Use { busy: Some(12.4), waiting: Some(40.1) };
+    let use_of_cpu = Some(kelvin_host::TickShares { taken: 0.124, waiting: 0.401, stolen: 0.0 });
     let (span, recent) = (Duration::from_secs(20), Duration::from_secs(10));
     let counts = |read, written, seeks| {
         let one = Counts { read, written, seeks, threads: 3 };

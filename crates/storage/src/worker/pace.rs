@@ -4,12 +4,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kelvin_measure::{Nanos, Random};
+use kelvin_measure::{Nanos, Random, SECOND};
 
 use crate::job::{Rate, RateProcess};
 use crate::{Direction, Io, PerDirection};
-
-const SECOND: u128 = 1_000_000_000;
 
 /// The unit of a direction's rate.
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +164,7 @@ impl Pacer {
         } else {
             // Calculated from the total, so that rounding errors do not add up.
             lane.issued += amount;
-            let since = u128::from(lane.issued) * SECOND / u128::from(lane.rate);
+            let since = u128::from(lane.issued) * u128::from(SECOND) / u128::from(lane.rate);
             #[expect(clippy::float_cmp, reason = "the factor of a rate that nobody changed is exactly 1")]
             let since = if lane.factor == 1.0 { since } else { (since as f64 / lane.factor) as u128 };
             lane.next = lane.origin + since as Nanos;

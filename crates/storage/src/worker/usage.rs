@@ -1,5 +1,6 @@
 //! Resources that the calling thread has used.
 
+use kelvin_host::run_and_delay;
 use kelvin_measure::Nanos;
 
 /// Counters of a thread since it began.
@@ -36,11 +37,11 @@ impl Usage {
         };
         let exact = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         let nanos = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        let delay = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+        let times = std::fs::read("/proc/thread-self/schedstat").ok();
         Self {
             cpu: (nanos(usage.ru_utime), nanos(usage.ru_stime)),
             exact: exact.tv_sec as u64 * 1_000_000_000 + exact.tv_nsec as u64,
-            run_delay: delay.and_then(|text| text.split_whitespace().nth(1)?.parse().ok()),
+            run_delay: times.and_then(|text| run_and_delay(&text)).map(|(_, delay)| delay),
             switches: (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64),
             faults: (usage.ru_majflt as u64, usage.ru_minflt as u64),
             at: (begun, clock()),

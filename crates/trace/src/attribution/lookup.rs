@@ -15,7 +15,7 @@ const DEEPEST: usize = 4;
 
 /// What a range holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Part {
+struct MappedRange {
     end: u64,
     file: u32,
     logical: u64,
@@ -23,24 +23,26 @@ struct Part {
 
 /// The ranges of each disk by their first byte; none overlap.
 #[derive(Debug, Default)]
-struct DeviceMap(HashMap<(u32, u32), BTreeMap<u64, Part>>);
+struct DeviceMap(HashMap<(u32, u32), BTreeMap<u64, MappedRange>>);
 
 impl DeviceMap {
     fn set(&mut self, change: &Change) {
         let end = change.begin.saturating_add(change.length);
         let ranges = self.0.entry(change.device).or_default();
-        let inside =
-            |part: &Part, at: u64, begin: u64| Part { logical: part.logical + (at - begin), ..*part };
+        let inside = |part: &MappedRange, at: u64, begin: u64| MappedRange {
+            logical: part.logical + (at - begin),
+            ..*part
+        };
         // The range before, which may reach into the new one, or beyond it.
         if let Some((&begin, &part)) = ranges.range(..change.begin).next_back()
             && part.end > change.begin
         {
-            ranges.insert(begin, Part { end: change.begin, ..part });
+            ranges.insert(begin, MappedRange { end: change.begin, ..part });
             if part.end > end {
                 ranges.insert(end, inside(&part, end, begin));
             }
         }
-        let covered: Vec<(u64, Part)> =
+        let covered: Vec<(u64, MappedRange)> =
             ranges.range(change.begin..end).map(|(begin, part)| (*begin, *part)).collect();
         for (begin, part) in covered {
             ranges.remove(&begin);
@@ -51,12 +53,12 @@ impl DeviceMap {
         if let Some(file) = change.file
             && end > change.begin
         {
-            ranges.insert(change.begin, Part { end, file, logical: change.logical });
+            ranges.insert(change.begin, MappedRange { end, file, logical: change.logical });
         }
     }
 
     /// The part at a place, and where its file has that byte.
-    fn at(&self, device: (u32, u32), place: u64) -> Option<(u32, u64)> {
+    fn file_at(&self, device: (u32, u32), place: u64) -> Option<(u32, u64)> {
         let (begin, part) = self.0.get(&device)?.range(..=place).next_back()?;
         (place < part.end).then(|| (part.file, part.logical + (place - begin)))
     }
@@ -70,10 +72,10 @@ impl DeviceMap {
         place: u64,
         through: &mut HashSet<(u32, u32)>,
     ) -> Option<u32> {
-        let (mut found, mut logical) = self.at(device, place)?;
+        let (mut found, mut logical) = self.file_at(device, place)?;
         for _ in 0..DEEPEST {
             let Some((behind, begin)) = files.get(found as usize).and_then(|file| file.behind) else { break };
-            let inner = logical.checked_sub(begin).and_then(|place| self.at(behind, place));
+            let inner = logical.checked_sub(begin).and_then(|place| self.file_at(behind, place));
             let Some(inner) = inner else { break };
             through.insert(behind);
             (found, logical) = inner;
@@ -243,7 +245,7 @@ mod tests {
                 }
             }
             for (at, expected) in plain.iter().enumerate() {
-                prop_assert_eq!(map.at((254, 0), at as u64), *expected, "at {}", at);
+                prop_assert_eq!(map.file_at((254, 0), at as u64), *expected, "at {}", at);
             }
         }
     }

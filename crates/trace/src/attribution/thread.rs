@@ -57,14 +57,14 @@ impl FileThread {
             let mut watcher = FileWatcher::new(directories);
             loop {
                 let began = Instant::now();
-                let changes = watcher.look(nanos(ClockId::Monotonic));
+                let changes = watcher.file_changes(nanos(ClockId::Monotonic));
                 if (!changes.files.is_empty() || !changes.changes.is_empty()) && send.send(changes).is_err() {
                     break;
                 }
                 let pause = PAUSE.max(began.elapsed() * SHARE);
                 if ended.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                     // Files that grew since.
-                    let _ = send.send(watcher.look(nanos(ClockId::Monotonic)));
+                    let _ = send.send(watcher.file_changes(nanos(ClockId::Monotonic)));
                     break;
                 }
             }

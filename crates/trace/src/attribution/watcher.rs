@@ -51,7 +51,7 @@ struct Home {
 }
 
 /// A part of a file on a disk: first byte, length, first byte in the file, place of the file in the list.
-type Part = (u64, u64, u64, u32);
+type FileExtent = (u64, u64, u64, u32);
 
 #[derive(Debug, Default)]
 struct Followed {
@@ -63,7 +63,7 @@ struct Followed {
     behind: Option<((u32, u32), u64)>,
     length: u64,
     blocks: u64,
-    parts: Vec<Part>,
+    parts: Vec<FileExtent>,
     /// Where it has room on the disk that was never written: first byte, length.
     unwritten: Vec<(u64, u64)>,
     /// Whether some of it has no place yet.
@@ -121,7 +121,7 @@ impl FileWatcher {
     }
 
     /// Looks around, and returns what changed. `now` is the recording's clock.
-    pub fn look(&mut self, now: Nanos) -> FileChanges {
+    pub fn file_changes(&mut self, now: Nanos) -> FileChanges {
         self.now = now;
         self.seen.clear();
         self.loop_devices();
@@ -209,7 +209,7 @@ impl FileWatcher {
     /// The regular files that processes have open, outside of servers' directories: path, where it can be opened.
     fn open_files(&mut self) -> Vec<(PathBuf, PathBuf, Metadata)> {
         let mut found = Vec::new();
-        for pid in self.tree.numbered("/proc", "") {
+        for pid in self.tree.processes() {
             let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
             for entry in entries.flatten() {
                 let link = entry.path();
@@ -308,8 +308,8 @@ impl FileWatcher {
         self.extents = extents + found.len();
         let before = std::mem::replace(&mut followed.parts, found);
         let followed = &self.followed[&inode];
-        let had: HashSet<&Part> = before.iter().collect();
-        let has: HashSet<&Part> = followed.parts.iter().collect();
+        let had: HashSet<&FileExtent> = before.iter().collect();
+        let has: HashSet<&FileExtent> = followed.parts.iter().collect();
         let gone = before.iter().filter(|part| !has.contains(part)).map(|part| (part, false));
         let new = followed.parts.iter().filter(|part| !had.contains(part)).map(|part| (part, true));
         for (&(begin, length, logical, file), is_there) in gone.chain(new) {
@@ -405,7 +405,7 @@ impl FileWatcher {
     fn freed(&mut self, inode: Inode) -> Vec<Change> {
         let home = self.homes.get(&inode.0).copied().flatten();
         let (Some(followed), Some(home)) = (self.followed.remove(&inode), home) else { return Vec::new() };
-        let free = |(begin, length, ..): &Part| Change {
+        let free = |(begin, length, ..): &FileExtent| Change {
             seen: self.now,
             device: home.disk,
             begin: *begin,
@@ -452,14 +452,14 @@ fn place(tree: &SystemTree, mount: &Mount, number: &str) -> Option<Home> {
 
 /// What the filesystem says of a file.
 struct FoundParts {
-    parts: Vec<Part>,
+    parts: Vec<FileExtent>,
     unwritten: Vec<(u64, u64)>,
     is_pending: bool,
 }
 
 /// The parts of a file that have a place, those that continue each other in one; and whether some have none yet.
 fn parts(file: &File, home: Home, followed: &Followed) -> Option<FoundParts> {
-    let mut found: Vec<Part> = Vec::new();
+    let mut found: Vec<FileExtent> = Vec::new();
     let mut unwritten: Vec<(u64, u64)> = Vec::new();
     let mut is_pending = false;
     let mut take = |part: FilePart| {
@@ -487,14 +487,14 @@ fn parts(file: &File, home: Home, followed: &Followed) -> Option<FoundParts> {
     // Behind the end there may be blocks that were allocated ahead.
     walk(file, 0..u64::MAX / 2, false, &mut take).ok()?;
     if let Some(buffer) = followed.doublewrite {
-        let within: Vec<Part> = found.iter().filter_map(|part| clipped(part, buffer)).collect();
+        let within: Vec<FileExtent> = found.iter().filter_map(|part| clipped(part, buffer)).collect();
         found.extend(within);
     }
     Some(FoundParts { parts: found, unwritten, is_pending })
 }
 
 /// What of a part is the doublewrite buffer's.
-fn clipped(&(begin, length, logical, _): &Part, buffer: u32) -> Option<Part> {
+fn clipped(&(begin, length, logical, _): &FileExtent, buffer: u32) -> Option<FileExtent> {
     let from = logical.max(DOUBLEWRITE.start);
     let to = (logical + length).min(DOUBLEWRITE.end);
     (from < to).then(|| (begin + (from - logical), to - from, from, buffer))
@@ -541,7 +541,7 @@ mod tests {
         let bytes = |found: &FileChanges, is_there: bool| -> u64 {
             found.changes.iter().filter(|one| one.file.is_some() == is_there).map(|one| one.length).sum()
         };
-        let first = watcher.look(1);
+        let first = watcher.file_changes(1);
         let about = std::fs::metadata(&path).unwrap();
         if watcher.homes.get(&about.dev()).copied().flatten().is_none() {
             // Not on a filesystem that is understood: nothing may be said about it.
@@ -555,17 +555,17 @@ mod tests {
             ..FileChanges::default()
         };
         assert!(bytes(&of_file(&first), true) >= 64 << 10, "{first:?}");
-        let same = watcher.look(2);
+        let same = watcher.file_changes(2);
         assert!(of_file(&same).changes.is_empty(), "{same:?}");
         write(192);
-        let grown = watcher.look(3);
+        let grown = watcher.file_changes(3);
         assert!(bytes(&of_file(&grown), true) >= 192 << 10, "{grown:?}");
         drop(file);
         std::fs::remove_file(&path).unwrap();
         // Which may well get the number of the one that went.
         let other = place.path().join("other");
         std::fs::write(&other, [7; 4096]).unwrap();
-        let gone = watcher.look(4);
+        let gone = watcher.file_changes(4);
         assert!(bytes(&gone, false) >= 256 << 10, "{gone:?}");
         if about.created().is_ok() {
             // Databases of other tests are found as well.

@@ -18,12 +18,12 @@ pub struct EventFormat {
 
 /// A field's place within a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct FieldLocation {
     offset: usize,
     size: usize,
 }
 
-impl Place {
+impl FieldLocation {
     /// The bytes of the field; empty when the record is too short.
     pub fn bytes(self, record: &[u8]) -> &[u8] {
         record.get(self.offset..self.offset.saturating_add(self.size)).unwrap_or_default()
@@ -57,9 +57,9 @@ impl EventFormat {
     }
 
     /// Where a field is.
-    pub fn place(&self, name: &str) -> Option<Place> {
+    pub fn place(&self, name: &str) -> Option<FieldLocation> {
         let field = self.fields.iter().find(|field| field.name == name)?;
-        Some(Place { offset: field.offset, size: field.size })
+        Some(FieldLocation { offset: field.offset, size: field.size })
     }
 }
 
@@ -85,8 +85,8 @@ fn field(line: &str) -> Option<Field> {
 pub struct PageFormat {
     /// Bytes of a page with its header.
     pub size: usize,
-    pub(super) timestamp: Place,
-    pub(super) commit: Place,
+    pub(super) timestamp: FieldLocation,
+    pub(super) commit: FieldLocation,
     pub(super) data: usize,
 }
 
@@ -95,7 +95,8 @@ impl PageFormat {
     pub fn parse(text: &str) -> Option<Self> {
         let fields: Vec<Field> = text.lines().filter_map(field).collect();
         let find = |name: &str| fields.iter().find(|field| field.name == name);
-        let place = |name: &str| find(name).map(|field| Place { offset: field.offset, size: field.size });
+        let place =
+            |name: &str| find(name).map(|field| FieldLocation { offset: field.offset, size: field.size });
         let data = find("data")?;
         let size = data.offset.checked_add(data.size)?;
         // A sub-buffer is a power of two of pages; whatever else this says is not a page.
@@ -141,8 +142,8 @@ pub(super) mod tests {
     fn fields_are_found_by_name() {
         let format = EventFormat::parse(ISSUE).unwrap();
         assert_eq!(format.id, 2104);
-        assert_eq!(format.place("rwbs"), Some(Place { offset: 34, size: 10 }));
-        assert_eq!(format.place("cmd"), Some(Place { offset: 60, size: 4 }));
+        assert_eq!(format.place("rwbs"), Some(FieldLocation { offset: 34, size: 10 }));
+        assert_eq!(format.place("cmd"), Some(FieldLocation { offset: 60, size: 4 }));
         assert_eq!(format.place("absent"), None);
         assert_eq!(EventFormat::parse("no event"), None);
         let page = PageFormat::parse(HEADER_PAGE).unwrap();

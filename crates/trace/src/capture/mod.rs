@@ -34,7 +34,7 @@ use crate::file::FileWriter;
 use crate::matcher::{EventKind, Matched, Matcher, RequestEvent};
 use crate::recording::{DeviceCheck, Header, HeaderDevice, Recording};
 use crate::{Error, Flags, Operation, Result};
-use format::Place;
+use format::FieldLocation;
 use groups::GroupLookup;
 use live::LiveStreams;
 
@@ -74,15 +74,15 @@ impl Default for CaptureOptions {
 /// Where the fields are that a request consists of.
 #[derive(Debug, Clone, Copy)]
 struct Fields {
-    device: Place,
-    sector: Place,
-    sectors: Place,
-    letters: Place,
-    pid: Place,
+    device: FieldLocation,
+    sector: FieldLocation,
+    sectors: FieldLocation,
+    letters: FieldLocation,
+    pid: FieldLocation,
     /// Only issues have it.
-    command: Option<Place>,
+    command: Option<FieldLocation>,
     /// Only completions have it.
-    error: Option<Place>,
+    error: Option<FieldLocation>,
 }
 
 impl Fields {

@@ -314,15 +314,15 @@ mod tests {
     use crate::matcher::{EventKind, Matched, RequestEvent};
     use crate::recording::FileChanges;
 
-    type Given = ((u64, Option<u64>), (u64, u32), (u8, u8), (i32, u8));
+    type RequestFields = ((u64, Option<u64>), (u64, u32), (u8, u8), (i32, u8));
 
-    fn given() -> impl Strategy<Value = Given> {
+    fn given() -> impl Strategy<Value = RequestFields> {
         let place = (0..1_u64 << 50, 0..1_u32 << 20);
         let time = (0..1_u64 << 62, prop::option::of(0..1_u64 << 40));
         (time, place, (0..4_u8, 0..64_u8), (any::<i32>(), 0..3_u8))
     }
 
-    fn write(given: &[Given]) -> Vec<u8> {
+    fn write(given: &[RequestFields]) -> Vec<u8> {
         let mut writer = FileWriter::new(Vec::new(), &Header::default()).unwrap();
         for ((at, response), (sector, sectors), (operation, flags), (pid, device)) in given {
             let mut command = [0; 16];
@@ -350,7 +350,7 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read(given in prop::collection::vec(given(), 0..300)) {
-            let mut expected: Vec<Given> = given.clone();
+            let mut expected: Vec<RequestFields> = given.clone();
             expected.sort_by_key(|((at, _), ..)| *at);
             let trace = parse(&write(&given)).unwrap();
             prop_assert_eq!(trace.requests.len(), given.len());
@@ -443,7 +443,7 @@ mod tests {
     fn a_request_takes_few_bytes() {
         // Random reads of 8 KiB on a device of 256 GiB, every 20 µs, answered within 1 ms.
         let mut random = kelvin_measure::Random::part(1, 2, 3);
-        let given: Vec<Given> = (0..10_000_u64)
+        let given: Vec<RequestFields> = (0..10_000_u64)
             .map(|number| {
                 let sector = random.range(0, 1 << 25) as u64 * 16;
                 let response = random.range(50_000, 1_000_000) as u64;

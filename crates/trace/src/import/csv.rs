@@ -1,10 +1,11 @@
 //! Traces of comma-separated values: MSR Cambridge's, which have no line of names, and those that name their columns.
 
+use kelvin_measure::SECOND;
+
 use super::time;
 use crate::SECTOR;
 use crate::{Builder, Device, Flags, Operation, Process, Request};
 
-const SECOND: u64 = 1_000_000_000;
 /// Windows counts hundreds of nanoseconds.
 const TICK: u64 = 100;
 

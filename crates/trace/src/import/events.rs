@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use kelvin_measure::SECOND;
 use kelvin_measure::text::count;
 use kelvin_storage::stream::replay::{BlktraceRecord, BlktraceRecords, Input};
 
@@ -9,8 +10,6 @@ use super::time;
 use crate::SECTOR;
 use crate::matcher::{EventKind, Matcher, RequestEvent};
 use crate::{Builder, Device, Flags, Operation, Process, Reading, Request, Result, Trace};
-
-const SECOND: u64 = 1_000_000_000;
 
 /// The events of a trace until they are matched.
 pub(super) struct Events {

@@ -94,11 +94,9 @@ fn counts(times: &[Nanos], begin: Nanos, width: Nanos, windows: u64) -> Vec<u32>
 
 #[cfg(test)]
 mod tests {
-    use kelvin_measure::Random;
+    use kelvin_measure::{Random, SECOND};
 
     use super::*;
-
-    const SECOND: Nanos = 1_000_000_000;
 
     #[test]
     fn a_clock_poisson_arrivals_and_bursts_are_distinguished() {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use sampling::{SampleOptions, add_sample};
 
-use crate::recording::{DrawnByte, Found};
+use crate::recording::{BlockContent, DrawnByte};
 use crate::{Operation, Request, Trace};
 
 /// Bytes of a block that is zero or not: what filesystems allocate and devices map.
@@ -106,7 +106,7 @@ type Drawing = (Nanos, (u32, u32), u64);
 #[derive(Debug)]
 pub struct SampleIndex {
     /// The request's place in the trace, what its block holds, whether that was never written.
-    found: Vec<(usize, Found, bool)>,
+    found: Vec<(usize, BlockContent, bool)>,
     /// Whether not all ranges of never-written room are known.
     is_partial: bool,
 }
@@ -149,12 +149,12 @@ impl SampleIndex {
             }
             share.drawn += 1;
             match found {
-                Found::Zeros => zeros += 1,
-                Found::Data => (),
-                Found::Changed => share.changed += 1,
-                Found::Unread => share.unread += 1,
+                BlockContent::Zeros => zeros += 1,
+                BlockContent::Data => (),
+                BlockContent::Changed => share.changed += 1,
+                BlockContent::Unread => share.unread += 1,
             }
-            never += u64::from(*is_never && *found != Found::Changed);
+            never += u64::from(*is_never && *found != BlockContent::Changed);
         }
         let unchanged = share.drawn - share.changed;
         share.zeros = Estimate::from_counts(zeros, unchanged - share.unread);
@@ -189,13 +189,13 @@ mod tests {
         let mut trace = builder.finish();
         assert!(SampleIndex::for_trace(&trace).is_none(), "nothing is said without a sample");
         let drawn = vec![
-            DrawnByte(100, (8, 0), 4096, Found::Zeros, true),
-            DrawnByte(100, (8, 0), 512, Found::Changed, true),
-            DrawnByte(110, (8, 0), 8192, Found::Data, false),
-            DrawnByte(110, (8, 16), 12_288, Found::Unread, false),
+            DrawnByte(100, (8, 0), 4096, BlockContent::Zeros, true),
+            DrawnByte(100, (8, 0), 512, BlockContent::Changed, true),
+            DrawnByte(110, (8, 0), 8192, BlockContent::Data, false),
+            DrawnByte(110, (8, 16), 12_288, BlockContent::Unread, false),
             // Of no request of the trace, as of one before its window.
-            DrawnByte(90, (8, 0), 4096, Found::Zeros, false),
-            DrawnByte(120, (8, 16), 0, Found::Zeros, false),
+            DrawnByte(90, (8, 0), 4096, BlockContent::Zeros, false),
+            DrawnByte(120, (8, 16), 0, BlockContent::Zeros, false),
         ];
         trace.sample = Some(ReadSample { drawn, ..ReadSample::default() });
         let index = SampleIndex::for_trace(&trace).unwrap();

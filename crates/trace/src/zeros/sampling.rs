@@ -18,7 +18,7 @@ use kelvin_storage::probe::{BlockReader, is_zero};
 use super::BLOCK;
 use super::draw::{Changes, Draw, block};
 use crate::file::append_sample;
-use crate::recording::{DiskRange, DrawnByte, Found, ReadSample};
+use crate::recording::{BlockContent, DiskRange, DrawnByte, ReadSample};
 use crate::{Error, Reading, Result, Trace, Visitor, import};
 
 /// How much is read.
@@ -70,9 +70,9 @@ pub fn add_sample(recording: &Path, options: SampleOptions) -> Result<Option<Rea
         let begin = block(place) * u64::from(BLOCK);
         let never = look.is_never_written(number, begin);
         let is_changed = changes.changed.contains(&(device, block(place)));
-        let found = if is_changed { Found::Changed } else { look.found(number, begin) };
+        let found = if is_changed { BlockContent::Changed } else { look.found(number, begin) };
         // Room that this file has not written may have been another's: what holds data was written.
-        sample.drawn.push(DrawnByte(at, number, place, found, never && found != Found::Data));
+        sample.drawn.push(DrawnByte(at, number, place, found, never && found != BlockContent::Data));
     }
     sample.problems = look.problems();
     if trace.recording.as_ref().is_some_and(|recording| recording.full || recording.lost > 0) {
@@ -109,7 +109,7 @@ struct Look<'a> {
     options: SampleOptions,
     start: Instant,
     devices: HashMap<(u32, u32), Looked>,
-    known: HashMap<((u32, u32), u64), Found>,
+    known: HashMap<((u32, u32), u64), BlockContent>,
     reads: u32,
     refused: Vec<String>,
     /// Blocks that could not be read, and the first reason.
@@ -145,28 +145,30 @@ impl<'a> Look<'a> {
     }
 
     /// What a block holds.
-    fn found(&mut self, number: (u32, u32), begin: u64) -> Found {
+    fn found(&mut self, number: (u32, u32), begin: u64) -> BlockContent {
         let known = self.known.get(&(number, begin)).copied();
         let is_late = self.start.elapsed() > self.options.longest;
         let due = self.start + Duration::from_secs_f64(f64::from(self.reads) / self.options.rate);
-        let Looked { name, reader: Some(reader), .. } = self.device(number) else { return Found::Unread };
+        let Looked { name, reader: Some(reader), .. } = self.device(number) else {
+            return BlockContent::Unread;
+        };
         if is_late {
             // Known ones too: with them alone, the hottest blocks would stand for all.
             self.late += 1;
-            return Found::Unread;
+            return BlockContent::Unread;
         }
         if let Some(found) = known {
             return found;
         }
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let found = match reader.read_at(begin) {
-            Ok(read) if is_zero(read) => Found::Zeros,
-            Ok(_) => Found::Data,
+            Ok(read) if is_zero(read) => BlockContent::Zeros,
+            Ok(_) => BlockContent::Data,
             Err(error) => {
                 let problem = format!("{name}: byte {begin}: {error}");
                 self.failed.0 += 1;
                 self.failed.1.get_or_insert(problem);
-                Found::Unread
+                BlockContent::Unread
             }
         };
         self.reads += 1;

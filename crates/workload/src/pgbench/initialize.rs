@@ -441,6 +441,22 @@ fn load_accounts(
     session.run("commit")
 }
 
+/// Loads the tables, then adds the foreign keys, if they are wanted.
+pub(super) fn load_by_chunks(
+    session: &mut dyn Session,
+    options: &Options,
+    progress: &dyn BuildProgress,
+    stop: &Stop,
+) -> Result<()> {
+    load_small(session, options)?;
+    load_accounts_by_chunks(session, options, progress, stop)?;
+    for key in foreign_keys().filter(|_| options.foreign_keys) {
+        check_stop(stop)?;
+        session.run(&key)?;
+    }
+    Ok(())
+}
+
 /// Loads the accounts, each chunk in a separate transaction: a small one is quick to roll back.
 pub(super) fn load_accounts_by_chunks(
     session: &mut dyn Session,

@@ -4,8 +4,7 @@ use kelvin_database::{Engine, Error, Result, Session};
 
 use super::history::{Counter, count_all};
 use super::initialize::{
-    MARK, SMALLEST_INT8_SCALE, TABLES, ToMake, check_stop, count, drop_tables, foreign_keys,
-    load_accounts_by_chunks, load_small, to_make,
+    MARK, SMALLEST_INT8_SCALE, TABLES, ToMake, check_stop, count, drop_tables, load_by_chunks, to_make,
 };
 use super::options::Options;
 use super::tables::{Shape, TableState, Tables};
@@ -80,14 +79,7 @@ impl Tables for Mysql {
         }
         engine.capabilities().need_session_state("building the data")?;
         create(options).iter().try_for_each(|table| session.run(table))?;
-        load_small(session, options)?;
-        load_accounts_by_chunks(session, options, progress, stop)?;
-        if options.foreign_keys {
-            for key in foreign_keys() {
-                check_stop(stop)?;
-                session.run(&key)?;
-            }
-        }
+        load_by_chunks(session, options, progress, stop)?;
         for (done, table) in TABLES.iter().enumerate() {
             check_stop(stop)?;
             progress.update("tables analyzed", done as u64, TABLES.len() as u64, 0);

@@ -4,8 +4,7 @@ use kelvin_database::{Engine, Error, Result, Session};
 
 use super::history::{Counter, count_all};
 use super::initialize::{
-    SMALLEST_INT8_SCALE, TABLES, ToMake, check_stop, count, drop_tables, foreign_keys,
-    load_accounts_by_chunks, load_small, to_make,
+    SMALLEST_INT8_SCALE, TABLES, ToMake, check_stop, count, drop_tables, load_by_chunks, to_make,
 };
 use super::options::Options;
 use super::tables::{Shape, TableState, Tables};
@@ -82,14 +81,7 @@ impl Tables for SqlServer {
             "if object_id('{UNFINISHED}') is null create table {UNFINISHED} (n int primary key)"
         ))?;
         create(options).iter().try_for_each(|table| session.run(table))?;
-        load_small(session, options)?;
-        load_accounts_by_chunks(session, options, progress, stop)?;
-        if options.foreign_keys {
-            for key in foreign_keys() {
-                check_stop(stop)?;
-                session.run(&key)?;
-            }
-        }
+        load_by_chunks(session, options, progress, stop)?;
         check_stop(stop)?;
         session.run("exec sp_updatestats")?;
         session.run(&format!("drop table {UNFINISHED}"))

@@ -15,7 +15,7 @@ use crate::{BuildProgress, Stop};
 const STRIDE: u64 = 512;
 
 /// A part to load.
-struct Part {
+struct TablePart {
     table: &'static Table,
     slice: Slice,
 }
@@ -44,7 +44,7 @@ pub(crate) fn build(
     let session = Some(session).filter(|_| engine.capabilities().concurrent_writers);
     let job = |what, unit| Job { what, before: 0, unit, progress, stop };
     let set_up = |session: &mut dyn Session| dialect.set_up_load(session, loaders);
-    let rows = parts.iter().map(Part::rows_of(scale)).sum();
+    let rows = parts.iter().map(TablePart::rows_of(scale)).sum();
     let unit = Unit::Rows { rows, parts: parts.len() as u64 };
     run(engine, loaders, &set_up, job("parts loaded", unit), &parts, &|session, part, shared| {
         load(session, dialect, scale, part, shared).map_err(|error| {
@@ -80,7 +80,7 @@ pub(crate) fn build(
     )
 }
 
-impl Part {
+impl TablePart {
     fn rows_of(scale: Scale) -> impl Fn(&Self) -> u64 {
         move |part| part.table.rows(scale.factor()) as u64 / part.slice.of as u64
     }
@@ -93,7 +93,7 @@ fn prepare(
     session: &mut dyn Session,
     dialect: &dyn Dialect,
     options: &Options,
-) -> Result<Option<(Scale, Vec<Part>)>> {
+) -> Result<Option<(Scale, Vec<TablePart>)>> {
     let found = State::read(session, dialect)?;
     let scale = match &found {
         Some(state) => {
@@ -131,9 +131,9 @@ fn prepare(
     change_tables(engine, session, make).map_err(|error| error.context("creating the tables"))?;
     let parts_of = |table: &'static Table| {
         let of = table.parts(scale.factor());
-        (1..=of).map(move |number| Part { table, slice: Slice { number, of } })
+        (1..=of).map(move |number| TablePart { table, slice: Slice { number, of } })
     };
-    let is_loaded = |part: &Part| {
+    let is_loaded = |part: &TablePart| {
         loaded
             .iter()
             .any(|(table, number)| table == part.table.name && *number == i64::from(part.slice.number))
@@ -148,7 +148,7 @@ fn load(
     session: &mut dyn Session,
     dialect: &dyn Dialect,
     scale: Scale,
-    part: &Part,
+    part: &TablePart,
     shared: &Shared<'_>,
 ) -> Result<()> {
     let dates_are_text = dialect.has_only_integers();

@@ -188,18 +188,18 @@ impl User {
 
     /// Executes the current step, which started at `begun`. Returns the answer or the number of changed rows,
     /// and the time of its end.
-    fn step(&mut self, session: &mut dyn Session, begun: Nanos) -> Result<(Outcome, Nanos)> {
+    fn step(&mut self, session: &mut dyn Session, begun: Nanos) -> Result<(StepResult, Nanos)> {
         let step = self.steps[self.begun - 1].step.step;
         let Step::Query(number) = step else {
             let rows = self.refresh(session, step == Step::Insert, begun)?;
-            return Ok((Outcome::Changed(rows), self.shared.clock.now()));
+            return Ok((StepResult::Changed(rows), self.shared.clock.now()));
         };
         let planned = &self.steps[self.begun - 1];
         let sql = &planned.sql;
         let rows = session.query(sql)?;
         let end = self.shared.clock.now();
         let answer = Answer::from_rows(number, &rows, self.shared.dialect.has_only_integers())?;
-        Ok((Outcome::Answer(number, answer), end))
+        Ok((StepResult::Answer(number, answer), end))
     }
 
     /// Inserts or deletes the orders of a window, or the next order of a trickle refresh; returns the number
@@ -288,7 +288,7 @@ impl Drop for User {
 }
 
 /// The result of a step.
-enum Outcome {
+enum StepResult {
     Answer(u8, Answer),
     Changed(u64),
 }
@@ -357,7 +357,7 @@ impl VirtualUser for User {
                     execution.detail = format!("repeated after: {}", failed.detail);
                 }
                 match outcome {
-                    Outcome::Changed(rows) => {
+                    StepResult::Changed(rows) => {
                         let Some(done) = self.refresh.take_if(|partial| partial.left.is_empty()) else {
                             self.rows = rows;
                             return Ok(TransactionOutcome::Committed);
@@ -367,7 +367,7 @@ impl VirtualUser for User {
                             execution.detail = format!("in {} transactions", done.transactions);
                         }
                     }
-                    Outcome::Answer(number, answer) => {
+                    StepResult::Answer(number, answer) => {
                         execution.rows = Some(answer.0.len() as u64);
                         execution.digest = Some(answer.digest());
                         if self.shared.has_published {

@@ -54,10 +54,10 @@ const IDLE_WAIT: u64 = 5;
 pub(super) struct Step {
     pub(super) title: String,
     pub(super) bound: Option<f64>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: TrialResult,
 }
 
-pub(super) enum Outcome {
+pub(super) enum TrialResult {
     Compared { group: GroupId, summary: Box<AbSummary>, proof: Proof, waits: Vec<String>, kept: bool },
     Failed(String),
 }
@@ -170,7 +170,7 @@ fn consent(
 
 impl Step {
     fn failed(&self) -> bool {
-        matches!(self.outcome, Outcome::Failed(_))
+        matches!(self.outcome, TrialResult::Failed(_))
     }
 }
 
@@ -217,12 +217,12 @@ impl Session<'_> {
                 Ok(compared) => compared,
                 Err(error) if self.stop.requested() || error.is::<NotPutBack>() => return Err(error),
                 // A change that cannot be tried is reported, and the others are tried.
-                Err(error) => (Outcome::Failed(format!("{error:#}")), RepeatEnd::Done),
+                Err(error) => (TrialResult::Failed(format!("{error:#}")), RepeatEnd::Done),
             };
-            if let (Outcome::Compared { group, kept: true, .. }, true) = (&outcome, again) {
+            if let (TrialResult::Compared { group, kept: true, .. }, true) = (&outcome, again) {
                 pending = self.diagnosed_again(*group, &next, pending, live)?;
             }
-            if let Outcome::Compared { kept: true, .. } = &outcome {
+            if let TrialResult::Compared { kept: true, .. } = &outcome {
                 self.accepted.push(next.clone());
             }
             self.steps.push(Step { title: next.title, bound, outcome });
@@ -261,7 +261,7 @@ impl Session<'_> {
     }
 
     /// Compares the accepted changes with the same plus this change.
-    fn compare(&mut self, next: &Remedy, live: &mut dyn Live) -> Result<(Outcome, RepeatEnd)> {
+    fn compare(&mut self, next: &Remedy, live: &mut dyn Live) -> Result<(TrialResult, RepeatEnd)> {
         let began = Instant::now();
         let comparison = Comparison::new(&self.accepted, next)?;
         check_factors(comparison.factors(), &self.spec)?;
@@ -334,7 +334,7 @@ impl Session<'_> {
         if confirmed && !kept {
             live.message("it is not within the rules: the next changes are tried without it");
         }
-        Ok((Outcome::Compared { group, summary, proof, waits: tried.waits, kept }, ended))
+        Ok((TrialResult::Compared { group, summary, proof, waits: tried.waits, kept }, ended))
     }
 
     fn plan(&self, next: &Remedy) -> AbPlan {
@@ -491,8 +491,8 @@ pub(super) fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
         let _ = writeln!(text, "{number:>3}  {title}  {}", gain(*bound));
         let mut say = |words: &str| out::wrapped(&mut text, words, 5, 7, super::WIDTH);
         match outcome {
-            Outcome::Failed(why) => say(&format!("could not be tried: {why}")),
-            Outcome::Compared { group, summary, proof, waits, kept } => {
+            TrialResult::Failed(why) => say(&format!("could not be tried: {why}")),
+            TrialResult::Compared { group, summary, proof, waits, kept } => {
                 let kept = if *kept { "; kept for the next changes" } else { "" };
                 say(&format!("{}{kept}", answer(proof)));
                 let shown = summary.comparisons.first().map_or(f64::NAN, |one| one.confidence);

@@ -85,7 +85,7 @@ fn an_unfinished_proof_names_the_runs_that_do_not_count() {
     let summary = Box::new(AbSummary::from_runs(&plan, &rows));
     let proof = Proof::from_summary(&summary);
     let outcome =
-        prove::Outcome::Compared { group: GroupId(4), summary, proof, waits: Vec::new(), kept: false };
+        prove::TrialResult::Compared { group: GroupId(4), summary, proof, waits: Vec::new(), kept: false };
     let step = prove::Step { title: "work_mem = 8MB (now 4MB)".into(), bound: None, outcome };
     insta::assert_snapshot!("proof_unfinished", prove::render(RunId(1), &[step], "kelvin"));
 }

@@ -8,17 +8,11 @@ use crate::args::io::ExplainArgs;
 use crate::commands::io_explain;
 use crate::out;
 
-/// Columns of the text if the terminal's width is unknown.
-const WIDTH: usize = 100;
+/// Limits of the text's width, within which it is easy to read.
+const WIDTH: (usize, usize) = (60, 100);
 
 /// Reads the results and explains them.
 pub(super) fn explain(args: &ExplainArgs) -> Result<ExitCode> {
-    out::write(&io_explain::explain(&args.files, width())?)?;
+    out::write(&io_explain::explain(&args.files, out::width_within(WIDTH.0, WIDTH.1))?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The width of the terminal, within readable limits.
-fn width() -> usize {
-    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    asked.unwrap_or(WIDTH).clamp(60, WIDTH)
 }

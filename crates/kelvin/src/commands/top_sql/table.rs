@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use kelvin_measure::text::cut;
+use kelvin_measure::text::{cut, fixed_percent};
 
 use super::figures::Statement;
 use super::{Changes, TopSql};
@@ -120,7 +120,7 @@ fn statements(text: &mut String, top: &TopSql) {
     }
     let _ = writeln!(text, "{heading}");
     for (index, one) in top.statements.iter().enumerate() {
-        let share = one.share.map_or_else(|| "–".into(), |share| format!("{:.1} %", share * 100.0));
+        let share = fixed_percent(one.share, 1);
         let mut row = format!(
             "{:>3} {:<21}{:>9}{share:>8} ",
             index + 1,
@@ -150,7 +150,7 @@ fn statement(text: &mut String, one: &Statement, width: usize) {
         .iter()
         .filter(|(_, share)| *share >= 0.01)
         .take(4)
-        .map(|(label, share)| format!("{label} {:.0} %", share * 100.0))
+        .map(|(label, share)| format!("{label} {}", fixed_percent(Some(*share), 0)))
         .collect();
     if !waits.is_empty() {
         let _ = writeln!(text, "    sampled: {}", waits.join(", "));

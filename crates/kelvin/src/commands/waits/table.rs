@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kelvin_measure::text::cut;
+use kelvin_measure::text::{cut, fixed_percent};
 use kelvin_observe::activity::{BlockedSession, EventRow, FileRow, LatchKind, LatchRow, Latency};
 
 use super::Waits;
@@ -143,14 +143,14 @@ fn row(text: &mut String, columns: &Columns, name: &str, row: &EventRow) {
         "{:<width$}{:>9}{:>8}",
         shortened(name, columns.name.saturating_sub(1)),
         decimals(row.sessions, 2),
-        percent(row.share),
+        fixed_percent(row.share, 1),
         width = columns.name
     );
     if columns.counted {
         let rate = row.waits.map(|waits| waits / columns.seconds.max(1e-9));
         line.push_str(&format!("{:>9}{:>9}", figure(rate), figure(row.average_ms)));
         if columns.signal {
-            line.push_str(&format!("{:>8}", percent(row.signal_share)));
+            line.push_str(&format!("{:>8}", fixed_percent(row.signal_share, 1)));
         }
         let since = row.since_start.map_or_else(
             || "–".to_owned(),
@@ -334,10 +334,6 @@ fn not_seen(text: &mut String, waits: &Waits<'_>) {
 
 fn decimals(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "–".into(), |value| format!("{value:.decimals$}"))
-}
-
-fn percent(share: Option<f64>) -> String {
-    share.map_or_else(|| "–".into(), |share| format!("{:.1} %", share * 100.0))
 }
 
 /// At least three significant digits, in at most seven columns.

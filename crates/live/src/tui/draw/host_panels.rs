@@ -1,7 +1,7 @@
 //! The panels of the host, the findings, errors and log.
 
 use kelvin_diagnose::Severity;
-use kelvin_measure::text::{short, whole_percent};
+use kelvin_measure::text::{fixed_percent, short};
 use kelvin_observe::metric;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -24,7 +24,7 @@ pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette)
     };
     let cell = |mode: usize| (MODE_NAMES[mode].0, ink.mode(mode));
     let busy: f64 = cpu[..3].iter().sum();
-    line(buffer, area, 0, &format!("busy {:>5}", whole_percent(busy)), Palette::strong());
+    line(buffer, area, 0, &format!("busy {:>5}", fixed_percent(Some(busy), 0)), Palette::strong());
     let bar =
         Rect { x: area.x + 12, y: area.y, width: area.width.saturating_sub(12), height: area.height.min(1) };
     charts::row(buffer, bar, &cpu, cell);
@@ -36,7 +36,7 @@ pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette)
         .filter(|(_, share)| *share >= 0.005)
         .map(|((letter, name), share)| {
             let name = if narrow { "" } else { name };
-            format!("{letter} {name} {}", whole_percent(share))
+            format!("{letter} {name} {}", fixed_percent(Some(share), 0))
         })
         .collect();
     texts.push(shares.join("  ").replace("  ", if narrow { " " } else { "  " }));
@@ -61,9 +61,9 @@ pub(super) fn host(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palette)
 /// "pressure cpu 12 % io 3 % memory 0 %": the share of time in which some task was stalled.
 fn pressure(model: &Model, narrow: bool) -> String {
     let value = |what: &str| model.host.value(&metric::pressure(what, "some"));
-    let known = [("cpu", "cpu"), ("io", "io"), ("memory", "mem")]
-        .into_iter()
-        .filter_map(|(what, short)| Some((if narrow { short } else { what }, whole_percent(value(what)?))));
+    let known = [("cpu", "cpu"), ("io", "io"), ("memory", "mem")].into_iter().filter_map(|(what, short)| {
+        Some((if narrow { short } else { what }, fixed_percent(Some(value(what)?), 0)))
+    });
     let texts: Vec<String> = known.map(|(what, share)| format!("{what} {share}")).collect();
     match (texts.is_empty(), narrow) {
         (true, _) => String::new(),
@@ -131,7 +131,7 @@ pub(super) fn streams(buffer: &mut Buffer, area: Rect, model: &Model, ink: Palet
         let [requests, bytes, sequential, depth] = stream.values;
         let shown: String = stream.name.chars().take(name).collect();
         let requests = if requests.is_nan() { "–".into() } else { short(requests) };
-        let sequential = if sequential.is_nan() { "–".into() } else { whole_percent(sequential) };
+        let sequential = fixed_percent(Some(sequential), 0);
         let (bytes, depth) = (figure(bytes / 1e6), figure(depth));
         let text = format!("{shown:<name$} {requests:>6}{bytes:>6}{sequential:>6}{depth:>6}");
         line(buffer, area, row, &text, Style::new());

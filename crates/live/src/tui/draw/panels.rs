@@ -2,7 +2,7 @@
 
 use kelvin_diagnose::metric;
 use kelvin_measure::event::{LoadPart, Series, SeriesRole};
-use kelvin_measure::text::{short, whole_percent};
+use kelvin_measure::text::{fixed_percent, short};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -277,7 +277,7 @@ pub(super) fn statements(buffer: &mut Buffer, area: Rect, model: &Model, ink: Pa
     let header = if narrow { "share mostly statement" } else { "sessions  share mostly       statement" };
     line(buffer, area, 0, header, ink.faint());
     for (row, statement) in (1..).zip(&top) {
-        let share = whole_percent(statement.sessions / all);
+        let share = fixed_percent(Some(statement.sessions / all), 0);
         let (letter, name, short_name) = NAMES[statement.mostly];
         let (text, at) = if narrow {
             (format!("{share:>5} {letter} {short_name:<6}{}", statement.text), 6)

@@ -129,7 +129,7 @@ impl Line {
             node.below.extend(below);
             return node;
         }
-        if let Some(read) = Read::of(&self.text, tables) {
+        if let Some(read) = Read::parse(&self.text, tables) {
             let node = Node {
                 kind: read.kind.to_owned(),
                 relation: Some(read.table.to_owned()),
@@ -182,7 +182,7 @@ struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    fn of(text: &'a str, tables: &'a Tables) -> Option<Self> {
+    fn parse(text: &'a str, tables: &'a Tables) -> Option<Self> {
         // What has other signs is no kind of node: it may be a value.
         let is_kind = |kind: &str| kind.chars().all(|c| c.is_ascii_alphabetic() || matches!(c, ' ' | '-'));
         let (kind, rest) = text.split_once(" on ").filter(|(kind, _)| is_kind(kind))?;

@@ -329,8 +329,8 @@ fn the_arrivals_of_an_open_loop_are_the_same_on_two_hosts() {
     for process in [Process::Poisson, Process::Uniform] {
         let load = Load {
             arrivals: process,
-            duration: Span::of(Duration::from_millis(1200)),
-            ramp_up: Span::of(Duration::from_millis(100)),
+            duration: Span::from_duration(Duration::from_millis(1200)),
+            ramp_up: Span::from_duration(Duration::from_millis(100)),
             seed: 7,
             ..Load::default()
         };
@@ -402,7 +402,11 @@ fn a_host_that_sends_impossible_numbers_breaks_nothing_but_itself() {
 
 #[test]
 fn a_run_that_is_stopped_ends_at_one_moment_on_all_hosts() {
-    let load = Load { duration: Span::seconds(600), ramp_up: Span::of(Duration::ZERO), ..Load::default() };
+    let load = Load {
+        duration: Span::seconds(600),
+        ramp_up: Span::from_duration(Duration::ZERO),
+        ..Load::default()
+    };
     let stop = Stop::new();
     let asked = stop.clone();
     let asking = std::thread::spawn(move || {

@@ -42,8 +42,8 @@ use batch::Batch;
 use flight::{ANY_TIME, Flight, is_whole, times};
 use queue::Queue;
 use states::{
-    AfterDrain, Blocked, Call, Ending, Outcome, Pacing, Supply, Thinker, Timeline, Unsynced, Wanted,
-    WorkOrigin,
+    AfterDrain, Blocked, Call, Ending, Pacing, Supply, Thinker, Timeline, Unsynced, Wanted, WorkOrigin,
+    WorkerResults,
 };
 
 /// How often flags from other threads are checked.
@@ -75,7 +75,7 @@ pub(super) struct Loop<'a, E, S> {
     pacing: Pacing,
     unsynced: Unsynced,
     end: Ending,
-    outcome: Outcome,
+    outcome: WorkerResults,
 }
 
 /// Resources of a worker that are created before its first I/O.
@@ -143,7 +143,7 @@ impl<'a, E: IoEngine, S: IoStream> Loop<'a, E, S> {
             pacing: Pacing { pacer, minimum, thinker, share, locks, search },
             unsynced: Unsynced { writes: false, dirty: vec![(u64::MAX, 0); files.len()] },
             end: Ending::default(),
-            outcome: Outcome { notes, ..Outcome::default() },
+            outcome: WorkerResults { notes, ..WorkerResults::default() },
             data: fill,
             shared,
             plan,

@@ -151,7 +151,7 @@ pub(super) struct Ending {
 
 /// The worker's results so far, in addition to its counters.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct WorkerResults {
     pub(super) halt: Option<Halt>,
     pub(super) verified: Option<Box<Verified>>,
     pub(super) notes: Vec<String>,

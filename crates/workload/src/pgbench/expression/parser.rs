@@ -42,10 +42,10 @@ struct Parser<'a, 'n> {
     depth: usize,
 }
 
-type Done = Result<(), SyntaxError>;
+type ParseResult = Result<(), SyntaxError>;
 
 impl Parser<'_, '_> {
-    fn advance(&mut self) -> Done {
+    fn advance(&mut self) -> ParseResult {
         (self.at, self.token) = self.lexer.next()?;
         Ok(())
     }
@@ -84,16 +84,16 @@ impl Parser<'_, '_> {
         Ok(found)
     }
 
-    fn expect_word(&mut self, word: &str) -> Done {
+    fn expect_word(&mut self, word: &str) -> ParseResult {
         if self.take_word(word)? { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    fn expect_symbol(&mut self, symbol: &str) -> Done {
+    fn expect_symbol(&mut self, symbol: &str) -> ParseResult {
         if self.is_symbol(symbol) { self.advance() } else { Err(self.unexpected()) }
     }
 
     /// Parses an operand and the operators after it that bind at least as strongly as `weakest`.
-    fn expression(&mut self, weakest: u8) -> Done {
+    fn expression(&mut self, weakest: u8) -> ParseResult {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(self.wrong("the expression is nested too deeply"));
@@ -134,7 +134,7 @@ impl Parser<'_, '_> {
     }
 
     /// Evaluates the second operand only if the first does not decide.
-    fn lazy(&mut self, jump: fn(u32) -> Operation, weakest: u8) -> Done {
+    fn lazy(&mut self, jump: fn(u32) -> Operation, weakest: u8) -> ParseResult {
         let decided = self.emit_jump(jump);
         self.expression(weakest)?;
         self.emit(Operation::Boolean);
@@ -193,7 +193,7 @@ impl Parser<'_, '_> {
         Some((power, Operator::Binary(binary)))
     }
 
-    fn operand(&mut self) -> Done {
+    fn operand(&mut self) -> ParseResult {
         let at = self.at;
         match self.token.clone() {
             Token::Integer(value) => self.constant(Value::Integer(value)),
@@ -248,12 +248,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn constant(&mut self, value: Value) -> Done {
+    fn constant(&mut self, value: Value) -> ParseResult {
         self.emit(Operation::Constant(value));
         self.advance()
     }
 
-    fn case(&mut self) -> Done {
+    fn case(&mut self) -> ParseResult {
         let mut ends = Vec::new();
         self.expect_word("when")?;
         loop {
@@ -279,7 +279,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    fn call(&mut self, name: &str, at: usize) -> Done {
+    fn call(&mut self, name: &str, at: usize) -> ParseResult {
         let function = Function::from_name(name)
             .ok_or_else(|| SyntaxError { at, message: format!("unexpected function name \"{name}\"") })?;
         self.expect_symbol("(")?;

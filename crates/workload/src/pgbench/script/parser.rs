@@ -81,7 +81,7 @@ struct Parser<'a> {
     pipelines: bool,
 }
 
-type Done = Result<(), ScriptError>;
+type ParseResult = Result<(), ScriptError>;
 
 impl Parser<'_> {
     fn wrong(&self, at: usize, message: impl Into<String>) -> ScriptError {
@@ -105,7 +105,7 @@ impl Parser<'_> {
         self.push_titled(at, command, Some(title(&self.text[at..line.end])));
     }
 
-    fn meta(&mut self, line: &Line<'_>) -> Done {
+    fn meta(&mut self, line: &Line<'_>) -> ParseResult {
         let at = line.name.at;
         let words = line.words(line.rest);
         let none = |parser: &Self| match words.first() {
@@ -177,7 +177,7 @@ impl Parser<'_> {
         }
     }
 
-    fn in_pipeline(&self, at: usize, what: &str) -> Done {
+    fn in_pipeline(&self, at: usize, what: &str) -> ParseResult {
         if self.pipeline.is_some() {
             Ok(())
         } else {
@@ -193,7 +193,7 @@ impl Parser<'_> {
         expression::parse(text, self.slots).map_err(|error| self.wrong(from + error.at, error.message))
     }
 
-    fn set(&mut self, line: &Line<'_>, words: &[Located<'_>]) -> Done {
+    fn set(&mut self, line: &Line<'_>, words: &[Located<'_>]) -> ParseResult {
         let Some(&name) = words.first() else {
             return Err(self.wrong(line.end, "\\set needs a variable name"));
         };
@@ -217,7 +217,7 @@ impl Parser<'_> {
         Ok(self.slots.slot(name.text))
     }
 
-    fn store(&mut self, at: usize, words: &[Located<'_>], all: bool) -> Done {
+    fn store(&mut self, at: usize, words: &[Located<'_>], all: bool) -> ParseResult {
         let what = if all { "\\aset" } else { "\\gset" };
         if let Some(second) = words.get(1) {
             return Err(self.wrong(second.at, format!("{what} takes at most one argument")));
@@ -242,7 +242,7 @@ impl Parser<'_> {
     }
 
     /// Ends a branch of an `\if`; execution continues here if its condition is false.
-    fn next_branch(&mut self, at: usize, what: &str) -> Done {
+    fn next_branch(&mut self, at: usize, what: &str) -> ParseResult {
         let here = self.steps.len();
         let pipeline = self.pipeline;
         let Some(open) = self.ifs.last_mut() else {
@@ -260,7 +260,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn end_if(&mut self, at: usize) -> Done {
+    fn end_if(&mut self, at: usize) -> ParseResult {
         let Some(open) = self.ifs.pop() else {
             return Err(self.wrong(at, "\\endif has no matching \\if"));
         };
@@ -280,7 +280,7 @@ impl Parser<'_> {
         }
     }
 
-    fn sleep(&mut self, line: &Line<'_>, words: &[Located<'_>]) -> Done {
+    fn sleep(&mut self, line: &Line<'_>, words: &[Located<'_>]) -> ParseResult {
         let at = line.name.at;
         let Some(&length) = words.first() else {
             return Err(self.wrong(at, "\\sleep needs a time"));
@@ -321,7 +321,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn shell(&mut self, line: &Line<'_>, words: &[Located<'_>], sets: bool) -> Done {
+    fn shell(&mut self, line: &Line<'_>, words: &[Located<'_>], sets: bool) -> ParseResult {
         let at = line.name.at;
         if words.len() + 1 >= MOST_WORDS {
             return Err(self.wrong(at, format!("too many arguments; at most {} are allowed", MOST_WORDS - 2)));

@@ -35,7 +35,7 @@ pub(crate) fn check(
     let embedded = engine.capabilities().embedded;
     let connections = if embedded { 1 } else { connections_of_the_host() };
     let queries = queries(warehouses, if embedded { u32::MAX } else { WAREHOUSES_OF_A_QUERY }, connections);
-    let mut outcomes: Vec<Outcome> = CONDITIONS.iter().map(|_| Outcome::default()).collect();
+    let mut outcomes: Vec<ConditionResult> = CONDITIONS.iter().map(|_| ConditionResult::default()).collect();
     for (condition, _) in &queries {
         outcomes[*condition].left += 1;
     }
@@ -105,7 +105,7 @@ fn counted(rows: &Rows) -> Result<Counted> {
 
 /// The combined results of a condition's queries so far.
 #[derive(Default)]
-struct Outcome {
+struct ConditionResult {
     /// Queries without a result yet.
     left: usize,
     examined: i64,
@@ -114,7 +114,7 @@ struct Outcome {
     failed: Option<Error>,
 }
 
-impl Outcome {
+impl ConditionResult {
     fn add(&mut self, counted: Result<Counted>) {
         self.left -= 1;
         match counted {

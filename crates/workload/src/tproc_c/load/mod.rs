@@ -21,6 +21,24 @@ pub(crate) use pool::stopped;
 pub(crate) use pool::{Job, Setup, Shared, Unit, run, run_each};
 pub(crate) use steps::{checkpoint, connections_of_the_host, interruptible};
 
+/// Creates the foreign keys of a table that it does not have; `query` counts those of a table by name.
+fn make_foreign_keys(
+    session: &mut dyn Session,
+    table: &Table,
+    shared: &Shared<'_>,
+    query: fn(&str, &str) -> String,
+) -> Result<()> {
+    for key in table.foreign_keys {
+        shared.check_stop()?;
+        if session.query(&query(table.name, key.name))?.int(0, 0)? == 0 {
+            session
+                .run(&key.add_to(table))
+                .map_err(|error| error.context(&format!("creating foreign key {}", key.name)))?;
+        }
+    }
+    Ok(())
+}
+
 /// The missing parts of an incomplete build; there may be none if only later steps are missing.
 pub(crate) struct Missing {
     parts: Vec<MissingPart>,

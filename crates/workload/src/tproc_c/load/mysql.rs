@@ -7,8 +7,8 @@
 use kelvin_database::{Engine, Error, Result, Session};
 
 use super::pool::{self, Job, Unit};
-use super::prepare;
 use super::steps::{BY_SIZE, checkpoint, loaders, lock};
+use super::{make_foreign_keys, prepare};
 use crate::tproc_c::Options;
 use crate::tproc_c::hammerdb;
 use crate::tproc_c::schema::{SchemaDialect, TABLES, Table, metadata, mysql as ddl, table};
@@ -53,7 +53,7 @@ pub(crate) fn build(
         let keyed: Vec<&Table> = TABLES.iter().filter(|table| !table.foreign_keys.is_empty()).collect();
         // One connection: checks of two keys on the same tables would wait for each other's locks.
         pool::run(engine, 1, &set_up, job("foreign keys checked"), &keyed, &|session, table, shared| {
-            make_foreign_keys(session, table, shared)
+            make_foreign_keys(session, table, shared, foreign_keys_query)
         })?;
     }
     hammerdb::mysql::create_routines(session.as_mut(), options.profile)
@@ -116,19 +116,10 @@ pub(crate) fn has_index(session: &mut dyn Session, table: &str, columns: &[&str]
     }))
 }
 
-fn make_foreign_keys(session: &mut dyn Session, table: &Table, shared: &pool::Shared<'_>) -> Result<()> {
-    for key in table.foreign_keys {
-        shared.check_stop()?;
-        let found = session.query(&format!(
-            "select count(*) from information_schema.table_constraints where constraint_schema = database() \
-             and table_name = '{}' and constraint_name = '{}'",
-            table.name, key.name
-        ))?;
-        if found.int(0, 0)? == 0 {
-            session
-                .run(&ddl::create_foreign_key(table, key))
-                .map_err(|error| error.context(&format!("creating foreign key {}", key.name)))?;
-        }
-    }
-    Ok(())
+/// The query that counts the foreign keys of a name that a table has.
+fn foreign_keys_query(table: &str, key: &str) -> String {
+    format!(
+        "select count(*) from information_schema.table_constraints where constraint_schema = database() \
+         and table_name = '{table}' and constraint_name = '{key}'"
+    )
 }

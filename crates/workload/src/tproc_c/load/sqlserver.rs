@@ -9,8 +9,8 @@
 use kelvin_database::{Engine, Error, ErrorClass, Result, Session};
 
 use super::pool::{self, Job, Unit};
-use super::prepare;
 use super::steps::{BY_SIZE, checkpoint, loaders, lock};
+use super::{make_foreign_keys, prepare};
 use crate::tproc_c::hammerdb;
 use crate::tproc_c::schema::{SchemaDialect, TABLES, Table, metadata, sqlserver as ddl, table};
 use crate::tproc_c::{Options, Profile};
@@ -64,7 +64,7 @@ pub(crate) fn build(
         let keyed: Vec<&Table> = TABLES.iter().filter(|table| !table.foreign_keys.is_empty()).collect();
         // One connection: checks of two keys on the same tables would wait for each other's locks.
         pool::run(engine, 1, &set_up, job("foreign keys checked"), &keyed, &|session, table, shared| {
-            make_foreign_keys(session, table, shared)
+            make_foreign_keys(session, table, shared, foreign_keys_query)
         })?;
     }
     hammerdb::sqlserver::create_routines(session.as_mut(), options.profile)
@@ -131,18 +131,9 @@ pub(crate) fn has_index(session: &mut dyn Session, table: &str, columns: &[&str]
     Ok(indexes.iter().any(|(_, its)| its == columns))
 }
 
-fn make_foreign_keys(session: &mut dyn Session, table: &Table, shared: &pool::Shared<'_>) -> Result<()> {
-    for key in table.foreign_keys {
-        shared.check_stop()?;
-        let found = session.query(&format!(
-            "select count(*) from sys.foreign_keys where parent_object_id = object_id('{}') and name = '{}'",
-            table.name, key.name
-        ))?;
-        if found.int(0, 0)? == 0 {
-            session
-                .run(&ddl::create_foreign_key(table, key))
-                .map_err(|error| error.context(&format!("creating foreign key {}", key.name)))?;
-        }
-    }
-    Ok(())
+/// The query that counts the foreign keys of a name that a table has.
+fn foreign_keys_query(table: &str, key: &str) -> String {
+    format!(
+        "select count(*) from sys.foreign_keys where parent_object_id = object_id('{table}') and name = '{key}'"
+    )
 }

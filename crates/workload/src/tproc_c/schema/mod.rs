@@ -107,6 +107,20 @@ pub(crate) struct ForeignKey {
     pub(crate) references: &'static [&'static str],
 }
 
+impl ForeignKey {
+    /// The statement that adds it to its table.
+    pub(crate) fn add_to(&self, table: &Table) -> String {
+        format!(
+            "alter table {} add constraint {} foreign key ({}) references {} ({})",
+            table.name,
+            self.name,
+            self.columns.join(", "),
+            self.table,
+            self.references.join(", ")
+        )
+    }
+}
+
 impl Table {
     /// The primary key's columns. In HammerDB's PostgreSQL schema stock's key starts with the item.
     pub(crate) fn key(&self, item_first: bool) -> &'static [&'static str] {

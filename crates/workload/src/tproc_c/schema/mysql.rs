@@ -3,7 +3,7 @@
 //! InnoDB clusters a table by its primary key, so the key is created with the table. Texts are compared byte
 //! by byte, as on the other engines. Times are UTC in `datetime(6)`, which has no time zone.
 
-use super::{ColumnKind, ForeignKey, Index, Name, Table};
+use super::{ColumnKind, Index, Name, Table};
 
 /// Collation of every table and of every text in the routines: texts with different collations cannot be
 /// compared.
@@ -44,16 +44,4 @@ fn type_name(kind: ColumnKind) -> String {
 /// The statement that creates the second index of a table.
 pub(crate) fn create_index(table: &Table, index: &Index) -> String {
     format!("create unique index {} on {} ({})", index.name, table.name, index.columns.join(", "))
-}
-
-/// The statement that creates a foreign key.
-pub(crate) fn create_foreign_key(table: &Table, key: &ForeignKey) -> String {
-    format!(
-        "alter table {} add constraint {} foreign key ({}) references {} ({})",
-        table.name,
-        key.name,
-        key.columns.join(", "),
-        key.table,
-        key.references.join(", ")
-    )
 }

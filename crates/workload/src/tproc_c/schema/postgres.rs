@@ -57,21 +57,7 @@ pub(crate) fn indexes(table: &Table, item_first: bool) -> Vec<(String, String)> 
 
 /// Name and statement of every foreign key of a table.
 pub(crate) fn foreign_keys(table: &Table) -> Vec<(&'static str, String)> {
-    table
-        .foreign_keys
-        .iter()
-        .map(|key| {
-            let sql = format!(
-                "alter table {} add constraint {} foreign key ({}) references {} ({})",
-                table.name,
-                key.name,
-                key.columns.join(", "),
-                key.table,
-                key.references.join(", ")
-            );
-            (key.name, sql)
-        })
-        .collect()
+    table.foreign_keys.iter().map(|key| (key.name, key.add_to(table))).collect()
 }
 
 /// Sets hint bits and the visibility map, and gathers statistics on every column that queries compare.

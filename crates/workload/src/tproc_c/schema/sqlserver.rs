@@ -4,7 +4,7 @@
 //! primary key becomes its clustered index afterwards. Texts are compared byte by byte, as on the other
 //! engines; times are UTC in `datetime2(6)`.
 
-use super::{ColumnKind, ForeignKey, Name, Table};
+use super::{ColumnKind, Name, Table};
 
 /// Collation of every text column.
 pub(crate) const BY_BYTES: &str = "collate Latin1_General_BIN2";
@@ -58,18 +58,6 @@ pub(crate) fn indexes(table: &Table) -> Vec<(String, &'static [&'static str], St
         indexes.push((name, columns, sql));
     }
     indexes
-}
-
-/// The statement that creates a foreign key.
-pub(crate) fn create_foreign_key(table: &Table, key: &ForeignKey) -> String {
-    format!(
-        "alter table {} add constraint {} foreign key ({}) references {} ({})",
-        table.name,
-        key.name,
-        key.columns.join(", "),
-        key.table,
-        key.references.join(", ")
-    )
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const FUNCTIONS: [&[&str]; 5] = [
 
 /// The five routines, as functions or as procedures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum RoutineSet {
     /// Functions, `SELECT neword(…)`.
     Functions {
         /// Whether Kelvin created them.
@@ -64,8 +64,8 @@ const DEVIATIONS: &str = "no New-Order is rolled back (specification: 1 %; such 
 /// Finds the routines in the database.
 pub(crate) fn find(session: &mut dyn Session) -> Result<Option<Routines>> {
     Ok(read_all(session)?.map(|found| {
-        let ours = matches!(found, Found::Functions { ours: true });
-        let kind = if matches!(found, Found::Functions { .. }) { "functions" } else { "procedures" };
+        let ours = matches!(found, RoutineSet::Functions { ours: true });
+        let kind = if matches!(found, RoutineSet::Functions { .. }) { "functions" } else { "procedures" };
         Routines { kind, deviations: (!ours).then_some(DEVIATIONS), roll_back: ours }
     }))
 }
@@ -79,7 +79,7 @@ struct Routine {
 
 /// Looks up the five routines in the catalog; `None` if no routine has one of these names. It is an error if
 /// some are missing or have other parameters: the database was then not built as its routines suggest.
-pub(super) fn read_all(session: &mut dyn Session) -> Result<Option<Found>> {
+pub(super) fn read_all(session: &mut dyn Session) -> Result<Option<RoutineSet>> {
     let mut all = Vec::with_capacity(NAMES.len());
     for name in NAMES {
         all.push(read(session, name)?);
@@ -94,7 +94,7 @@ pub(super) fn read_all(session: &mut dyn Session) -> Result<Option<Found>> {
     });
     if functions {
         let ours = all.iter().flatten().all(|found| found.ours);
-        return Ok(Some(Found::Functions { ours }));
+        return Ok(Some(RoutineSet::Functions { ours }));
     }
     let mut procedures = Vec::with_capacity(NAMES.len());
     for (name, found) in NAMES.into_iter().zip(all) {
@@ -114,7 +114,7 @@ pub(super) fn read_all(session: &mut dyn Session) -> Result<Option<Found>> {
         check_start(procedure, start)?;
     }
     match procedures.try_into() {
-        Ok(procedures) => Ok(Some(Found::Procedures(procedures))),
+        Ok(procedures) => Ok(Some(RoutineSet::Procedures(procedures))),
         Err(_) => Ok(None),
     }
 }

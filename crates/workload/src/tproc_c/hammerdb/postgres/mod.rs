@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use kelvin_database::{Result, Session};
 
-use self::catalog::{Found, Procedure};
+use self::catalog::{Procedure, RoutineSet};
 pub(crate) use self::catalog::{find, read_build};
 use super::driver::{Answers, Call, MOST, OrderAnswer, Prepared, Takes};
 use super::{Driver, NAMES};
@@ -79,11 +79,11 @@ fn prepare(session: &mut dyn Session) -> Result<Option<Prepared>> {
         Answers { order: OrderAnswer::Total, chosen: true, delivered: true, lines: true, errors: false };
     Ok(match catalog::read_all(session)? {
         None => None,
-        Some(Found::Functions { ours: made_here }) => Some(Prepared {
+        Some(RoutineSet::Functions { ours: made_here }) => Some(Prepared {
             calls: prepare_functions(session)?,
             answers: if made_here { ours } else { theirs },
         }),
-        Some(Found::Procedures([neword, payment, delivery, slev, ostat])) => Some(Prepared {
+        Some(RoutineSet::Procedures([neword, payment, delivery, slev, ostat])) => Some(Prepared {
             calls: [
                 prepare_procedure(session, &neword, MEANT[0])?,
                 prepare_procedure(session, &payment, MEANT[1])?,

@@ -1,5 +1,7 @@
 //! Results in the formats of `--format`: each result is a [`Document`], and [`print`] selects the format.
 
+use std::io::IsTerminal;
+
 use anyhow::{Result, bail};
 use kelvin_report::RunReport;
 use kelvin_report::table::Table;
@@ -49,6 +51,12 @@ pub(crate) trait Document {
     fn pgbench(&self) -> Result<String> {
         bail!("--format pgbench prints the result of a run; name one: kelvin show RUN --format pgbench")
     }
+}
+
+/// Options of the text: colours on a terminal, unless NO_COLOR is set (no-color.org).
+pub(crate) fn text_options(all: bool) -> Options {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    Options { colour: std::io::stdout().is_terminal() && !refused, all }
 }
 
 /// Prints a document.

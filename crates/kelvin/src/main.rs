@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod document;
 mod exit;
+mod group;
 mod measure;
 mod out;
 mod paths;

@@ -20,11 +20,10 @@ use kelvin_report::table::Table;
 use kelvin_store::{GroupKind, RunId, Store, StoredGroup};
 use serde_json::{Value, json};
 
-use super::groups;
-use super::repeat::change;
 use crate::args::{AdviseArgs, Global};
 use crate::document::{self, Document};
 use crate::exit::Code;
+use crate::group::{self, Group, change};
 use crate::{out, paths};
 
 const WIDTH: usize = 100;
@@ -144,9 +143,9 @@ fn proofs(store: &Store, run: RunId) -> Result<Vec<(i64, AdviceOrigin, Proof)>> 
 
 /// The advice that a comparison proves, and its summary; `None` if the comparison has another purpose.
 fn proof_of(store: &Store, group: &StoredGroup) -> Result<Option<(AdviceOrigin, AbSummary)>> {
-    let plan: AbPlan = groups::plan(group)?;
+    let plan: AbPlan = group::plan(group)?;
     let Some(origin) = plan.advice.clone() else { return Ok(None) };
-    let shown = groups::Group::new(store, group);
+    let shown = Group::new(store, group);
     let summary = AbSummary::from_runs(&plan, shown.rows()?);
     Ok(Some((origin, summary)))
 }

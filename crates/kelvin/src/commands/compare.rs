@@ -42,7 +42,7 @@ struct Compared(Vec<Comparison>);
 
 impl Document for Compared {
     fn text(&self) -> Result<String> {
-        let options = super::show::options(false);
+        let options = crate::document::text_options(false);
         let each: Vec<String> = self.0.iter().map(|found| render(found, options)).collect();
         Ok(each.join("\n"))
     }

@@ -14,7 +14,7 @@ use kelvin_measure::text::{count, printable};
 use kelvin_measure::{Event, SourceId};
 use kelvin_store::{ImportSource, Liveness, RunId, Store, StoredRun};
 
-use super::fleet::server;
+use super::fleet_agents::server;
 use crate::args::{FleetCollectArgs, FleetResumeArgs, Global, NatsArgs};
 use crate::exit::Code;
 use crate::measure::bench;

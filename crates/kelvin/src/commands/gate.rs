@@ -63,7 +63,7 @@ pub(crate) fn gate(args: &GateArgs, global: &Global) -> Result<Code> {
 
 impl Document for Gate {
     fn text(&self) -> Result<String> {
-        Ok(gate::text(self, super::show::options(false)))
+        Ok(gate::text(self, crate::document::text_options(false)))
     }
 
     fn records(&self) -> Result<Vec<String>> {

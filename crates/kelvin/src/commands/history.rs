@@ -47,7 +47,7 @@ struct Histories(Vec<History>);
 
 impl Document for Histories {
     fn text(&self) -> Result<String> {
-        let options = super::show::options(false);
+        let options = crate::document::text_options(false);
         let each: Vec<String> = self.0.iter().map(|one| history::text(one, options)).collect();
         Ok(each.join("\n"))
     }

@@ -71,7 +71,7 @@ pub(super) fn run_squeezed(args: &RunArgs, global: &Global, squeeze: Option<&Squ
         };
         return super::repeat::repeat(often, &spec, &plan, global);
     }
-    let fleet = args.fleet().map_or(Ok(None), |fleet| super::fleet::gather(fleet, &mut spec))?;
+    let fleet = args.fleet().map_or(Ok(None), |fleet| super::fleet_agents::gather(fleet, &mut spec))?;
     if let Some(log) = &spec.load.transaction_log {
         begin_log(log)?;
     }
@@ -154,7 +154,7 @@ pub(super) fn show(store: &Store, path: &Path, done: CompletedRun, output: &Outp
     let id = done.stored.id;
     let report = RunReport::from_judged(store, &done.stored, done.evidence, done.judged)?;
     if !output.events() {
-        let options = super::show::options(false);
+        let options = document::text_options(false);
         let shown = RunDocument { report: &report, options, brief: !output.verbose };
         document::print(&shown, output.format())?;
     }

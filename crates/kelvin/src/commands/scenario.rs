@@ -142,7 +142,7 @@ pub(super) fn run_scenario(
     after: &dyn Fn(&[TenantSeries]) -> Result<()>,
 ) -> Result<Code> {
     kelvin_run::observation::probe(&scenario.observe).map_err(anyhow::Error::msg)?;
-    let agents = super::fleet::scenario_agents(&args.fleet, scenario)?;
+    let agents = super::fleet_agents::scenario_agents(&args.fleet, scenario)?;
     let proof =
         args.prove.then(|| Proof::plan(scenario, args.rounds)).transpose().map_err(anyhow::Error::msg)?;
     let stop = signal::listen()?;

@@ -32,7 +32,7 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Code> {
         address: args.listen,
         names: args.host_names.clone(),
         stores,
-        groups: Box::new(super::groups::ForPage),
+        groups: Box::new(crate::group::ServedGroups),
         start,
     })
     .map_err(|error| anyhow!(error.to_string()))?;

@@ -29,8 +29,9 @@ use kelvin_workload::Stop;
 
 use super::{Advice, TRY, answer, candidates, gain};
 use crate::args::{AdviseArgs, Global, Tried};
-use crate::commands::{ab as command_ab, confirm, groups, repeat, snapshot};
+use crate::commands::{confirm, repeat, snapshot};
 use crate::exit::{Code, describe};
+use crate::group::{self, Group};
 use crate::measure::{bench, open as open_target, prompt};
 use crate::{out, paths, signal};
 
@@ -279,7 +280,7 @@ impl Session<'_> {
         let mut applier = Applier::new(comparison.factors().to_vec(), &self.journal, access()?, consent)?
             .with_progress(out::note);
         let specs = [self.spec.clone(), self.spec.clone()];
-        let words = |progress: &ab::AbEvent<'_>| command_ab::describe_progress(progress, &plan);
+        let words = |progress: &ab::AbEvent<'_>| group::describe_progress(progress, &plan);
         let mut runs = bench(self.store, live, self.stop);
         let mut conditioned = ConditionedBench::new(&mut runs, &mut applier, comparison.cells(), self.until);
         let ran = ab::run(&plan, &specs, group, &mut conditioned, &words);
@@ -302,8 +303,8 @@ impl Session<'_> {
         if let RepeatEnd::Failed(error) = ended {
             bail!(anyhow!(error));
         }
-        let stored = groups::find_again(self.store, group)?;
-        let shown = groups::Group::new(self.store, &stored);
+        let stored = group::find_again(self.store, group)?;
+        let shown = Group::new(self.store, &stored);
         let summary = Box::new(AbSummary::from_runs(&plan, shown.rows()?));
         let proof = Proof::from_summary(&summary);
         let confirmed = proof.verdict == ProofVerdict::Confirmed;
@@ -322,7 +323,7 @@ impl Session<'_> {
             kept,
             answer: answer(&proof),
             others: side_effects(&summary),
-            waits: command_ab::waits_that_changed(self.store, &plan, &summary)?,
+            waits: group::waits_that_changed(self.store, &plan, &summary)?,
             cost: format!(
                 "{} in {}",
                 text::count(self.store.members(group)?.len(), "run"),
@@ -504,7 +505,7 @@ pub(super) fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
                     plain_percent(shown)
                 ));
                 for void in summary.void.iter().filter(|_| !summary.is_complete()) {
-                    say(&format!("does not count: {}", command_ab::describe_void(void)));
+                    say(&format!("does not count: {}", group::describe_void(void)));
                 }
                 let aside = side_effects(summary);
                 if !aside.is_empty() {
@@ -524,6 +525,6 @@ pub(super) fn render(run: RunId, steps: &[Step], kelvin: &str) -> String {
 fn side_effects(summary: &AbSummary) -> String {
     let differing = summary.exploratory.iter().filter(|one| one.adjusted < 0.05);
     let each: Vec<String> =
-        differing.map(|one| format!("{} {}", one.figure.name, repeat::change(one.ratio - 1.0))).collect();
+        differing.map(|one| format!("{} {}", one.figure.name, group::change(one.ratio - 1.0))).collect();
     each.join(", ")
 }

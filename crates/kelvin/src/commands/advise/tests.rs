@@ -4,7 +4,7 @@ use kelvin_lab::advise::ProofVerdict;
 use kelvin_store::GroupId;
 
 use super::*;
-use crate::commands::ab::tests as compared;
+use crate::group::ab_tests as compared;
 
 fn line(title: &str, effect: Effect, rules: Rules, proof: Option<(i64, Proof)>) -> Line {
     let remedy = Remedy {

@@ -6,8 +6,6 @@ mod sweep;
 
 use std::process::ExitCode;
 
-pub(super) use sweep::{json as sweep_json, summary_line as sweep_summary_line, text as sweep_text};
-
 use crate::args::Global;
 use crate::args::io::{IoArgs, IoCommand};
 use crate::exit;

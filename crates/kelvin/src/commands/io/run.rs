@@ -28,7 +28,7 @@ use kelvin_store::{RunId, Store};
 use super::code;
 use crate::args::Global;
 use crate::args::io::{IoArgs, IoFlags, WORKLOAD, texts};
-use crate::commands::fleet;
+use crate::commands::fleet_agents;
 use crate::commands::repeat::{self, RepeatOptions};
 use crate::commands::run::{FleetRunView, run_on_fleet};
 use crate::exit::Stopped;
@@ -87,7 +87,7 @@ fn on_fleet(args: &IoArgs, mut spec: Spec, parsed: &ParsedCommandLine, global: &
              and --bandwidth-log; kelvin report RUN --json has the result as JSON"
         );
     }
-    let Some(fleet) = fleet::gather(&load.fleet, &mut spec)? else {
+    let Some(fleet) = fleet_agents::gather(&load.fleet, &mut spec)? else {
         bail!("no fleet is given: use --fleet NAME after kelvin fleet up, or --nats URL");
     };
     let shown = FleetRunView {

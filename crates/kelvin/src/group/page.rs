@@ -7,8 +7,8 @@ use kelvin_measure::text::{cut, significant, trimmed_percent};
 use kelvin_report::group::{Answer, GroupPage, GroupPageRun, Ratios};
 use kelvin_store::GroupKind;
 
-use super::groups::{Group, describe_first_run, plan};
-use super::repeat::{ACCEPTED_UNKNOWN, accepts_noise, noise_text};
+use super::stored::{Group, describe_first_run, plan};
+use super::text::{ACCEPTED_UNKNOWN, accepts_noise, noise_text};
 
 /// The page of a group. `text` is the text that is printed when the group ends.
 pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
@@ -48,7 +48,7 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
             let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
             add_noise(&mut page, accepted, summary.noise.as_ref().map(|noise| &noise.runs));
         }
-        GroupKind::Sweep => page.answers.push(sentence(&super::io::sweep_summary_line(rows))),
+        GroupKind::Sweep => page.answers.push(sentence(&super::sweep::summary_line(rows))),
         GroupKind::Study => page.answers.push(sentence(
             "The result of a study is in its folder: kelvin study show, kelvin study analyze and kelvin \
              study report",

@@ -8,7 +8,7 @@ use kelvin_measure::text::{ends, percent};
 use kelvin_report::RunReport;
 use serde::Serialize;
 
-use crate::commands::repeat::change;
+use super::text::change;
 
 /// The change of one wait from A to another side.
 #[derive(Debug, Serialize)]

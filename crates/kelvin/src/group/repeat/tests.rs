@@ -1,5 +1,6 @@
-use kelvin_lab::repeat::Steady;
+use kelvin_lab::repeat::{GroupRun, Steady};
 use kelvin_lab::simulated::figure;
+use kelvin_run::Spec;
 use kelvin_run::spec::{ResetMethod, StartingData, WorkloadName};
 use kelvin_store::{GroupSlot, RunId};
 
@@ -37,7 +38,7 @@ fn a_yes_has_everything_that_makes_it_one() {
 fn a_negative_answer_names_what_is_missing() {
     let spec = Spec::new(WorkloadName::Pgbench);
     let mut text = String::new();
-    let unreset = groups::describe_resets(&[(String::new(), Some(StartingData::Left))], HOW_TO_RESET);
+    let unreset = stored::describe_resets(&[(String::new(), Some(StartingData::Left))], HOW_TO_RESET);
     let few = RepeatPlan::fixed(&spec, 3);
     text.push_str(&page(&few, &RepeatSummary::from_runs(&few, &rows(&VALUES[..3])), &unreset));
     let until = RepeatPlan::until(&spec, 6, 30, 0.004);
@@ -71,7 +72,7 @@ fn shares_read_well() {
 #[test]
 fn a_group_shows_whether_its_runs_began_from_the_same_data() {
     let side = |name: &str, how| (name.to_owned(), how);
-    let words = |sides: &[(String, Option<StartingData>)]| groups::describe_resets(sides, "WRITE THIS");
+    let words = |sides: &[(String, Option<StartingData>)]| stored::describe_resets(sides, "WRITE THIS");
     let auto = Some(StartingData::Reset(ResetMethod::Auto));
     assert_eq!(words(&[side("A", auto), side("B", auto)]), "auto: every run starts with the same data");
     let none = words(&[side("", Some(StartingData::Left))]);

@@ -7,7 +7,7 @@ use kelvin_store::GroupSlot;
 
 use super::*;
 
-pub(in crate::commands) fn plan(files: &[&str]) -> AbPlan {
+pub(crate) fn plan(files: &[&str]) -> AbPlan {
     let spec = Spec::new(WorkloadName::Pgbench);
     let sides: Vec<(String, Spec)> = files.iter().map(|file| ((*file).to_owned(), spec.clone())).collect();
     let plan = AbPlan::new(&sides);
@@ -15,7 +15,7 @@ pub(in crate::commands) fn plan(files: &[&str]) -> AbPlan {
 }
 
 /// Runs in the order of the plan, with a level per block, a little noise, and an effect of B.
-pub(in crate::commands) fn rows(plan: &AbPlan, blocks: u32, effect: f64) -> Vec<GroupRun> {
+pub(crate) fn rows(plan: &AbPlan, blocks: u32, effect: f64) -> Vec<GroupRun> {
     let treatments = plan.treatments();
     let mut rows = Vec::new();
     for block in 0..blocks {

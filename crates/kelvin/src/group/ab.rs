@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use kelvin_diagnose::Better;
 use kelvin_lab::ab::{
-    self, AbEvent, AbNoise, AbPlan, AbSummary, BlockLine, Compared, Control, Explored, InterimLook, Planning,
+    AbEvent, AbNoise, AbPlan, AbSummary, BlockLine, Compared, Control, Explored, InterimLook, Planning,
     VoidRun,
 };
 use kelvin_lab::repeat::RepeatMetric;
@@ -149,42 +149,6 @@ pub(crate) fn summary_line(summary: &AbSummary) -> String {
         format!("{}/A {:.3} ({interval}): {verdict}", one.side, one.ratio)
     });
     each.collect::<Vec<_>>().join("; ")
-}
-
-/// The answers for the HTML page, and the ratios by block.
-pub(crate) fn for_page(
-    summary: &AbSummary,
-) -> (Vec<kelvin_report::group::Answer>, Vec<kelvin_report::group::Ratios>) {
-    if summary.comparisons.is_empty() {
-        let sentence = "Not testable: fewer than two blocks are complete.".into();
-        let none = kelvin_report::group::Answer { class: "not-testable", sentence, figures: Vec::new() };
-        return (vec![none], Vec::new());
-    }
-    let answers = summary.comparisons.iter().map(|one| {
-        let interval = ends(one.low, one.high, |ratio| format!("{ratio:.4}"));
-        let control = summary.control.as_ref();
-        let floor =
-            control.map(|control| ("not resolvable below".to_owned(), trimmed_percent(control.floor)));
-        let figures = [
-            (format!("{}/A", one.side), format!("{:.4}", one.ratio)),
-            (format!("{} interval", plain_percent(one.confidence)), interval),
-            ("p (exact)".into(), probability(Some(one.p))),
-            ("complete blocks".into(), summary.complete.to_string()),
-        ];
-        kelvin_report::group::Answer {
-            class: ab::verdict_label(one.verdict),
-            sentence: format!("{}: {}.", first_upper(one.verdict.label()), verdict(one, &summary.figure)),
-            figures: figures.into_iter().chain(floor).collect(),
-        }
-    });
-    let ratios = summary.comparisons.iter().enumerate();
-    let ratios = ratios.map(|(at, one)| super::page::ratios(summary, one, at, plain_percent(one.confidence)));
-    (answers.collect(), ratios.collect())
-}
-
-fn first_upper(words: &str) -> String {
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// A difference between the runs of a side and those of A.
@@ -457,7 +421,7 @@ fn comparison(text: &mut String, one: &Compared, plan: &AbPlan) {
     say(text, "ratio    ", &words);
 }
 
-fn verdict(one: &Compared, figure: &RepeatMetric) -> String {
+pub(super) fn verdict(one: &Compared, figure: &RepeatMetric) -> String {
     let Compared { side, ratio, low, high, noise, .. } = one;
     let name = &figure.name;
     let range = ends(*low, *high, |ratio| change(ratio - 1.0));

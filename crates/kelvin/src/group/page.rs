@@ -3,7 +3,7 @@
 use anyhow::Result;
 use kelvin_lab::repeat::GroupRun;
 use kelvin_lab::{ab, repeat};
-use kelvin_measure::text::{cut, significant, trimmed_percent};
+use kelvin_measure::text::{cut, ends, plain_percent, probability, significant, trimmed_percent};
 use kelvin_report::group::{Answer, GroupPage, GroupPageRun, Ratios};
 use kelvin_store::GroupKind;
 
@@ -37,14 +37,14 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
             let plan: repeat::RepeatPlan = plan(group)?;
             let summary = repeat::RepeatSummary::from_runs(&plan, rows);
             judged = Some(summary.figure.id.clone());
-            page.answers.push(super::repeat::for_page(&plan, &summary));
+            page.answers.push(repeat_answer(&plan, &summary));
             add_noise(&mut page, accepts_noise(&plan.spec), summary.noise.as_ref());
         }
         GroupKind::Ab => {
             let plan: ab::AbPlan = plan(group)?;
             let summary = ab::AbSummary::from_runs(&plan, rows);
             judged = Some(summary.figure.id.clone());
-            (page.answers, page.ratios) = super::ab::for_page(&summary);
+            (page.answers, page.ratios) = ab_answers(&summary);
             let accepted = plan.sides.iter().any(|side| accepts_noise(&side.spec));
             add_noise(&mut page, accepted, summary.noise.as_ref().map(|noise| &noise.runs));
         }
@@ -58,6 +58,56 @@ pub(super) fn describe(shown: &Group<'_>, text: String) -> Result<GroupPage> {
     page.figure = figure.map(|figure| (figure.name.clone(), figure.unit.clone()));
     page.runs = rows.iter().map(|row| run(row, judged.as_deref())).collect();
     Ok(page)
+}
+
+/// The answer of repeated runs.
+fn repeat_answer(plan: &repeat::RepeatPlan, summary: &repeat::RepeatSummary) -> Answer {
+    Answer {
+        class: "",
+        sentence: format!(
+            "Statistically sound: {}.",
+            super::repeat::answer(plan, summary).trim_end_matches('.')
+        ),
+        figures: summary.spread.as_ref().map_or_else(Vec::new, mean),
+    }
+}
+
+/// The answers of a comparison, and the ratios by block.
+fn ab_answers(summary: &ab::AbSummary) -> (Vec<Answer>, Vec<Ratios>) {
+    if summary.comparisons.is_empty() {
+        let sentence = "Not testable: fewer than two blocks are complete.".into();
+        let none = Answer { class: "not-testable", sentence, figures: Vec::new() };
+        return (vec![none], Vec::new());
+    }
+    let answers = summary.comparisons.iter().map(|one| {
+        let interval = ends(one.low, one.high, |ratio| format!("{ratio:.4}"));
+        let control = summary.control.as_ref();
+        let floor =
+            control.map(|control| ("not resolvable below".to_owned(), trimmed_percent(control.floor)));
+        let figures = [
+            (format!("{}/A", one.side), format!("{:.4}", one.ratio)),
+            (format!("{} interval", plain_percent(one.confidence)), interval),
+            ("p (exact)".into(), probability(Some(one.p))),
+            ("complete blocks".into(), summary.complete.to_string()),
+        ];
+        Answer {
+            class: ab::verdict_label(one.verdict),
+            sentence: format!(
+                "{}: {}.",
+                first_upper(one.verdict.label()),
+                super::ab::verdict(one, &summary.figure)
+            ),
+            figures: figures.into_iter().chain(floor).collect(),
+        }
+    });
+    let each = summary.comparisons.iter().enumerate();
+    let ratios = each.map(|(at, one)| ratios(summary, one, at, plain_percent(one.confidence)));
+    (answers.collect(), ratios.collect())
+}
+
+fn first_upper(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Adds to the first answer the noise that the runs were accepted with.
@@ -85,7 +135,7 @@ fn run(row: &GroupRun, judged: Option<&str>) -> GroupPageRun {
 }
 
 /// "Mean of the counted runs: 1,027 (95 % interval …)" as names and values.
-pub(super) fn mean(spread: &repeat::Spread) -> Vec<(String, String)> {
+fn mean(spread: &repeat::Spread) -> Vec<(String, String)> {
     let mut figures = vec![("mean".to_owned(), significant(spread.mean))];
     if let Some((low, high)) = spread.interval {
         let name = format!("{} interval", trimmed_percent(spread.confidence));
@@ -97,12 +147,7 @@ pub(super) fn mean(spread: &repeat::Spread) -> Vec<(String, String)> {
 }
 
 /// The ratios of a side to A, by block.
-pub(super) fn ratios(
-    summary: &ab::AbSummary,
-    one: &ab::Compared,
-    index: usize,
-    confidence: String,
-) -> Ratios {
+fn ratios(summary: &ab::AbSummary, one: &ab::Compared, index: usize, confidence: String) -> Ratios {
     let ratio = |block: &ab::BlockLine| (block.block, block.ratios.get(index).copied().flatten());
     Ratios {
         side: one.side.clone(),

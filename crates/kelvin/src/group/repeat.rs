@@ -57,15 +57,6 @@ pub(crate) fn summary_line(summary: &RepeatSummary) -> String {
     }
 }
 
-/// The answer for the HTML page.
-pub(crate) fn for_page(plan: &RepeatPlan, summary: &RepeatSummary) -> kelvin_report::group::Answer {
-    kelvin_report::group::Answer {
-        class: "",
-        sentence: format!("Statistically sound: {}.", answer(plan, summary).trim_end_matches('.')),
-        figures: summary.spread.as_ref().map_or_else(Vec::new, super::page::mean),
-    }
-}
-
 fn page(plan: &RepeatPlan, summary: &RepeatSummary, reset: &str) -> String {
     let mut text = String::new();
     if let Some(Spread { n, median, mean, interval, confidence, .. }) = &summary.spread
@@ -243,7 +234,7 @@ fn confidence(plan: &RepeatPlan) -> &'static str {
 }
 
 /// Whether the goals of the plan are met, with the reasons.
-fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
+pub(super) fn answer(plan: &RepeatPlan, summary: &RepeatSummary) -> String {
     let RepeatAnswer { correct, more, missing, precision } = &summary.answer;
     let half_width = summary.spread.as_ref().and_then(|spread| spread.half_width);
     let known = half_width.map_or(String::new(), trimmed_percent);

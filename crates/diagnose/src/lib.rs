@@ -2,13 +2,15 @@
 //!
 //! [`Evidence`] takes a run's events, live or from the store, and answers questions about a point's measured window.
 //! Each finding is one file in `findings/`: a question, what answers it, the threshold and where that comes from, and
-//! what to do next. [`verdict`](verdict()) names what limits the throughput, or says what would decide it. Nothing
-//! here knows a database or a clock: the same events give the same answer every time.
+//! what to do next. [`verdict`](verdict()) names what limits the throughput, or says what would decide it. What is said
+//! differently for a database engine is in `engine/`. Nothing here knows a database or a clock: the same events give the
+//! same answer every time.
 
 pub mod bands;
 mod class;
 mod durability;
 mod effect;
+mod engine;
 mod evidence;
 mod finding;
 mod findings;

@@ -3,7 +3,6 @@
 //! Each has a bound by Amdahl's law (CACM 1967; the share of the time that it can take away) and says whether TPC-C's rules allow
 //! it. A bound is no forecast: whether the change helps is for a comparison to show.
 
-mod histograms;
 mod host;
 mod indexes;
 mod predicates;
@@ -74,6 +73,15 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// Statistics that cannot be put back, in a database whose data cannot be restored with the old ones.
+    pub(crate) fn by_hand(statements: &str) -> Self {
+        let how =
+            format!("{statements}; compare plans and times of runs before and after it on the same data");
+        Self::Manual { how }
+    }
+}
+
 /// A setting of a host, as a factor of a study names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -119,6 +127,7 @@ impl Remedy {
     }
 }
 
+pub(crate) use indexes::advised_name;
 pub use settings::rules_of_setting;
 
 /// A bound below this is not worth a comparison: the smallest change that `kelvin ab` calls one.
@@ -174,25 +183,6 @@ fn waited_share(evidence: &Evidence, kinds: &[WaitKind]) -> Option<f64> {
         (active.sessions() > 0.0).then(|| waited / active.sessions())
     };
     evidence.points().filter_map(|point| share(point.point)).reduce(f64::max)
-}
-
-fn is_mariadb(evidence: &Evidence) -> bool {
-    evidence.setting("version").is_some_and(|version| version.contains("MariaDB"))
-}
-
-/// A name of the database as SQL writes it, its parts quoted.
-fn quoted(evidence: &Evidence, name: &str) -> String {
-    name.split('.').map(|part| quoted_part(evidence, part)).collect::<Vec<_>>().join(".")
-}
-
-/// A name of one part, such as a column's, which may have dots in it.
-fn quoted_part(evidence: &Evidence, name: &str) -> String {
-    let (open, close) = match () {
-        () if crate::load::is_mysql(evidence) => ('`', '`'),
-        () if crate::load::is_sqlserver(evidence) => ('[', ']'),
-        () => ('"', '"'),
-    };
-    format!("{open}{}{close}", name.replace(close, &format!("{close}{close}")))
 }
 
 #[cfg(test)]

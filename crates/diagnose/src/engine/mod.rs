@@ -139,8 +139,8 @@ mod tests {
         for kind in [EngineKind::Postgres, EngineKind::Mysql, EngineKind::SqlServer, EngineKind::Sqlite] {
             assert!(KNOWN.iter().any(|(name, ..)| *name == kind.as_str()), "{kind}");
         }
-        let update = |name, version| advice_by_name(name, version).sql().repeats_indexes;
-        assert!(update("mysql", "10.11.19-MariaDB") && !update("mysql", "8.0.31") && !update("other", ""));
+        let repeats = |name, version| advice_by_name(name, version).sql().repeats_indexes;
+        assert!(repeats("mysql", "10.11.19-MariaDB") && !repeats("mysql", "8.0.31") && !repeats("other", ""));
     }
 
     /// An engine nobody knows is never treated as one of those that are known.

@@ -7,6 +7,7 @@
 //! same answer every time.
 
 pub mod bands;
+mod change;
 mod class;
 mod durability;
 mod effect;
@@ -28,6 +29,7 @@ pub mod tenants;
 mod verdict;
 mod wait_change;
 
+pub use change::{Change, HostSetting};
 pub use class::{Class, is_client};
 pub use durability::durability_given_up;
 pub use effect::{Effect, EffectBasis};
@@ -50,7 +52,7 @@ pub use noise::{
 };
 pub use other_processes::{HostResource, ProcessUse, top_processes};
 pub use pages::{PAGES, page, terms};
-pub use remedy::{Change, HostSetting, LARGE_GAIN, Remedy, Rules, remedies, rules_of_setting};
+pub use remedy::{LARGE_GAIN, Remedy, Rules, remedies, rules_of_setting};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};
 pub use wait_change::{WaitChange, WaitLimit, wait_changes};
 

@@ -7,7 +7,7 @@ use super::{
     BufferPool, EngineAdvice, HostAdvice, QueueAdvice, SessionAdvice, SpillAdvice, SqlDialect,
     StatisticsAdvice,
 };
-use crate::remedy::advised_name;
+use crate::change::advised_name;
 use crate::{Change, Class};
 
 pub(super) struct Postgres;

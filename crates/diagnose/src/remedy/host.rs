@@ -7,11 +7,11 @@ use kelvin_measure::observation::{DiskQueue, WaitKind};
 use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{Change, HOST, HostSetting, Remedy, Rules, finding, waited_share};
+use super::{HOST, Remedy, Rules, finding, waited_share};
 use crate::engine::engine_advice;
 use crate::findings::numa_remote::SKEW;
 use crate::load::process_cores;
-use crate::{Effect, EffectBasis, Evidence, Finding};
+use crate::{Change, Effect, EffectBasis, Evidence, Finding, HostSetting};
 
 /// Reads of this size and more are sequential ones, which are as long as the kernel reads ahead: a page of the database is smaller.
 const SEQUENTIAL: f64 = 65_536.0;

@@ -7,6 +7,7 @@ use kelvin_measure::text;
 
 use super::predicates::of_table;
 use super::{Change, Remedy, Rules};
+use crate::change::advised_name;
 use crate::engine::engine_advice;
 use crate::findings::useless_indexes::{self, Useless};
 use crate::{Effect, EffectBasis, Evidence};
@@ -153,22 +154,6 @@ fn create_and_drop(evidence: &Evidence, table: &str, columns: &[String]) -> (Str
         drop_statement(evidence, &within.map_or_else(|| name.clone(), |within| format!("{within}.{name}")));
     let (name, table, list) = (sql.quoted(&name), sql.quoted(table), sql.quoted_list(columns));
     (format!("CREATE INDEX IF NOT EXISTS {name} ON {table} ({list})"), drop)
-}
-
-/// A name of its own, which says what it is, ends with a hash of table and columns, and fits into PostgreSQL's 63 bytes.
-pub(crate) fn advised_name(table: &str, columns: &[String]) -> String {
-    let plain = table.rsplit('.').next().unwrap_or(table);
-    let all = columns.join("_");
-    // FNV-1a of 32 bits, over what no two of them have in common.
-    let bytes = format!("{table}\0{}", columns.join("\0"));
-    let hash =
-        bytes.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    // A dot would be read as one between two parts of a name.
-    let mut name = format!("kelvin_advice_{plain}_{}", all.replace('.', "_"));
-    while name.len() > 54 {
-        name.pop();
-    }
-    format!("{name}_{hash:08x}")
 }
 
 fn table<'a>(relations: &'a [Relation], name: &str) -> Option<&'a Relation> {

@@ -13,7 +13,7 @@ mod tables;
 use kelvin_measure::observation::WaitKind;
 use serde::Serialize;
 
-use crate::{Effect, EffectBasis, Evidence, Finding, is_client};
+use crate::{Change, Effect, EffectBasis, Evidence, Finding, is_client};
 
 /// A change that may help.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,65 +31,6 @@ pub struct Remedy {
     pub effect: Effect,
     /// Whether TPC-C's rules allow it.
     pub rules: Rules,
-}
-
-/// What a remedy changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Change {
-    /// A setting of the server.
-    Setting {
-        /// Its name.
-        name: String,
-        /// Its value in the run, as the server reads it.
-        before: String,
-        /// The value to try.
-        value: String,
-    },
-    /// A setting of the host on which the server runs.
-    Host {
-        /// Which.
-        what: HostSetting,
-        /// Its value in the run.
-        before: String,
-        /// The value to try.
-        value: String,
-    },
-    /// What Kelvin cannot make and undo between two runs.
-    Manual {
-        /// How the user makes it, and compares it.
-        how: String,
-    },
-    /// SQL statements in the database. They have no further effect when they are repeated.
-    Statements {
-        /// Applied one after another.
-        apply: Vec<String>,
-        /// Undo them; none where only restored data do.
-        undo: Vec<String>,
-        /// Run on the side without the change, so that a comparison shows the change and not what it needs besides, such as
-        /// ANALYZE.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        control: Vec<String>,
-    },
-}
-
-impl Change {
-    /// Statistics that cannot be put back, in a database whose data cannot be restored with the old ones.
-    pub(crate) fn by_hand(statements: &str) -> Self {
-        let how =
-            format!("{statements}; compare plans and times of runs before and after it on the same data");
-        Self::Manual { how }
-    }
-}
-
-/// A setting of a host, as a factor of a study names it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostSetting {
-    /// The page size of the server's shared memory: "off", "2M", "1G".
-    HugePages,
-    /// A kernel setting: a file below `/sys`.
-    Kernel(String),
 }
 
 /// Whether a change is allowed in a TPC-C run.
@@ -127,7 +68,6 @@ impl Remedy {
     }
 }
 
-pub(crate) use indexes::advised_name;
 pub use settings::rules_of_setting;
 
 /// A bound below this is not worth a comparison: the smallest change that `kelvin ab` calls one.
